@@ -1,0 +1,1 @@
+"""The running service: registry, spool, Spark pipeline, outbox, delivery, command line."""

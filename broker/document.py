@@ -1,0 +1,118 @@
+"""Documents as the broker keeps them, and the lines in which people exchange them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+__all__ = [
+    "FIRST_WATERMARK_US",
+    "Document",
+    "DocumentError",
+    "DocumentLine",
+    "parse_document_line",
+    "parse_time",
+    "render_time",
+]
+
+FIRST_WATERMARK_US = -(1 << 63)
+"""`W(1)`: no document is older than the first one."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class DocumentError(ValueError):
+    """A document, or the line that carries it, cannot be taken.  The publisher can act on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One accepted document, as the spool holds it.
+
+    `end_us` is the event time used by every query, `claimed_us` what the publisher said where
+    that was later than the arrival.  `start_us` differs from `end_us` only in documents that a
+    query publishes; those have `depth > 0` and a `match_id`.
+    """
+
+    docid: int
+    stream: str
+    key: str
+    start_us: int
+    end_us: int
+    arrival_us: int
+    watermark_us: int
+    xml: bytes
+    depth: int = 0
+    match_id: str = ""
+    claimed_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentLine:
+    """One document from outside before it has a number.  Times are microseconds or unknown."""
+
+    stream: str
+    xml: bytes
+    time_us: int | None = None
+    arrival_us: int | None = None
+    key: str | None = None
+
+
+def parse_document_line(line: str | bytes) -> DocumentLine:
+    """Read one JSON document line; raise `DocumentError` where it is not one."""
+    try:
+        fields: Any = json.loads(line)
+    except ValueError as error:
+        raise DocumentError(f"not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise DocumentError("a document line is a JSON object")
+    for name in ("stream", "xml"):
+        if not isinstance(fields.get(name), str) or not fields[name]:
+            raise DocumentError(f"a document line needs {name!r}, a string that is not empty")
+    key = fields.get("key")
+    if key is not None and not isinstance(key, str):
+        raise DocumentError("'key' must be a string")
+    return DocumentLine(
+        stream=fields["stream"],
+        xml=fields["xml"].encode(),
+        time_us=_optional_time(fields, "time"),
+        arrival_us=_optional_time(fields, "arrival"),
+        key=key,
+    )
+
+
+def _optional_time(fields: dict[str, Any], name: str) -> int | None:
+    value = fields.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise DocumentError(f"{name!r} must be an ISO 8601 string")
+    try:
+        return parse_time(value)
+    except ValueError as error:
+        raise DocumentError(f"{name!r} is not an ISO 8601 time: {value!r}") from error
+
+
+def parse_time(text: str) -> int:
+    """Return the microseconds since 1970 of an ISO 8601 time; without an offset it is UTC.
+
+    >>> parse_time("1970-01-01T00:00:01.5Z")
+    1500000
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def render_time(time_us: int) -> str:
+    """Return an ISO 8601 time in UTC, with a fraction only where there is one.
+
+    >>> render_time(1_500_000)
+    '1970-01-01T00:00:01.500000Z'
+    >>> render_time(1_000_000)
+    '1970-01-01T00:00:01Z'
+    """
+    return (_EPOCH + timedelta(microseconds=time_us)).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,90 @@
+"""A match, and the line in which it is written, delivered and compared."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.document import render_time
+
+__all__ = ["Match", "MatchDocument", "MatchNode"]
+
+
+@dataclass(frozen=True, slots=True)
+class MatchDocument:
+    """One document of a match: `time_us` is its event time (the end of its interval)."""
+
+    docid: int
+    stream: str
+    key: str
+    time_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class MatchNode:
+    """A node of a match: the block that it belongs to, its number, its value where compared."""
+
+    block: int
+    node: int
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One query satisfied by its documents, one for each block, in the order of the blocks.
+
+    `witnesses` holds at most the first 1,000 tuples, `witnesses_omitted` counts the rest.
+    `parameters` are the canonical values of a parameterised query's assignment.
+    `output_error` says why the query's own constructor failed on these documents, else None.
+    """
+
+    id: str
+    query: str
+    start_us: int
+    end_us: int
+    documents: tuple[MatchDocument, ...]
+    roots: tuple[int, ...]
+    nodes: dict[str, MatchNode]
+    witnesses: tuple[dict[str, MatchNode], ...]
+    output: str
+    witnesses_omitted: int = 0
+    parameters: dict[str, Any] = field(default_factory=dict)
+    output_error: str | None = None
+
+    @property
+    def position(self) -> int:
+        """The largest docid among the documents: what match lines are sorted by first."""
+        return max(document.docid for document in self.documents)
+
+    def render(self) -> str:
+        """Return the match line, without the line end (the fields are in `docs/match.md`)."""
+        line: dict[str, Any] = {
+            "id": self.id,
+            "query": self.query,
+            "start": render_time(self.start_us),
+            "end": render_time(self.end_us),
+            "documents": [
+                {"docid": d.docid, "stream": d.stream, "key": d.key, "time": render_time(d.time_us)}
+                for d in self.documents
+            ],
+            "roots": list(self.roots),
+            "nodes": {
+                name: {"block": node.block, "node": node.node} for name, node in self.nodes.items()
+            },
+            "witnesses": [
+                {
+                    name: {"block": node.block, "node": node.node, "value": node.value}
+                    for name, node in witness.items()
+                }
+                for witness in self.witnesses
+            ],
+        }
+        if self.witnesses_omitted:
+            line["witnesses_omitted"] = self.witnesses_omitted
+        if self.parameters:
+            line["parameters"] = self.parameters
+        line["output"] = self.output
+        if self.output_error is not None:
+            line["output_error"] = self.output_error
+        return json.dumps(line, ensure_ascii=False)

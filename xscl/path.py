@@ -1,0 +1,243 @@
+"""Paths: the fragment of XPath in which query blocks are written.
+
+These are values only: the parser makes them, `xpath_eval` evaluates them, `render` prints them.
+A `Path` is a sequence of steps; a step selects nodes from a context node and keeps those that
+pass its predicates, one after the other, as XPath does.  What a step means, and which functions
+there are, is section 3 of the semantics (`docs/semantics.md`).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+__all__ = [
+    "ANY",
+    "And",
+    "Axis",
+    "Call",
+    "Comparison",
+    "ComparisonOperator",
+    "Condition",
+    "Exists",
+    "Literal",
+    "NodeTest",
+    "Not",
+    "Opaque",
+    "Or",
+    "Parameter",
+    "Path",
+    "PathValue",
+    "Position",
+    "Span",
+    "Step",
+    "StringTest",
+    "Value",
+]
+
+ANY = "*"
+"""In a `NodeTest`, a name or a namespace that matches every one."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A half-open range of characters `[start, end)` in the text of a file, counted from 0."""
+
+    start: int
+    end: int
+
+
+class Axis(enum.Enum):
+    """Where a step looks, seen from its context node."""
+
+    CHILD = "child"
+    ATTRIBUTE = "attribute"
+    SELF = "self"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTest:
+    """Which nodes on its axis a step selects, by expanded name.
+
+    `namespace` is a URI, `None` for no namespace, or `ANY`; `name` is a local name or `ANY`.
+    A text test, `text()`, has `is_text` set and no names.  The test of a self step is `ANY`.
+    """
+
+    name: str
+    namespace: str | None = None
+    is_text: bool = False
+
+
+ComparisonOperator = str
+"""One of `=`, `!=`, `<`, `<=`, `>`, `>=`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """A string (`str`) or a number (`float`) written in a query."""
+
+    value: str | float
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """`$name`: a place for a value that each subscription gives."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A location path relative to a context node; without steps it is the context node itself."""
+
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PathValue:
+    """The string values of the nodes that a path selects, one by one."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function of values, by its XPath 2.0 name without prefix; `host` is ours.
+
+    Mapped over sequences: `lower-case(author)` has one value for each author.
+    """
+
+    function: str
+    arguments: tuple[Value, ...]
+
+
+Value = PathValue | Call | Literal | Parameter
+"""What a predicate of a step compares."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """A relative path as a predicate: it selects at least one node.  Its steps may bind."""
+
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """`left operator right`, true when some value of `left` satisfies it.
+
+    In a step, `left` is a path or a function of a path (whose steps may bind when this is in
+    a positive place) and `right` is a literal or a parameter; the parser turns the sides
+    around where they are written the other way.
+    """
+
+    left: Value
+    operator: ComparisonOperator
+    right: Value
+
+
+@dataclass(frozen=True, slots=True)
+class StringTest:
+    """`contains`, `starts-with`, `ends-with` or `matches` of a value, true for some value."""
+
+    function: str
+    value: Value
+    argument: Literal | Parameter
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A condition on `position()` or `last()` among the nodes that are left at this predicate.
+
+    `[3]` is `Position("=", 3)`, `[last()]` is `Position("=", 0, of_last=True)`,
+    `[position() < last() - 1]` is `Position("<", 1, of_last=True)`: position compared with
+    `number`, or with `last() - number`.  With `is_size`, `last()` itself is compared with `number`.
+    """
+
+    operator: ComparisonOperator
+    number: float
+    of_last: bool = False
+    is_size: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All of the conditions."""
+
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """At least one of the conditions."""
+
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The opposite of the condition."""
+
+    condition: Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Opaque:
+    """A condition of XPath 1.0 outside the fragment: its text, and the prefixes that it uses.
+
+    It is evaluated as XPath 1.0 of its context node, alone: not shared, not bound, position 1 of 1.
+    """
+
+    expression: str
+    namespaces: tuple[tuple[str, str], ...] = ()
+
+
+Condition = Exists | Comparison | StringTest | Position | And | Or | Not | Opaque
+"""What stands between the brackets of a predicate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a path.
+
+    `is_deep` says that `//` stands before it: then it starts from every descendant-or-self of
+    the context node.  `variable` is the name bound to the nodes that pass all predicates.
+    Equality ignores the span.
+    """
+
+    axis: Axis
+    test: NodeTest
+    is_deep: bool = False
+    variable: str | None = None
+    predicates: tuple[Condition, ...] = ()
+    span: Span | None = field(default=None, compare=False)
+
+    def variables(self) -> Iterator[str]:
+        """Yield the variables that this step and its predicates bind, in the order of the text."""
+        if self.variable is not None:
+            yield self.variable
+        for predicate in self.predicates:
+            yield from _condition_variables(predicate)
+
+
+def _condition_variables(condition: Condition) -> Iterator[str]:
+    match condition:
+        case Exists(path):
+            for step in path.steps:
+                yield from step.variables()
+        case And(conditions):
+            for each in conditions:
+                yield from _condition_variables(each)
+        case Comparison(left=value) | StringTest(value=value):
+            yield from _value_variables(value)
+
+
+def _value_variables(value: Value) -> Iterator[str]:
+    match value:
+        case PathValue(path):
+            for step in path.steps:
+                yield from step.variables()
+        case Call(arguments=arguments):
+            for each in arguments:
+                yield from _value_variables(each)
