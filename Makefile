@@ -1,0 +1,56 @@
+# Everything a newcomer needs: `make` lists the commands.  The first one makes .venv and installs.
+
+VENV := .venv
+BIN := $(VENV)/bin
+FIND_PYTHON := for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+	command -v $$python >/dev/null 2>&1 || continue; \
+	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	echo $$python; break; done
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format bench clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV)/.runtime ## show the whole broker at work on example feeds (about a minute)
+	@$(BIN)/xscl demo
+
+test: $(VENV)/.dev ## run all tests
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev ## check format, style, types and the floors between packages
+	@$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(VENV)/.dev ## format the code and sort its imports
+	@$(BIN)/ruff check --select I --fix --quiet .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/.dev ## measure documents per second against the number of queries
+	@$(BIN)/python -m benchmarks $(ARGS)
+
+clean: ## remove .venv and caches
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+$(VENV)/bin/python:
+	@python="$$($(FIND_PYTHON))"; \
+	if [ -z "$$python" ]; then \
+	  echo "make: no Python 3.11 or newer found; install one, or say which: make PYTHON=/path/to/python3" >&2; \
+	  exit 1; \
+	fi; \
+	"$$python" -m venv $(VENV) || { \
+	  echo "make: '$$python -m venv' failed; on Debian and Ubuntu: apt install python3-venv" >&2; \
+	  rm -rf $(VENV); exit 1; }
+
+$(VENV)/.runtime: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing into $(VENV). Once, and it takes a few minutes: PySpark alone is 450 MB." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+	@echo "Installing into $(VENV). Once, and it takes a few minutes: PySpark alone is 450 MB." >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $(VENV)/.runtime $@
