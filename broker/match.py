@@ -3,12 +3,32 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 from broker.document import render_time
 
-__all__ = ["Match", "MatchDocument", "MatchNode"]
+__all__ = ["Match", "MatchDocument", "MatchNode", "match_id"]
+
+
+def match_id(
+    query_id: str,
+    version: str,
+    parameters: Mapping[str, Any],
+    document_keys: Sequence[tuple[str, str]],
+    visible_nodes: Sequence[int],
+) -> str:
+    """Return the id of a match, 32 hexadecimal digits: equal for the same match, however found.
+
+    `parameters` are canonical values.  `document_keys` are (stream, key) for each block in order;
+    a key alone is unique in its stream only, and a `*` block reads several.  `visible_nodes` are
+    the node numbers of `Query.visible()`.
+    """
+    named = [query_id, version, dict(parameters), list(document_keys), list(visible_nodes)]
+    text = json.dumps(named, sort_keys=True, separators=(",", ":"))
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +54,10 @@ class MatchNode:
 class Match:
     """One query satisfied by its documents, one for each block, in the order of the blocks.
 
-    `witnesses` holds at most the first 1,000 tuples, `witnesses_omitted` counts the rest.
+    `witnesses` holds at most the first 1,000 tuples, `witnesses_omitted` counts the rest.  A tuple
+    names its variables in the order of `Query.variables` (block by block, in the order of the
+    text); tuples are sorted by the node numbers in this order, where a variable that the tuple
+    does not assign (another alternative of an `OR` compares it) counts as -1.
     `parameters` are the canonical values of a parameterised query's assignment.
     `output_error` says why the query's own constructor failed on these documents, else None.
     """
