@@ -47,10 +47,10 @@ $(VENV)/bin/python:
 
 $(VENV)/.runtime: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing into $(VENV). Once, and it takes a few minutes: PySpark alone is 450 MB." >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable .
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing into $(VENV). Once, and it takes a few minutes: PySpark alone is 450 MB." >&2
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $(VENV)/.runtime $@

@@ -1,0 +1,51 @@
+"""The command line, `xscl`.
+
+Data goes to standard output, messages to standard error.  A verb's module is imported when the
+verb is used, so that `xscl --help` stays fast.
+"""
+
+from __future__ import annotations
+
+import click
+
+from broker.cli.group import VerbGroup
+
+__all__ = ["main"]
+
+
+@click.group(
+    cls=VerbGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--config",
+    type=click.Path(dir_okay=False),
+    envvar="XSCL_CONFIG",
+    help="The broker's settings; by default xscl.toml in this directory or one above it.",
+)
+@click.option(
+    "--broker",
+    metavar="URL",
+    envvar="XSCL_BROKER",
+    help="A running broker, for the verbs that need one; by default the one of the settings.",
+)
+@click.version_option(package_name="xscl-broker", prog_name="xscl")
+@click.pass_context
+def main(context: click.Context, config: str | None, broker: str | None) -> None:
+    """Standing joins over feeds and XML streams.
+
+    \b
+    Exit codes:
+      0   done
+      1   what was asked could not be done, or a check found errors
+      2   the command line is wrong
+      3   no broker answers
+      78  the settings are wrong
+
+    \b
+    Example:
+      xscl init && xscl run
+    """
+    context.ensure_object(dict)
+    context.obj["config"] = config
+    context.obj["broker"] = broker

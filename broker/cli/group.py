@@ -1,0 +1,76 @@
+"""The table of verbs, and the click group that imports a verb when it is used."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+
+import click
+
+__all__ = ["VERBS", "Verb", "VerbGroup"]
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """One verb: where its command stands, as `module:attribute`, and what `xscl --help` says."""
+
+    name: str
+    place: str
+    summary: str
+
+
+VERBS: dict[str, tuple[Verb, ...]] = {
+    "Queries and recorded documents": (
+        Verb("check", "broker.cli.language:check", "Check queries and say what is wrong in them."),
+        Verb("fmt", "broker.cli.language:fmt", "Write queries in their canonical form."),
+        Verb("replay", "broker.cli.replay:replay", "Run queries over recorded documents."),
+    ),
+    "The broker": (
+        Verb("init", "broker.cli.init:init", "Write a commented xscl.toml to start from."),
+        Verb("run", "broker.cli.run:run", "Run the broker until it is told to stop."),
+        Verb("doctor", "broker.cli.doctor:doctor", "Check what the broker needs on this machine."),
+        Verb("demo", "broker.cli.demo:demo", "Show the whole broker at work on example feeds."),
+    ),
+    "A running broker": (
+        Verb("register", "broker.cli.queries:register", "Register queries, or new texts of them."),
+        Verb("list", "broker.cli.queries:list_queries", "List the registered queries."),
+        Verb("show", "broker.cli.queries:show", "Show one query: its text, state and counts."),
+        Verb("pause", "broker.cli.queries:pause", "Stop matching a query until it is resumed."),
+        Verb("resume", "broker.cli.queries:resume", "Match a paused query again."),
+        Verb("remove", "broker.cli.queries:remove", "Remove a query and its subscriptions."),
+        Verb("subscribe", "broker.cli.subscribe:subscribe", "Have matches sent somewhere."),
+        Verb("publish", "broker.cli.publish:publish", "Give documents to a stream."),
+        Verb("tail", "broker.cli.tail:tail", "Print matches as they are found."),
+        Verb("feeds", "broker.cli.feeds:feeds", "See and steer the feeds that are polled."),
+        Verb(
+            "deliveries", "broker.cli.deliveries:deliveries", "See what was sent, and send again."
+        ),
+    ),
+}
+"""All verbs, by the heading under which help lists them."""
+
+_BY_NAME = {verb.name: verb for verbs in VERBS.values() for verb in verbs}
+
+
+class VerbGroup(click.Group):
+    """The group of all verbs.  Listing them imports none of them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the verbs in the order of the table."""
+        return list(_BY_NAME)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a verb's command, or return None where there is no such verb."""
+        verb = _BY_NAME.get(cmd_name)
+        if verb is None:
+            return None
+        module, _, attribute = verb.place.partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the verbs under their headings, from the table alone."""
+        for heading, verbs in VERBS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(verb.name, verb.summary) for verb in verbs])
