@@ -1,0 +1,86 @@
+"""Open the broker's SQLite files: write-ahead log, a format version, short transactions.
+
+Every file carries its format in `PRAGMA user_version`.  A schema is the list of the steps that
+lead from nothing to the newest format; a file that is behind is brought up when it is opened,
+one that is ahead is refused, because an older program would misread it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+__all__ = ["DatabaseError", "connect", "transaction"]
+
+_BUSY_TIMEOUT_S = 30.0
+"""Longer than any transaction of ours, so that processes wait for one another and do not fail."""
+
+
+class DatabaseError(RuntimeError):
+    """A file of the broker cannot be used as it is.  Its operator can act on it."""
+
+
+def connect(
+    path: Path | str, steps: Sequence[str], *, synchronous: Literal["FULL", "NORMAL"] = "FULL"
+) -> sqlite3.Connection:
+    """Return a connection in autocommit mode to the file, brought up to the newest format.
+
+    `FULL` survives a power cut; with `NORMAL` a power cut (not a killed process) can take back
+    the newest transactions.  The connection may change threads, but its user takes care that
+    one thread at a time is in a transaction.
+    """
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    db = sqlite3.connect(
+        path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+    )
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute(f"PRAGMA synchronous = {synchronous}")
+        _upgrade(db, path, steps)
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[sqlite3.Connection]:
+    """Run the body in one write transaction: all of it is kept, or none."""
+    # IMMEDIATE takes the write lock at once: a transaction that starts as a reader can find the
+    # file changed under it when it first writes, and waiting does not help it then.
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield db
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+    try:
+        db.execute("COMMIT")
+    except sqlite3.Error:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def _upgrade(db: sqlite3.Connection, path: Path | str, steps: Sequence[str]) -> None:
+    if _format(db) == len(steps):
+        return
+    with transaction(db):
+        present = _format(db)
+        if present > len(steps):
+            raise DatabaseError(
+                f"{path} has format {present}; this version reads up to {len(steps)}"
+            )
+        for step in steps[present:]:
+            for statement in step.split(";\n"):
+                if statement.strip():
+                    db.execute(statement)
+        db.execute(f"PRAGMA user_version = {len(steps)}")
+
+
+def _format(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])

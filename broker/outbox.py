@@ -1,0 +1,306 @@
+"""What the pipeline has found, kept: matches, published documents, dead letters, progress.
+
+One transaction of `Outbox.commit` is the commit of a batch.  It moves `through`, the number of
+the last segment whose results are here, from where the batch began to where it ended; a batch
+that begins anywhere else has been committed already, and changes nothing.
+
+Invariants:
+- a match id is here once, whatever is replayed;
+- matches are numbered (`seq`, from 1) in the order (position, query, id), however documents
+  were grouped into batches, and a number is never used again;
+- what `commit` returned True for survives a power cut.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from broker.database import connect, transaction
+from broker.document import Document
+from broker.match import Match
+from broker.subscription import parameters_key
+
+__all__ = ["CommittedMatch", "DeadLetter", "Outbox"]
+
+_STEPS = (
+    """
+    CREATE TABLE match (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        id TEXT NOT NULL UNIQUE,
+        query TEXT NOT NULL,
+        parameters TEXT NOT NULL,
+        position INTEGER NOT NULL,
+        oldest INTEGER NOT NULL,
+        line TEXT NOT NULL,
+        committed_us INTEGER NOT NULL);
+    CREATE INDEX match_by_topic ON match (query, parameters, seq);
+    CREATE TABLE published (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        docid INTEGER NOT NULL,
+        depth INTEGER NOT NULL,
+        match_id TEXT NOT NULL UNIQUE,
+        stream TEXT NOT NULL,
+        key TEXT NOT NULL,
+        start_us INTEGER NOT NULL,
+        end_us INTEGER NOT NULL,
+        arrival_us INTEGER NOT NULL,
+        watermark_us INTEGER NOT NULL,
+        xml BLOB NOT NULL);
+    CREATE INDEX published_by_position ON published (docid, depth, match_id);
+    CREATE INDEX published_by_stream ON published (stream, seq);
+    CREATE TABLE dead_letter (
+        docid INTEGER NOT NULL,
+        reason TEXT NOT NULL,
+        committed_us INTEGER NOT NULL,
+        PRIMARY KEY (docid, reason)) WITHOUT ROWID;
+    CREATE TABLE progress (one INTEGER PRIMARY KEY CHECK (one = 1), through INTEGER NOT NULL);
+    INSERT INTO progress VALUES (1, 0);
+    """,
+)
+
+_MATCH = "seq, id, query, parameters, position, oldest, line, committed_us"
+_PUBLISHED = "docid, stream, key, start_us, end_us, arrival_us, watermark_us, xml, depth, match_id"
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedMatch:
+    """A match in the outbox: `line` is its match line, `oldest` its smallest docid."""
+
+    seq: int
+    id: str
+    query: str
+    parameters: str
+    position: int
+    oldest: int
+    line: str
+    committed_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A document that could not be evaluated, and why."""
+
+    docid: int
+    reason: str
+    committed_us: int
+
+
+class Outbox:
+    """The outbox in one SQLite file.  Safe for several threads and several processes."""
+
+    def __init__(self, path: Path | str, *, now_us: Callable[[], int] | None = None) -> None:
+        self._db = connect(path, _STEPS)
+        self._lock = threading.Lock()
+        self._now_us = now_us or (lambda: time.time_ns() // 1000)
+        self._listeners: list[Callable[[], None]] = []
+
+    def close(self) -> None:
+        """Give the file back."""
+        with self._lock:
+            self._db.close()
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call `listener`, in the committing thread, after each commit made through this object."""
+        self._listeners.append(listener)
+
+    def commit(
+        self,
+        *,
+        after: int,
+        through: int,
+        matches: Iterable[Match] = (),
+        published: Iterable[Document] = (),
+        dead_letters: Iterable[tuple[int, str]] = (),
+    ) -> bool:
+        """Keep the results of the segments (after, through]; False if they are here already.
+
+        False changes nothing.  A match that is here already, or a document that it published,
+        is left as it is.
+        """
+        rows = [_match_row(match) for match in sorted(matches, key=_in_order)]
+        documents = [_published_row(document) for document in published]
+        now_us = self._now_us()
+        with self._lock:
+            try:
+                with transaction(self._db):
+                    self._advance(after, through)
+                    self._insert(rows, documents, dead_letters, now_us)
+            except _AlreadyCommittedError:
+                return False
+        for listener in self._listeners:
+            listener()
+        return True
+
+    def _advance(self, after: int, through: int) -> None:
+        moved = self._db.execute(
+            "UPDATE progress SET through = ? WHERE through = ?", (through, after)
+        )
+        if moved.rowcount == 0:
+            raise _AlreadyCommittedError
+
+    def _insert(
+        self,
+        matches: Sequence[tuple[object, ...]],
+        documents: Sequence[tuple[object, ...]],
+        dead_letters: Iterable[tuple[int, str]],
+        now_us: int,
+    ) -> None:
+        self._db.executemany(
+            "INSERT OR IGNORE INTO match (id, query, parameters, position, oldest, line,"
+            f" committed_us) VALUES (?, ?, ?, ?, ?, ?, {now_us})",
+            matches,
+        )
+        self._db.executemany(
+            f"INSERT OR IGNORE INTO published ({_PUBLISHED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            documents,
+        )
+        self._db.executemany(
+            f"INSERT OR IGNORE INTO dead_letter VALUES (?, ?, {now_us})", dead_letters
+        )
+
+    def through(self) -> int:
+        """Return the number of the last segment whose results are here; 0 before the first."""
+        return int(self._row("SELECT through FROM progress")[0])
+
+    def last_seq(self) -> int:
+        """Return the number of the newest match; 0 before the first."""
+        return int(self._row("SELECT coalesce(max(seq), 0) FROM match")[0])
+
+    def matches(self, after: int = 0, *, limit: int = 1_000) -> list[CommittedMatch]:
+        """Return the matches numbered above `after`, in order, at most `limit`."""
+        return self._matches("WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
+
+    def topic_matches(
+        self,
+        query: str,
+        parameters: str,
+        *,
+        after: int = 0,
+        through: int | None = None,
+        point: int = 0,
+        limit: int = 1_000,
+    ) -> list[CommittedMatch]:
+        """Return one query's matches under one assignment, numbered in (after, through].
+
+        `point` is a registration point: every docid of a match exceeds it.
+        """
+        return self._matches(
+            "WHERE query = ? AND parameters = ? AND seq > ? AND seq <= ? AND oldest > ?"
+            " ORDER BY seq LIMIT ?",
+            query,
+            parameters,
+            after,
+            1 << 62 if through is None else through,
+            point,
+            limit,
+        )
+
+    def match(self, match_id: str) -> CommittedMatch | None:
+        """Return the match with this id, or None."""
+        found = self._matches("WHERE id = ?", match_id)
+        return found[0] if found else None
+
+    def topics(self, after: int, *, limit: int) -> tuple[dict[tuple[str, str], int], int]:
+        """Return the newest match number of each (query, parameters) among the next matches.
+
+        Looks at `limit` matches after `after` and returns the last number that it looked at too.
+        """
+        rows = self._rows(
+            "SELECT query, parameters, seq FROM match WHERE seq > ? ORDER BY seq LIMIT ?",
+            after,
+            limit,
+        )
+        heads = {(query, parameters): seq for query, parameters, seq in rows}
+        return heads, rows[-1][2] if rows else after
+
+    def seq_since(self, *, committed_us: int | None = None, docid: int | None = None) -> int:
+        """Return the number behind which every match committed since, or at or above docid, is."""
+        column, value = ("committed_us", committed_us) if docid is None else ("position", docid)
+        low, high = 0, self.last_seq()
+        # Both columns grow with seq, and only seq has an index.
+        while low < high:
+            middle = (low + high) // 2
+            rows = self._rows(f"SELECT {column} FROM match WHERE seq > ? LIMIT 1", middle)
+            if rows and rows[0][0] < value:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def published(
+        self, *, after: int = 0, through: int | None = None, stream: str | None = None
+    ) -> list[Document]:
+        """Return published documents with positions in (after, through], in order of position."""
+        rows = self._rows(
+            f"SELECT {_PUBLISHED} FROM published WHERE docid > ? AND docid <= ?"
+            " AND (?3 IS NULL OR stream = ?3) ORDER BY docid, depth, match_id",
+            after,
+            1 << 62 if through is None else through,
+            stream,
+        )
+        return [Document(*row) for row in rows]
+
+    def latest_published(self, stream: str, *, limit: int) -> list[Document]:
+        """Return a published stream's newest documents, newest first."""
+        rows = self._rows(
+            f"SELECT {_PUBLISHED} FROM published WHERE stream = ? ORDER BY seq DESC LIMIT ?",
+            stream,
+            limit,
+        )
+        return [Document(*row) for row in rows]
+
+    def dead_letters(self, *, limit: int = 1_000) -> list[DeadLetter]:
+        """Return documents that could not be evaluated, newest first."""
+        rows = self._rows("SELECT * FROM dead_letter ORDER BY docid DESC LIMIT ?", limit)
+        return [DeadLetter(*row) for row in rows]
+
+    def version(self) -> int:
+        """Return a number that changes whenever another connection has committed."""
+        return int(self._row("PRAGMA data_version")[0])
+
+    def _matches(self, condition: str, *values: object) -> list[CommittedMatch]:
+        return [
+            CommittedMatch(*row)
+            for row in self._rows(f"SELECT {_MATCH} FROM match {condition}", *values)
+        ]
+
+    def _row(self, sql: str, *values: object) -> tuple[Any, ...]:
+        return self._rows(sql, *values)[0]
+
+    def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._db.execute(sql, values).fetchall()
+
+
+class _AlreadyCommittedError(Exception):
+    """The batch begins where progress no longer is."""
+
+
+def _in_order(match: Match) -> tuple[int, str, str]:
+    return (match.position, match.query, match.id)
+
+
+def _match_row(match: Match) -> tuple[object, ...]:
+    oldest = min(document.docid for document in match.documents)
+    key = parameters_key(match.parameters)
+    return (match.id, match.query, key, match.position, oldest, match.render())
+
+
+def _published_row(document: Document) -> tuple[object, ...]:
+    return (
+        document.docid,
+        document.stream,
+        document.key,
+        document.start_us,
+        document.end_us,
+        document.arrival_us,
+        document.watermark_us,
+        document.xml,
+        document.depth,
+        document.match_id,
+    )

@@ -1,0 +1,393 @@
+"""What the broker has been asked for: queries with their history, and subscriptions.
+
+A query's row is never changed.  Each change - a new version, a pause, a removal - adds a row
+under the next revision, so that the registry can be read as it was at any revision: a segment
+of the spool names the revision that its documents are evaluated with.
+
+A subscription has one row, which names the revision of its last change; readers ask for what
+has changed since they last looked.
+
+Invariant: revisions only grow, and one transaction makes one revision, whatever process asks.
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from broker.database import connect, transaction
+from broker.subscription import (
+    Destination,
+    DestinationKind,
+    Options,
+    Secret,
+    Subscription,
+    SubscriptionState,
+    parameters_key,
+)
+
+__all__ = ["QueryState", "RegisteredText", "Registry", "RegistryError", "new_secret"]
+
+_STEPS = (
+    """
+    CREATE TABLE revision (one INTEGER PRIMARY KEY CHECK (one = 1), number INTEGER NOT NULL);
+    INSERT INTO revision VALUES (1, 0);
+    CREATE TABLE query (
+        revision INTEGER NOT NULL,
+        id TEXT NOT NULL,
+        version TEXT NOT NULL,
+        text TEXT NOT NULL,
+        state TEXT NOT NULL,
+        point INTEGER NOT NULL,
+        effective INTEGER NOT NULL,
+        reason TEXT NOT NULL,
+        changed_us INTEGER NOT NULL,
+        PRIMARY KEY (id, revision)) WITHOUT ROWID;
+    CREATE TABLE subscription (
+        id TEXT PRIMARY KEY,
+        query TEXT NOT NULL,
+        parameters TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        address TEXT NOT NULL,
+        point INTEGER NOT NULL,
+        state TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        options TEXT NOT NULL,
+        created_us INTEGER NOT NULL,
+        revision INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE INDEX subscription_by_topic ON subscription (query, parameters);
+    CREATE INDEX subscription_by_revision ON subscription (revision);
+    CREATE TABLE secret (
+        subscription TEXT NOT NULL,
+        created_us INTEGER NOT NULL,
+        value TEXT NOT NULL,
+        expires_us INTEGER,
+        PRIMARY KEY (subscription, created_us, value)) WITHOUT ROWID;
+    """,
+)
+
+_QUERY = "id, version, text, state, point, effective, reason, changed_us"
+_SUBSCRIPTION = (
+    "id, query, parameters, kind, address, point, state, reason, options, created_us, revision"
+)
+
+
+class RegistryError(LookupError):
+    """There is no such query or subscription, or it cannot change that way."""
+
+
+class QueryState(StrEnum):
+    """Whether a query is evaluated."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    REMOVED = "removed"
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredText:
+    """One state of a query.  It sees documents with docids above `point`.
+
+    The state holds from the document after `effective`, the newest accepted when it was made.
+    """
+
+    id: str
+    version: str
+    text: str
+    state: QueryState
+    point: int
+    effective: int
+    reason: str
+    changed_us: int
+    revision: int
+
+
+def new_secret() -> str:
+    """Return a fresh signing key as Standard Webhooks writes it."""
+    return "whsec_" + base64.b64encode(secrets.token_bytes(32)).decode()
+
+
+class Registry:
+    """The registry in one SQLite file.  Safe for several threads and several processes."""
+
+    def __init__(self, path: Path | str, *, now_us: Callable[[], int] | None = None) -> None:
+        self._db = connect(path, _STEPS)
+        self._lock = threading.RLock()
+        self._now_us = now_us or (lambda: time.time_ns() // 1000)
+
+    def close(self) -> None:
+        """Give the file back."""
+        with self._lock:
+            self._db.close()
+
+    def revision(self) -> int:
+        """Return the number of the last change; 0 before the first."""
+        return int(self._rows("SELECT number FROM revision")[0][0])
+
+    # A registration point comes from the caller: only who numbers documents knows the newest.
+
+    def register(self, query_id: str, text: str, *, version: str, point: int) -> RegisteredText:
+        """Add a query, or a new version of one.  The very same version and text changes nothing."""
+        with self._change() as revision:
+            present = self._present(query_id)
+            if present and _says(present) == (QueryState.ACTIVE, version, text):
+                return present
+            row = (version, text, QueryState.ACTIVE, point, point, "")
+            return self._append(query_id, revision, row)
+
+    def set_state(
+        self, query_id: str, state: QueryState, *, effective: int, reason: str = ""
+    ) -> RegisteredText:
+        """Pause, resume or remove a query from the document after `effective` on."""
+        with self._change() as revision:
+            present = self._present(query_id)
+            if present is None or present.state is QueryState.REMOVED:
+                raise RegistryError(f"no query {query_id!r}")
+            row = (present.version, present.text, state, present.point, effective, reason)
+            return self._append(query_id, revision, row)
+
+    def queries(
+        self, *, states: Iterable[QueryState] = (QueryState.ACTIVE,), as_of: int | None = None
+    ) -> list[RegisteredText]:
+        """Return the queries in any of the states, by id, as they were at revision `as_of`."""
+        wanted = set(states)
+        rows = self._rows(
+            f"SELECT {_QUERY}, max(revision) FROM query WHERE revision <= ? GROUP BY id",
+            1 << 62 if as_of is None else as_of,
+        )
+        return [query for query in map(_registered, rows) if query.state in wanted]
+
+    def query(self, query_id: str) -> RegisteredText:
+        """Return a query as it is now; raise `RegistryError` if there has never been one."""
+        present = self._present(query_id)
+        if present is None:
+            raise RegistryError(f"no query {query_id!r}")
+        return present
+
+    def history(self, query_id: str) -> list[RegisteredText]:
+        """Return every state that a query has had, oldest first."""
+        rows = self._rows(
+            f"SELECT {_QUERY}, revision FROM query WHERE id = ? ORDER BY revision", query_id
+        )
+        return [_registered(row) for row in rows]
+
+    def subscribe(
+        self,
+        query_id: str,
+        destination: Destination,
+        *,
+        point: int,
+        parameters: Mapping[str, Any] | None = None,
+        options: Options | None = None,
+    ) -> Subscription:
+        """Add a subscription and return it, with its signing key if it is a webhook."""
+        made = Subscription(
+            id="sub_" + secrets.token_hex(10),
+            query=query_id,
+            parameters=parameters_key(parameters or {}),
+            destination=destination,
+            point=point,
+            options=options or Options(),
+        )
+        self.add([made])
+        return self.subscription(made.id)
+
+    def add(self, subscriptions: Iterable[Subscription]) -> int:
+        """Add subscriptions in one transaction and return how many; webhooks get a signing key.
+
+        Ids that are there already are left as they are, so that a load can be repeated.
+        """
+        added = 0
+        with self._change() as revision:
+            now_us = self._now_us()
+            for subscription in subscriptions:
+                added += self._insert(subscription, now_us, revision)
+        return added
+
+    def subscription(self, subscription_id: str) -> Subscription:
+        """Return one subscription, or raise `RegistryError`."""
+        found = self.subscriptions_by_id([subscription_id])
+        if not found:
+            raise RegistryError(f"no subscription {subscription_id!r}")
+        return found[subscription_id]
+
+    def subscriptions_by_id(self, ids: Sequence[str]) -> dict[str, Subscription]:
+        """Return those subscriptions that exist, with the signing keys in force."""
+        marks = ",".join("?" * len(ids))
+        with self._lock:
+            rows = self._rows(
+                f"SELECT {_SUBSCRIPTION} FROM subscription WHERE id IN ({marks})", *ids
+            )
+            keys = self._secrets(ids)
+        return {row[0]: _subscription(row, keys.get(row[0], ())) for row in rows}
+
+    def subscriptions(
+        self, *, query: str | None = None, after: str = "", limit: int = 1_000
+    ) -> list[Subscription]:
+        """Return subscriptions that are not removed, by id, without their signing keys."""
+        rows = self._rows(
+            f"SELECT {_SUBSCRIPTION} FROM subscription WHERE id > ?1 AND state <> 'removed'"
+            " AND (?2 IS NULL OR query = ?2) ORDER BY id LIMIT ?3",
+            after,
+            query,
+            limit,
+        )
+        return [_subscription(row, ()) for row in rows]
+
+    def changed_subscriptions(
+        self, revision: int, after: str = "", *, limit: int = 5_000
+    ) -> list[Subscription]:
+        """Return subscriptions by (revision, id) that come behind this pair, without their keys."""
+        rows = self._rows(
+            f"SELECT {_SUBSCRIPTION} FROM subscription WHERE (revision, id) > (?, ?)"
+            " ORDER BY revision, id LIMIT ?",
+            revision,
+            after,
+            limit,
+        )
+        return [_subscription(row, ()) for row in rows]
+
+    def assignments(self, query_id: str) -> Iterator[tuple[str, int]]:
+        """Yield each assignment that someone subscribes to, with its earliest registration point.
+
+        Disabled and paused subscriptions count: they get what they missed when they resume.
+        """
+        yield from self._rows(
+            "SELECT parameters, min(point) FROM subscription"
+            " WHERE query = ? AND state <> 'removed' GROUP BY parameters ORDER BY parameters",
+            query_id,
+        )
+
+    def set_subscription_state(
+        self, subscription_id: str, state: SubscriptionState, *, reason: str = ""
+    ) -> None:
+        """Pause, resume, disable or remove a subscription."""
+        with self._change() as revision:
+            changed = self._db.execute(
+                "UPDATE subscription SET state = ?, reason = ?, revision = ?"
+                " WHERE id = ? AND state <> 'removed'",
+                (state, reason, revision, subscription_id),
+            )
+            if changed.rowcount == 0:
+                raise RegistryError(f"no subscription {subscription_id!r}")
+
+    def rotate_secret(self, subscription_id: str, *, overlap: timedelta) -> str:
+        """Return a new signing key; messages carry signatures of the old ones too until then."""
+        self.subscription(subscription_id)
+        value = new_secret()
+        with self._change():
+            now_us = self._now_us()
+            until_us = now_us + overlap // timedelta(microseconds=1)
+            self._db.execute(
+                "UPDATE secret SET expires_us = ?1 WHERE subscription = ?2"
+                " AND (expires_us IS NULL OR expires_us > ?1)",
+                (until_us, subscription_id),
+            )
+            self._db.execute("DELETE FROM secret WHERE expires_us <= ?", (now_us,))
+            self._add_secret(subscription_id, now_us, value)
+        return value
+
+    @contextmanager
+    def _change(self) -> Iterator[int]:
+        with self._lock, transaction(self._db):
+            row = self._db.execute("UPDATE revision SET number = number + 1 RETURNING number")
+            yield int(row.fetchone()[0])
+
+    def _present(self, query_id: str) -> RegisteredText | None:
+        rows = self._rows(
+            f"SELECT {_QUERY}, revision FROM query WHERE id = ? ORDER BY revision DESC LIMIT 1",
+            query_id,
+        )
+        return _registered(rows[0]) if rows else None
+
+    def _append(self, query_id: str, revision: int, row: tuple[Any, ...]) -> RegisteredText:
+        now_us = self._now_us()
+        self._db.execute(
+            f"INSERT INTO query ({_QUERY}, revision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (query_id, *row, now_us, revision),
+        )
+        return _registered((query_id, *row, now_us, revision))
+
+    def _insert(self, subscription: Subscription, now_us: int, revision: int) -> int:
+        destination = subscription.destination
+        inserted = self._db.execute(
+            f"INSERT OR IGNORE INTO subscription ({_SUBSCRIPTION})"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                subscription.id,
+                subscription.query,
+                subscription.parameters,
+                destination.kind,
+                destination.address,
+                subscription.point,
+                subscription.state,
+                subscription.reason,
+                subscription.options.render(),
+                subscription.created_us or now_us,
+                revision,
+            ),
+        ).rowcount
+        if inserted and destination.kind is DestinationKind.WEBHOOK:
+            given = subscription.secrets or (Secret(new_secret()),)
+            for secret in given:
+                self._add_secret(subscription.id, now_us, secret.value)
+        return inserted
+
+    def _add_secret(self, subscription_id: str, now_us: int, value: str) -> None:
+        self._db.execute(
+            "INSERT INTO secret (subscription, created_us, value) VALUES (?, ?, ?)",
+            (subscription_id, now_us, value),
+        )
+
+    def _secrets(self, ids: Sequence[str]) -> dict[str, tuple[Secret, ...]]:
+        """Return the keys in force, newest first."""
+        marks = ",".join("?" * len(ids))
+        rows = self._rows(
+            f"SELECT subscription, value, expires_us FROM secret WHERE subscription IN ({marks})"
+            f" AND (expires_us IS NULL OR expires_us > {self._now_us()})"
+            " ORDER BY subscription, expires_us IS NOT NULL, created_us DESC",
+            *ids,
+        )
+        keys: dict[str, tuple[Secret, ...]] = {}
+        for owner, value, expires_us in rows:
+            keys[owner] = (*keys.get(owner, ()), Secret(value, expires_us))
+        return keys
+
+    def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+        with self._lock:
+            return self._db.execute(sql, values).fetchall()
+
+
+def _says(query: RegisteredText) -> tuple[QueryState, str, str]:
+    return (query.state, query.version, query.text)
+
+
+def _registered(row: tuple[Any, ...]) -> RegisteredText:
+    query_id, version, text, state, *rest = row
+    return RegisteredText(query_id, version, text, QueryState(state), *rest)
+
+
+def _subscription(row: tuple[Any, ...], keys: tuple[Secret, ...]) -> Subscription:
+    (id_, query, parameters, kind, address, point, state, reason, options, created, revision) = row
+    return Subscription(
+        id=id_,
+        query=query,
+        parameters=parameters,
+        destination=Destination(DestinationKind(kind), address),
+        point=point,
+        state=SubscriptionState(state),
+        reason=reason,
+        options=Options.parse(options),
+        created_us=created,
+        revision=revision,
+        secrets=keys,
+    )

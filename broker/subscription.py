@@ -1,0 +1,221 @@
+"""A subscription: a query, an assignment of its parameters, and where its matches go."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+from urllib.parse import urlsplit
+
+__all__ = [
+    "Destination",
+    "DestinationKind",
+    "Digest",
+    "Options",
+    "PayloadFormat",
+    "Secret",
+    "Subscription",
+    "SubscriptionError",
+    "SubscriptionState",
+    "parameters_key",
+]
+
+
+class SubscriptionError(ValueError):
+    """A subscription cannot be made as asked.  The subscriber can act on it."""
+
+
+class SubscriptionState(StrEnum):
+    """Whether a subscription's matches are delivered; a disabled one was stopped by the broker."""
+
+    ACTIVE = "active"
+    PAUSED = "paused"
+    DISABLED = "disabled"
+    REMOVED = "removed"
+
+
+class DestinationKind(StrEnum):
+    """How matches reach the subscriber."""
+
+    WEBHOOK = "webhook"
+    EMAIL = "email"
+    PULL = "pull"
+    APPRISE = "apprise"
+
+
+class Digest(StrEnum):
+    """How often an address is written to."""
+
+    IMMEDIATE = "immediate"
+    HOURLY = "hourly"
+    DAILY = "daily"
+    WEEKLY = "weekly"
+
+
+class PayloadFormat(StrEnum):
+    """The envelope of a webhook's body."""
+
+    STANDARD = "standard"
+    CLOUDEVENTS = "cloudevents"
+
+
+# One "@", no white space and nothing that a header could read as more than one address.
+_ADDRESS = re.compile(
+    r'[^\s@<>,;:"\\()\[\]\x00-\x1f\x7f]{1,64}@[^\s@<>,;:"\\()\[\]\x00-\x1f\x7f]{1,255}'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """Where matches go: the address is a URL, an e-mail address, or empty for pull."""
+
+    kind: DestinationKind
+    address: str = ""
+
+    @classmethod
+    def parse(cls, text: str) -> Destination:
+        """Read a destination as people write it.
+
+        >>> Destination.parse("https://example.org/hook").kind.value
+        'webhook'
+        >>> Destination.parse("mailto:ann@example.org")
+        Destination(kind=<DestinationKind.EMAIL: 'email'>, address='ann@example.org')
+        >>> Destination.parse("pull").kind.value
+        'pull'
+        """
+        if text == "pull":
+            return cls(DestinationKind.PULL)
+        if text.startswith(("http://", "https://")):
+            return cls(DestinationKind.WEBHOOK, _checked_url(text))
+        if text.startswith("apprise:"):
+            return cls(DestinationKind.APPRISE, text.removeprefix("apprise:"))
+        address = text.removeprefix("mailto:")
+        if not _ADDRESS.fullmatch(address):
+            raise SubscriptionError(
+                f"{text!r} is neither an http(s) URL, an e-mail address nor 'pull'"
+            )
+        return cls(DestinationKind.EMAIL, address)
+
+    def __str__(self) -> str:
+        if self.kind is DestinationKind.PULL:
+            return "pull"
+        if self.kind is DestinationKind.APPRISE:
+            return f"apprise:{self.address}"
+        return self.address
+
+    @property
+    def endpoint(self) -> str:
+        """What concurrency and rates are counted by: the host and port, or the mail domain."""
+        if self.kind is DestinationKind.EMAIL:
+            return "@" + self.address.rpartition("@")[2].lower()
+        return urlsplit(self.address).netloc.rpartition("@")[2].lower()
+
+
+def _checked_url(text: str) -> str:
+    try:
+        parts = urlsplit(text)
+        usable = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable or re.search(r"[\s\x00-\x1f\x7f]", text):
+        raise SubscriptionError(f"{text!r} is not a usable URL")
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a subscriber can choose.  `batch_max` matches at most go in one webhook call.
+
+    `rate_per_s` bounds the calls to the endpoint; 0 leaves it to the broker.  `owner` is the
+    address that is told when the subscription is disabled.
+    """
+
+    digest: Digest = Digest.IMMEDIATE
+    batch_max: int = 1
+    format: PayloadFormat = PayloadFormat.STANDARD
+    rate_per_s: float = 0.0
+    owner: str = ""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.batch_max <= 1_000:
+            raise SubscriptionError("a batch holds 1 to 1000 matches")
+        if self.rate_per_s < 0:
+            raise SubscriptionError("a rate is not negative")
+
+    def render(self) -> str:
+        """Return the options as JSON; what has its default is left out."""
+        default = Options()
+        chosen = {
+            name: getattr(self, name)
+            for name in self.__slots__
+            if getattr(self, name) != getattr(default, name)
+        }
+        return json.dumps(chosen, sort_keys=True)
+
+    @classmethod
+    def parse(cls, text: str) -> Options:
+        """Read what `render` wrote, or what a subscriber sent."""
+        fields: Any = json.loads(text)
+        if not isinstance(fields, dict):
+            raise SubscriptionError("options are a JSON object")
+        unknown = sorted(set(fields) - set(cls.__slots__))
+        if unknown:
+            raise SubscriptionError(f"unknown option {unknown[0]!r}")
+        try:
+            return cls(
+                digest=Digest(fields.get("digest", Digest.IMMEDIATE)),
+                batch_max=int(fields.get("batch_max", 1)),
+                format=PayloadFormat(fields.get("format", PayloadFormat.STANDARD)),
+                rate_per_s=float(fields.get("rate_per_s", 0.0)),
+                owner=str(fields.get("owner", "")),
+            )
+        except (TypeError, ValueError) as error:
+            raise SubscriptionError(str(error)) from error
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A key that a subscription's webhooks are signed with, until it expires."""
+
+    value: str
+    expires_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """One subscription as the registry holds it.
+
+    `parameters` is the canonical key of the assignment (see `parameters_key`).  It gets the
+    matches of `query` under these parameters all of whose docids exceed `point`.
+    """
+
+    id: str
+    query: str
+    parameters: str
+    destination: Destination
+    point: int
+    state: SubscriptionState = SubscriptionState.ACTIVE
+    reason: str = ""
+    options: Options = field(default_factory=Options)
+    created_us: int = 0
+    revision: int = 0
+    secrets: tuple[Secret, ...] = field(default=(), repr=False)
+
+    @property
+    def topic(self) -> tuple[str, str]:
+        """Which matches it gets: subscriptions of one topic share them."""
+        return (self.query, self.parameters)
+
+
+def parameters_key(parameters: Mapping[str, Any]) -> str:
+    """Return the text by which assignments of canonical values are compared.
+
+    Types count: a string, a double and a duration in microseconds (an integer) differ.
+
+    >>> parameters_key({"who": "Ann", "within": 3_600_000_000})
+    '{"who":"Ann","within":3600000000}'
+    """
+    return json.dumps(dict(parameters), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
