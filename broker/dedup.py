@@ -1,0 +1,107 @@
+"""Which documents have been accepted before: by the publisher's key, within a horizon.
+
+A document with the key and the content of an earlier one is that document again; with the key and
+other content it is the next revision (semantics, section 1).  What was accepted is remembered in
+one table per period of arrival time, and whole tables are forgotten, so the answer depends only on
+the documents and their arrival times, never on restarts.
+
+Invariants: a document is remembered for at least the horizon; what is forgotten depends only on
+arrival times; documents without a publisher's key are never here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+__all__ = ["DEDUP_HORIZON_US", "DedupIndex", "Known", "content_hash", "identity_hash"]
+
+DEDUP_HORIZON_US = 7 * 24 * 3600 * 1_000_000
+"""How long a live broker recognises a document: longer than feeds commonly repeat their items."""
+
+_PERIODS = 8
+
+
+def identity_hash(stream: str, key: str) -> bytes:
+    """Return 16 bytes that stand for a publisher's key in its stream."""
+    return blake2b(f"{stream}\0{key}".encode(), digest_size=16).digest()
+
+
+def content_hash(xml: bytes) -> bytes:
+    """Return 16 bytes that stand for a document's content."""
+    return blake2b(xml, digest_size=16).digest()
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of one key: its contents with their document numbers, its revision count."""
+
+    revision: int
+    docids: dict[bytes, int]
+
+
+@dataclass(slots=True)
+class _Period:
+    start_us: int
+    entries: dict[bytes, Known] = field(default_factory=dict)
+
+
+class DedupIndex:
+    """Keys that were accepted less than `horizon_us` of arrival time ago; None never forgets."""
+
+    def __init__(self, horizon_us: int | None = DEDUP_HORIZON_US) -> None:
+        self._period_us = None if horizon_us is None else max(1, horizon_us // _PERIODS)
+        self._horizon_us = horizon_us
+        self._periods: list[_Period] = [_Period(0)]
+
+    def __len__(self) -> int:
+        return sum(len(period.entries) for period in self._periods)
+
+    def earlier(self, identity: bytes, content: bytes) -> int | None:
+        """Return the number of the document with this key and content, None if it is new."""
+        for period in reversed(self._periods):
+            known = period.entries.get(identity)
+            if known is not None and content in known.docids:
+                return known.docids[content]
+        return None
+
+    def next_revision(self, identity: bytes) -> int:
+        """Return the revision of a new document with this key: 0 if the key is new."""
+        for period in reversed(self._periods):
+            if identity in period.entries:
+                return period.entries[identity].revision + 1
+        return 0
+
+    def add(
+        self, identity: bytes, content: bytes, revision: int, docid: int, arrival_us: int
+    ) -> None:
+        """Remember an accepted document.  Arrival times must not decrease by more than a period."""
+        entries = self._period_at(arrival_us).entries
+        known = entries.get(identity)
+        if known is None:
+            entries[identity] = Known(revision, {content: docid})
+        else:
+            known.revision = revision
+            known.docids[content] = docid
+
+    def restore(self, documents: Iterable[tuple[bytes | None, bytes, int, int, int]]) -> None:
+        """Add documents as the spool holds them; those without a key are passed over."""
+        for identity, content, revision, docid, arrival_us in documents:
+            if identity is not None:
+                self.add(identity, content, revision, docid, arrival_us)
+
+    def _period_at(self, arrival_us: int) -> _Period:
+        newest = self._periods[-1]
+        if self._period_us is None or self._horizon_us is None:
+            return newest
+        start_us = arrival_us - arrival_us % self._period_us
+        if start_us > newest.start_us:
+            self._forget(before_us=start_us - self._horizon_us)
+            self._periods.append(newest := _Period(start_us))
+        return newest
+
+    def _forget(self, before_us: int) -> None:
+        assert self._period_us is not None
+        period_us = self._period_us
+        self._periods = [p for p in self._periods if p.start_us + period_us > before_us]

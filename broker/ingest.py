@@ -1,0 +1,222 @@
+"""Accept documents: number them, find repetitions, fix their times, and put them on the disk.
+
+    number    lines -> rows with docid, key, event time, W, and a receipt for each line (decides)
+    append    rows -> the spool, durable; then the receipts may be given (does)
+
+Invariants: a receipt is given only when its document is durable; there is one writer; what a line
+becomes depends on the documents before it and its arrival time, not on how lines are grouped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import pyarrow as pa
+
+from broker.dedup import DEDUP_HORIZON_US, DedupIndex, content_hash, identity_hash
+from broker.document import FIRST_WATERMARK_US, DocumentError, DocumentLine
+from broker.segment import SEGMENT_SCHEMA, Segment
+from broker.spool import SpoolWriter
+
+__all__ = ["DOCUMENT_BYTES_MAX", "Ingest", "Outcome", "Receipt"]
+
+DOCUMENT_BYTES_MAX = 8 << 20
+"""Larger documents are refused.  The largest items of real feeds are near 1 MB."""
+
+
+class Outcome(Enum):
+    """What became of a line."""
+
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """The answer to one line.  A duplicate has the docid of the document that it repeats."""
+
+    outcome: Outcome
+    docid: int | None = None
+    key: str | None = None
+    reason: str | None = None
+
+
+class Ingest:
+    """Turns lines into numbered documents in the spool.  One at a time; the spool is its memory.
+
+    `closed_streams` are those that queries publish; they take no documents from outside.
+    """
+
+    def __init__(
+        self,
+        spool: SpoolWriter,
+        *,
+        dedup_horizon_us: int | None = DEDUP_HORIZON_US,
+        document_bytes_max: int = DOCUMENT_BYTES_MAX,
+    ) -> None:
+        self._spool = spool
+        self._document_bytes_max = document_bytes_max
+        self._dedup = DedupIndex(dedup_horizon_us)
+        self._latest_time_us = FIRST_WATERMARK_US
+        self.closed_streams: Collection[str] = ()
+        self._restore_dedup(dedup_horizon_us)
+
+    def append(
+        self, lines: Sequence[DocumentLine], *, arrival_us: int | None = None, registry_version: int
+    ) -> list[Receipt]:
+        """Accept lines as one segment and return their receipts; their documents are durable.
+
+        Documents arrive at `arrival_us`.  Without it the stream is a recorded one: each line brings
+        its arrival, or arrives at the largest time on it or an earlier line.  A line that is
+        refused has the reason in its receipt and does not hold up the others.  On `OSError` (a full
+        disk) nothing has been accepted.
+        """
+        rows = _Rows(self._spool.next_docid, self._spool.watermark_us)
+        receipts = []
+        for line in lines:
+            try:
+                receipts.append(self._number(line, arrival_us, rows))
+            except DocumentError as error:
+                receipts.append(Receipt(Outcome.REFUSED, reason=str(error)))
+        if rows.count:
+            self._spool.append(rows.batch(), registry_version=registry_version)
+            self._dedup.restore(rows.dedup_entries())
+        return receipts
+
+    def _number(self, line: DocumentLine, arrival_us: int | None, rows: _Rows) -> Receipt:
+        if line.time_us is not None:
+            self._latest_time_us = max(self._latest_time_us, line.time_us)
+        self._check(line)
+        if arrival_us is None:
+            arrival_us = self._recorded_arrival(line)
+        identity = content = None
+        revision = 0
+        if line.key is not None:
+            identity, content = identity_hash(line.stream, line.key), content_hash(line.xml)
+            earlier = self._earlier(identity, content, rows)
+            if earlier is not None:
+                return Receipt(Outcome.DUPLICATE, docid=earlier)
+            revision = self._next_revision(identity, rows)
+        docid, key = rows.add(line, arrival_us, identity, content, revision)
+        return Receipt(Outcome.ACCEPTED, docid=docid, key=key)
+
+    def _check(self, line: DocumentLine) -> None:
+        if len(line.xml) > self._document_bytes_max:
+            raise DocumentError(
+                f"a document of {len(line.xml)} bytes; the limit is {self._document_bytes_max}"
+            )
+        if line.stream in self.closed_streams:
+            raise DocumentError(f"stream {line.stream!r} is published by a query")
+
+    def _recorded_arrival(self, line: DocumentLine) -> int:
+        if line.arrival_us is not None:
+            return line.arrival_us
+        if self._latest_time_us == FIRST_WATERMARK_US:
+            raise DocumentError("a line without 'time' and 'arrival', and no time before it")
+        return self._latest_time_us
+
+    def _earlier(self, identity: bytes, content: bytes, rows: _Rows) -> int | None:
+        earlier = rows.dedup.earlier(identity, content)
+        return self._dedup.earlier(identity, content) if earlier is None else earlier
+
+    def _next_revision(self, identity: bytes, rows: _Rows) -> int:
+        return rows.dedup.next_revision(identity) or self._dedup.next_revision(identity)
+
+    def _restore_dedup(self, horizon_us: int | None) -> None:
+        newest = self._spool.newest
+        if newest is None:
+            return
+        since_us = None if horizon_us is None else newest.arrival_us - 2 * horizon_us
+        for segment in self._spool.all_segments():
+            if since_us is None or segment.arrival_us >= since_us:
+                self._dedup.restore(_dedup_entries(segment, self._spool.rows(segment)))
+
+
+class _Rows:
+    """The documents of one segment while it is put together."""
+
+    def __init__(self, first_docid: int, watermark_us: int) -> None:
+        self.dedup = DedupIndex(horizon_us=None)
+        self._first_docid = first_docid
+        self._watermark_us = watermark_us
+        self._rows: list[tuple[object, ...]] = []
+        self._dedup_entries: list[tuple[bytes, bytes, int, int, int]] = []
+
+    @property
+    def count(self) -> int:
+        return len(self._rows)
+
+    def add(
+        self,
+        line: DocumentLine,
+        arrival_us: int,
+        identity: bytes | None,
+        content: bytes | None,
+        revision: int,
+    ) -> tuple[int, str]:
+        """Add a document; return its number and its key."""
+        docid = self._first_docid + len(self._rows)
+        key = document_key(line.key, docid, revision)
+        claimed_us = line.time_us
+        end_us = arrival_us if claimed_us is None else min(claimed_us, arrival_us)
+        if claimed_us is not None and claimed_us <= arrival_us:
+            claimed_us = None
+        self._rows.append(
+            (
+                line.stream,
+                key,
+                end_us,
+                arrival_us,
+                claimed_us,
+                self._watermark_us,
+                identity,
+                content,
+                revision,
+                line.xml,
+            )
+        )
+        self._watermark_us = max(self._watermark_us, end_us)
+        if identity is not None and content is not None:
+            self.dedup.add(identity, content, revision, docid, arrival_us)
+            self._dedup_entries.append((identity, content, revision, docid, arrival_us))
+        return docid, key
+
+    def batch(self) -> pa.RecordBatch:
+        """Return the rows as `SEGMENT_SCHEMA`."""
+        columns = zip(*self._rows, strict=True)
+        arrays = [
+            pa.array(column, field.type)
+            for column, field in zip(columns, SEGMENT_SCHEMA, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=SEGMENT_SCHEMA)
+
+    def dedup_entries(self) -> list[tuple[bytes, bytes, int, int, int]]:
+        """Return what the index has to remember once the rows are durable."""
+        return self._dedup_entries
+
+
+def document_key(publisher_key: str | None, docid: int, revision: int) -> str:
+    """Return a document's key: the publisher's, `key#k` for its k-th revision, else the docid.
+
+    >>> document_key("a", 7, 0), document_key("a", 8, 1), document_key(None, 9, 0)
+    ('a', 'a#1', '9')
+    """
+    if publisher_key is None:
+        return str(docid)
+    return f"{publisher_key}#{revision}" if revision else publisher_key
+
+
+def _dedup_entries(
+    segment: Segment, rows: pa.RecordBatch
+) -> Iterable[tuple[bytes | None, bytes, int, int, int]]:
+    return zip(
+        rows.column("identity").to_pylist(),
+        rows.column("content").to_pylist(),
+        rows.column("revision").to_pylist(),
+        range(segment.first_docid, segment.last_docid + 1),
+        rows.column("arrival_us").to_pylist(),
+        strict=True,
+    )

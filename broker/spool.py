@@ -1,0 +1,284 @@
+"""The spool: every accepted document, in segments, in the order of document numbers.
+
+It is the log, the source of the streaming query and the store that outputs are built from.  One
+process appends (it holds the lock); any number of processes read.
+
+    append    encode the rows -> write, fsync, rename, fsync the directory -> the segment counts
+    recover   remove half-written files, drop what a compaction has replaced, check the last segment
+    compact   one file for several neighbours of one registry version
+    prune     delete the segments up to a number
+
+Invariants: segment numbers and document numbers have no gaps between the oldest and the newest
+segment; a file never changes; a document that was acknowledged is in a durable file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import IO
+
+import pyarrow as pa
+
+from broker.disk import Disk
+from broker.document import FIRST_WATERMARK_US
+from broker.segment import (
+    SEGMENT_SCHEMA,
+    Segment,
+    SegmentError,
+    encode_segment,
+    read_header,
+    read_rows,
+)
+
+__all__ = ["Spool", "SpoolError", "SpoolWriter"]
+
+_OPEN_SEGMENTS_MAX = 64
+_SUFFIX = ".segment"
+
+
+class SpoolError(RuntimeError):
+    """The spool cannot be used: another writer has it, or a segment is missing or damaged."""
+
+
+class Spool:
+    """The segments of a directory, for reading.  `refresh` sees what was appended since."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._segments: list[Segment] = []
+        self._open: OrderedDict[str, pa.RecordBatch] = OrderedDict()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the directory again."""
+        known = {segment.name: segment for segment in self._segments}
+        names = [name for name in sorted(os.listdir(self.directory)) if name.endswith(_SUFFIX)]
+        found = [known.get(name) or read_header(self.directory / name) for name in names]
+        self._segments = _without_replaced(found)
+
+    @property
+    def last(self) -> int:
+        """The number of the newest segment, 0 if there is none."""
+        return self._segments[-1].last if self._segments else 0
+
+    @property
+    def newest(self) -> Segment | None:
+        """The newest segment."""
+        return self._segments[-1] if self._segments else None
+
+    def segments(self, after: int = 0, through: int | None = None) -> list[Segment]:
+        """Return the segments with numbers in `(after, through]`, in order.
+
+        A compacted segment is returned if it holds any of them.  Raises `SpoolError` if segments
+        of the range have been pruned or are missing.
+        """
+        through = self.last if through is None else through
+        found = [s for s in self._segments if s.last > after and s.first <= through]
+        if after < through and (not found or found[0].first > after + 1):
+            raise SpoolError(f"segment {after + 1} is not in {self.directory}")
+        return found
+
+    def all_segments(self) -> list[Segment]:
+        """Return every segment that is there, oldest first."""
+        return list(self._segments)
+
+    def segment_of(self, docid: int) -> Segment | None:
+        """Return the segment that holds a document, None if it is pruned or not accepted yet."""
+        at = bisect_right(self._segments, docid, key=lambda segment: segment.first_docid) - 1
+        if at < 0 or docid > self._segments[at].last_docid:
+            return None
+        return self._segments[at]
+
+    def rows(self, segment: Segment) -> pa.RecordBatch:
+        """Return the rows of a segment; recently used files stay mapped."""
+        rows = self._open.pop(segment.name, None)
+        if rows is None:
+            rows = read_rows(self.directory / segment.name)
+        self._open[segment.name] = rows
+        if len(self._open) > _OPEN_SEGMENTS_MAX:
+            self._open.popitem(last=False)
+        return rows
+
+    def documents(self, docids: Iterable[int]) -> dict[int, bytes]:
+        """Return the XML of documents by their numbers; those that are gone are left out."""
+        found: dict[int, bytes] = {}
+        for docid in sorted(set(docids)):
+            if (segment := self.segment_of(docid)) is not None:
+                xml = self.rows(segment).column("xml")
+                found[docid] = xml[docid - segment.first_docid].as_py()
+        return found
+
+
+class SpoolWriter(Spool):
+    """The spool of the one process that appends to it.
+
+    Opening it takes the lock (`SpoolError` if another process holds it), cleans up after a crash,
+    and checks the newest segment: damaged and newer than `processed`, it is set aside (its writer
+    never acknowledged it); otherwise it is an error.
+    """
+
+    def __init__(self, directory: Path, disk: Disk | None = None, *, processed: int = 0) -> None:
+        self._disk = disk or Disk()
+        directory.mkdir(parents=True, exist_ok=True)
+        self._lock = _take_lock(directory / "lock")
+        self._disk.clean(directory)
+        _set_aside_torn(directory, processed)
+        super().__init__(directory)
+        _check_gaps(self.directory, self._segments)
+        self._drop_replaced()
+
+    def close(self) -> None:
+        """Give up the lock."""
+        self._lock.close()
+
+    @property
+    def next_docid(self) -> int:
+        """The number that the next document gets."""
+        return self._segments[-1].last_docid + 1 if self._segments else 1
+
+    @property
+    def watermark_us(self) -> int:
+        """`W` of the next document."""
+        return self._segments[-1].watermark_us if self._segments else FIRST_WATERMARK_US
+
+    def append(self, rows: pa.RecordBatch, *, registry_version: int) -> Segment:
+        """Write rows of `SEGMENT_SCHEMA` as the next segment; on return they are durable."""
+        segment = _describe(
+            rows, self.newest, first_docid=self.next_docid, registry_version=registry_version
+        )
+        self._disk.publish(self.directory / segment.name, encode_segment(segment, rows))
+        self._segments = [*self._segments, segment]
+        return segment
+
+    def compact(self, *, through: int, documents_max: int) -> int:
+        """Merge neighbouring segments up to number `through`; return how many files went away.
+
+        Only segments of one registry version are merged, into files of at most `documents_max`.
+        """
+        removed = 0
+        for group in _groups(self._segments, through, documents_max):
+            self._merge(group)
+            removed += len(group) - 1
+        return removed
+
+    def prune(self, through: int) -> int:
+        """Delete the segments up to number `through`, but never the newest; return how many."""
+        gone = [segment for segment in self._segments[:-1] if segment.last <= through]
+        # Oldest first: a crash in between leaves no gap.
+        for segment in gone:
+            self._disk.remove(self.directory / segment.name)
+        self._segments = self._segments[len(gone) :]
+        return len(gone)
+
+    def _merge(self, group: list[Segment]) -> None:
+        batches = [read_rows(self.directory / s.name, is_verified=True) for s in group]
+        table = pa.Table.from_batches(batches, SEGMENT_SCHEMA).combine_chunks()
+        merged = Segment(
+            first=group[0].first,
+            last=group[-1].last,
+            first_docid=group[0].first_docid,
+            documents=sum(segment.documents for segment in group),
+            registry_version=group[0].registry_version,
+            end_min_us=min(segment.end_min_us for segment in group),
+            end_max_us=max(segment.end_max_us for segment in group),
+            watermark_us=group[-1].watermark_us,
+            arrival_us=group[-1].arrival_us,
+        )
+        rows = table.to_batches()[0]
+        self._disk.publish(self.directory / merged.name, encode_segment(merged, rows))
+        self._segments = _without_replaced(sorted([*self._segments, merged], key=_order))
+        self._drop_replaced()
+
+    def _drop_replaced(self) -> None:
+        kept = {segment.name for segment in self._segments}
+        for name in self._disk.names(self.directory):
+            if name.endswith(_SUFFIX) and name not in kept:
+                self._disk.remove(self.directory / name)
+
+
+def _describe(
+    rows: pa.RecordBatch, previous: Segment | None, *, first_docid: int, registry_version: int
+) -> Segment:
+    ends = rows.column("end_us").to_numpy()
+    arrivals = rows.column("arrival_us").to_numpy()
+    number = previous.last + 1 if previous else 1
+    return Segment(
+        first=number,
+        last=number,
+        first_docid=first_docid,
+        documents=rows.num_rows,
+        registry_version=registry_version,
+        end_min_us=int(ends.min()),
+        end_max_us=int(ends.max()),
+        watermark_us=max(
+            previous.watermark_us if previous else FIRST_WATERMARK_US, int(ends.max())
+        ),
+        arrival_us=max(
+            previous.arrival_us if previous else FIRST_WATERMARK_US, int(arrivals.max())
+        ),
+    )
+
+
+def _order(segment: Segment) -> tuple[int, int]:
+    return segment.first, -segment.last
+
+
+def _without_replaced(segments: list[Segment]) -> list[Segment]:
+    """Return the segments that no other one contains."""
+    kept: list[Segment] = []
+    for segment in sorted(segments, key=_order):
+        if not kept or segment.last > kept[-1].last:
+            kept.append(segment)
+    return kept
+
+
+def _groups(segments: list[Segment], through: int, documents_max: int) -> Iterator[list[Segment]]:
+    group: list[Segment] = []
+    for segment in segments:
+        size = sum(member.documents for member in group) + segment.documents
+        is_same = not group or group[0].registry_version == segment.registry_version
+        if segment.last > through:
+            break
+        if size > documents_max or not is_same:
+            if len(group) > 1:
+                yield group
+            group = []
+        group.append(segment)
+    if len(group) > 1:
+        yield group
+
+
+def _check_gaps(directory: Path, segments: list[Segment]) -> None:
+    for earlier, later in pairwise(segments):
+        if later.first != earlier.last + 1 or later.first_docid != earlier.last_docid + 1:
+            raise SpoolError(f"{directory}: nothing between {earlier.name} and {later.name}")
+
+
+def _set_aside_torn(directory: Path, processed: int) -> None:
+    names = sorted(name for name in os.listdir(directory) if name.endswith(_SUFFIX))
+    if not names:
+        return
+    path = directory / names[-1]
+    try:
+        read_header(path)
+        read_rows(path, is_verified=True)
+    except SegmentError as error:
+        if int(names[-1][:12]) <= processed:
+            raise SpoolError(f"a processed segment is damaged: {error}") from error
+        path.rename(path.with_suffix(".torn"))
+
+
+def _take_lock(path: Path) -> IO[bytes]:
+    lock = path.open("ab")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.close()
+        raise SpoolError(f"another process writes to {path.parent}") from error
+    return lock
