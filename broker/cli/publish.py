@@ -1,0 +1,76 @@
+"""`xscl publish`: give documents to a stream of a running broker."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import IO, Any
+
+import click
+
+from broker.cli.connection import Connection, connect
+from broker.cli.terminal import EXIT_FAILED, message
+
+__all__ = ["publish"]
+
+_LINES_AT_ONCE = 500
+
+
+@click.command()
+@click.argument("stream")
+@click.argument("files", nargs=-1, required=True, type=click.File("rb"))
+@click.option("--key", help="The key of the document, where one XML document is given.")
+@click.option("--time", help="Its event time (ISO 8601), where one XML document is given.")
+@click.pass_context
+def publish(
+    context: click.Context,
+    stream: str,
+    files: tuple[IO[bytes], ...],
+    key: str | None,
+    time: str | None,
+) -> None:
+    """Give XML documents, or files of document lines, to STREAM.
+
+    A file whose first character is `{` holds document lines: one JSON object in each line, with
+    `xml` and, if wanted, `time` and `key`.  Anything else is one XML document.  `-` is standard
+    input.  When the verb ends with 0, the broker has every document on its disk.
+
+    \b
+    Examples:
+      xscl publish news item.xml --key item-17
+      xscl publish S examples/documents/books-and-blogs.jsonl
+    """
+    connection = connect(context)
+    taken = refused = 0
+    for file in files:
+        for result in _results(connection, stream, file, key, time):
+            if result["outcome"] == "refused":
+                refused += 1
+                message(f"{file.name}:{result['line']}: refused: {result['reason']}")
+            else:
+                taken += 1
+                click.echo(f"{result['docid']}\t{result['outcome']}\t{result['key']}")
+    message(f"{taken} taken, {refused} refused")
+    if refused:
+        context.exit(EXIT_FAILED)
+
+
+def _results(
+    connection: Connection, stream: str, file: IO[bytes], key: str | None, time: str | None
+) -> Iterator[dict[str, Any]]:
+    first = file.readline()
+    path = ("streams", stream, "documents")
+    if not first.lstrip(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+        body = first + file.read()
+        kind = "application/xml"
+        query = {"key": key, "time": time}
+        answer = connection.call("POST", *path, query=query, body=body, content_type=kind)
+        yield from ({**result, "line": 1} for result in answer["documents"])
+        return
+    lines = itertools.chain([first], file)
+    start = 1
+    while chunk := list(itertools.islice(lines, _LINES_AT_ONCE)):
+        kind = "application/x-ndjson"
+        answer = connection.call("POST", *path, body=b"".join(chunk), content_type=kind)
+        yield from ({**r, "line": start + r["line"] - 1} for r in answer["documents"])
+        start += len(chunk)

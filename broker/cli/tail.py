@@ -1,0 +1,52 @@
+"""`xscl tail`: print matches as they are found."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from broker.cli.connection import connect
+
+__all__ = ["tail"]
+
+_WAIT_S = 20
+
+
+@click.command()
+@click.argument("query_id", metavar="[QUERY]", required=False)
+@click.option("--after", type=int, help="Begin behind this match number; 0 begins with the first.")
+@click.option("--limit", "-n", type=int, help="End after this many matches.")
+@click.option("--no-follow", is_flag=True, help="End when all matches so far are printed.")
+@click.pass_context
+def tail(
+    context: click.Context,
+    query_id: str | None,
+    after: int | None,
+    limit: int | None,
+    no_follow: bool,
+) -> None:
+    """Print match lines (JSON) as they are found, of one query or of all.
+
+    \b
+    Examples:
+      xscl tail same-story
+      xscl tail --after 0 --no-follow > matches.jsonl
+    """
+    connection = connect(context)
+    cursor = 0 if after is None and no_follow else after
+    printed = 0
+    while limit is None or printed < limit:
+        page = connection.get(
+            "matches",
+            query=query_id,
+            after=cursor,
+            limit=min(500, limit - printed) if limit is not None else None,
+            wait=None if no_follow else _WAIT_S,
+        )
+        for match in page["matches"]:
+            click.echo(json.dumps(match, ensure_ascii=False))
+        printed += len(page["matches"])
+        if no_follow and page["next"] == cursor:
+            return
+        cursor = page["next"]

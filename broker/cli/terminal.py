@@ -1,0 +1,99 @@
+"""What verbs share on the terminal: failures with exit codes, rows in three formats, messages."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+
+__all__ = [
+    "EXIT_FAILED",
+    "EXIT_NO_BROKER",
+    "EXIT_SETTINGS",
+    "Failure",
+    "emit_rows",
+    "format_option",
+    "is_coloured",
+    "message",
+]
+
+EXIT_FAILED = 1
+EXIT_NO_BROKER = 3
+EXIT_SETTINGS = 78
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+class Failure(click.ClickException):
+    """Ends the verb with a message on standard error, what to do about it, and an exit code."""
+
+    def __init__(self, text: str, *, hint: str | None = None, exit_code: int = EXIT_FAILED) -> None:
+        super().__init__(text)
+        self.hint = hint
+        self.exit_code = exit_code
+
+    def show(self, file: Any = None) -> None:
+        """Write the message and the hint."""
+        message(f"{click.style('error', fg='red', bold=True)}: {self.message}")
+        if self.hint:
+            message(f"  {self.hint}")
+
+
+def message(text: str) -> None:
+    """Write a line for the person at the terminal to standard error."""
+    click.echo(text, err=True, color=is_coloured(sys.stderr))
+
+
+def is_coloured(stream: Any) -> bool:
+    """Return whether colour may go to `stream`: a terminal, and NO_COLOR is not set."""
+    return not os.environ.get("NO_COLOR") and stream.isatty()
+
+
+def format_option(command: _Command) -> _Command:
+    """Add `--format table|json|csv` to a verb that prints rows."""
+    option = click.option(
+        "--format",
+        "output",
+        type=click.Choice(["table", "json", "csv"]),
+        default="table",
+        show_default=True,
+        help="How to print the rows.",
+    )
+    return option(command)
+
+
+def emit_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], output: str) -> None:
+    """Print rows to standard output: `columns` of them as a table or CSV, everything as JSON."""
+    if output == "json":
+        click.echo(json.dumps([dict(row) for row in rows], ensure_ascii=False, indent=2))
+    elif output == "csv":
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(columns)
+        writer.writerows([_cell(row.get(column)) for column in columns] for row in rows)
+        click.echo(text.getvalue(), nl=False)
+    else:
+        _emit_table([[_cell(row.get(column)) for column in columns] for row in rows], columns)
+
+
+def _emit_table(cells: Sequence[Sequence[str]], columns: Sequence[str]) -> None:
+    lines = [list(columns), *cells]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
+    for number, line in enumerate(lines):
+        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        styled = click.style(text.rstrip(), bold=number == 0)
+        click.echo(styled, color=is_coloured(sys.stdout))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, (dict, list)):
+        return json.dumps(value, ensure_ascii=False) if value else ""
+    return " ".join(str(value).split())
