@@ -1,4 +1,4 @@
-"""The way from a verb to a running broker: its HTTP API, with plain answers to what can go wrong."""
+"""The way from a verb to a running broker: its HTTP API, and plain words for what goes wrong."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Connection:
         Ends the verb with a message where no broker answers or the broker refuses.
         """
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
-        request = Request(  # noqa: S310 - the URL is the user's own broker
+        request = Request(
             self._address(path, query or {}),
             data=data,
             method=method,
@@ -87,7 +87,7 @@ def _refusal(error: HTTPError) -> Failure:
 
 
 def settings_of(context: click.Context) -> Settings:
-    """Return the settings that `--config` names, else the nearest xscl.toml's, else the defaults."""
+    """Return the settings that `--config` names, else of the nearest xscl.toml, else defaults."""
     named = context.obj.get("config")
     if named is not None and not Path(named).is_file():
         raise Failure(

@@ -1,0 +1,1 @@
+"""The resources of the HTTP API, one module each; `broker.http` puts them together."""

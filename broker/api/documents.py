@@ -1,0 +1,107 @@
+"""`/v1/streams/{stream}/documents`: documents pushed to the broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp import web
+from lxml import etree
+
+from broker.api.backend import BACKEND, in_thread
+from broker.api.problem import Problem
+from broker.document import DocumentError, DocumentLine, parse_document_line, parse_time
+from broker.ingest import Outcome, Receipt
+
+__all__ = ["ROUTES"]
+
+_LINES = ("application/x-ndjson", "application/jsonl", "application/json")
+
+
+async def post_documents(request: web.Request) -> web.Response:
+    """Take one XML document, or document lines; answer when they are on the disk.
+
+    A line that is refused does not hold up the others: the answer has a receipt for each.  One
+    XML document that is refused is answered with 422.
+    """
+    body = await request.read()
+    if request.content_type in _LINES:
+        return await _post_lines(request, body)
+    line = DocumentLine(
+        stream=request.match_info["stream"],
+        xml=body,
+        time_us=_time_of(request),
+        key=request.query.get("key"),
+    )
+    _check_xml(body)
+    receipts = await _submit(request, [line])
+    if receipts[0].docid is None:
+        raise DocumentError(receipts[0].reason or "refused")
+    return _answer([(1, receipts[0])])
+
+
+async def _post_lines(request: web.Request, body: bytes) -> web.Response:
+    numbered = [(n, line) for n, line in enumerate(body.splitlines(), 1) if line.strip()]
+    stream = request.match_info["stream"]
+    parsed = await in_thread(lambda: [(n, _parse_line(line, stream)) for n, line in numbered])
+    taken = [(n, line) for n, line in parsed if isinstance(line, DocumentLine)]
+    receipts = await _submit(request, [line for _, line in taken])
+    refused = [(n, line) for n, line in parsed if isinstance(line, Receipt)]
+    answered = [(n, receipt) for (n, _), receipt in zip(taken, receipts, strict=True)]
+    return _answer(sorted(answered + refused, key=lambda pair: pair[0]))
+
+
+def _parse_line(line: bytes, stream: str) -> DocumentLine | Receipt:
+    try:
+        parsed = parse_document_line(line)
+        if parsed.stream != stream:
+            raise DocumentError(f"the line is for stream {parsed.stream!r}, not {stream!r}")
+        _check_xml(parsed.xml)
+    except DocumentError as error:
+        return Receipt(Outcome.REFUSED, reason=str(error))
+    return parsed
+
+
+def _check_xml(xml: bytes) -> None:
+    """Refuse what is not well-formed now, while its publisher is listening."""
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    try:
+        etree.fromstring(xml, parser)
+    except etree.XMLSyntaxError as error:
+        raise DocumentError(f"not well-formed XML: {error.msg}") from error
+
+
+def _time_of(request: web.Request) -> int | None:
+    text = request.query.get("time")
+    if text is None:
+        return None
+    try:
+        return parse_time(text)
+    except ValueError as error:
+        detail = f"'time' is not an ISO 8601 time: {text!r}"
+        raise Problem(HTTPStatus.BAD_REQUEST, detail) from error
+
+
+async def _submit(request: web.Request, lines: Sequence[DocumentLine]) -> list[Receipt]:
+    if not lines:
+        return []
+    return await asyncio.wrap_future(request.app[BACKEND].ingest.submit(lines))
+
+
+def _answer(receipts: Sequence[tuple[int, Receipt]]) -> web.Response:
+    documents: list[dict[str, Any]] = [
+        {
+            "line": number,
+            "outcome": receipt.outcome.value,
+            "docid": receipt.docid,
+            "key": receipt.key,
+            "reason": receipt.reason,
+        }
+        for number, receipt in receipts
+    ]
+    return web.json_response({"documents": documents})
+
+
+ROUTES = [web.post("/v1/streams/{stream}/documents", post_documents)]

@@ -1,0 +1,39 @@
+"""`/healthz`, `/readyz` and `/metrics`: for those who watch the broker."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from aiohttp import web
+
+from broker.api.backend import BACKEND
+from broker.api.problem import Problem
+
+__all__ = ["ROUTES"]
+
+
+async def get_health(request: web.Request) -> web.Response:
+    """Answer 200 as long as the process serves requests."""
+    return web.json_response({"status": "ok"})
+
+
+async def get_readiness(request: web.Request) -> web.Response:
+    """Answer 200 when documents are taken and evaluated, else 503 with the reason."""
+    reason = request.app[BACKEND].unready()
+    if reason is not None:
+        raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, reason, headers={"Retry-After": "1"})
+    return web.json_response({"status": "ready"})
+
+
+async def get_metrics(request: web.Request) -> web.Response:
+    """Answer the broker's figures in the text format of Prometheus."""
+    figures = request.app[BACKEND].figures()
+    lines = [f"xscl_{name} {value:g}\n" for name, value in figures.items()]
+    return web.Response(text="".join(lines), headers={"Content-Type": "text/plain; version=0.0.4"})
+
+
+ROUTES = [
+    web.get("/healthz", get_health),
+    web.get("/readyz", get_readiness),
+    web.get("/metrics", get_metrics),
+]

@@ -1,0 +1,132 @@
+"""`/v1/queries`: the queries of the broker."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp import web
+
+import xscl
+from broker.api.backend import BACKEND, Backend, in_thread
+from broker.api.problem import Problem
+from broker.document import render_time
+from broker.registry import QueryState, RegisteredText
+from broker.subscription import SubscriptionState
+
+__all__ = ["ROUTES"]
+
+_VISIBLE = (QueryState.ACTIVE, QueryState.PAUSED)
+
+
+async def list_queries(request: web.Request) -> web.Response:
+    """Answer all queries that are not removed, by id."""
+    backend = request.app[BACKEND]
+    queries = await in_thread(lambda: backend.registry.queries(states=_VISIBLE))
+    return web.json_response({"queries": await in_thread(_rendered, backend, queries)})
+
+
+async def get_query(request: web.Request) -> web.Response:
+    """Answer one query, or 404."""
+    backend = request.app[BACKEND]
+    query = await in_thread(_present, backend, request.match_info["id"])
+    return await _answer(backend, query)
+
+
+async def put_query(request: web.Request) -> web.Response:
+    """Register the query in the body, or a new text of it; 422 with diagnostics if it is none.
+
+    It sees the documents accepted after it.  The very same text again changes nothing.
+    """
+    backend, query_id = request.app[BACKEND], request.match_info["id"]
+    queries = await in_thread(lambda text: xscl.parse(text, id=query_id), await request.text())
+    if len(queries) != 1:
+        detail = f"the body holds {len(queries)} statements; a query is one"
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
+    query = queries[0]
+
+    def register(newest_docid: int) -> RegisteredText:
+        return backend.registry.register(
+            query_id, query.text, version=query.version, point=newest_docid
+        )
+
+    registered = await asyncio.wrap_future(backend.ingest.exclusively(register))
+    return await _answer(backend, registered)
+
+
+async def pause_query(request: web.Request) -> web.Response:
+    """Stop evaluating a query from the next document on."""
+    return await _change(request, QueryState.PAUSED)
+
+
+async def resume_query(request: web.Request) -> web.Response:
+    """Evaluate a paused query again from the next document on."""
+    return await _change(request, QueryState.ACTIVE)
+
+
+async def delete_query(request: web.Request) -> web.Response:
+    """Remove a query and its subscriptions."""
+    backend, query_id = request.app[BACKEND], request.match_info["id"]
+    await _change(request, QueryState.REMOVED)
+    await in_thread(_remove_subscriptions, backend, query_id)
+    return web.Response(status=HTTPStatus.NO_CONTENT)
+
+
+async def _change(request: web.Request, state: QueryState) -> web.Response:
+    backend, query_id = request.app[BACKEND], request.match_info["id"]
+    await in_thread(_present, backend, query_id)
+    changed = await asyncio.wrap_future(
+        backend.ingest.exclusively(
+            lambda newest: backend.registry.set_state(query_id, state, effective=newest)
+        )
+    )
+    return await _answer(backend, changed)
+
+
+def _present(backend: Backend, query_id: str) -> RegisteredText:
+    query = backend.registry.query(query_id)
+    if query.state not in _VISIBLE:
+        raise Problem(HTTPStatus.NOT_FOUND, f"no query {query_id!r}")
+    return query
+
+
+def _remove_subscriptions(backend: Backend, query_id: str) -> None:
+    while found := backend.registry.subscriptions(query=query_id):
+        for subscription in found:
+            backend.registry.set_subscription_state(subscription.id, SubscriptionState.REMOVED)
+
+
+async def _answer(backend: Backend, query: RegisteredText) -> web.Response:
+    (rendered,) = await in_thread(_rendered, backend, [query])
+    return web.json_response(rendered)
+
+
+def _rendered(backend: Backend, queries: Sequence[RegisteredText]) -> list[dict[str, Any]]:
+    matches = backend.outbox.counts()
+    subscriptions = backend.registry.subscription_counts()
+    return [
+        {
+            "id": query.id,
+            "version": query.version,
+            "state": query.state.value,
+            "reason": query.reason,
+            "point": query.point,
+            "changed": render_time(query.changed_us),
+            "matches": matches.get(query.id, 0),
+            "subscriptions": subscriptions.get(query.id, 0),
+            "text": query.text,
+        }
+        for query in queries
+    ]
+
+
+ROUTES = [
+    web.get("/v1/queries", list_queries),
+    web.get("/v1/queries/{id}", get_query),
+    web.put("/v1/queries/{id}", put_query),
+    web.delete("/v1/queries/{id}", delete_query),
+    web.post("/v1/queries/{id}/pause", pause_query),
+    web.post("/v1/queries/{id}/resume", resume_query),
+]

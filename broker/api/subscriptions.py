@@ -1,0 +1,113 @@
+"""`/v1/subscriptions`: who gets which matches, and where."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp import web
+
+import xscl
+from broker.api.backend import BACKEND, Backend, in_thread
+from broker.api.problem import Problem
+from broker.document import render_time
+from broker.registry import QueryState
+from broker.subscription import Destination, Options, Subscription, SubscriptionState
+
+__all__ = ["ROUTES"]
+
+_MEMBERS = {"query", "destination", "parameters", "options"}
+
+
+async def list_subscriptions(request: web.Request) -> web.Response:
+    """Answer the subscriptions, of one query with `?query=`, by id; `?after=` goes on."""
+    backend = request.app[BACKEND]
+    query, after = request.query.get("query"), request.query.get("after", "")
+    found = await in_thread(lambda: backend.registry.subscriptions(query=query, after=after))
+    return web.json_response({"subscriptions": [_rendered(each) for each in found]})
+
+
+async def post_subscription(request: web.Request) -> web.Response:
+    """Add a subscription.  It gets the matches of documents accepted after it.
+
+    The answer to a webhook's has its signing key, which is not shown again.
+    """
+    backend = request.app[BACKEND]
+    asked = await _asked(request)
+    destination = Destination.parse(asked["destination"])
+    options = Options.parse(json.dumps(asked.get("options", {})))
+    parameters = await in_thread(_assignment, backend, asked)
+
+    def subscribe(newest_docid: int) -> Subscription:
+        return backend.registry.subscribe(
+            asked["query"],
+            destination,
+            point=newest_docid,
+            parameters=parameters,
+            options=options,
+        )
+
+    made = await asyncio.wrap_future(backend.ingest.exclusively(subscribe))
+    secret = made.secrets[0].value if made.secrets else None
+    return web.json_response({**_rendered(made), "secret": secret}, status=HTTPStatus.CREATED)
+
+
+async def get_subscription(request: web.Request) -> web.Response:
+    """Answer one subscription, or 404."""
+    backend = request.app[BACKEND]
+    found = await in_thread(backend.registry.subscription, request.match_info["id"])
+    return web.json_response(_rendered(found))
+
+
+async def delete_subscription(request: web.Request) -> web.Response:
+    """Remove a subscription; what is being sent may still arrive."""
+    backend, name = request.app[BACKEND], request.match_info["id"]
+    await in_thread(backend.registry.set_subscription_state, name, SubscriptionState.REMOVED)
+    return web.Response(status=HTTPStatus.NO_CONTENT)
+
+
+async def _asked(request: web.Request) -> dict[str, Any]:
+    try:
+        asked = await request.json()
+    except ValueError as error:
+        raise Problem(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}") from error
+    if not isinstance(asked, dict):
+        raise Problem(HTTPStatus.BAD_REQUEST, "the body is a JSON object")
+    for name in ("query", "destination"):
+        if not isinstance(asked.get(name), str):
+            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{name!r} must be a string")
+    if unknown := sorted(set(asked) - _MEMBERS):
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"unknown member {unknown[0]!r}")
+    return asked
+
+
+def _assignment(backend: Backend, asked: dict[str, Any]) -> dict[str, Any]:
+    registered = backend.registry.query(asked["query"])
+    if registered.state is QueryState.REMOVED:
+        raise Problem(HTTPStatus.NOT_FOUND, f"no query {registered.id!r}")
+    (query,) = xscl.parse(registered.text, id=registered.id)
+    return xscl.assignment(query, asked.get("parameters", {}))
+
+
+def _rendered(subscription: Subscription) -> dict[str, Any]:
+    return {
+        "id": subscription.id,
+        "query": subscription.query,
+        "parameters": json.loads(subscription.parameters),
+        "destination": str(subscription.destination),
+        "state": subscription.state.value,
+        "reason": subscription.reason,
+        "point": subscription.point,
+        "options": json.loads(subscription.options.render()),
+        "created": render_time(subscription.created_us),
+    }
+
+
+ROUTES = [
+    web.get("/v1/subscriptions", list_subscriptions),
+    web.post("/v1/subscriptions", post_subscription),
+    web.get("/v1/subscriptions/{id}", get_subscription),
+    web.delete("/v1/subscriptions/{id}", delete_subscription),
+]

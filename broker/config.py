@@ -1,0 +1,235 @@
+"""The broker's settings, read from `xscl.toml`.
+
+The dataclasses below are the table of what may be set: a field is a setting, its type decides what
+is accepted, its default what holds where the file says nothing.  Errors name the file, the line
+and the setting, and suggest the nearest one where a name is unknown.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+import re
+import tomllib
+import types
+import typing
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from xscl.durations import read_duration
+
+__all__ = [
+    "FILE_NAME",
+    "FeedSettings",
+    "HttpSettings",
+    "Settings",
+    "SettingsError",
+    "SmtpSettings",
+    "SparkSettings",
+    "WebhookSettings",
+    "find_settings",
+    "load_settings",
+    "parse_settings",
+]
+
+FILE_NAME = "xscl.toml"
+
+
+class SettingsError(ValueError):
+    """The settings cannot be used.  The message says where, and what would be accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    """Where the broker's HTTP API listens.  `port = 0` takes any free one."""
+
+    host: str = "127.0.0.1"
+    port: int = 8420
+    body_bytes_max: int = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """How Spark runs: its master, and how often it looks for new documents."""
+
+    master: str = "local[2]"
+    interval: timedelta = timedelta(milliseconds=200)
+
+
+@dataclass(frozen=True, slots=True)
+class SmtpSettings:
+    """The mail server for e-mail subscriptions.
+
+    The password comes from the environment variable XSCL_SMTP_PASSWORD, or from `password_file`.
+    """
+
+    host: str
+    sender: str
+    port: int = 25
+    security: Literal["none", "starttls", "tls"] = "none"
+    username: str | None = None
+    password_file: Path | None = None
+
+    def password(self) -> str | None:
+        """Return the password, or None where none is set."""
+        from_environment = os.environ.get("XSCL_SMTP_PASSWORD")
+        if from_environment is not None or self.password_file is None:
+            return from_environment
+        return self.password_file.read_text().strip()
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookSettings:
+    """What webhooks may reach; `allow_http` and `allow_private` are for inner networks."""
+
+    allow_http: bool = False
+    allow_private: bool = False
+    timeout: timedelta = timedelta(seconds=20)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedSettings:
+    """One feed to poll: its address, the stream of its items, and how often to look."""
+
+    url: str
+    stream: str
+    every: timedelta = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All settings of a broker.  Relative paths in the file are relative to the file.
+
+    `feeds_allow_private` lets feeds be fetched from loopback and private addresses.
+    """
+
+    data: Path = Path("xscl-data")
+    lateness: timedelta = timedelta(days=1)
+    engine: Literal["sequential", "mmqjp", "mmqjp-views", "signatures"] = "mmqjp"
+    feeds_allow_private: bool = False
+    http: HttpSettings = HttpSettings()
+    spark: SparkSettings = SparkSettings()
+    smtp: SmtpSettings | None = None
+    webhooks: WebhookSettings = WebhookSettings()
+    feeds: tuple[FeedSettings, ...] = ()
+
+
+def find_settings(start: Path) -> Path | None:
+    """Return the nearest `xscl.toml` in `start` or a directory above it."""
+    for directory in (start, *start.parents):
+        if (directory / FILE_NAME).is_file():
+            return directory / FILE_NAME
+    return None
+
+
+def load_settings(path: Path | None) -> Settings:
+    """Read a settings file; without one, everything has its default."""
+    if path is None:
+        return Settings()
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read: {error}") from error
+    return parse_settings(text, path)
+
+
+def parse_settings(text: str, path: Path) -> Settings:
+    """Read settings from text; `path` is for messages and for what is relative to it."""
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"{path}: not TOML: {error}") from error
+    settings: Settings = _Reader(text, path).table(Settings, values, ())
+    return settings
+
+
+_Where = tuple[str | int, ...]
+
+
+class _Reader:
+    """Turns TOML values into the dataclasses above, and knows where each stood in the text."""
+
+    def __init__(self, text: str, path: Path) -> None:
+        self._lines = text.splitlines()
+        self._path = path
+
+    def table(self, kind: type[Any], values: dict[str, Any], where: _Where) -> Any:
+        hints = typing.get_type_hints(kind)
+        fields = {field.name: field for field in dataclasses.fields(kind)}
+        for name in values:
+            if name not in fields:
+                raise self._error((*where, name), f"unknown setting{_suggest(name, fields)}")
+        for name, field in fields.items():
+            if name not in values and field.default is dataclasses.MISSING:
+                raise self._error(where, f"{name!r} must be set")
+        return kind(**{k: self._value(hints[k], v, (*where, k)) for k, v in values.items()})
+
+    def _value(self, hint: Any, value: Any, where: _Where) -> Any:
+        origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+        if origin in (types.UnionType, typing.Union):
+            return self._value(arguments[0], value, where)
+        if origin is tuple:
+            rows = self._checked(list, value, where, "an array of tables")
+            return tuple(self._value(arguments[0], row, (*where, i)) for i, row in enumerate(rows))
+        if origin is Literal:
+            if value not in arguments:
+                choices = ", ".join(repr(choice) for choice in arguments)
+                raise self._error(where, f"{value!r} is not one of {choices}")
+            return value
+        if dataclasses.is_dataclass(hint):
+            assert isinstance(hint, type)
+            return self.table(hint, self._checked(dict, value, where, "a table"), where)
+        return self._scalar(hint, value, where)
+
+    def _scalar(self, hint: Any, value: Any, where: _Where) -> Any:
+        if hint is timedelta:
+            text = self._checked(str, value, where, 'a duration such as "2 days" or "PT6H"')
+            try:
+                return timedelta(microseconds=read_duration(text))
+            except ValueError as error:
+                raise self._error(where, str(error)) from error
+        if hint is Path:
+            return self._path.parent / Path(self._checked(str, value, where, "a path")).expanduser()
+        if hint is int and isinstance(value, bool):
+            raise self._error(where, "must be a whole number")
+        names = {str: "a string", int: "a whole number", bool: "true or false"}
+        return self._checked(hint, value, where, names[hint])
+
+    def _checked(self, kind: type[Any], value: Any, where: _Where, expected: str) -> Any:
+        if not isinstance(value, kind):
+            raise self._error(where, f"must be {expected}, not {value!r}")
+        return value
+
+    def _error(self, where: _Where, message: str) -> SettingsError:
+        line = self._line(where) if where else None
+        place = f"{self._path}:{line}" if line else str(self._path)
+        name = "".join(f"[{p + 1}]" if isinstance(p, int) else f".{p}" for p in where).lstrip(".")
+        return SettingsError(f"{place}: {name}: {message}" if name else f"{place}: {message}")
+
+    def _line(self, where: _Where) -> int | None:
+        """Return the line of a setting, as far as a look at headers and keys can tell."""
+        names = [part for part in where if isinstance(part, str)]
+        ordinal = next((part for part in where if isinstance(part, int)), 0)
+        section, headers = "", 0
+        for number, line in enumerate(self._lines, 1):
+            if header := re.match(r"\s*\[+\s*([\w.-]+)\s*\]+", line):
+                section = header[1]
+                headers += section == names[0]
+                if names == [section] and headers == ordinal + 1:
+                    return number
+            elif key := re.match(r"\s*([\w-]+)\s*=", line):
+                is_inside = section == ".".join(names[:-1]) and headers in (0, ordinal + 1)
+                if is_inside and key[1] == names[-1]:
+                    return number
+        return None
+
+
+def _suggest(name: str, known: typing.Iterable[str]) -> str:
+    known = sorted(known)
+    close = difflib.get_close_matches(name, known, n=1)
+    if close:
+        return f"; did you mean {close[0]!r}?"
+    return f"; there are {', '.join(known)}"

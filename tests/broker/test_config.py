@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from broker.config import FeedSettings, SettingsError, find_settings, load_settings, parse_settings
+
+FILE = Path("/etc/broker/xscl.toml")
+
+
+def test_settings_left_out_have_their_defaults() -> None:
+    settings = parse_settings("", FILE)
+    assert settings.lateness == timedelta(days=1)
+    assert settings.http.host == "127.0.0.1"
+    assert settings == load_settings(None)
+
+
+def test_every_kind_of_setting_is_read() -> None:
+    text = """
+    data = "state"
+    lateness = "6 h"
+    [http]
+    port = 0
+    [smtp]
+    host = "mail.example"
+    sender = "broker@mail.example"
+    security = "starttls"
+    [webhooks]
+    allow_private = true
+    [[feeds]]
+    url = "https://one.example/feed"
+    stream = "news"
+    [[feeds]]
+    url = "https://two.example/feed"
+    stream = "news"
+    every = "PT5M"
+    """
+    settings = parse_settings(text, FILE)
+    assert settings.data == Path("/etc/broker/state")
+    assert settings.lateness == timedelta(hours=6)
+    assert settings.http.port == 0
+    assert settings.smtp is not None
+    assert settings.smtp.security == "starttls"
+    assert settings.webhooks.allow_private
+    assert settings.feeds[1] == FeedSettings(
+        "https://two.example/feed", "news", timedelta(minutes=5)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("lateness = 3", "xscl.toml:1: lateness: must be a duration"),
+        ('lateness = "3 moons"', "xscl.toml:1: lateness: `moons` is not a unit of time"),
+        ('\nlatenes = "1 d"', "xscl.toml:2: latenes: unknown setting; did you mean 'lateness'?"),
+        ("[http]\nhost = 'a'\nprot = 1", "xscl.toml:3: http.prot: unknown setting; did you mean"),
+        ("[http]\nport = 'x'", "xscl.toml:2: http.port: must be a whole number, not 'x'"),
+        ("[http]\nport = true", "xscl.toml:2: http.port: must be a whole number"),
+        ("[smtp]\nhost = 'a'", "xscl.toml:1: smtp: 'sender' must be set"),
+        ("engine = 'turbo'", "engine: 'turbo' is not one of 'sequential', 'mmqjp'"),
+        ("feeds = 1", "feeds: must be an array of tables"),
+        ("[http\n", "not TOML"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(text: str, message: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        parse_settings(text, FILE)
+    assert message in str(error.value)
+
+
+def test_a_mistake_in_the_second_feed_is_found_there() -> None:
+    text = '[[feeds]]\nurl = "a"\nstream = "s"\n[[feeds]]\nurl = "b"\nstreem = "s"\n'
+    with pytest.raises(SettingsError, match=r"xscl.toml:6: feeds\[2\]\.streem: .* 'stream'"):
+        parse_settings(text, FILE)
+
+
+def test_a_feed_without_a_stream_is_named_by_its_header() -> None:
+    text = '[[feeds]]\nurl = "a"\nstream = "s"\n\n[[feeds]]\nurl = "b"\n'
+    with pytest.raises(SettingsError, match=r"xscl.toml:5: feeds\[2\]: 'stream' must be set"):
+        parse_settings(text, FILE)
+
+
+def test_the_nearest_settings_file_above_is_found(tmp_path: Path) -> None:
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (tmp_path / "xscl.toml").touch()
+    assert find_settings(inner) == tmp_path / "xscl.toml"
+
+
+def test_the_smtp_password_comes_from_the_environment_or_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret").write_text("from the file\n")
+    text = '[smtp]\nhost = "h"\nsender = "a@b.example"\npassword_file = "secret"'
+    smtp = parse_settings(text, tmp_path / "xscl.toml").smtp
+    assert smtp is not None
+    monkeypatch.delenv("XSCL_SMTP_PASSWORD", raising=False)
+    assert smtp.password() == "from the file"
+    monkeypatch.setenv("XSCL_SMTP_PASSWORD", "from the environment")
+    assert smtp.password() == "from the environment"
