@@ -16,6 +16,7 @@ import types
 import typing
 from dataclasses import dataclass
 from datetime import timedelta
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal
 
@@ -83,10 +84,9 @@ class SmtpSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
-    """What webhooks may reach; `allow_http` and `allow_private` are for inner networks."""
+    """How webhooks are called; `allow_http` admits addresses that are not https."""
 
     allow_http: bool = False
-    allow_private: bool = False
     timeout: timedelta = timedelta(seconds=20)
 
 
@@ -103,13 +103,14 @@ class FeedSettings:
 class Settings:
     """All settings of a broker.  Relative paths in the file are relative to the file.
 
-    `feeds_allow_private` lets feeds be fetched from loopback and private addresses.
+    `allow_networks` are the private networks that feeds and webhooks may reach, as in
+    `["127.0.0.0/8"]`; without it only public addresses are dialled.
     """
 
     data: Path = Path("xscl-data")
     lateness: timedelta = timedelta(days=1)
     engine: Literal["sequential", "mmqjp", "mmqjp-views", "signatures"] = "mmqjp"
-    feeds_allow_private: bool = False
+    allow_networks: tuple[str, ...] = ()
     http: HttpSettings = HttpSettings()
     spark: SparkSettings = SparkSettings()
     smtp: SmtpSettings | None = None
@@ -142,7 +143,13 @@ def parse_settings(text: str, path: Path) -> Settings:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path}: not TOML: {error}") from error
-    settings: Settings = _Reader(text, path).table(Settings, values, ())
+    reader = _Reader(text, path)
+    settings: Settings = reader.table(Settings, values, ())
+    try:
+        for text in settings.allow_networks:
+            ip_network(text, strict=False)
+    except ValueError as error:
+        raise reader.error(("allow_networks",), str(error)) from error
     return settings
 
 
@@ -157,14 +164,15 @@ class _Reader:
         self._path = path
 
     def table(self, kind: type[Any], values: dict[str, Any], where: _Where) -> Any:
+        """Return the dataclass `kind` filled from a table; raise `SettingsError`."""
         hints = typing.get_type_hints(kind)
         fields = {field.name: field for field in dataclasses.fields(kind)}
         for name in values:
             if name not in fields:
-                raise self._error((*where, name), f"unknown setting{_suggest(name, fields)}")
+                raise self.error((*where, name), f"unknown setting{_suggest(name, fields)}")
         for name, field in fields.items():
             if name not in values and field.default is dataclasses.MISSING:
-                raise self._error(where, f"{name!r} must be set")
+                raise self.error(where, f"{name!r} must be set")
         return kind(**{k: self._value(hints[k], v, (*where, k)) for k, v in values.items()})
 
     def _value(self, hint: Any, value: Any, where: _Where) -> Any:
@@ -172,12 +180,12 @@ class _Reader:
         if origin in (types.UnionType, typing.Union):
             return self._value(arguments[0], value, where)
         if origin is tuple:
-            rows = self._checked(list, value, where, "an array of tables")
+            rows = self._checked(list, value, where, "an array")
             return tuple(self._value(arguments[0], row, (*where, i)) for i, row in enumerate(rows))
         if origin is Literal:
             if value not in arguments:
                 choices = ", ".join(repr(choice) for choice in arguments)
-                raise self._error(where, f"{value!r} is not one of {choices}")
+                raise self.error(where, f"{value!r} is not one of {choices}")
             return value
         if dataclasses.is_dataclass(hint):
             assert isinstance(hint, type)
@@ -190,20 +198,21 @@ class _Reader:
             try:
                 return timedelta(microseconds=read_duration(text))
             except ValueError as error:
-                raise self._error(where, str(error)) from error
+                raise self.error(where, str(error)) from error
         if hint is Path:
             return self._path.parent / Path(self._checked(str, value, where, "a path")).expanduser()
         if hint is int and isinstance(value, bool):
-            raise self._error(where, "must be a whole number")
+            raise self.error(where, "must be a whole number")
         names = {str: "a string", int: "a whole number", bool: "true or false"}
         return self._checked(hint, value, where, names[hint])
 
     def _checked(self, kind: type[Any], value: Any, where: _Where, expected: str) -> Any:
         if not isinstance(value, kind):
-            raise self._error(where, f"must be {expected}, not {value!r}")
+            raise self.error(where, f"must be {expected}, not {value!r}")
         return value
 
-    def _error(self, where: _Where, message: str) -> SettingsError:
+    def error(self, where: _Where, message: str) -> SettingsError:
+        """Return the error that says what is wrong with a setting, and where it stands."""
         line = self._line(where) if where else None
         place = f"{self._path}:{line}" if line else str(self._path)
         name = "".join(f"[{p + 1}]" if isinstance(p, int) else f".{p}" for p in where).lstrip(".")

@@ -20,6 +20,7 @@ def test_settings_left_out_have_their_defaults() -> None:
 def test_every_kind_of_setting_is_read() -> None:
     text = """
     data = "state"
+    allow_networks = ["127.0.0.0/8"]
     lateness = "6 h"
     [http]
     port = 0
@@ -28,7 +29,7 @@ def test_every_kind_of_setting_is_read() -> None:
     sender = "broker@mail.example"
     security = "starttls"
     [webhooks]
-    allow_private = true
+    allow_http = true
     [[feeds]]
     url = "https://one.example/feed"
     stream = "news"
@@ -43,7 +44,8 @@ def test_every_kind_of_setting_is_read() -> None:
     assert settings.http.port == 0
     assert settings.smtp is not None
     assert settings.smtp.security == "starttls"
-    assert settings.webhooks.allow_private
+    assert settings.webhooks.allow_http
+    assert settings.allow_networks == ("127.0.0.0/8",)
     assert settings.feeds[1] == FeedSettings(
         "https://two.example/feed", "news", timedelta(minutes=5)
     )
@@ -60,7 +62,8 @@ def test_every_kind_of_setting_is_read() -> None:
         ("[http]\nport = true", "xscl.toml:2: http.port: must be a whole number"),
         ("[smtp]\nhost = 'a'", "xscl.toml:1: smtp: 'sender' must be set"),
         ("engine = 'turbo'", "engine: 'turbo' is not one of 'sequential', 'mmqjp'"),
-        ("feeds = 1", "feeds: must be an array of tables"),
+        ("feeds = 1", "feeds: must be an array"),
+        ("allow_networks = ['home']", "xscl.toml:1: allow_networks: 'home' does not appear to be"),
         ("[http\n", "not TOML"),
     ],
 )
