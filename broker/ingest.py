@@ -199,14 +199,14 @@ class _Rows:
 
 
 def document_key(publisher_key: str | None, docid: int, revision: int) -> str:
-    """Return a document's key: the publisher's, `key#k` for its k-th revision, else the docid.
+    """Return a document's key: the publisher's, `key#k` for the k-th one with it, else the docid.
 
     >>> document_key("a", 7, 0), document_key("a", 8, 1), document_key(None, 9, 0)
-    ('a', 'a#1', '9')
+    ('a', 'a#2', '9')
     """
     if publisher_key is None:
         return str(docid)
-    return f"{publisher_key}#{revision}" if revision else publisher_key
+    return f"{publisher_key}#{revision + 1}" if revision else publisher_key
 
 
 def _dedup_entries(

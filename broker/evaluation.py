@@ -1,0 +1,123 @@
+"""Evaluate segments of the spool: what a Spark task runs, and the in-process runner too.
+
+Plans travel as files, not inside the streaming query: a segment names the registry version of its
+documents, `<version>.version` names the plan of that version, and `<plan>.plan` is the plan.  So a
+change of queries reaches the workers with the next segment, and the streaming query runs on.
+
+Invariant: the plan of a registry version is on the disk before any segment names that version.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from broker.segment import Segment, document_batch, read_header, read_rows
+from broker.spool import Spool
+from xpath_eval.catalog import EvaluationPlan
+from xpath_eval.stage import evaluate_batches
+
+__all__ = ["PlanOf", "PlanStore", "Slice", "evaluate_slices", "slice_segments"]
+
+PlanOf = Callable[[int], EvaluationPlan]
+
+_BATCH_DOCUMENTS_MAX = 2_000
+"""Documents that a worker holds as witnesses at a time."""
+
+
+class Slice(NamedTuple):
+    """Rows `start` to `stop` of one segment file: the unit of work of a task."""
+
+    path: str
+    start: int
+    stop: int
+
+
+class PlanStore:
+    """The evaluation plans of the registry versions, in a directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def put(self, registry_version: int, plan: EvaluationPlan) -> None:
+        """Make a plan the one of a registry version, for this process and for the workers."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        path = self.directory / f"{plan.version}.plan"
+        if not path.exists():
+            _write(path, pickle.dumps(plan, protocol=pickle.HIGHEST_PROTOCOL))
+        _write(self.directory / f"{registry_version}.version", plan.version.encode())
+
+    def get(self, registry_version: int) -> EvaluationPlan:
+        """Return the plan of a registry version; `FileNotFoundError` if there is none."""
+        name = (self.directory / f"{registry_version}.version").read_text()
+        return _load_plan(self.directory / f"{name}.plan")
+
+    def clear(self) -> None:
+        """Forget all plans: those of another release of the program may not load."""
+        for pattern in ("*.plan", "*.version"):
+            for path in self.directory.glob(pattern):
+                path.unlink(missing_ok=True)
+
+
+@lru_cache(maxsize=4)
+def _load_plan(path: Path) -> EvaluationPlan:
+    plan: EvaluationPlan = pickle.loads(path.read_bytes())
+    return plan
+
+
+def _write(path: Path, content: bytes) -> None:
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    temporary.write_bytes(content)
+    temporary.rename(path)
+
+
+def slice_segments(spool: Spool, after: int, through: int, parallelism: int) -> list[list[Slice]]:
+    """Cut the rows of segments `(after, through]` into at most `parallelism` even parts."""
+    segments = spool.segments(after, through)
+    rows = sum(segment.documents for segment in segments)
+    share = max(1, -(-rows // parallelism))
+    parts: list[list[Slice]] = [[]]
+    room = share
+    for segment in segments:
+        path = str(spool.directory / segment.name)
+        start = 0
+        while start < segment.documents:
+            if room == 0:
+                parts.append([])
+                room = share
+            stop = min(segment.documents, start + room)
+            parts[-1].append(Slice(path, start, stop))
+            room -= stop - start
+            start = stop
+    return [part for part in parts if part]
+
+
+def evaluate_slices(plan_of: PlanOf, slices: Iterable[Slice]) -> Iterator[pa.RecordBatch]:
+    """Yield the witnesses of the documents of slices, in order.
+
+    `plan_of` names the plan of a registry version.  Each run of slices with one version is one
+    stream of batches: the first row of each shape in it spells the shape out.
+    """
+    for version, run in groupby(slices, key=lambda piece: _segment(piece.path).registry_version):
+        yield from evaluate_batches(plan_of(version), _document_batches(run))
+
+
+def _document_batches(slices: Iterable[Slice]) -> Iterator[pa.RecordBatch]:
+    for piece in slices:
+        segment = _segment(piece.path)
+        rows = read_rows(Path(piece.path))
+        for start in range(piece.start, piece.stop, _BATCH_DOCUMENTS_MAX):
+            stop = min(piece.stop, start + _BATCH_DOCUMENTS_MAX)
+            yield document_batch(segment, rows, start, stop)
+
+
+@lru_cache(maxsize=16)
+def _segment(path: str) -> Segment:
+    return read_header(Path(path))

@@ -1,0 +1,253 @@
+"""From the spool to the outbox: witnesses in, matches committed.
+
+One step takes the witnesses of a batch of segments, whoever evaluated them:
+
+    select     rows of segments that are committed already are dropped; none left: return
+    process    the engine joins the rest with its state -> matches, published documents
+    commit     results and progress in one transaction of the outbox
+
+The engine's state is in memory and is made again from the spool: `recover` rolls it forward to the
+commit, emitting nothing.  It is never ahead of the outbox when a process starts.
+
+Invariants: a segment's results are committed exactly once, whatever Spark repeats and in whatever
+batches; a step either commits or leaves no trace outside this process; documents reach the engine
+in docid order without gaps.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker.disk import Reached, nothing
+from broker.document import FIRST_WATERMARK_US, Document
+from broker.evaluation import PlanOf, PlanStore, Slice, evaluate_slices, slice_segments
+from broker.match import Match
+from broker.outbox import Outbox
+from broker.segment import Segment
+from broker.spool import Spool
+from xpath_eval.catalog import EvaluationPlan
+from xpath_eval.witnesses import WITNESS_SCHEMA
+
+__all__ = ["JoinEngine", "Pipeline", "PipelineError", "StepSummary"]
+
+
+class PipelineError(RuntimeError):
+    """The pipeline's own rules are broken: documents are missing, or another process commits."""
+
+
+Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
+
+
+class EngineStep(Protocol):
+    """What an engine finds in a batch."""
+
+    @property
+    def matches(self) -> list[Match]:
+        """The matches whose newest document is in the batch."""
+
+    @property
+    def published(self) -> list[Document]:
+        """The documents that they publish."""
+
+    @property
+    def dead_letters(self) -> list[tuple[int, str]]:
+        """Documents that could not be evaluated, with reasons."""
+
+
+class JoinEngine(Protocol):
+    """What the pipeline asks of an engine; `broker.engine.Engine` is one."""
+
+    @property
+    def plan(self) -> EvaluationPlan:
+        """What the evaluation has to look for."""
+
+    def process(self, witnesses: pa.Table, documents: Documents) -> EngineStep:
+        """Join a batch with the state and remember it."""
+
+    def absorb(self, witnesses: pa.Table, documents: Documents) -> None:
+        """Remember a batch whose matches are known."""
+
+    def horizon_us(self, watermark_us: int) -> int:
+        """Return the oldest event time that is still needed when `W` is `watermark_us`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepSummary:
+    """What one step committed, and how long its parts took."""
+
+    through: int
+    documents: int
+    matches: int
+    dead_letters: int
+    process_s: float
+    commit_s: float
+
+
+class Pipeline:
+    """The steps of one broker.  `engines` makes the engine of a registry version, without state."""
+
+    def __init__(
+        self,
+        spool: Spool,
+        outbox: Outbox,
+        engines: Callable[[int], JoinEngine],
+        plans: PlanStore,
+        *,
+        reached: Reached = nothing,
+        on_step: Callable[[StepSummary], None] = lambda summary: None,
+    ) -> None:
+        self._spool = spool
+        self._outbox = outbox
+        self._engines = engines
+        self._plans = plans
+        self._reached = reached
+        self._on_step = on_step
+        self._engine: JoinEngine | None = None
+        self._version: int | None = None
+        self._through = outbox.through()
+
+    @property
+    def through(self) -> int:
+        """The last segment whose results are committed."""
+        return self._through
+
+    def prepare(self, registry_version: int) -> JoinEngine:
+        """Write the plan of a registry version, before any segment may name it."""
+        engine = self._engines(registry_version)
+        self._plans.put(registry_version, engine.plan)
+        return engine
+
+    def recover(self, registry_version: int) -> None:
+        """Make the state as it was at the last commit, and the plans of what is not committed."""
+        waiting = self._spool.segments(self._through)
+        versions = {segment.registry_version for segment in waiting} | {registry_version}
+        for version in sorted(versions):
+            self.prepare(version)
+        first = waiting[0].registry_version if waiting else registry_version
+        self._enter(first)
+
+    def step(self, witnesses: pa.Table) -> list[StepSummary]:
+        """Process and commit the witnesses of a batch of segments; one commit per registry version.
+
+        `witnesses` are in docid order and hold whole segments.
+        """
+        if witnesses.num_rows == 0:
+            return []
+        self._spool.refresh()
+        last_docid = int(witnesses.column("docid")[-1].as_py())
+        last = self._spool.segment_of(last_docid)
+        if last is None or last.last <= self._through:
+            return []
+        segments = self._spool.segments(self._through, last.last)
+        return [self._commit_run(run, witnesses) for run in _runs(segments)]
+
+    def drain(self, *, batch_documents_max: int = 10_000) -> Iterator[StepSummary]:
+        """Evaluate and process what the spool holds, in this process, batch by batch."""
+        while True:
+            self._spool.refresh()
+            batch = _next_batch(self._spool.segments(self._through), batch_documents_max)
+            if batch is None:
+                return
+            yield from self.step(self._evaluate(self._through, batch.last))
+
+    def _commit_run(self, run: list[Segment], witnesses: pa.Table) -> StepSummary:
+        rows = _rows_of(witnesses, run[0].first_docid, run[-1].last_docid)
+        engine = self._enter(run[0].registry_version)
+        self._reached("evaluated")
+        # If the commit fails, the engine remembers documents that are not committed.
+        self._engine = None
+        started = time.perf_counter()
+        step = engine.process(rows, self._spool.documents)
+        processed = time.perf_counter()
+        self._reached("processed")
+        self._commit(run[-1].last, step)
+        self._engine = engine
+        self._reached("committed")
+        summary = StepSummary(
+            through=run[-1].last,
+            documents=rows.num_rows,
+            matches=len(step.matches),
+            dead_letters=len(step.dead_letters),
+            process_s=processed - started,
+            commit_s=time.perf_counter() - processed,
+        )
+        self._on_step(summary)
+        return summary
+
+    def _commit(self, through: int, step: EngineStep) -> None:
+        is_committed = self._outbox.commit(
+            after=self._through,
+            through=through,
+            matches=step.matches,
+            published=step.published,
+            dead_letters=step.dead_letters,
+        )
+        if not is_committed:
+            raise PipelineError(f"another process has committed segment {self._through + 1}")
+        self._through = through
+
+    def _enter(self, registry_version: int) -> JoinEngine:
+        """Return the engine of a registry version, with the state at the commit."""
+        if self._engine is None or self._version != registry_version:
+            engine = self.prepare(registry_version)
+            self._roll_forward(engine)
+            self._engine, self._version = engine, registry_version
+        return self._engine
+
+    def _roll_forward(self, engine: JoinEngine) -> None:
+        done = [s for s in self._spool.all_segments() if s.last <= self._through]
+        watermark_us = done[-1].watermark_us if done else FIRST_WATERMARK_US
+        horizon_us = engine.horizon_us(watermark_us)
+        for segment in done:
+            if segment.end_max_us >= horizon_us:
+                rows = [Slice(str(self._spool.directory / segment.name), 0, segment.documents)]
+                engine.absorb(_evaluate(lambda version: engine.plan, rows), self._spool.documents)
+
+    def _evaluate(self, after: int, through: int) -> pa.Table:
+        [slices] = slice_segments(self._spool, after, through, parallelism=1)
+        return _evaluate(self._plans.get, slices)
+
+
+def _evaluate(plan_of: PlanOf, slices: list[Slice]) -> pa.Table:
+    return pa.Table.from_batches(evaluate_slices(plan_of, slices), WITNESS_SCHEMA)
+
+
+def _rows_of(witnesses: pa.Table, first_docid: int, last_docid: int) -> pa.Table:
+    docids = witnesses.column("docid")
+    rows = witnesses.filter(
+        pc.and_(pc.greater_equal(docids, first_docid), pc.less_equal(docids, last_docid))
+    )
+    if rows.num_rows != last_docid - first_docid + 1:
+        raise PipelineError(
+            f"{rows.num_rows} of the documents {first_docid} to {last_docid} have been evaluated"
+        )
+    return rows
+
+
+def _runs(segments: list[Segment]) -> list[list[Segment]]:
+    """Group neighbours of one registry version."""
+    runs: list[list[Segment]] = []
+    for segment in segments:
+        if runs and runs[-1][0].registry_version == segment.registry_version:
+            runs[-1].append(segment)
+        else:
+            runs.append([segment])
+    return runs
+
+
+def _next_batch(segments: list[Segment], documents_max: int) -> Segment | None:
+    """Return the last segment of the next batch: at least one, then up to the batch size."""
+    last: Segment | None = None
+    documents = 0
+    for segment in segments:
+        documents += segment.documents
+        if last is not None and documents > documents_max:
+            break
+        last = segment
+    return last

@@ -1,0 +1,329 @@
+"""The streaming query: the only module that knows Spark.
+
+The source is the spool.  An offset is a segment number; a batch `(start, end]` is cut into even
+slices, one task each; a task evaluates its slices inside `mapInArrow` and passes the witnesses on
+as Arrow streams in a binary column, so the JVM carries bytes and never converts them.
+`foreachBatch` gathers the witnesses of the batch in the driver and hands them to `step`, which
+commits.  After that Spark writes its own checkpoint, and that one decides nothing: it may be behind
+or lost, and where it is ahead of what was committed it is thrown away.
+
+Invariants: one streaming query per broker, one Spark session per process; an offset is handed out
+only for durable segments.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyspark
+from pyspark import SparkContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
+
+from broker.evaluation import PlanStore, Slice, evaluate_slices, slice_segments
+from broker.jvm import Jvm, find_java, start_jvm
+from broker.spool import Spool
+from xpath_eval.witnesses import WITNESS_SCHEMA
+
+__all__ = ["Source", "Spark", "SparkError", "SparkQuery"]
+
+_SLICE_SCHEMA = "path string, start bigint, stop bigint"
+_FORMAT = "xscl-spool"
+
+_SETTINGS = {
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.streaming.minBatchesToRetain": "3",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.numRecentProgressUpdates": "1",
+    "spark.sql.streaming.pollingDelay": "20ms",
+    "spark.sql.ui.retainedExecutions": "1",
+    "spark.sql.catalogImplementation": "in-memory",
+}
+
+
+class SparkError(RuntimeError):
+    """The streaming query has failed.  The cause is chained where it arose in this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a streaming query reads: a spool, its plans, and how much of it in one batch.
+
+    `through` is the last segment whose results are committed; the query begins behind it.
+    """
+
+    spool: Path
+    plans: Path
+    through: int
+    batch_documents_max: int = 10_000
+    parallelism: int = 2
+
+    def options(self) -> dict[str, str]:
+        """Return these as options of a Spark source."""
+        return {
+            "spool": str(self.spool),
+            "plans": str(self.plans),
+            "through": str(self.through),
+            "batchDocumentsMax": str(self.batch_documents_max),
+            "parallelism": str(self.parallelism),
+        }
+
+
+class Spark:
+    """A Spark session in its own JVM.  Start one per process, and stop it."""
+
+    def __init__(self, jvm: Jvm, session: SparkSession) -> None:
+        self._jvm = jvm
+        self._session = session
+
+    @classmethod
+    def start(cls, log_directory: Path, *, master: str = "local[2]", heap: str = "1g") -> Spark:
+        """Start a JVM and a session.  Spark's log is written to `log_directory`."""
+        jvm = start_jvm(
+            find_java(),
+            spark_home=Path(pyspark.__file__).parent,
+            log_directory=log_directory,
+            heap=heap,
+            environment=_jvm_environment(),
+        )
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["PYSPARK_GATEWAY_PORT"] = str(jvm.port)
+        os.environ["PYSPARK_GATEWAY_SECRET"] = jvm.secret
+        builder = SparkSession.builder.master(master).appName("xscl")
+        for name, value in _SETTINGS.items():
+            builder = builder.config(name, value)
+        builder = builder.config("spark.sql.warehouse.dir", str(log_directory / "warehouse"))
+        session = builder.getOrCreate()
+        session.dataSource.register(SpoolSource)
+        return cls(jvm, session)
+
+    def stream(
+        self,
+        source: Source,
+        step: Callable[[pa.Table], object],
+        *,
+        checkpoint: Path,
+        interval_s: float = 0.0,
+    ) -> SparkQuery:
+        """Start the streaming query.  `step` gets the witnesses of each batch, in docid order."""
+        if is_ahead(checkpoint, source.through):
+            shutil.rmtree(checkpoint)
+        query = SparkQuery(step)
+        slices = self._session.readStream.format(_FORMAT).options(**source.options()).load()
+        evaluated = slices.mapInArrow(_evaluation(source.plans), "witnesses binary")
+        writer = evaluated.writeStream.foreachBatch(query.handle)
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        if interval_s:
+            writer = writer.trigger(processingTime=f"{round(interval_s * 1000)} milliseconds")
+        query.attach(writer.start())
+        return query
+
+    def stop(self) -> None:
+        """Stop the session and its JVM."""
+        self._session.stop()
+        gateway = SparkContext._gateway
+        if gateway is not None:
+            gateway.shutdown()
+        SparkContext._gateway = None
+        SparkContext._jvm = None
+        for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"):
+            os.environ.pop(name, None)
+        self._jvm.stop()
+
+
+class SparkQuery:
+    """A running streaming query."""
+
+    def __init__(self, step: Callable[[pa.Table], object]) -> None:
+        self._step = step
+        self._query: StreamingQuery | None = None
+        self._failure: BaseException | None = None
+        self._stepping = threading.Lock()
+
+    def attach(self, query: StreamingQuery) -> None:
+        """Name the Spark query that runs this one."""
+        self._query = query
+
+    def handle(self, batch: DataFrame, batch_id: int) -> None:
+        """Take one batch from Spark.  Its id decides nothing."""
+        try:
+            with self._stepping:
+                self._step(_read_witnesses(batch.toArrow()))
+        except BaseException as error:
+            self._failure = error
+            raise
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the query takes batches."""
+        return self._query is not None and bool(self._query.isActive)
+
+    def check(self) -> None:
+        """Raise `SparkError` if the query has failed."""
+        assert self._query is not None
+        if self._failure is not None:
+            raise SparkError(f"the pipeline has failed: {self._failure}") from self._failure
+        if not self._query.isActive and (error := self._query.exception()) is not None:
+            raise SparkError(str(error))
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the query to end; return whether it has.  Raises `SparkError` if it failed."""
+        assert self._query is not None
+        try:
+            is_ended = bool(self._query.awaitTermination(timeout_s))  # type: ignore[arg-type]
+        except Exception as error:
+            self.check()
+            raise SparkError(str(error)) from error
+        self.check()
+        return is_ended
+
+    def stop(self) -> None:
+        """Finish the batch in hand, then end the query."""
+        # Spark interrupts a running batch; what is being committed here is finished first.
+        with self._stepping:
+            if self._query is not None and self._query.isActive:
+                self._query.stop()
+
+
+class SpoolSource(DataSource):
+    """The spool as a source of Spark: rows are slices of segments."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return _FORMAT
+
+    def schema(self) -> str:
+        """Return the columns of a slice."""
+        return _SLICE_SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Return the reader of the streaming query."""
+        return _SpoolReader(self.options)
+
+
+@dataclass
+class _Part(InputPartition):
+    slices: list[Slice]
+
+
+class _SpoolReader(DataSourceStreamReader):
+    """Offers segments as they appear, in a Python process of its own beside the driver."""
+
+    def __init__(self, options: Any) -> None:
+        self._directory = Path(options["spool"])
+        self._through = int(options["through"])
+        self._batch_documents_max = int(options["batchDocumentsMax"])
+        self._parallelism = int(options["parallelism"])
+        self._spool: Spool | None = None
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        return {"segment": self._through}
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        """Return the last segment of the next batch: at least one, then up to the batch size."""
+        spool = self._refreshed()
+        after = end = max(start["segment"], self._through)
+        documents = 0
+        for segment in spool.segments(after):
+            documents += segment.documents
+            if end > after and documents > self._batch_documents_max:
+                break
+            end = segment.last
+        return {"segment": end}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[_Part]:
+        # A checkpoint behind the commit asks for segments that may have been pruned.
+        after, through = max(start["segment"], self._through), end["segment"]
+        if after >= through:
+            return [_Part([])]
+        parts = slice_segments(self._refreshed(through), after, through, self._parallelism)
+        return [_Part(slices) for slices in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        assert isinstance(partition, _Part)
+        return iter([tuple(piece) for piece in partition.slices])
+
+    def _refreshed(self, through: int | None = None) -> Spool:
+        if self._spool is None:
+            self._spool = Spool(self._directory)
+        elif through is None or self._spool.last < through:
+            self._spool.refresh()
+        return self._spool
+
+
+def is_ahead(checkpoint: Path, through: int) -> bool:
+    """Return whether Spark believes that segments behind `through` are done, or cannot say.
+
+    >>> is_ahead(Path("/nowhere"), 0)
+    False
+    """
+    if not checkpoint.exists():
+        return False
+    try:
+        done = max(int(p.name) for p in (checkpoint / "commits").iterdir() if p.name.isdigit())
+        lines = (checkpoint / "offsets" / str(done)).read_text().splitlines()
+        return int(json.loads(lines[-1])["segment"]) > through
+    except (OSError, ValueError, KeyError):
+        return True
+
+
+def _evaluation(plans: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what a task runs: slices in, one Arrow stream of witnesses in a binary column out."""
+    directory = str(plans)
+
+    def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        slices = (Slice(*row.values()) for batch in batches for row in batch.to_pylist())
+        encoded = [
+            _encode(batch) for batch in evaluate_slices(PlanStore(Path(directory)).get, slices)
+        ]
+        yield pa.RecordBatch.from_pydict({"witnesses": pa.array(encoded, pa.binary())})
+
+    return evaluate
+
+
+def _encode(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def _read_witnesses(table: pa.Table) -> pa.Table:
+    """Return the witnesses that the tasks sent, in docid order."""
+    column = table.column("witnesses")
+    streams = [chunk[i].as_buffer() for chunk in column.chunks for i in range(len(chunk))]
+    batches = [batch for stream in streams for batch in pa.ipc.open_stream(stream)]
+    batches = [batch for batch in batches if batch.num_rows]
+    batches.sort(key=lambda batch: int(batch.column("docid")[0].as_py()))
+    return pa.Table.from_batches(batches, WITNESS_SCHEMA)
+
+
+def _jvm_environment() -> dict[str, str]:
+    """Return the environment of the JVM and the workers: our Python, our packages, loopback."""
+    package_root = str(Path(__file__).parent.parent)
+    paths = [package_root, os.environ.get("PYTHONPATH", "")]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
