@@ -1,34 +1,46 @@
-"""What the HTTP API stands on."""
+"""What the HTTP API stands on, and how requests reach it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from http import HTTPStatus
+from typing import Any, Protocol, TypeVar
 
 from aiohttp import web
 
+from broker.api.problem import Problem
 from broker.ingest_thread import IngestThread
 from broker.outbox import Outbox
 from broker.registry import Registry
+from broker.spool import Spool
 
-__all__ = ["BACKEND", "Backend", "in_thread"]
+__all__ = ["BACKEND", "Backend", "Change", "in_thread", "number"]
 
 T = TypeVar("T")
+
+
+class Change(Protocol):
+    """Changes the registry between two documents."""
+
+    def __call__(self, action: Callable[[int], T], /) -> Awaitable[T]:
+        """Run `action` with the newest docid; what it changes holds for later documents."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backend:
     """The parts of a running broker that requests reach.
 
-    `unready` returns why the broker cannot do its work now, or None; `figures` are the counters
-    and gauges that `/metrics` shows.  `committed` is set and cleared again after each commit.
+    `unready` returns why the broker cannot do its work now, or None; `figures` are the numbers
+    that `/metrics` shows.  `committed` is notified after each commit.
     """
 
     registry: Registry
     outbox: Outbox
     ingest: IngestThread
+    spool: Spool
+    change: Change
     unready: Callable[[], str | None]
     figures: Callable[[], Mapping[str, float]]
     committed: asyncio.Condition
@@ -40,3 +52,14 @@ BACKEND = web.AppKey("backend", Backend)
 async def in_thread(work: Callable[..., T], *arguments: Any) -> T:
     """Run work that waits for the disk without holding up other requests."""
     return await asyncio.to_thread(work, *arguments)
+
+
+def number(request: web.Request, name: str, default: int) -> int:
+    """Return a whole number of the query string; end the request with 400 if it is none."""
+    text = request.query.get(name)
+    if text is None:
+        return default
+    if not text.isdecimal() or len(text) > 18:
+        detail = f"{name!r} must be a whole number, not {text!r}"
+        raise Problem(HTTPStatus.BAD_REQUEST, detail)
+    return int(text)

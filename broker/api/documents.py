@@ -1,22 +1,31 @@
-"""`/v1/streams/{stream}/documents`: documents pushed to the broker."""
+"""`/v1/streams/{stream}/documents` and `/v1/documents`: documents given, and read back."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
+from itertools import islice
 from typing import Any
 
 from aiohttp import web
 from lxml import etree
 
-from broker.api.backend import BACKEND, in_thread
+from broker.api.backend import BACKEND, in_thread, number
 from broker.api.problem import Problem
-from broker.document import DocumentError, DocumentLine, parse_document_line, parse_time
+from broker.document import (
+    DocumentError,
+    DocumentLine,
+    parse_document_line,
+    parse_time,
+    render_time,
+)
 from broker.ingest import Outcome, Receipt
+from broker.spool import Spool
 
 __all__ = ["ROUTES"]
 
+_LIMIT_MAX = 1_000
 _LINES = ("application/x-ndjson", "application/jsonl", "application/json")
 
 
@@ -104,4 +113,42 @@ def _answer(receipts: Sequence[tuple[int, Receipt]]) -> web.Response:
     return web.json_response({"documents": documents})
 
 
-ROUTES = [web.post("/v1/streams/{stream}/documents", post_documents)]
+async def list_documents(request: web.Request) -> web.Response:
+    """Answer documents with docids above `?after=`, at most `?limit=`, that are still kept."""
+    spool = request.app[BACKEND].spool
+    after, limit = number(request, "after", 0), min(number(request, "limit", 100), _LIMIT_MAX)
+    found = await in_thread(lambda: list(islice(_documents_after(spool, after), limit)))
+    return web.json_response({"documents": found})
+
+
+async def get_document(request: web.Request) -> web.Response:
+    """Answer one document by its docid, or 404 where it was never accepted or is kept no more."""
+    docid = request.match_info["docid"]
+    spool = request.app[BACKEND].spool
+    found = await in_thread(lambda: list(islice(_documents_after(spool, int(docid) - 1), 1)))
+    if not found or found[0]["docid"] != int(docid):
+        raise Problem(HTTPStatus.NOT_FOUND, f"no document {docid}")
+    return web.json_response(found[0])
+
+
+def _documents_after(spool: Spool, after: int) -> Iterator[dict[str, Any]]:
+    spool.refresh()
+    for segment in spool.all_segments():
+        if segment.last_docid > after:
+            start = max(0, after + 1 - segment.first_docid)
+            for at, row in enumerate(spool.rows(segment).slice(start).to_pylist(), start):
+                yield {
+                    "docid": segment.first_docid + at,
+                    "stream": row["stream"],
+                    "key": row["key"],
+                    "time": render_time(row["end_us"]),
+                    "arrival": render_time(row["arrival_us"]),
+                    "xml": row["xml"].decode("utf-8", "replace"),
+                }
+
+
+ROUTES = [
+    web.post("/v1/streams/{stream}/documents", post_documents),
+    web.get("/v1/documents", list_documents),
+    web.get(r"/v1/documents/{docid:\d{1,18}}", get_document),
+]

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from http import HTTPStatus
 
 from aiohttp import web
 
-from broker.api.backend import BACKEND, Backend, in_thread
-from broker.api.problem import Problem
+from broker.api.backend import BACKEND, Backend, in_thread, number
 from broker.outbox import CommittedMatch
 
 __all__ = ["ROUTES"]
@@ -26,10 +24,10 @@ async def list_matches(request: web.Request) -> web.Response:
     """
     backend = request.app[BACKEND]
     query = request.query.get("query")
-    limit = min(_number(request, "limit", 100), _LIMIT_MAX)
-    wait_s = min(float(_number(request, "wait", 0)), _WAIT_MAX_S)
+    limit = min(number(request, "limit", 100), _LIMIT_MAX)
+    wait_s = min(float(number(request, "wait", 0)), _WAIT_MAX_S)
     newest = await in_thread(backend.outbox.last_seq)
-    after = _number(request, "after", newest)
+    after = number(request, "after", newest)
     found, through = await in_thread(_page, backend, query, after, limit)
     if not found and wait_s:
         await _wait(backend, through, wait_s)
@@ -57,15 +55,6 @@ async def _wait(backend: Backend, through: int, wait_s: float) -> None:
             await asyncio.wait_for(backend.committed.wait(), wait_s)
         except TimeoutError:
             return
-
-
-def _number(request: web.Request, name: str, default: int) -> int:
-    text = request.query.get(name)
-    if text is None:
-        return default
-    if not text.isdecimal() or len(text) > 18:
-        raise Problem(HTTPStatus.BAD_REQUEST, f"{name!r} must be a whole number, not {text!r}")
-    return int(text)
 
 
 ROUTES = [web.get("/v1/matches", list_matches)]

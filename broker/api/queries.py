@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
@@ -52,7 +51,7 @@ async def put_query(request: web.Request) -> web.Response:
             query_id, query.text, version=query.version, point=newest_docid
         )
 
-    registered = await asyncio.wrap_future(backend.ingest.exclusively(register))
+    registered = await backend.change(register)
     return await _answer(backend, registered)
 
 
@@ -77,10 +76,8 @@ async def delete_query(request: web.Request) -> web.Response:
 async def _change(request: web.Request, state: QueryState) -> web.Response:
     backend, query_id = request.app[BACKEND], request.match_info["id"]
     await in_thread(_present, backend, query_id)
-    changed = await asyncio.wrap_future(
-        backend.ingest.exclusively(
-            lambda newest: backend.registry.set_state(query_id, state, effective=newest)
-        )
+    changed = await backend.change(
+        lambda newest: backend.registry.set_state(query_id, state, effective=newest)
     )
     return await _answer(backend, changed)
 

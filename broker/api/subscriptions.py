@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from http import HTTPStatus
 from typing import Any
@@ -49,7 +48,7 @@ async def post_subscription(request: web.Request) -> web.Response:
             options=options,
         )
 
-    made = await asyncio.wrap_future(backend.ingest.exclusively(subscribe))
+    made = await backend.change(subscribe)
     secret = made.secrets[0].value if made.secrets else None
     return web.json_response({**_rendered(made), "secret": secret}, status=HTTPStatus.CREATED)
 

@@ -1,0 +1,1 @@
+"""The demonstration: a small world of feeds around a real broker, on loopback."""

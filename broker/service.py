@@ -1,0 +1,240 @@
+"""One running broker: ingest, feed poller, Spark pipeline, delivery and HTTP API in one process.
+
+    open      the data directory's files; the spool's lock keeps a second broker out
+    serve     the API answers from here on; what needs the pipeline waits
+    recover   join state and plans are made again as they were at the last commit
+    run       Spark, ingest, poller and delivery, until told to stop or until one of them fails
+    close     in the opposite order; what was accepted is on the disk, what was found is committed
+
+Invariant: a query's evaluation plan is on the disk before a document that it sees is accepted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
+
+from aiohttp import web
+
+from broker.api.backend import Backend
+from broker.config import FeedSettings, Settings
+from broker.document import DocumentLine
+from broker.evaluation import PlanStore
+from broker.http import make_application
+from broker.ingest import Ingest, Outcome
+from broker.ingest_thread import Busy, IngestThread
+from broker.outbox import Outbox
+from broker.pipeline import Pipeline, StepSummary
+from broker.registry import Registry
+from broker.spark import Source, Spark, SparkQuery
+from broker.spool import Spool, SpoolWriter
+from feeds import Feed, FeedOptions, FeedStore, Poller, feed_at, networks
+
+__all__ = ["Service", "ServiceError"]
+
+_log = logging.getLogger(__name__)
+
+_ADDRESS_FILE = "address"
+_WATCH_S = 0.5
+
+T = TypeVar("T")
+
+
+class ServiceError(RuntimeError):
+    """The broker cannot start, or cannot go on.  Its operator can act on the message."""
+
+
+class Service:
+    """One broker on one data directory."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._data = settings.data
+        self._data.mkdir(parents=True, exist_ok=True)
+        self._stack = AsyncExitStack()
+        self._unready: str | None = "the broker is starting"
+        self._started = time.monotonic()
+        self._documents = self._matches = self._dead_letters = 0
+        self._open_files()
+        self._plans = PlanStore(self._data / "plans")
+        self._pipeline = Pipeline(
+            Spool(self._data / "spool"),
+            self._outbox,
+            self._engine,
+            self._plans,
+            on_step=self._count,
+        )
+
+    async def run(self, stop: asyncio.Event, *, on_listening: Callable[[str], None]) -> None:
+        """Run until `stop` is set; `on_listening` gets the URL of the API when it answers.
+
+        Raises what made the broker fail, after everything has been closed.
+        """
+        async with self._stack:
+            self._stack.callback(self._close_files)
+            on_listening(await self._serve())
+            registry_version = self._registry.revision()
+            await asyncio.to_thread(self._pipeline.recover, registry_version)
+            query = await self._start_spark()
+            self._ingest.start()
+            self._stack.push_async_callback(asyncio.to_thread, self._ingest.stop)
+            self._unready = None
+            await self._work(stop, query)
+
+    def _open_files(self) -> None:
+        self._registry = Registry(self._data / "registry.db")
+        self._outbox = Outbox(self._data / "outbox.db")
+        self._spool = SpoolWriter(self._data / "spool", processed=self._outbox.through())
+        self._feed_store = FeedStore(self._data / "feeds.db")
+        self._ingest = IngestThread(
+            Ingest(self._spool), self._spool, registry_version=self._registry.revision
+        )
+
+    def _close_files(self) -> None:
+        for file in (self._feed_store, self._outbox, self._registry, self._spool):
+            file.close()
+
+    async def _serve(self) -> str:
+        backend = Backend(
+            registry=self._registry,
+            outbox=self._outbox,
+            ingest=self._ingest,
+            spool=Spool(self._data / "spool"),
+            change=self._change,
+            unready=lambda: self._unready,
+            figures=self._figures,
+            committed=asyncio.Condition(),
+        )
+        self._announce_commits(backend.committed)
+        http = self._settings.http
+        application = make_application(backend, body_bytes_max=http.body_bytes_max)
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        self._stack.push_async_callback(runner.cleanup)
+        site = web.TCPSite(runner, http.host, http.port)
+        try:
+            await site.start()
+        except OSError as error:
+            raise ServiceError(
+                f"{http.host}:{http.port} cannot be listened on: {error.strerror}; "
+                "another broker may be running, or set http.port in xscl.toml"
+            ) from error
+        host, port = runner.addresses[0][:2]
+        url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        address = self._data / _ADDRESS_FILE
+        address.write_text(url + "\n")
+        self._stack.callback(address.unlink, missing_ok=True)
+        return url
+
+    def _announce_commits(self, committed: asyncio.Condition) -> None:
+        loop = asyncio.get_running_loop()
+        tasks: set[asyncio.Task[None]] = set()
+
+        async def announce() -> None:
+            async with committed:
+                committed.notify_all()
+
+        def start() -> None:
+            task = loop.create_task(announce())
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        def listener() -> None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(start)
+
+        self._outbox.listen(listener)
+
+    async def _start_spark(self) -> SparkQuery:
+        settings = self._settings.spark
+        spark = await asyncio.to_thread(
+            Spark.start, self._data / "spark-log", master=settings.master
+        )
+        self._stack.push_async_callback(asyncio.to_thread, spark.stop)
+        source = Source(self._data / "spool", self._plans.directory, through=self._pipeline.through)
+        query = await asyncio.to_thread(
+            spark.stream,
+            source,
+            self._pipeline.step,
+            checkpoint=self._data / "checkpoint",
+            interval_s=settings.interval.total_seconds(),
+        )
+        self._stack.push_async_callback(asyncio.to_thread, query.stop)
+        return query
+
+    async def _work(self, stop: asyncio.Event, query: SparkQuery) -> None:
+        """Run what never ends by itself; the first to end, or `stop`, ends all."""
+        workers: list[Coroutine[Any, Any, object]] = [
+            stop.wait(),
+            self._watch(query),
+            self._poller().run(),
+        ]
+        tasks = [asyncio.create_task(worker) for worker in workers]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            self._unready = "the broker is stopping"
+            for task in done:
+                task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _watch(self, query: SparkQuery) -> None:
+        while query.is_running:
+            query.check()
+            await asyncio.sleep(_WATCH_S)
+        query.check()
+
+    def _poller(self) -> Poller:
+        for feed in self._settings.feeds:
+            self._feed_store.add(_feed(feed))
+        return Poller(self._feed_store, self._take, allowed=networks(self._settings.allow_networks))
+
+    async def _take(self, stream: str, key: str, time_us: int | None, xml: bytes) -> None:
+        """Accept one item of a feed; waits while the broker is busy."""
+        line = DocumentLine(stream=stream, xml=xml, time_us=time_us, key=key)
+        while True:
+            try:
+                (receipt,) = await asyncio.wrap_future(self._ingest.submit([line]))
+            except Busy as busy:
+                await asyncio.sleep(busy.retry_after_s)
+            else:
+                break
+        if receipt.outcome is Outcome.REFUSED:
+            _log.warning("an item of stream %s was refused: %s", stream, receipt.reason)
+
+    async def _change(self, action: Callable[[int], T]) -> T:
+        """Change the registry between two documents, and make the plan of the new version."""
+
+        def change(newest_docid: int) -> T:
+            result = action(newest_docid)
+            self._pipeline.prepare(self._registry.revision())
+            return result
+
+        return await asyncio.wrap_future(self._ingest.exclusively(change))
+
+    def _count(self, step: StepSummary) -> None:
+        self._documents += step.documents
+        self._matches += step.matches
+        self._dead_letters += step.dead_letters
+
+    def _figures(self) -> dict[str, float]:
+        return {
+            "uptime_seconds": time.monotonic() - self._started,
+            "documents_evaluated_total": self._documents,
+            "matches_total": self._matches,
+            "dead_letters_total": self._dead_letters,
+            "segments_committed": self._pipeline.through,
+            "segments_accepted": self._spool.last,
+        }
+
+
+def _feed(settings: FeedSettings) -> Feed:
+    options = FeedOptions(interval_s=settings.every.total_seconds())
+    return feed_at(settings.url, settings.stream, options)
