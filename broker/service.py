@@ -22,7 +22,9 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from broker.api.backend import Backend
+from broker.channels import open_channels
 from broker.config import FeedSettings, Settings
+from broker.delivery.worker import DeliveryWorker
 from broker.document import DocumentLine
 from broker.evaluation import PlanStore
 from broker.http import make_application
@@ -173,6 +175,7 @@ class Service:
             stop.wait(),
             self._watch(query),
             self._poller().run(),
+            self._delivery().run(),
         ]
         tasks = [asyncio.create_task(worker) for worker in workers]
         try:
@@ -195,6 +198,12 @@ class Service:
         for feed in self._settings.feeds:
             self._feed_store.add(_feed(feed))
         return Poller(self._feed_store, self._take, allowed=networks(self._settings.allow_networks))
+
+    def _delivery(self) -> DeliveryWorker:
+        channels = open_channels(self._settings)
+        for channel in channels.values():
+            self._stack.push_async_callback(channel.close)
+        return DeliveryWorker(self._outbox, self._registry, channels)
 
     async def _take(self, stream: str, key: str, time_us: int | None, xml: bytes) -> None:
         """Accept one item of a feed; waits while the broker is busy."""

@@ -1,0 +1,42 @@
+"""The ways to reach subscribers that the settings allow."""
+
+from __future__ import annotations
+
+from broker.config import Settings, SmtpSettings
+from broker.delivery.attempt import Channel
+from broker.delivery.letter import Letters, Sender
+from broker.delivery.mail import MailChannel
+from broker.delivery.webhook import WebhookChannel
+from broker.subscription import DestinationKind
+from feeds import guarded_connector, networks
+
+__all__ = ["open_channels"]
+
+
+def open_channels(settings: Settings) -> dict[DestinationKind, Channel]:
+    """Return a channel for each kind of destination; e-mail only where a mail server is set.
+
+    To be called, and each channel closed, in the event loop.
+    """
+    channels: dict[DestinationKind, Channel] = {
+        DestinationKind.WEBHOOK: WebhookChannel(
+            connector=guarded_connector(networks(settings.allow_networks)),
+            allow_http=settings.webhooks.allow_http,
+            timeout_s=settings.webhooks.timeout.total_seconds(),
+        )
+    }
+    if settings.smtp is not None:
+        channels[DestinationKind.EMAIL] = _mail(settings.smtp)
+    return channels
+
+
+def _mail(smtp: SmtpSettings) -> MailChannel:
+    return MailChannel(
+        Letters(Sender(smtp.sender)),
+        host=smtp.host,
+        port=smtp.port,
+        sender=smtp.sender,
+        security=smtp.security,
+        username=smtp.username,
+        password=smtp.password(),
+    )

@@ -1,0 +1,131 @@
+"""What the demonstration shows: documents as they arrive, matches with all that explains them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from lxml import etree
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from broker.demo.receivers import Received
+
+__all__ = ["Item", "document_line", "match_block", "read_item", "spoken"]
+
+_TITLE_WIDTH = 44
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What a person wants to see of a document."""
+
+    stream: str
+    kind: str
+    title: str
+    authors: str
+    source: str
+    time: datetime
+
+
+def read_item(document: Mapping[str, Any]) -> Item:
+    """Return the item of a document as the API gives it."""
+    root = etree.fromstring(document["xml"].encode())
+    title = root.findtext("title") or ""
+    return Item(
+        stream=document["stream"],
+        kind=str(root.tag),
+        title=title,
+        authors=", ".join(author.text or "" for author in root.findall("author")),
+        source=root.findtext("source") or f"a {root.tag}",
+        time=datetime.fromisoformat(document["time"]),
+    )
+
+
+def document_line(item: Item) -> RenderableType:
+    """Return the line of a document that has arrived."""
+    line = Table.grid(padding=(0, 1), expand=False)
+    line.add_column(width=1)
+    line.add_column(width=13)
+    line.add_column(width=16)
+    line.add_column(width=_TITLE_WIDTH, no_wrap=True, overflow="ellipsis")
+    line.add_column(overflow="ellipsis")
+    line.add_row(
+        Text("+", "green"),
+        Text(item.stream, "cyan"),
+        Text(item.source, "dim"),
+        Text(item.title),
+        Text(item.authors, "dim"),
+    )
+    return line
+
+
+def match_block(
+    match: Mapping[str, Any], items: Sequence[Item], deliveries: Iterable[Received]
+) -> RenderableType:
+    """Return a match: its query, the documents, the joined values, the time between, the ways."""
+    apart = abs(items[-1].time - items[0].time) if len(items) > 1 else timedelta(0)
+    heading = Text.assemble(
+        ("match ", "bold yellow"), (match["query"], "bold"), ("  ", ""), (spoken(apart), "magenta"),
+        (" apart", "dim"),
+    )
+    body = Table.grid(padding=(0, 1))
+    body.add_column(width=8, style="dim")
+    body.add_column()
+    for name, item in zip(("earlier", "later"), sorted(items, key=lambda i: i.time), strict=False):
+        body.add_row(name, Text.assemble((item.title, ""), (f"  {item.source}", "dim")))
+    for label, value in joined_values(match):
+        body.add_row("joined", Text.assemble((f"{label}  ", "cyan"), (f"“{value}”", "")))
+    for received in deliveries:
+        body.add_row("sent", _delivery(received))
+    return Group(heading, Padding(body, (0, 0, 0, 2)))
+
+
+def joined_values(match: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what the witnesses of a match have in common: `left = right` and the value, once."""
+    seen = set()
+    for witness in match["witnesses"]:
+        for left, node in witness.items():
+            for right, other in witness.items():
+                if node["block"] < other["block"] and node["value"] == other["value"]:
+                    pair = (f"{left} = {right}", node["value"])
+                    if pair not in seen:
+                        seen.add(pair)
+                        yield pair
+
+
+def _delivery(received: Received) -> Text:
+    text = Text.assemble((received.way, "green"))
+    if received.way == "webhook":
+        text.append(", signature verified", "dim")
+    if received.refusals:
+        text.append(f", at attempt {received.refusals + 1}: the first was answered with 500", "dim")
+    return text
+
+
+def spoken(length: timedelta) -> str:
+    """Return a length of time in its two largest units.
+
+    >>> spoken(timedelta(hours=27, minutes=5))
+    '1 d 3 h'
+    >>> spoken(timedelta(minutes=40))
+    '40 min'
+    """
+    seconds = int(length.total_seconds())
+    units = [("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)]
+    parts = []
+    for name, size in units:
+        count, seconds = divmod(seconds, size)
+        if count or parts:
+            parts.append(f"{count} {name}" if count else "")
+    return " ".join(part for part in parts[:2] if part) or "0 s"
+
+
+def heading(console: Console, text: str) -> None:
+    """Print a heading."""
+    console.print()
+    console.rule(Text(text, "bold"), align="left", style="dim")
