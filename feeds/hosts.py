@@ -1,0 +1,88 @@
+"""Courtesy towards hosts: how many requests at a time, how far apart, and who wants silence."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from publicsuffixlist import PublicSuffixList
+
+__all__ = ["Hosts", "host_of", "registrable_domain"]
+
+
+def host_of(url: str) -> str:
+    """Return the lower-case host name of a URL."""
+    return (urlsplit(url).hostname or "").rstrip(".")
+
+
+@lru_cache(maxsize=65_536)
+def registrable_domain(host: str) -> str:
+    """Return the part of a host name that one registrant owns; an address stands for itself.
+
+    Platforms in the private part of the public suffix list (github.io, blogspot.com) count as
+    one registrant, because their rate limits do.
+
+    >>> registrable_domain("ann.blog.example.co.uk")
+    'example.co.uk'
+    """
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        return _suffixes().privatesuffix(host) or host
+
+
+@lru_cache(maxsize=1)
+def _suffixes() -> PublicSuffixList:
+    return PublicSuffixList(only_icann=True)
+
+
+@dataclass(slots=True)
+class _Host:
+    lock: asyncio.Semaphore
+    free_at: float = 0.0
+    users: int = 0
+
+
+@dataclass(slots=True)
+class Hosts:
+    """Turns at hosts: at most `in_flight_max` requests each, `gap_s` between their starts."""
+
+    in_flight_max: int = 1
+    gap_s: float = 1.0
+    _hosts: dict[str, _Host] = field(default_factory=dict)
+
+    @asynccontextmanager
+    async def turn(self, name: str) -> AsyncIterator[None]:
+        """Wait until `name` may be asked, and hold the place while asking."""
+        host = self._hosts.setdefault(name, _Host(asyncio.Semaphore(self.in_flight_max)))
+        host.users += 1
+        try:
+            async with host.lock:
+                await self._wait_for_gap(host)
+                yield
+        finally:
+            host.users -= 1
+            self._drop_idle(name, host)
+
+    async def _wait_for_gap(self, host: _Host) -> None:
+        now = time.monotonic()
+        start = max(now, host.free_at)
+        host.free_at = start + self.gap_s
+        if start > now:
+            await asyncio.sleep(start - now)
+
+    def _drop_idle(self, name: str, host: _Host) -> None:
+        if not host.users and time.monotonic() >= host.free_at:
+            self._hosts.pop(name, None)
+        elif len(self._hosts) > 1_000:
+            now = time.monotonic()
+            idle = [key for key, each in self._hosts.items() if not each.users]
+            for key in idle:
+                if self._hosts[key].free_at <= now:
+                    del self._hosts[key]

@@ -1,0 +1,253 @@
+"""Feeds, their schedule, their validators and the entries seen, in one SQLite file.
+
+One check of a feed ends in one transaction: its state (validators included) together with the
+keys of the entries that it brought.  It is committed only after the sink has accepted every new
+item, so a crash in between refetches and loses nothing.
+
+Invariant: the stored validators never describe a feed document with an entry that neither the
+sink nor the `seen` table knows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from hashlib import blake2b
+from pathlib import Path
+
+from feeds.feed import Feed, FeedOptions, Secrets
+from feeds.state import FeedState, parse_state, render_state
+
+__all__ = ["FeedStore", "Seen", "Subscribed", "UnknownFeedError"]
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS feed (
+    id INTEGER PRIMARY KEY,
+    url TEXT NOT NULL UNIQUE,
+    stream TEXT NOT NULL,
+    options TEXT NOT NULL,
+    secrets TEXT NOT NULL,
+    state TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS seen (
+    feed INTEGER NOT NULL REFERENCES feed (id) ON DELETE CASCADE,
+    key BLOB NOT NULL,
+    content BLOB NOT NULL,
+    revision INTEGER NOT NULL,
+    last_day INTEGER NOT NULL,
+    PRIMARY KEY (feed, key)
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS pause (
+    domain TEXT PRIMARY KEY,
+    until_us INTEGER NOT NULL,
+    why TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS push (
+    feed INTEGER PRIMARY KEY REFERENCES feed (id) ON DELETE CASCADE,
+    lease TEXT NOT NULL
+);
+"""
+_DAY_US = 86_400_000_000
+SEEN_DAYS = 400
+"""How long the key of an entry that has left its feed is remembered: guids do come back."""
+
+
+class UnknownFeedError(KeyError):
+    """No feed of this URL is subscribed."""
+
+    def __str__(self) -> str:
+        return f"no feed {self.args[0]} is subscribed"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """An entry that was accepted before: what it held, and how often it was edited since."""
+
+    content: bytes
+    revision: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """A feed with what is remembered of it."""
+
+    feed: Feed
+    state: FeedState
+
+
+class FeedStore:
+    """The `feeds.db` of one broker.  Safe to use from several threads and processes."""
+
+    def __init__(self, path: Path | str) -> None:
+        self._lock = threading.Lock()
+        self._edits = 0
+        if str(path) != ":memory:":
+            # Credentials are in it: nobody else's business from the first byte on.
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        self._db.execute("PRAGMA foreign_keys = ON")
+        self._db.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        """Close the file; what was committed stays."""
+        with self._lock:
+            self._db.close()
+
+    def version(self) -> tuple[int, int]:
+        """Return a value that changes when feeds may have been added, changed or removed."""
+        with self._lock:
+            others = self._db.execute("PRAGMA data_version").fetchone()[0]
+            return int(others), self._edits
+
+    def add(self, feed: Feed, state: FeedState | None = None) -> bool:
+        """Subscribe `feed`; return False, and change nothing, where its URL already is."""
+        row = (
+            feed.url,
+            feed.stream,
+            json.dumps(asdict(feed.options)),
+            json.dumps(asdict(feed.secrets)),
+            json.dumps(render_state(state or FeedState())),
+        )
+        statement = "INSERT INTO feed (url, stream, options, secrets, state) VALUES (?,?,?,?,?)"
+        with self._transaction() as db:
+            self._edits += 1
+            return db.execute(f"{statement} ON CONFLICT (url) DO NOTHING", row).rowcount == 1
+
+    def update(self, feed: Feed) -> None:
+        """Change the stream, options and secrets of a subscribed feed; its memory stays."""
+        row = (
+            feed.stream,
+            json.dumps(asdict(feed.options)),
+            json.dumps(asdict(feed.secrets)),
+            feed.url,
+        )
+        with self._transaction() as db:
+            self._edits += 1
+            statement = "UPDATE feed SET stream = ?, options = ?, secrets = ? WHERE url = ?"
+            if db.execute(statement, row).rowcount == 0:
+                raise UnknownFeedError(feed.url)
+
+    def remove(self, url: str) -> None:
+        """Unsubscribe the feed and forget its entries."""
+        with self._transaction() as db:
+            self._edits += 1
+            if db.execute("DELETE FROM feed WHERE url = ?", (url,)).rowcount == 0:
+                raise UnknownFeedError(url)
+
+    def get(self, url: str) -> Subscribed:
+        """Return one feed; raise `UnknownFeedError`."""
+        for found in self._select("WHERE url = ?", (url,)):
+            return found
+        raise UnknownFeedError(url)
+
+    def all(self) -> list[Subscribed]:
+        """Return all feeds, by URL."""
+        return list(self._select("ORDER BY url", ()))
+
+    def change(self, url: str, **changes: object) -> FeedState:
+        """Set fields of a feed's state, in one transaction with reading it."""
+        with self._transaction() as db:
+            self._edits += 1
+            row = db.execute("SELECT state FROM feed WHERE url = ?", (url,)).fetchone()
+            if row is None:
+                raise UnknownFeedError(url)
+            state = parse_state({**json.loads(row[0]), **changes})
+            db.execute("UPDATE feed SET state = ? WHERE url = ?", (_json(state), url))
+        return state
+
+    def seen(self, url: str, keys: Iterable[str]) -> dict[str, Seen]:
+        """Return what was accepted before under each of `keys`; unseen ones are left out."""
+        statement = (
+            "SELECT content, revision FROM seen JOIN feed ON feed = id WHERE url = ? AND key = ?"
+        )
+        found = {}
+        with self._lock:
+            for key in keys:
+                row = self._db.execute(statement, (url, _key(key))).fetchone()
+                if row is not None:
+                    found[key] = Seen(*row)
+        return found
+
+    def commit(self, url: str, state: FeedState, entries: Mapping[str, Seen] | None = None) -> bool:
+        """Store the state of a feed and the entries of its document, all or nothing.
+
+        Returns False, having stored nothing, where the feed was removed meanwhile.  A pause
+        that was asked for meanwhile stays.
+        """
+        day = state.last_check_us // _DAY_US
+        with self._transaction() as db:
+            row = db.execute("SELECT id, state FROM feed WHERE url = ?", (url,)).fetchone()
+            if row is None:
+                return False
+            paused = bool(json.loads(row[1]).get("paused", False))
+            values = {**render_state(state), "paused": paused}
+            db.execute("UPDATE feed SET state = ? WHERE id = ?", (json.dumps(values), row[0]))
+            _put_entries(db, row[0], entries or {}, day)
+        return True
+
+    def forget_old_entries(self, now_us: int) -> int:
+        """Drop keys that their feeds have not shown for `SEEN_DAYS`; return how many."""
+        oldest = now_us // _DAY_US - SEEN_DAYS
+        with self._transaction() as db:
+            return db.execute("DELETE FROM seen WHERE last_day < ?", (oldest,)).rowcount
+
+    def pauses(self) -> dict[str, tuple[int, str]]:
+        """Return the registrable domains that asked for silence: until when, and why."""
+        with self._lock:
+            rows = self._db.execute("SELECT domain, until_us, why FROM pause").fetchall()
+        return {domain: (until_us, why) for domain, until_us, why in rows}
+
+    def set_pause(self, domain: str, until_us: int, why: str) -> None:
+        """Remember that `domain` wants silence until then, over restarts."""
+        with self._transaction() as db:
+            db.execute("INSERT OR REPLACE INTO pause VALUES (?, ?, ?)", (domain, until_us, why))
+
+    def _select(self, clause: str, parameters: Sequence[object]) -> Iterator[Subscribed]:
+        statement = f"SELECT url, stream, options, secrets, state FROM feed {clause}"
+        with self._lock:
+            rows = self._db.execute(statement, parameters).fetchall()
+        for url, stream, options, secrets, state in rows:
+            feed = Feed(url, stream, FeedOptions(**json.loads(options)), _secrets(secrets))
+            yield Subscribed(feed, parse_state(json.loads(state)))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
+
+
+def _put_entries(db: sqlite3.Connection, feed: int, entries: Mapping[str, Seen], day: int) -> None:
+    # Most entries are unchanged since the last check: a row is written once a day at most.
+    db.executemany(
+        "INSERT INTO seen VALUES (?, ?, ?, ?, ?) ON CONFLICT (feed, key) DO UPDATE SET "
+        "content = excluded.content, revision = excluded.revision, last_day = excluded.last_day "
+        "WHERE content <> excluded.content OR last_day <> excluded.last_day",
+        [(feed, _key(key), seen.content, seen.revision, day) for key, seen in entries.items()],
+    )
+
+
+def _key(key: str) -> bytes:
+    return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _json(state: FeedState) -> str:
+    return json.dumps(render_state(state))
+
+
+def _secrets(text: str) -> Secrets:
+    values = json.loads(text)
+    headers = tuple((name, value) for name, value in values["headers"])
+    return Secrets(values["username"], values["password"], headers)
