@@ -28,13 +28,12 @@ from broker.disk import Reached, nothing
 from broker.document import FIRST_WATERMARK_US, Document
 from broker.evaluation import PlanOf, PlanStore, Slice, evaluate_slices, slice_segments
 from broker.match import Match
-from broker.outbox import Outbox
 from broker.segment import Segment
 from broker.spool import Spool
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
-__all__ = ["JoinEngine", "Pipeline", "PipelineError", "StepSummary"]
+__all__ = ["JoinEngine", "Pipeline", "PipelineError", "Results", "StepSummary"]
 
 
 class PipelineError(RuntimeError):
@@ -77,6 +76,24 @@ class JoinEngine(Protocol):
         """Return the oldest event time that is still needed when `W` is `watermark_us`."""
 
 
+class Results(Protocol):
+    """Where results are committed; `broker.outbox.Outbox` is one."""
+
+    def through(self) -> int:
+        """Return the number of the last segment whose results are here."""
+
+    def commit(
+        self,
+        *,
+        after: int,
+        through: int,
+        matches: Iterable[Match] = (),
+        published: Iterable[Document] = (),
+        dead_letters: Iterable[tuple[int, str]] = (),
+    ) -> bool:
+        """Keep the results of the segments (after, through]; False if they are here already."""
+
+
 @dataclass(frozen=True, slots=True)
 class StepSummary:
     """What one step committed, and how long its parts took."""
@@ -95,7 +112,7 @@ class Pipeline:
     def __init__(
         self,
         spool: Spool,
-        outbox: Outbox,
+        outbox: Results,
         engines: Callable[[int], JoinEngine],
         plans: PlanStore,
         *,

@@ -113,6 +113,7 @@ class Spark:
         builder = builder.config("spark.sql.warehouse.dir", str(log_directory / "warehouse"))
         session = builder.getOrCreate()
         session.dataSource.register(SpoolSource)
+        _warm_up(session)
         return cls(jvm, session)
 
     def stream(
@@ -298,6 +299,13 @@ def _evaluation(plans: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa
         yield pa.RecordBatch.from_pydict({"witnesses": pa.array(encoded, pa.binary())})
 
     return evaluate
+
+
+def _warm_up(session: SparkSession) -> None:
+    """Start the workers and have them import what a task needs, which takes seconds."""
+    cores = session.sparkContext.defaultParallelism
+    slices = session.createDataFrame([], _SLICE_SCHEMA).repartition(cores)
+    slices.mapInArrow(_evaluation(Path()), "witnesses binary").toArrow()
 
 
 def _encode(batch: pa.RecordBatch) -> bytes:
