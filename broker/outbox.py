@@ -38,6 +38,7 @@ _STEPS = (
         oldest INTEGER NOT NULL,
         line TEXT NOT NULL,
         committed_us INTEGER NOT NULL);
+    CREATE INDEX match_by_query ON match (query, seq);
     CREATE INDEX match_by_topic ON match (query, parameters, seq);
     CREATE TABLE published (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -94,6 +95,7 @@ class Outbox:
     """The outbox in one SQLite file.  Safe for several threads and several processes."""
 
     def __init__(self, path: Path | str, *, now_us: Callable[[], int] | None = None) -> None:
+        self.path = Path(path)
         self._db = connect(path, _STEPS)
         self._lock = threading.Lock()
         self._now_us = now_us or (lambda: time.time_ns() // 1000)
@@ -107,6 +109,10 @@ class Outbox:
     def listen(self, listener: Callable[[], None]) -> None:
         """Call `listener`, in the committing thread, after each commit made through this object."""
         self._listeners.append(listener)
+
+    def unlisten(self, listener: Callable[[], None]) -> None:
+        """Call `listener` no more."""
+        self._listeners.remove(listener)
 
     def commit(
         self,
@@ -132,7 +138,7 @@ class Outbox:
                     self._insert(rows, documents, dead_letters, now_us)
             except _AlreadyCommittedError:
                 return False
-        for listener in self._listeners:
+        for listener in tuple(self._listeners):
             listener()
         return True
 
@@ -171,9 +177,15 @@ class Outbox:
         """Return the number of the newest match; 0 before the first."""
         return int(self._row("SELECT coalesce(max(seq), 0) FROM match")[0])
 
-    def matches(self, after: int = 0, *, limit: int = 1_000) -> list[CommittedMatch]:
+    def matches(
+        self, after: int = 0, *, query: str | None = None, limit: int = 1_000
+    ) -> list[CommittedMatch]:
         """Return the matches numbered above `after`, in order, at most `limit`."""
-        return self._matches("WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
+        if query is None:
+            return self._matches("WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
+        return self._matches(
+            "WHERE query = ? AND seq > ? ORDER BY seq LIMIT ?", query, after, limit
+        )
 
     def topic_matches(
         self,
@@ -200,6 +212,15 @@ class Outbox:
             limit,
         )
 
+    def head(self, query: str, parameters: str) -> int:
+        """Return the number of the newest match of a query under an assignment, or 0."""
+        row = self._row(
+            "SELECT coalesce(max(seq), 0) FROM match WHERE query = ? AND parameters = ?",
+            query,
+            parameters,
+        )
+        return int(row[0])
+
     def match(self, match_id: str) -> CommittedMatch | None:
         """Return the match with this id, or None."""
         found = self._matches("WHERE id = ?", match_id)
@@ -225,7 +246,9 @@ class Outbox:
         # Both columns grow with seq, and only seq has an index.
         while low < high:
             middle = (low + high) // 2
-            rows = self._rows(f"SELECT {column} FROM match WHERE seq > ? LIMIT 1", middle)
+            rows = self._rows(
+                f"SELECT {column} FROM match WHERE seq > ? ORDER BY seq LIMIT 1", middle
+            )
             if rows and rows[0][0] < value:
                 low = middle + 1
             else:

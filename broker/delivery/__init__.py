@@ -1,0 +1,1 @@
+"""Hand matches over: webhook, e-mail, and what subscribers fetch themselves."""

@@ -1,0 +1,64 @@
+"""What one attempt to hand a delivery over needs, and what can come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from broker.outbox import CommittedMatch
+from broker.subscription import Subscription
+
+__all__ = ["RESPONSE_KEPT_MAX", "Attempt", "Channel", "Outcome", "OutcomeKind"]
+
+RESPONSE_KEPT_MAX = 1_024
+"""How much of an endpoint's answer is kept to be looked at, in characters."""
+
+
+class OutcomeKind(StrEnum):
+    """What came of an attempt.
+
+    `FAILED` is tried again; `THROTTLED` too, and until then the endpoint is left in peace.
+    `REFUSED` ends this delivery only; `GONE` says that the destination wants no more of any.
+    """
+
+    DELIVERED = "delivered"
+    FAILED = "failed"
+    THROTTLED = "throttled"
+    REFUSED = "refused"
+    GONE = "gone"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What an endpoint answered.  `status` is that of HTTP or SMTP, None where none came."""
+
+    kind: OutcomeKind
+    status: int | None = None
+    detail: str = ""
+    retry_after_us: int | None = None
+    elapsed_us: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One delivery on its way.  The id is the same in every attempt; `number` counts from 1."""
+
+    delivery_id: str
+    number: int
+    subscription: Subscription
+    matches: Sequence[CommittedMatch]
+    now_us: int
+
+
+class Channel(Protocol):
+    """A way to reach subscribers.  `send` answers, it does not raise."""
+
+    async def send(self, attempt: Attempt) -> Outcome:
+        """Hand the matches over once."""
+        ...
+
+    async def close(self) -> None:
+        """Give connections back."""
+        ...

@@ -1,0 +1,100 @@
+"""The worker's SQLite side: a visit writes what came back, looks for news, takes what is ready."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from broker.delivery.lanes import Lanes
+from broker.delivery.leases import Leases
+from broker.delivery.store import Finished, Taken, open_deliveries
+from broker.outbox import Outbox
+from broker.registry import Registry, RegistryError
+from broker.subscription import SubscriptionState
+
+__all__ = ["Desk", "Report"]
+
+_alive: set[str] = set()
+"""The owners in this process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What a visit found.  `is_behind`: there is more to look for than one visit takes on."""
+
+    taken: list[Taken]
+    next_ready_us: int | None
+    is_behind: bool
+
+
+class Desk:
+    """Where one worker does its paperwork.  All of it in one thread."""
+
+    def __init__(self, path: Path, outbox: Outbox, registry: Registry, lease_us: int) -> None:
+        self._owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"
+        _alive.add(self._owner)
+        self._db = open_deliveries(path)
+        self._registry = registry
+        self._lanes = Lanes(self._db, outbox, registry)
+        self._leases = Leases(self._db, outbox, registry, self._owner)
+        self._lease_us = lease_us
+        self._renewed_us = 0
+        self._has_looked = False
+
+    def visit(self, finished: Sequence[Finished], room: int, now_us: int) -> Report:
+        """Write what came back, look for news, take at most `room`."""
+        if not self._has_looked:
+            self._leases.release_dead(_is_dead, now_us)
+            self._has_looked = True
+        if finished:
+            self._leases.finish(finished, now_us)
+            self._stop_subscriptions(finished)
+        if now_us - self._renewed_us > self._lease_us // 3:
+            self._leases.renew(now_us + self._lease_us)
+            self._renewed_us = now_us
+        # Both are looked for before anything is taken: who has left gets nothing more.
+        behind = [self._lanes.sync(now_us), self._lanes.scan(now_us)]
+        taken = self._leases.take(room, now_us, self._lease_us) if room > 0 else []
+        return Report(taken, self._lanes.next_ready_us(), any(behind))
+
+    def close(self, finished: Sequence[Finished], now_us: int) -> None:
+        """Write what came back, give leases up."""
+        self._leases.finish(finished, now_us)
+        self._leases.release_dead(lambda owner: owner == self._owner, now_us)
+        self._db.close()
+        _alive.discard(self._owner)
+
+    def _stop_subscriptions(self, finished: Sequence[Finished]) -> None:
+        for one in finished:
+            if one.decision.disable:
+                self._stop(one)
+
+    def _stop(self, one: Finished) -> None:
+        subscription = one.taken.subscription
+        try:
+            self._registry.set_subscription_state(
+                subscription.id, SubscriptionState.DISABLED, reason=one.decision.disable
+            )
+        except RegistryError:
+            # Its subscriber was quicker.
+            return
+
+
+def _is_dead(owner: str) -> bool:
+    """Return whether an owner of leases was a process of this machine that is no more."""
+    host, process, _ = owner.split("/")
+    if host != socket.gethostname():
+        return False
+    if int(process) == os.getpid():
+        return owner not in _alive
+    try:
+        os.kill(int(process), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False

@@ -1,0 +1,177 @@
+"""Which subscription is to be served next.
+
+Each subscription that is delivered to has a *lane*: a cursor over the matches of its topic (its
+query under its parameters) and two times: `fresh_us`, from which its next match may be taken up,
+None while it has none; and `ready_us`, from which it may be served at all, by a retry that is due
+or that next match, None while there is nothing.  A lane does one thing at a time, so first
+attempts go out in the order of matches, and no subscriber has two attempts in flight.
+
+    sync     a subscription that changed gets its lane
+    scan     new matches in the outbox make the lanes of their topics ready
+    take     ready lanes are leased to a worker; the delivery row is made here, not before:
+             a match for a million subscribers costs the pipeline nothing
+    finish   what came of an attempt is written, and the lane is ready again, or rests
+
+`take` and `finish` are in `broker.delivery.leases`.  Invariants:
+
+- a delivery's id is a function of the subscription and its first match;
+- a worker that dies leaves its lanes leased; when the lease runs out, the delivery row that it
+  made is there, due, and is tried again under the same id;
+- the cursor moves in the transaction that makes the delivery row, so nothing is skipped;
+- a lane that rests has nothing committed in front of it: `scan` and `settle` are transactions
+  of one file, and whichever comes second sees what the other wrote.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from broker.database import transaction
+from broker.delivery.schedule import digest_due_us
+from broker.outbox import Outbox
+from broker.registry import Registry
+from broker.subscription import DestinationKind, Digest, Subscription, SubscriptionState
+
+__all__ = ["Lanes", "settle"]
+
+_WAKE_MAX = 5_000
+"""Lanes woken in one transaction, some 20 ms, so that workers are not kept from theirs."""
+
+
+class Lanes:
+    """Make lanes, and make them ready.  One object serves one thread at a time."""
+
+    def __init__(self, db: sqlite3.Connection, outbox: Outbox, registry: Registry) -> None:
+        self._db = db
+        self._outbox = outbox
+        self._registry = registry
+
+    def sync(self, now_us: int, *, limit: int = 5_000) -> bool:
+        """Bring lanes up to the subscriptions that changed; True if there may be more."""
+        revision, after = self._db.execute("SELECT revision, subscription FROM scanned").fetchone()
+        changed = self._registry.changed_subscriptions(revision, after, limit=limit)
+        if not changed:
+            return False
+        points = {subscription.point for subscription in changed}
+        starts = {point: self._outbox.seq_since(docid=point + 1) for point in points}
+        with transaction(self._db):
+            for subscription in changed:
+                self._place(subscription, starts[subscription.point], now_us)
+            self._db.execute(
+                "UPDATE scanned SET revision = ?, subscription = ?",
+                (changed[-1].revision, changed[-1].id),
+            )
+        return len(changed) == limit
+
+    def scan(self, now_us: int, *, limit: int = 1_000) -> bool:
+        """Make the lanes of the next matches ready; True if there may be more."""
+        seq: int = self._db.execute("SELECT seq FROM scanned").fetchone()[0]
+        heads, through = self._outbox.topics(seq, limit=limit)
+        for topic, head in heads.items():
+            self._wake(topic, head, now_us)
+        if through > seq:
+            # Last, and only forward: a scan that was cut off is repeated, which changes nothing.
+            with transaction(self._db):
+                self._db.execute("UPDATE scanned SET seq = max(seq, ?)", (through,))
+        return through > seq
+
+    def next_ready_us(self) -> int | None:
+        """Return when the first lane is ready, None if all rest."""
+        row = self._db.execute("SELECT min(ready_us) FROM lane WHERE ready_us IS NOT NULL")
+        earliest: int | None = row.fetchone()[0]
+        return earliest
+
+    def _place(self, subscription: Subscription, start: int, now_us: int) -> None:
+        if subscription.destination.kind is DestinationKind.PULL:
+            return
+        if subscription.state is SubscriptionState.REMOVED:
+            self._drop(subscription.id, now_us)
+            return
+        self._db.execute(
+            "INSERT INTO lane (subscription, topic, active, digest, seq)"
+            " VALUES (?1, ?2, ?3, ?4, ?5)"
+            # Only a change from stopped to active forgives what the endpoint did before.
+            " ON CONFLICT DO UPDATE SET active = ?3, digest = ?4, fresh_us = NULL,"
+            " failures = iif(active, failures, 0),"
+            " failing_since_us = iif(active, failing_since_us, NULL),"
+            " paused_until_us = iif(active, paused_until_us, 0)",
+            (
+                subscription.id,
+                self._topic(subscription),
+                subscription.state is SubscriptionState.ACTIVE,
+                subscription.options.digest,
+                start,
+            ),
+        )
+        # What is under a lease is settled when it is finished.
+        leased = "SELECT 1 FROM lane WHERE subscription = ? AND owner <> ''"
+        if not self._db.execute(leased, (subscription.id,)).fetchone():
+            settle(self._db, subscription.id, now_us)
+
+    def _drop(self, subscription_id: str, now_us: int) -> None:
+        self._db.execute("DELETE FROM lane WHERE subscription = ?", (subscription_id,))
+        self._db.execute(
+            "UPDATE delivery SET state = 'cancelled', next_us = NULL, changed_us = ?"
+            " WHERE subscription = ? AND next_us IS NOT NULL",
+            (now_us, subscription_id),
+        )
+
+    def _topic(self, subscription: Subscription) -> int:
+        found = self._db.execute(
+            "SELECT number FROM topic WHERE query = ? AND parameters = ?", subscription.topic
+        ).fetchone()
+        if found:
+            return int(found[0])
+        made = self._db.execute(
+            "INSERT INTO topic (query, parameters, head) VALUES (?, ?, ?)",
+            (*subscription.topic, self._outbox.head(*subscription.topic)),
+        )
+        return int(made.lastrowid or 0)
+
+    def _wake(self, topic: tuple[str, str], head: int, now_us: int) -> None:
+        with transaction(self._db):
+            found = self._db.execute(
+                "UPDATE topic SET head = max(head, ?) WHERE query = ? AND parameters = ?"
+                " RETURNING number",
+                (head, *topic),
+            ).fetchone()
+        # A topic without a lane has no row; its first lane reads the head from the outbox.
+        for digest in Digest if found else ():
+            fresh_us = digest_due_us(digest, now_us)
+            while self._wake_some(found[0], digest, fresh_us) == _WAKE_MAX:
+                pass
+
+    def _wake_some(self, topic: int, digest: Digest, fresh_us: int) -> int:
+        with transaction(self._db):
+            # A leased lane keeps the end of its lease in `ready_us`; `settle` follows.
+            return self._db.execute(
+                "UPDATE lane SET fresh_us = ?1, ready_us = iif(owner <> '', ready_us,"
+                " max(min(coalesce(ready_us, ?1), ?1), paused_until_us))"
+                " WHERE subscription IN (SELECT subscription FROM lane"
+                " WHERE topic = ?2 AND digest = ?3 AND fresh_us IS NULL AND active LIMIT ?4)",
+                (fresh_us, topic, digest, _WAKE_MAX),
+            ).rowcount
+
+
+def settle(
+    db: sqlite3.Connection, subscription_id: str, now_us: int, not_before_us: int = 0
+) -> None:
+    """End a lane's lease and write when it is ready next.  Part of the caller's transaction."""
+    lane = db.execute(
+        "SELECT active, digest, lane.seq, fresh_us, paused_until_us, head,"
+        " (SELECT min(next_us) FROM delivery"
+        "  WHERE delivery.subscription = lane.subscription AND next_us IS NOT NULL)"
+        " FROM lane JOIN topic ON topic.number = lane.topic WHERE lane.subscription = ?",
+        (subscription_id,),
+    ).fetchone()
+    if lane is None:
+        return
+    active, digest, seq, fresh_us, paused_until_us, head, retry_us = lane
+    if fresh_us is None and head > seq:
+        fresh_us = digest_due_us(Digest(digest), now_us)
+    times = [time for time in (fresh_us, retry_us) if time is not None]
+    ready_us = max(min(times), paused_until_us, not_before_us) if active and times else None
+    db.execute(
+        "UPDATE lane SET owner = '', fresh_us = ?, ready_us = ? WHERE subscription = ?",
+        (fresh_us if active else None, ready_us, subscription_id),
+    )

@@ -1,0 +1,75 @@
+"""The body of a webhook: the match line in an envelope, built once for all subscribers.
+
+Nothing in a body depends on the subscription or the attempt, only on the matches and the format,
+so a repeated attempt repeats it byte for byte.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from urllib.parse import quote
+
+from broker.document import render_time
+from broker.outbox import CommittedMatch
+from broker.subscription import PayloadFormat
+
+__all__ = ["MATCHES_TYPE", "MATCH_TYPE", "render_payload"]
+
+MATCH_TYPE = "xscl.match"
+MATCHES_TYPE = "xscl.matches"
+
+
+def render_payload(
+    matches: Sequence[CommittedMatch], payload_format: PayloadFormat, *, is_batch: bool
+) -> tuple[str, bytes]:
+    """Return the content type and the body.  A batch of one match is a batch all the same."""
+    if not is_batch and len(matches) == 1:
+        return _single(matches[0], payload_format)
+    render, content_type = _BATCHES[payload_format]
+    return content_type, render(matches).encode()
+
+
+@lru_cache(maxsize=256)
+def _single(match: CommittedMatch, payload_format: PayloadFormat) -> tuple[str, bytes]:
+    render, content_type = _SINGLES[payload_format]
+    return content_type, render(match).encode()
+
+
+def _standard(match: CommittedMatch) -> str:
+    time = render_time(match.committed_us)
+    # The line is JSON already; reading it only to write it again would be most of the cost.
+    return f'{{"type":"{MATCH_TYPE}","timestamp":"{time}","data":{match.line}}}'
+
+
+def _standard_batch(matches: Sequence[CommittedMatch]) -> str:
+    time = render_time(matches[-1].committed_us)
+    lines = ",".join(match.line for match in matches)
+    return f'{{"type":"{MATCHES_TYPE}","timestamp":"{time}","data":{{"matches":[{lines}]}}}}'
+
+
+def _cloud_event(match: CommittedMatch) -> str:
+    source = json.dumps("/v1/queries/" + quote(match.query, safe=""))
+    return (
+        f'{{"specversion":"1.0","id":"{match.id}","source":{source},"type":"{MATCH_TYPE}",'
+        f'"time":"{render_time(match.committed_us)}","datacontenttype":"application/json",'
+        f'"data":{match.line}}}'
+    )
+
+
+def _cloud_event_batch(matches: Sequence[CommittedMatch]) -> str:
+    return "[" + ",".join(map(_cloud_event, matches)) + "]"
+
+
+_Single = tuple[Callable[[CommittedMatch], str], str]
+_Batch = tuple[Callable[[Sequence[CommittedMatch]], str], str]
+
+_SINGLES: dict[PayloadFormat, _Single] = {
+    PayloadFormat.STANDARD: (_standard, "application/json"),
+    PayloadFormat.CLOUDEVENTS: (_cloud_event, "application/cloudevents+json"),
+}
+_BATCHES: dict[PayloadFormat, _Batch] = {
+    PayloadFormat.STANDARD: (_standard_batch, "application/json"),
+    PayloadFormat.CLOUDEVENTS: (_cloud_event_batch, "application/cloudevents-batch+json"),
+}

@@ -1,0 +1,140 @@
+"""What a person reads of a match: its items, what joined them, and how far apart they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+from lxml import etree
+
+from broker.document import parse_time
+from broker.outbox import CommittedMatch
+
+__all__ = ["Part", "Summary", "summarise"]
+
+_TEXT_MAX = 400
+_VALUES_MAX = 8
+_NAMED = ("title", "link", "author", "source", "summary", "content")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One document of a match, or its whole output where the query builds its own.
+
+    `html` is the publisher's, not to be trusted; `fields` are what has no place of its own.
+    """
+
+    title: str = ""
+    link: str = ""
+    author: str = ""
+    source: str = ""
+    html: str = ""
+    time_us: int | None = None
+    fields: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A match for people.  `joined` are (variable, value) pairs without repetition."""
+
+    match_id: str
+    query: str
+    headline: str
+    parts: tuple[Part, ...]
+    joined: tuple[tuple[str, str], ...]
+    apart: timedelta
+    output: str
+
+
+@lru_cache(maxsize=256)
+def summarise(match: CommittedMatch) -> Summary:
+    """Read a match line for a person."""
+    line: dict[str, Any] = json.loads(match.line)
+    parts = tuple(_parts(line))
+    titles = [part.title for part in parts if part.title]
+    return Summary(
+        match_id=match.id,
+        query=match.query,
+        headline=titles[-1] if titles else f"match of {match.query}",
+        parts=parts,
+        joined=_joined(line),
+        apart=timedelta(microseconds=parse_time(line["end"]) - parse_time(line["start"])),
+        output=line["output"],
+    )
+
+
+def _parts(line: Mapping[str, Any]) -> Iterator[Part]:
+    root = _root(line["output"])
+    documents = line["documents"]
+    if root is None:
+        return
+    children = list(root.iterchildren("*"))
+    if _name(root) == "match" and len(children) == len(documents):
+        for child, document in zip(children, documents, strict=True):
+            yield _part(child, document["stream"], parse_time(document["time"]))
+    else:
+        yield _part(root, "", None)
+
+
+def _root(output: str) -> etree._Element | None:
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
+    try:
+        return etree.fromstring(output.encode(), parser)
+    except etree.XMLSyntaxError:
+        return None
+
+
+def _part(element: etree._Element, stream: str, time_us: int | None) -> Part:
+    found: dict[str, str] = {}
+    fields = [(_local(str(name)), str(value)) for name, value in element.attrib.items()]
+    for child in element.iterchildren("*"):
+        name, text = _name(child), _text(child)
+        if name == "link":
+            text = text or child.get("href", "")
+        if name in _NAMED and name not in found:
+            found[name] = text
+        elif text and time_us is None:
+            fields.append((name, text))
+    title = found.get("title", "")
+    if not found and not fields:
+        title = _text(element)
+    return Part(
+        title=_one_line(title),
+        link=found.get("link", ""),
+        author=_one_line(found.get("author", "")),
+        source=_one_line(found.get("source", "") or stream),
+        html=found.get("summary", "") or found.get("content", ""),
+        time_us=time_us,
+        fields=tuple((name, _one_line(text)) for name, text in fields),
+    )
+
+
+def _joined(line: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Return each compared value once, under the first variable that has it."""
+    values: dict[str, str] = {}
+    for witness in line["witnesses"]:
+        for variable, node in witness.items():
+            if node.get("value"):
+                values.setdefault(_one_line(str(node["value"])), variable)
+    return tuple((variable, value) for value, variable in list(values.items())[:_VALUES_MAX])
+
+
+def _one_line(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= _TEXT_MAX else text[: _TEXT_MAX - 1] + "…"
+
+
+def _text(element: etree._Element) -> str:
+    return "".join(str(text) for text in element.itertext())
+
+
+def _name(element: etree._Element) -> str:
+    return _local(str(element.tag))
+
+
+def _local(name: str) -> str:
+    return name.rpartition("}")[2]

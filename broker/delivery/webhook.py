@@ -1,0 +1,141 @@
+"""Hand matches over by HTTP POST, as Standard Webhooks 1.0 has it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+import aiohttp
+
+from broker.delivery.attempt import RESPONSE_KEPT_MAX, Attempt, Outcome, OutcomeKind
+from broker.delivery.payload import render_payload
+from broker.delivery.signature import headers
+from feeds.guard import Network, guarded_connector
+
+__all__ = ["WebhookChannel"]
+
+_RESPONSE_READ_MAX = 64 * 1024
+"""An endpoint has nothing to tell us; what it sends beyond this closes the connection."""
+
+_OVERLOADED = frozenset({429, 502, 503, 504})
+
+
+class WebhookChannel:
+    """Posts to endpoints over kept connections, without cookies, proxies or redirects.
+
+    Only global addresses are dialled, and those in the `allowed` networks; `allow_http` admits
+    URLs that are not https.
+    """
+
+    def __init__(
+        self,
+        *,
+        allowed: Iterable[Network] = (),
+        allow_http: bool = False,
+        timeout_s: float = 15.0,
+        user_agent: str = "xscl-broker",
+    ) -> None:
+        self._allowed = tuple(allowed)
+        self._allow_http = allow_http
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+        self._user_agent = user_agent
+        self._session: aiohttp.ClientSession | None = None
+
+    async def send(self, attempt: Attempt) -> Outcome:
+        """POST the matches once; what goes wrong is an outcome, never an exception."""
+        subscription = attempt.subscription
+        url = subscription.destination.address
+        if not self._allow_http and not url.startswith("https://"):
+            return Outcome(OutcomeKind.FAILED, detail="plain http is not allowed by this broker")
+        content_type, body = render_payload(
+            attempt.matches,
+            subscription.options.format,
+            is_batch=subscription.options.batch_max > 1,
+        )
+        signed = headers(
+            subscription.secrets, attempt.delivery_id, attempt.now_us // 1_000_000, body
+        )
+        return await self.post(url, body, {"Content-Type": content_type, **signed}, attempt.now_us)
+
+    async def post(self, url: str, body: bytes, sent: dict[str, str], now_us: int) -> Outcome:
+        """POST a body once and judge the answer."""
+        began = time.perf_counter_ns()
+        try:
+            async with self._opened().post(
+                url, data=body, headers=sent, allow_redirects=False
+            ) as response:
+                text = await _beginning(response)
+                status, retry_after = response.status, response.headers.get("Retry-After")
+        except TimeoutError:
+            outcome = Outcome(OutcomeKind.THROTTLED, detail="no answer in time")
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            outcome = Outcome(OutcomeKind.THROTTLED, detail=_reason(error))
+        else:
+            outcome = judge(status, retry_after, text, now_us)
+        return _timed(outcome, (time.perf_counter_ns() - began) // 1_000)
+
+    async def close(self) -> None:
+        """Give connections back."""
+        if self._session is not None:
+            await self._session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        # Made here because a session wants the running loop.
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=guarded_connector(self._allowed, limit=0),
+                timeout=self._timeout,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={"User-Agent": self._user_agent},
+                auto_decompress=False,
+                trust_env=False,
+            )
+        return self._session
+
+
+def judge(status: int, retry_after: str | None, text: str, now_us: int) -> Outcome:
+    """Return what an answer means: 2xx is a success, 410 an end, all else a failure."""
+    if 200 <= status < 300:
+        return Outcome(OutcomeKind.DELIVERED, status, text)
+    if status == 410:
+        return Outcome(OutcomeKind.GONE, status, text)
+    wait_us = _retry_after_us(retry_after, now_us)
+    if status in _OVERLOADED or wait_us:
+        return Outcome(OutcomeKind.THROTTLED, status, text, wait_us)
+    return Outcome(OutcomeKind.FAILED, status, text)
+
+
+async def _beginning(response: aiohttp.ClientResponse) -> str:
+    """Return the start of the answer, and read it to the end if that is near."""
+    body = await response.content.read(_RESPONSE_READ_MAX)
+    if not response.content.at_eof():
+        response.close()
+    return body[:RESPONSE_KEPT_MAX].decode("utf-8", "replace")
+
+
+def _retry_after_us(value: str | None, now_us: int) -> int | None:
+    """Read Retry-After: seconds or a date.
+
+    >>> _retry_after_us("120", 0), _retry_after_us("Thu, 01 Jan 1970 00:01:00 GMT", 0)
+    (120000000, 60000000)
+    """
+    if value is None:
+        return None
+    if value.strip().isdecimal():
+        return int(value) * 1_000_000
+    try:
+        at = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return max(0, round((at - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1e6) - now_us)
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:RESPONSE_KEPT_MAX]
+
+
+def _timed(outcome: Outcome, elapsed_us: int) -> Outcome:
+    return Outcome(outcome.kind, outcome.status, outcome.detail, outcome.retry_after_us, elapsed_us)
