@@ -1,0 +1,13 @@
+"""The slow, obvious broker that judges the fast one.
+
+Every query is run by itself over every document, by nested loops, as the semantics read: no
+sharing, no index, nothing incremental.  It takes queries in normal form from `xscl` and builds
+outputs with it; paths, values, operators, numbering, positions and lateness it does by itself.
+"""
+
+from __future__ import annotations
+
+from oracle.matching import matches
+from oracle.numbering import number_documents
+
+__all__ = ["matches", "number_documents"]

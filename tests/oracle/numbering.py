@@ -1,0 +1,59 @@
+"""How documents from outside get their numbers, keys and times: sections 1 and 1.1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from broker.document import FIRST_WATERMARK_US, Document, DocumentError, DocumentLine
+
+__all__ = ["number_documents"]
+
+
+def number_documents(lines: Iterable[DocumentLine]) -> list[Document]:
+    """Return the documents of a recorded stream; raise `DocumentError` for one without a time."""
+    documents: list[Document] = []
+    contents: dict[tuple[str, str], list[bytes]] = {}
+    latest_us: int | None = None
+    watermark_us = FIRST_WATERMARK_US
+    for line in lines:
+        latest_us = max((t for t in (latest_us, line.time_us) if t is not None), default=None)
+        key = _key(line, contents, len(documents) + 1)
+        if key is not None:
+            document = _document(line, len(documents) + 1, key, latest_us, watermark_us)
+            documents.append(document)
+            watermark_us = max(watermark_us, document.end_us)
+    return documents
+
+
+def _key(
+    line: DocumentLine, contents: dict[tuple[str, str], list[bytes]], docid: int
+) -> str | None:
+    """Return the key that a document gets, None for one that came before."""
+    if line.key is None:
+        return str(docid)
+    revisions = contents.setdefault((line.stream, line.key), [])
+    if line.xml in revisions:
+        return None
+    revisions.append(line.xml)
+    return line.key if len(revisions) == 1 else f"{line.key}#{len(revisions)}"
+
+
+def _document(
+    line: DocumentLine, docid: int, key: str, latest_us: int | None, watermark_us: int
+) -> Document:
+    arrival_us = latest_us if line.arrival_us is None else line.arrival_us
+    if arrival_us is None:
+        raise DocumentError("neither 'time' nor 'arrival', and no 'time' before")
+    claimed_us = arrival_us if line.time_us is None else line.time_us
+    event_us = min(claimed_us, arrival_us)
+    return Document(
+        docid=docid,
+        stream=line.stream,
+        key=key,
+        start_us=event_us,
+        end_us=event_us,
+        arrival_us=arrival_us,
+        watermark_us=watermark_us,
+        xml=line.xml,
+        claimed_us=claimed_us if claimed_us > arrival_us else None,
+    )

@@ -1,0 +1,168 @@
+"""The tuples of operators (section 4), by nested loops, with the rule for late documents (1.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from broker.document import Document
+from oracle.tree import Node
+from oracle.values import Atom, apply, compare_operands
+from xscl.path import Literal, Parameter
+from xscl.query import (
+    INFINITE_US,
+    Call,
+    Disjunct,
+    Operand,
+    Operator,
+    OperatorKind,
+    Residual,
+    VariableValue,
+)
+
+__all__ = ["Rules", "Tuple", "join", "position", "variables_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tuple:
+    """Documents, one for each block in order, and the nodes that variables are bound to."""
+
+    documents: tuple[Document, ...]
+    nodes: Mapping[str, Node]
+    start_us: int
+    end_us: int
+    position: tuple[int, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a join depends on beside its operands: parameters and the allowed lateness."""
+
+    parameters: Mapping[str, Atom]
+    lateness_us: int
+
+    def window_us(self, operator: Operator) -> int:
+        """Return the window of an operator under these parameters."""
+        if isinstance(operator.window, Parameter):
+            length_us = self.parameters[operator.window.name]
+            assert isinstance(length_us, int)
+            return length_us
+        return operator.window.length_us
+
+
+def position(document: Document) -> tuple[int, int, str]:
+    """Return where a document stands: 1.1."""
+    return document.docid, document.depth, document.match_id
+
+
+def join(
+    operator: Operator,
+    disjunct: Disjunct,
+    lefts: Sequence[Tuple],
+    rights: Sequence[Tuple],
+    rules: Rules,
+) -> Iterator[Tuple]:
+    """Yield the tuples of an operator under one alternative of its predicate."""
+    window_us = rules.window_us(operator)
+    left_values = [_joined_values(disjunct, 0, left, rules) for left in lefts]
+    right_values = [_joined_values(disjunct, 1, right, rules) for right in rights]
+    for left, joined_left in zip(lefts, left_values, strict=True):
+        for right, joined_right in zip(rights, right_values, strict=True):
+            if (
+                all(map(_share, joined_left, joined_right))
+                and _is_in_time(operator.kind, window_us, left, right)
+                and _is_remembered(window_us, left, right, rules)
+                and all(_holds(r, left, right, rules) for r in disjunct.residuals)
+            ):
+                yield _combine(left, right)
+
+
+def _joined_values(
+    disjunct: Disjunct, side: int, one: Tuple, rules: Rules
+) -> list[frozenset[Atom]]:
+    """Return for each value join the values of one side; the empty string joins nothing."""
+    operands = [(value_join.left, value_join.right)[side] for value_join in disjunct.value_joins]
+    return [frozenset(_values(operand, one.nodes, rules)) - {""} for operand in operands]
+
+
+def _share(left: frozenset[Atom], right: frozenset[Atom]) -> bool:
+    return not left.isdisjoint(right)
+
+
+def _is_in_time(kind: OperatorKind, window_us: int, left: Tuple, right: Tuple) -> bool:
+    distance_us = right.end_us - left.end_us
+    if kind is OperatorKind.FOLLOWED_BY:
+        return left.end_us < right.start_us and _is_within(distance_us, window_us)
+    shared = {position(d) for d in left.documents} & {position(d) for d in right.documents}
+    return _is_within(abs(distance_us), window_us) and not shared
+
+
+def _is_within(distance_us: int, window_us: int) -> bool:
+    return window_us == INFINITE_US or distance_us <= window_us
+
+
+def _is_remembered(window_us: int, left: Tuple, right: Tuple, rules: Rules) -> bool:
+    """Section 1.1: X was still remembered when Y, of the larger document number, arrived."""
+    earlier, later = (left, right) if left.position < right.position else (right, left)
+    newest = max(later.documents, key=position)
+    return (
+        window_us == INFINITE_US
+        or earlier.end_us >= newest.watermark_us - window_us - rules.lateness_us
+    )
+
+
+def _holds(residual: Residual, left: Tuple, right: Tuple, rules: Rules) -> bool:
+    nodes = {**left.nodes, **right.nodes}
+    return compare_operands(
+        _values(residual.left, nodes, rules),
+        residual.operator,
+        _values(residual.right, nodes, rules),
+        with_number=any(_is_number(side, rules) for side in (residual.left, residual.right)),
+    )
+
+
+def _is_number(operand: Operand, rules: Rules) -> bool:
+    match operand:
+        case Literal(value):
+            return isinstance(value, float)
+        case Parameter(name):
+            return isinstance(rules.parameters[name], float)
+    return False
+
+
+def _values(operand: Operand, nodes: Mapping[str, Node], rules: Rules) -> list[Atom]:
+    match operand:
+        case VariableValue(variable):
+            return [nodes[variable].value]
+        case Literal(value):
+            return [value]
+        case Parameter(name):
+            return [rules.parameters[name]]
+        case Call(function, arguments):
+            return apply(function, [_values(each, nodes, rules) for each in arguments])
+
+
+def _combine(left: Tuple, right: Tuple) -> Tuple:
+    return Tuple(
+        documents=left.documents + right.documents,
+        nodes={**left.nodes, **right.nodes},
+        start_us=min(left.start_us, right.start_us),
+        end_us=max(left.end_us, right.end_us),
+        position=max(left.position, right.position),
+    )
+
+
+def variables_of(disjunct: Disjunct) -> set[str]:
+    """Return the variables that an alternative of a predicate compares."""
+    operands: list[Operand] = [side for each in disjunct.value_joins for side in (each.left, each.right)]
+    operands += [side for each in disjunct.residuals for side in (each.left, each.right)]
+    return {variable for operand in operands for variable in _mentioned(operand)}
+
+
+def _mentioned(operand: Operand) -> Iterator[str]:
+    match operand:
+        case VariableValue(variable):
+            yield variable
+        case Call(_, arguments):
+            for each in arguments:
+                yield from _mentioned(each)

@@ -1,0 +1,25 @@
+"""The output of a match, as the language builds it: all that the oracle does not redo."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lxml import etree
+
+from broker.document import Document
+from xscl.output import build
+from xscl.query import Query
+
+__all__ = ["build_output"]
+
+
+def build_output(
+    query: Query,
+    documents: Sequence[Document],
+    nodes: Mapping[str, tuple[int, int]],
+    start_us: int,
+    end_us: int,
+) -> tuple[str, str | None]:
+    """Return the output, and the reason where the query's own constructor failed."""
+    trees = [etree.fromstring(document.xml) for document in documents]
+    return build(query, trees, nodes, start_us, end_us)

@@ -1,0 +1,107 @@
+"""What comparisons mean: typing (sections 3 and 4) and functions of values (section 5)."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import product
+from typing import Any
+
+from elementpath import XPath2Parser, XPathContext
+
+__all__ = [
+    "OPERATORS",
+    "Atom",
+    "apply",
+    "compare_operands",
+    "compare_with_constant",
+    "number",
+    "test",
+]
+
+Atom = str | float
+"""A string or a number."""
+
+OPERATORS = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+_DOUBLE = re.compile(r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|INF)")
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(\[[^\]/?#]*\]|[^:/?#@\s]+)", re.ASCII)
+
+
+def number(value: Atom) -> float | None:
+    """Read a value as `xs:double`; None for what is not a number."""
+    if isinstance(value, float):
+        return value
+    text = value.strip(" \t\r\n")
+    return float(text) if _DOUBLE.fullmatch(text) else None
+
+
+def compare_with_constant(value: Atom, comparison: str, constant: Atom) -> bool:
+    """Section 3: `=` and `!=` with a string compare strings, all else compares numbers."""
+    return _compare(value, comparison, constant, as_numbers=isinstance(constant, float))
+
+
+def compare_operands(
+    left: Sequence[Atom], comparison: str, right: Sequence[Atom], *, with_number: bool
+) -> bool:
+    """Section 4: a general comparison; `with_number` says that one side is a number literal."""
+    return any(_compare(a, comparison, b, as_numbers=with_number) for a, b in product(left, right))
+
+
+def _compare(left: Atom, comparison: str, right: Atom, *, as_numbers: bool) -> bool:
+    if not as_numbers and comparison in ("=", "!="):
+        return bool(OPERATORS[comparison](_string(left), _string(right)))
+    a, b = number(left), number(right)
+    return a is not None and b is not None and bool(OPERATORS[comparison](a, b))
+
+
+def _string(value: Atom) -> str:
+    if isinstance(value, str):
+        return value
+    return str(_xpath("string", (value,))[0])
+
+
+def apply(function: str, arguments: Sequence[Sequence[Atom]]) -> list[Atom]:
+    """Return the values of a function for every choice of one value of each argument."""
+    return [value for chosen in product(*arguments) for value in _call(function, chosen)]
+
+
+def test(function: str, value: Atom, argument: Atom) -> bool:
+    """Return whether `contains`, `starts-with`, `ends-with` or `matches` holds."""
+    return _xpath(function, (_string(value), _string(argument))) == [True]
+
+
+def _call(function: str, arguments: tuple[Atom, ...]) -> list[Atom]:
+    if function == "host":
+        return _host(str(arguments[0]))
+    return _xpath(function, arguments)
+
+
+def _host(url: str) -> list[Atom]:
+    found = _URL.match(url)
+    host = found[1].lower().removeprefix("www.") if found else ""
+    return [host] if host else []
+
+
+def _xpath(function: str, arguments: tuple[Atom, ...]) -> list[Atom]:
+    variables: Mapping[str, Any] = {f"a{i}": value for i, value in enumerate(arguments)}
+    types = tuple("xs:string" if isinstance(value, str) else "xs:double" for value in arguments)
+    result = _expression(function, types).evaluate(XPathContext(item=1, variables=dict(variables)))
+    values = result if isinstance(result, list) else [result]
+    return [float(value) if isinstance(value, int) else value for value in values]
+
+
+@cache
+def _expression(function: str, types: tuple[str, ...]) -> Any:
+    names = [f"a{i}" for i in range(len(types))]
+    parser = XPath2Parser(variable_types=dict(zip(names, types, strict=True)))
+    return parser.parse(f"{function}({', '.join('$' + name for name in names)})")
