@@ -139,11 +139,15 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class StringTest:
-    """`contains`, `starts-with`, `ends-with` or `matches` of a value, true for some value."""
+    """`contains`, `starts-with`, `ends-with` or `matches` of a value, true for some value.
+
+    `flags` are those of `matches`, XPath's `s`, `m`, `i`, `x`.
+    """
 
     function: str
     value: Value
     argument: Literal | Parameter
+    flags: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,15 @@ class Variable:
     block: int
     label: str
 
+    @property
+    def is_path(self) -> bool:
+        """Whether this stands for a path in a predicate, and not for a name of the author's.
+
+        Such a variable is existential: it must be bound only where the conjunction that is
+        looked at compares it.
+        """
+        return "/" in self.label
+
 
 @dataclass(frozen=True, slots=True)
 class Block:

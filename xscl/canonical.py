@@ -1,0 +1,198 @@
+"""The canonical text of expressions, paths and clauses: one spelling for each syntax.
+
+`xscl.layout` sets these into lines and puts the comments back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xscl.durations import render_duration
+from xscl.syntax import (
+    Binary,
+    BlockSyntax,
+    DurationSyntax,
+    Expression,
+    Filter,
+    FunctionCall,
+    Junction,
+    Negative,
+    NumberLiteral,
+    ParameterRef,
+    PathExpression,
+    StepSyntax,
+    StringLiteral,
+    TestSyntax,
+)
+
+__all__ = [
+    "render_block",
+    "render_expression",
+    "render_number",
+    "render_predicate",
+    "render_step",
+    "render_string",
+    "render_window",
+]
+
+_LEVELS = {"=": 3, "!=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "+": 5, "-": 5}
+_LEVELS |= {"*": 6, "div": 6, "mod": 6, "|": 8}
+_UNARY, _PATH = 7, 9
+
+
+def render_string(value: str) -> str:
+    """Return a string literal, in single quotes unless the value has some and no double ones.
+
+    >>> render_string("Ann's")
+    '"Ann\\'s"'
+    """
+    if "'" in value and '"' not in value:
+        return f'"{value}"'
+    return "'" + value.replace("'", "''") + "'"
+
+
+def render_number(value: float) -> str:
+    """Return a number, whole ones without a fraction."""
+    if value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    return repr(value).replace("e+", "e")
+
+
+def render_expression(expression: Expression, level: int = 0) -> str:
+    """Return an expression, in parentheses where its operator binds more loosely than `level`."""
+    render = _RENDERERS[type(expression)]
+    return render(expression, level)
+
+
+def render_predicate(expression: Expression, level: int = 0) -> str:
+    """Return an operator's predicate: AND and OR are its keywords, in capitals."""
+    if not isinstance(expression, Junction):
+        return render_expression(expression, level)
+    own = 1 if expression.word == "or" else 2
+    joined = f" {expression.word.upper()} ".join(
+        render_predicate(term, own + 1) for term in expression.terms
+    )
+    return f"({joined})" if own < level else joined
+
+
+def _string(expression: StringLiteral, level: int) -> str:
+    return render_string(expression.value)
+
+
+def _number(expression: NumberLiteral, level: int) -> str:
+    text = render_number(expression.value)
+    return f"({text})" if text[0] == "-" and level > _UNARY else text
+
+
+def _parameter(expression: ParameterRef, level: int) -> str:
+    return f"${expression.name}"
+
+
+def _call(expression: FunctionCall, level: int) -> str:
+    return f"{expression.name}({', '.join(render_expression(a) for a in expression.arguments)})"
+
+
+def _junction(expression: Junction, level: int) -> str:
+    own = 1 if expression.word == "or" else 2
+    joined = f" {expression.word} ".join(render_expression(t, own + 1) for t in expression.terms)
+    return f"({joined})" if own < level else joined
+
+
+def _binary(expression: Binary, level: int) -> str:
+    own = _LEVELS[expression.operator]
+    left = render_expression(expression.left, own)
+    right = render_expression(expression.right, own + 1)
+    text = f"{left} {expression.operator} {right}"
+    return f"({text})" if own < level else text
+
+
+def _negative(expression: Negative, level: int) -> str:
+    text = f"-{render_expression(expression.operand, _UNARY + 1)}"
+    return f"({text})" if level > _UNARY else text
+
+
+def _filter(expression: Filter, level: int) -> str:
+    return render_expression(expression.primary, _PATH + 1) + "".join(
+        f"[{render_expression(each)}]" for each in expression.predicates
+    )
+
+
+def _path(expression: PathExpression, level: int) -> str:
+    steps = expression.steps
+    if expression.start is not None:
+        return render_expression(expression.start, _PATH + 1) + _render_steps(steps)
+    if expression.is_absolute:
+        return _render_steps(steps) if steps else _parenthesised("/", level)
+    if len(steps) > 1 and _is_plain_self(steps[0]) and not steps[1].is_deep:
+        steps = steps[1:]
+    return _parenthesised(render_step(steps[0]) + _render_steps(steps[1:]), level)
+
+
+def _parenthesised(text: str, level: int) -> str:
+    return f"({text})" if level > _PATH else text
+
+
+def _is_plain_self(step: StepSyntax) -> bool:
+    return (
+        step.axis == "self"
+        and step.test.kind == "node"
+        and step.variable is None
+        and not step.predicates
+    )
+
+
+def _render_steps(steps: list[StepSyntax]) -> str:
+    return "".join(("//" if step.is_deep else "/") + render_step(step) for step in steps)
+
+
+def render_step(step: StepSyntax) -> str:
+    """Return a step without the slash before it; its variable stands before its predicates."""
+    text = _axis_and_test(step.axis, step.test)
+    if step.variable is not None:
+        text += f"->{step.variable}"
+    for each in step.predicates:
+        text += f"[{render_expression(each)}]"
+    return text
+
+
+def _axis_and_test(axis: str, test: TestSyntax) -> str:
+    if test.kind == "node" and axis in ("self", "parent"):
+        return "." if axis == "self" else ".."
+    text = _render_test(test)
+    if axis == "child":
+        return text
+    return f"@{text}" if axis == "attribute" else f"{axis}::{text}"
+
+
+def _render_test(test: TestSyntax) -> str:
+    if test.kind == "name":
+        return test.name if test.prefix is None else f"{test.prefix}:{test.name}"
+    return f"{test.kind}({render_string(test.name) if test.name else ''})"
+
+
+def render_block(block: BlockSyntax) -> str:
+    """Return a block on one line."""
+    if block.variable is not None:
+        return f"{block.stream}->{block.variable}"
+    return block.stream + _render_steps(block.steps)
+
+
+def render_window(window: DurationSyntax) -> str:
+    """Return a window's length or its parameter."""
+    if window.parameter is not None:
+        return f"${window.parameter}"
+    assert window.length_us is not None
+    return render_duration(window.length_us)
+
+
+_RENDERERS: dict[type, Callable[..., str]] = {
+    StringLiteral: _string,
+    NumberLiteral: _number,
+    ParameterRef: _parameter,
+    FunctionCall: _call,
+    Junction: _junction,
+    Binary: _binary,
+    Negative: _negative,
+    Filter: _filter,
+    PathExpression: _path,
+}

@@ -1,0 +1,163 @@
+"""The place in the token list, and how the parser gets past an error to find the next one."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from xscl.lexer import Token, tokenise
+from xscl.path import Span
+from xscl.report import Report
+
+__all__ = ["NESTING_LIMIT", "Cursor", "SyntaxFailure", "describe"]
+
+NESTING_LIMIT = 40
+"""Brackets within brackets.  Real queries stay under ten; the bound keeps recursion bounded."""
+
+_OPENING = {"[": "]", "(": ")", "{": "}"}
+_CLOSING = frozenset(_OPENING.values())
+
+
+class SyntaxFailure(Exception):
+    """The construct at hand cannot be read on; what is wrong has been reported."""
+
+
+def describe(token: Token) -> str:
+    """Return how a message names a token."""
+    if token.kind == "end":
+        return "the end of the text"
+    if token.kind == "string":
+        return "a string"
+    if token.kind == "parameter":
+        return f"`${token.text}`"
+    if token.kind == "constructor":
+        return "an element constructor"
+    return f"`{token.text}`"
+
+
+class Cursor:
+    """Reads tokens one by one; `token` is the next one."""
+
+    def __init__(self, text: str, report: Report) -> None:
+        self.text = text
+        self.report = report
+        self.tokens, self.comments = tokenise(text, report)
+        self.index = 0
+        self.token = self.tokens[0]
+        self.nesting = 0
+        self.is_broken = False
+        self.mentioned: set[str] = set()
+
+    def advance(self) -> Token:
+        """Return the next token and step over it; the `end` token stays."""
+        token = self.token
+        if token.kind != "end":
+            self.index += 1
+            self.token = self.tokens[self.index]
+        return token
+
+    def peek(self, distance: int = 1) -> Token:
+        """Return a token behind the next one."""
+        return self.tokens[min(self.index + distance, len(self.tokens) - 1)]
+
+    @property
+    def last(self) -> Token:
+        """The token before the next one."""
+        return self.tokens[max(0, self.index - 1)]
+
+    def at_word(self, word: str) -> bool:
+        """Whether the next token is this keyword, in any case."""
+        token = self.token
+        return token.kind == "name" and token.text.upper() == word
+
+    def span_from(self, start: int) -> Span:
+        """Return the span from a character to the end of the last token."""
+        return Span(start, max(start, self.last.end))
+
+    def fail(self, code: str, span: Span, message: str, hint: str | None = None) -> NoReturn:
+        """Report an error and give up the construct at hand."""
+        self.is_broken = True
+        self.report.error(code, span, message, hint)
+        raise SyntaxFailure
+
+    def unexpected(self, wanted: str, hint: str | None = None) -> NoReturn:
+        """Give up because the next token is not what can stand here."""
+        self.is_broken = True
+        if self.token.kind != "bad":  # that one has been reported already
+            self.report.error(
+                "XS101",
+                self.here(),
+                f"expected {wanted}, found {describe(self.token)}",
+                hint,
+            )
+        raise SyntaxFailure
+
+    def here(self) -> Span:
+        """Return the span of the next token; at the end of the text, of the last character."""
+        if self.token.kind == "end":
+            return Span(self.last.end, self.last.end + 1) if self.index else Span(0, 1)
+        return self.token.span
+
+    def expect(self, kind: str, wanted: str, hint: str | None = None) -> Token:
+        """Step over a token of this kind, or give up."""
+        if self.token.kind != kind:
+            self.unexpected(wanted, hint)
+        return self.advance()
+
+    def close(self, opening: Token, closing: str) -> None:
+        """Step over a closing bracket, or give up pointing at the opening one too."""
+        if self.token.kind == closing:
+            self.advance()
+            return
+        self.is_broken = True
+        if self.token.kind != "bad":
+            self.report.error(
+                "XS110",
+                self.here(),
+                f"expected `{closing}` before {describe(self.token)}",
+                f"it closes the `{opening.text}` that is the other place",
+                opening.span,
+            )
+        raise SyntaxFailure
+
+    def deeper(self) -> None:
+        """Count one more level of nesting, or give up."""
+        self.nesting += 1
+        if self.nesting > NESTING_LIMIT:
+            self.fail(
+                "XS112",
+                self.here(),
+                f"nested more than {NESTING_LIMIT} levels deep",
+                "split the query, or bind the inner steps on the main path",
+            )
+
+    def skip_to(self, *kinds: str) -> bool:
+        """Skip to a token of these kinds outside brackets opened on the way.
+
+        Stop before anything that begins a new part of the statement.  Return whether such a
+        token was found.  What seems to be bound on the way counts as known.
+        """
+        self.is_broken = True
+        depth = 0
+        while self.token.kind not in ("end", ";"):
+            kind = self.token.kind
+            if depth == 0 and kind in kinds:
+                return True
+            if self.at_operator() or (depth == 0 and kind in _CLOSING):
+                return False
+            if kind in _OPENING:
+                depth += 1
+            elif kind in _CLOSING:
+                depth -= 1
+            elif kind == "->" or self.at_word("AS"):
+                self.mentioned.add(self.peek().text)
+            self.advance()
+        return False
+
+    def at_operator(self) -> bool:
+        """Whether a join operator stands here; nothing else looks like one."""
+        if self.token.kind != "name":
+            return False
+        word = self.token.text.upper()
+        if word == "FOLLOWED":
+            return self.peek().kind == "name" and self.peek().text.upper() in ("BY", "BY_")
+        return word in ("JOIN", "JOIN_") and self.peek().text in ("{", "_")

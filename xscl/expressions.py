@@ -1,0 +1,316 @@
+"""Reads paths and the expressions in their predicates: XPath 1.0, with `->variable` on steps."""
+
+from __future__ import annotations
+
+from xscl.cursor import Cursor, SyntaxFailure
+from xscl.path import Span
+from xscl.syntax import (
+    Binary,
+    Expression,
+    Filter,
+    FunctionCall,
+    Junction,
+    Negative,
+    NumberLiteral,
+    ParameterRef,
+    PathExpression,
+    StepSyntax,
+    StringLiteral,
+    TestSyntax,
+)
+
+__all__ = ["ExpressionParser"]
+
+CHAIN_LIMIT = 100
+"""Operands of one chain of `+`, `*`, `|` or comparisons: each is a level of the tree."""
+
+AXES = frozenset(
+    "ancestor ancestor-or-self attribute child descendant descendant-or-self following"
+    " following-sibling namespace parent preceding preceding-sibling self".split()
+)
+_NODE_TYPES = frozenset({"text", "node", "comment", "processing-instruction"})
+_STEP_STARTS = frozenset({"name", "*", "@", ".", ".."})
+_COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
+_LEVELS: tuple[frozenset[str], ...] = (
+    frozenset({"=", "!="}),
+    frozenset({"<", "<=", ">", ">="}),
+    frozenset({"+", "-"}),
+    frozenset({"*", "div", "mod"}),
+)
+_WORD_OPERATORS = frozenset({"div", "mod"})
+
+
+class ExpressionParser(Cursor):
+    """Recursive descent over XPath 1.0's grammar."""
+
+    # -- paths ---------------------------------------------------------------------------------
+
+    def steps(self) -> list[StepSyntax]:
+        """Read `/step//step...` for as long as a `/` follows."""
+        found: list[StepSyntax] = []
+        while self.token.kind in ("/", "//"):
+            found.append(self.step(self.advance().kind == "//"))
+        return found
+
+    def step(self, is_deep: bool) -> StepSyntax:
+        """Read one step with its predicates and its variable, in either order."""
+        start = self.token.start
+        axis, test = self.axis_and_test()
+        step = StepSyntax(axis, test, is_deep, Span(start, self.last.end))
+        while True:
+            kind = self.token.kind
+            if kind == "[":
+                self.predicate(step)
+            elif kind == "->" or (kind == "name" and self.at_binding_word()):
+                self.binding(step)
+            else:
+                break
+        step.span = Span(start, self.last.end)
+        return step
+
+    def axis_and_test(self) -> tuple[str, TestSyntax]:
+        token = self.token
+        if token.kind in (".", ".."):
+            self.advance()
+            axis = "self" if token.kind == "." else "parent"
+            return axis, TestSyntax("node", None, "", token.span)
+        axis = "child"
+        if token.kind == "@":
+            self.advance()
+            axis = "attribute"
+        elif token.kind == "name" and self.peek().kind == "::":
+            axis = token.text
+            if axis not in AXES:
+                self.fail("XS303", token.span, f"there is no axis `{axis}`")
+            self.advance()
+            self.advance()
+        return axis, self.node_test()
+
+    def node_test(self) -> TestSyntax:
+        token = self.token
+        if token.kind == "*":
+            self.advance()
+            return TestSyntax("name", None, "*", token.span)
+        if token.kind != "name":
+            self.unexpected("a step", _step_hint(token.kind))
+        self.advance()
+        if self.token.kind == "(" and token.text in _NODE_TYPES:
+            return self.node_type(token.text, token.start)
+        prefix, colon, name = token.text.rpartition(":")
+        return TestSyntax("name", prefix if colon else None, name, token.span)
+
+    def node_type(self, kind: str, start: int) -> TestSyntax:
+        opening = self.advance()
+        target = ""
+        if kind == "processing-instruction" and self.token.kind == "string":
+            target = self.advance().text
+        self.close(opening, ")")
+        return TestSyntax(kind, None, target, self.span_from(start))
+
+    def at_binding_word(self) -> bool:
+        return self.token.text.upper() == "AS" and self.peek().kind == "name"
+
+    def variable_name(self) -> tuple[str, Span]:
+        """Read `->x` or `AS x`."""
+        self.advance()
+        token = self.expect("name", "a variable's name", "a variable is bound as `book->x1`")
+        if ":" in token.text:
+            self.fail("XS209", token.span, f"a variable's name has no prefix: `{token.text}`")
+        return token.text, token.span
+
+    def binding(self, step: StepSyntax) -> None:
+        name, span = self.variable_name()
+        if step.variable is not None:
+            self.is_broken = True
+            self.mentioned.add(name)
+            self.report.error(
+                "XS210",
+                span,
+                f"this step binds two variables, `{step.variable}` and `{name}`",
+                "one variable is enough: use it wherever the other stands",
+                step.variable_span,
+            )
+            return
+        step.variable, step.variable_span = name, span
+
+    def predicate(self, step: StepSyntax) -> None:
+        """Read `[...]`; on an error inside, go on behind the closing bracket."""
+        opening = self.advance()
+        nesting = self.nesting
+        try:
+            self.deeper()
+            step.predicates.append(self.expression())
+            self.close(opening, "]")
+        except SyntaxFailure:
+            if not self.skip_to("]"):
+                raise
+            self.advance()
+        self.nesting = nesting
+
+    # -- expressions ---------------------------------------------------------------------------
+
+    def expression(self) -> Expression:
+        """Read `a or b and c ...`."""
+        return self.junction("or")
+
+    def junction(self, word: str) -> Expression:
+        read = self.conjunction if word == "or" else self.level
+        first = read()
+        if not (self.token.kind == "name" and self.token.text.lower() == word):
+            return first
+        terms = [first]
+        while self.token.kind == "name" and self.token.text.lower() == word:
+            self.advance()
+            terms.append(read())
+        return Junction(word, terms, self.span_from(first.span.start))
+
+    def conjunction(self) -> Expression:
+        return self.junction("and")
+
+    def level(self, number: int = 0) -> Expression:
+        """Read a chain of binary operators, by precedence; unary minus binds closer."""
+        left = self.unary()
+        return self.chain(left, number)
+
+    def chain(self, left: Expression, lowest: int) -> Expression:
+        count = 0
+        while True:
+            operator, number = self.binary_operator()
+            if number < lowest:
+                return left
+            count += 1
+            if count > CHAIN_LIMIT:
+                self.fail("XS112", self.here(), f"more than {CHAIN_LIMIT} operators in a row")
+            self.advance()
+            right = self.chain(self.unary(), number + 1)
+            left = Binary(operator, left, right, self.span_from(left.span.start))
+
+    def binary_operator(self) -> tuple[str, int]:
+        token = self.token
+        word = token.text.lower() if token.kind == "name" else token.kind
+        if token.kind == "name" and word not in _WORD_OPERATORS:
+            return "", -1
+        for number, operators in enumerate(_LEVELS):
+            if word in operators:
+                return word, number
+        return "", -1
+
+    def unary(self) -> Expression:
+        if self.token.kind != "-":
+            return self.union()
+        sign = self.advance()
+        self.deeper()
+        operand = self.unary()
+        self.nesting -= 1
+        span = self.span_from(sign.start)
+        if isinstance(operand, NumberLiteral):
+            return NumberLiteral(-operand.value, span)
+        return Negative(operand, span)
+
+    def union(self) -> Expression:
+        left = self.path_expression()
+        count = 0
+        while self.token.kind == "|":
+            self.advance()
+            count += 1
+            if count > CHAIN_LIMIT:
+                self.fail("XS112", self.here(), f"more than {CHAIN_LIMIT} operators in a row")
+            right = self.path_expression()
+            left = Binary("|", left, right, self.span_from(left.span.start))
+        return left
+
+    def path_expression(self) -> Expression:
+        token = self.token
+        kind = token.kind
+        if kind in ("/", "//"):
+            return self.absolute()
+        if kind in _STEP_STARTS and not self.at_call():
+            steps = [self.step(is_deep=False)]
+            if self.token.kind in ("/", "//"):
+                steps += self.steps()
+            return PathExpression(steps, Span(token.start, self.last.end))
+        return self.filtered(self.primary())
+
+    def absolute(self) -> Expression:
+        start = self.token.start
+        if self.token.kind == "/" and self.peek().kind not in _STEP_STARTS:
+            self.advance()
+            return PathExpression([], self.span_from(start), is_absolute=True)
+        return PathExpression(self.steps(), self.span_from(start), is_absolute=True)
+
+    def at_call(self) -> bool:
+        token = self.token
+        return (
+            token.kind == "name"
+            and self.tokens[self.index + 1].kind == "("
+            and token.text not in _NODE_TYPES
+        )
+
+    def primary(self) -> Expression:
+        token = self.token
+        if token.kind == "string":
+            self.advance()
+            return StringLiteral(token.text, token.span)
+        if token.kind == "number":
+            self.advance()
+            return NumberLiteral(float(token.text), token.span)
+        if token.kind == "parameter":
+            self.advance()
+            return ParameterRef(token.text, token.span)
+        if token.kind == "(":
+            return self.parenthesised()
+        if token.kind == "name":
+            return self.call()
+        self.unexpected("a path, a value or a function", _value_hint(token.kind))
+
+    def parenthesised(self) -> Expression:
+        opening = self.advance()
+        self.deeper()
+        inner = self.expression()
+        self.close(opening, ")")
+        self.nesting -= 1
+        return inner
+
+    def call(self) -> FunctionCall:
+        name = self.advance()
+        opening = self.advance()
+        self.deeper()
+        arguments: list[Expression] = []
+        if self.token.kind != ")":
+            arguments.append(self.expression())
+            while self.token.kind == ",":
+                self.advance()
+                arguments.append(self.expression())
+        self.close(opening, ")")
+        self.nesting -= 1
+        return FunctionCall(name.text, arguments, Span(name.start, self.last.end), name.span)
+
+    def filtered(self, primary: Expression) -> Expression:
+        """Read what may follow a primary expression: predicates and steps."""
+        if self.token.kind not in ("[", "/", "//"):
+            return primary
+        start = primary.span.start
+        holder = StepSyntax("self", TestSyntax("node", None, "", primary.span), False, primary.span)
+        while self.token.kind == "[":
+            self.predicate(holder)
+        if holder.predicates:
+            primary = Filter(primary, holder.predicates, self.span_from(start))
+        if self.token.kind not in ("/", "//"):
+            return primary
+        return PathExpression(self.steps(), self.span_from(start), start=primary)
+
+
+def _step_hint(kind: str) -> str | None:
+    if kind in ("/", "//"):
+        return "a path has one `/` or `//` between two steps"
+    if kind == "[":
+        return "a predicate stands behind a step; for any element write `*[...]`"
+    return None
+
+
+def _value_hint(kind: str) -> str | None:
+    if kind == "]":
+        return "an empty predicate says nothing; remove the brackets"
+    if kind in _COMPARISONS:
+        return "`==` is written `=`, and each comparison has a value on both sides"
+    return None

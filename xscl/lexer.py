@@ -1,0 +1,243 @@
+"""From text to tokens.  Comments are kept aside for `fmt`; an element constructor is one token.
+
+Lexing never fails: what cannot be a token is reported once and stands in the list as a `bad`
+token, which the parser steps over without saying anything more about it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from xscl.path import Span
+from xscl.report import Report
+
+__all__ = ["NAME", "Comment", "Token", "tokenise"]
+
+NAME = r"[^\W\d](?:[\w.\u00b7]|-(?!>))*"
+"""A name without prefix.  A `-` that begins an arrow is no part of it: `a-b->x` binds `a-b`."""
+
+_TOKEN = re.compile(
+    rf"""
+    (?P<space>[ \t\r\n\ufeff]+)
+  | (?P<comment>\(:|--(?=[ \t\r\n]|$))
+  | (?P<name>{NAME}(?::(?:{NAME}|\*))?'*)
+  | (?P<arrow>-+>+)
+  | (?P<string>'(?:[^']|'')*'|"(?:[^"]|"")*")
+  | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+(?![\w]))?)
+  | (?P<parameter>\$(?:{NAME}'*)?)
+  | (?P<wild>\*:{NAME})
+  | (?P<punctuation>//|::|\.\.|!=|<=|>=|[/.\[\](){{}},;@=<>*+|-])
+    """,
+    re.VERBOSE,
+)
+
+_OPERATOR_NAMES = frozenset({"and", "or", "div", "mod"})
+_COMMENT_EDGE = re.compile(r"\(:|:\)")
+_OPENING = frozenset("[({")
+_CLOSING = frozenset("])}")
+
+
+class Token(NamedTuple):
+    """One token.  `kind` is `name`, `number`, `string`, `parameter`, `constructor`, `bad`,
+    `end`, or for punctuation the text itself.  `text` of a string is its value.
+    """
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+    @property
+    def span(self) -> Span:
+        """Where it stands."""
+        return Span(self.start, self.end)
+
+
+class Comment(NamedTuple):
+    """A comment with its delimiters, and whether it had a line of its own before or after it."""
+
+    text: str
+    start: int
+    end: int
+    starts_line: bool
+    ends_line: bool
+
+
+def tokenise(text: str, report: Report) -> tuple[list[Token], list[Comment]]:
+    """Return the tokens of a text, an `end` token last, and its comments."""
+    return _Lexer(text, report).run()
+
+
+class _Lexer:
+    def __init__(self, text: str, report: Report) -> None:
+        self.text = text
+        self.report = report
+        self.tokens: list[Token] = []
+        self.comments: list[Comment] = []
+        self.depth = 0
+
+    def run(self) -> tuple[list[Token], list[Comment]]:
+        position, end = 0, len(self.text)
+        match = _TOKEN.match
+        while position < end:
+            found = match(self.text, position)
+            if found is None:
+                position = self.unreadable(position)
+                continue
+            kind = found.lastgroup
+            if kind == "space":
+                position = found.end()
+            elif kind == "punctuation":
+                position = self.punctuation(found.group(), position)
+            elif kind == "name":
+                position = self.name(found.group(), position)
+            elif kind == "comment":
+                position = self.comment(position)
+            else:
+                assert kind is not None
+                position = self.other(kind, found.group(), position)
+        self.tokens.append(Token("end", "", end, end))
+        return self.tokens, self.comments
+
+    def punctuation(self, text: str, start: int) -> int:
+        if text in _OPENING:
+            self.depth += 1
+        elif text in _CLOSING:
+            self.depth = max(0, self.depth - 1)
+        elif text == ";":
+            self.depth = 0
+        elif text == "<" and self.at_constructor(start):
+            return self.constructor(start)
+        end = start + len(text)
+        self.tokens.append(Token(text, text, start, end))
+        return end
+
+    def name(self, text: str, start: int) -> int:
+        if text[-1] == "'" and text.rstrip("'").lower() in _OPERATOR_NAMES:
+            text = text.rstrip("'")
+        end = start + len(text)
+        if text[-1] == "-" and self.text.startswith("->", end):
+            stem = text.rstrip("-")
+            self.arrow_run(start + len(stem), end + 2)
+            self.tokens.append(Token("name", stem, start, start + len(stem)))
+            self.tokens.append(Token("->", "->", end, end + 2))
+            return end + 2
+        self.tokens.append(Token("name", text, start, end))
+        return end
+
+    def arrow_run(self, start: int, end: int) -> None:
+        self.report.error(
+            "XS105",
+            Span(start, end),
+            f"`{self.text[start:end]}` is not an arrow",
+            "a variable is bound with exactly `->`, as in `book->x1`",
+        )
+
+    def other(self, kind: str, text: str, start: int) -> int:
+        end = start + len(text)
+        if kind == "arrow":
+            if text != "->":
+                self.arrow_run(start, end)
+            kind = text = "->"
+        elif kind == "string":
+            text = text[1:-1].replace(text[0] * 2, text[0])
+        elif kind == "parameter":
+            text = text[1:]
+            if not text:
+                self.report.error(
+                    "XS104", Span(start, end), "a `$` without a name", "write `$name`"
+                )
+                kind = "bad"
+        elif kind == "wild":
+            kind = "name"
+        self.tokens.append(Token(kind, text, start, end))
+        return end
+
+    def comment(self, start: int) -> int:
+        end = self.comment_end(start)
+        line = self.text.rfind("\n", 0, start) + 1
+        after = re.compile(r"[ \t\r]*(?:\n|$)").match(self.text, end)
+        self.comments.append(
+            Comment(
+                self.text[start:end].rstrip(),
+                start,
+                end,
+                not self.text[line:start].strip(),
+                after is not None,
+            )
+        )
+        return end
+
+    def comment_end(self, start: int) -> int:
+        if self.text[start] == "-":
+            end = self.text.find("\n", start)
+            return len(self.text) if end < 0 else end
+        depth, position = 0, start
+        for edge in _COMMENT_EDGE.finditer(self.text, start):
+            if edge.start() < position:
+                continue
+            depth += 1 if edge.group() == "(:" else -1
+            position = edge.end()
+            if depth == 0:
+                return position
+        self.report.error(
+            "XS103",
+            Span(start, start + 2),
+            "this comment is never closed",
+            "close it with `:)`; comments nest, so each `(:` needs its own",
+        )
+        return len(self.text)
+
+    def unreadable(self, start: int) -> int:
+        character = self.text[start]
+        if character in "'\"":
+            line_end = self.text.find("\n", start)
+            end = len(self.text) if line_end < 0 else line_end
+            self.report.error(
+                "XS102",
+                Span(start, start + 1),
+                f"this string is never closed: no second {character} follows",
+                f"close it with {character}; inside it, a {character} is written twice",
+            )
+        else:
+            end = start + 1
+            while end < len(self.text) and _TOKEN.match(self.text, end) is None:
+                end += 1
+            self.report.error(
+                "XS104",
+                Span(start, end),
+                f"`{self.text[start:end]}` has no meaning in XSCL",
+                _CHARACTER_HINTS.get(character),
+            )
+        self.tokens.append(Token("bad", self.text[start:end], start, end))
+        return end
+
+    def at_constructor(self, start: int) -> bool:
+        """Whether a `<` opens an element constructor: after SELECT, outside all brackets."""
+        last = self.tokens[-1] if self.tokens else None
+        return (
+            self.depth == 0
+            and last is not None
+            and last.kind == "name"
+            and last.text.lower() == "select"
+        )
+
+    def constructor(self, start: int) -> int:
+        from xscl.constructor import constructor_end
+
+        end = constructor_end(self.text, start, self.report)
+        self.tokens.append(Token("constructor", self.text[start:end], start, end))
+        return end
+
+
+_CHARACTER_HINTS = {
+    "&": "write `and`",
+    "!": "write `!=` or `not(...)`",
+    "#": "comments are `(: ... :)` or `-- ` to the end of the line",
+    "“": "strings stand between plain ' or \" quotes",
+    "”": "strings stand between plain ' or \" quotes",
+    "‘": "strings stand between plain ' or \" quotes",
+    "’": "strings stand between plain ' or \" quotes",
+    "→": "write `->`",
+}

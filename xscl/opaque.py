@@ -1,0 +1,188 @@
+"""Conditions outside the fragment, as the text of XPath 1.0 that evaluates them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from xscl.canonical import render_expression
+from xscl.namespaces import Namespaces
+from xscl.path import Opaque
+from xscl.syntax import (
+    Binary,
+    Expression,
+    Filter,
+    FunctionCall,
+    Junction,
+    Negative,
+    NumberLiteral,
+    ParameterRef,
+    PathExpression,
+    StepSyntax,
+    StringLiteral,
+    TestSyntax,
+)
+
+__all__ = ["XPATH1_FUNCTIONS", "is_boolean", "is_numeric", "make_opaque", "subexpressions"]
+
+_DEFAULT_PREFIX = "default"
+"""Stands for the default element namespace, which XPath 1.0 does not have."""
+
+XPATH1_FUNCTIONS: dict[str, tuple[int, int]] = {
+    "last": (0, 0),
+    "position": (0, 0),
+    "count": (1, 1),
+    "id": (1, 1),
+    "local-name": (0, 1),
+    "namespace-uri": (0, 1),
+    "name": (0, 1),
+    "string": (0, 1),
+    "concat": (2, 100),
+    "starts-with": (2, 2),
+    "contains": (2, 2),
+    "substring-before": (2, 2),
+    "substring-after": (2, 2),
+    "substring": (2, 3),
+    "string-length": (0, 1),
+    "normalize-space": (0, 1),
+    "translate": (3, 3),
+    "boolean": (1, 1),
+    "not": (1, 1),
+    "true": (0, 0),
+    "false": (0, 0),
+    "lang": (1, 1),
+    "number": (0, 1),
+    "sum": (1, 1),
+    "floor": (1, 1),
+    "ceiling": (1, 1),
+    "round": (1, 1),
+}
+"""The core library of XPath 1.0, each function with its least and greatest argument count."""
+
+_NUMERIC = frozenset(
+    {"last", "position", "count", "string-length", "number", "sum", "floor", "ceiling", "round"}
+)
+_BOOLEAN = frozenset({"starts-with", "contains", "boolean", "not", "true", "false", "lang"})
+_ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
+
+
+def is_numeric(expression: Expression) -> bool:
+    """Whether XPath 1.0 gives the expression the type number."""
+    match expression:
+        case NumberLiteral() | Negative():
+            return True
+        case Binary(operator=operator):
+            return operator in _ARITHMETIC
+        case FunctionCall(name=name):
+            return name in _NUMERIC
+    return False
+
+
+def is_boolean(expression: Expression) -> bool:
+    """Whether XPath 1.0 gives the expression the type boolean."""
+    match expression:
+        case Junction():
+            return True
+        case Binary(operator=operator):
+            return operator not in _ARITHMETIC and operator != "|"
+        case FunctionCall(name=name):
+            return name in _BOOLEAN
+    return False
+
+
+def subexpressions(
+    expression: Expression, into_predicates: bool = True
+) -> Iterator[Expression | StepSyntax]:
+    """Yield the expression and all below it, steps too; those of predicates where asked."""
+    yield expression
+    match expression:
+        case FunctionCall(arguments=children) | Junction(terms=children):
+            below = list(children)
+        case Binary(left=left, right=right):
+            below = [left, right]
+        case Negative(operand=operand):
+            below = [operand]
+        case Filter(primary=primary, predicates=predicates):
+            below = [primary, *(predicates if into_predicates else ())]
+        case PathExpression(steps=steps, start=start):
+            below = [] if start is None else [start]
+            for step in steps:
+                yield step
+                below += step.predicates if into_predicates else ()
+        case _:
+            return
+    for each in below:
+        yield from subexpressions(each, into_predicates)
+
+
+def make_opaque(expression: Expression, namespaces: Namespaces) -> Opaque:
+    """Return a condition as XPath 1.0, true or false for each context node."""
+    used: dict[str, str] = {}
+    rewritten = _rewrite(expression, namespaces, used)
+    text = render_expression(rewritten)
+    if not (is_boolean(expression) or isinstance(expression, PathExpression)):
+        text = f"boolean({text})"
+    return Opaque(text, tuple(sorted(used.items())))
+
+
+def _rewrite(expression: Expression, names: Namespaces, used: dict[str, str]) -> Expression:
+    """Return the expression with what XPath 1.0 lacks spelled out."""
+
+    def inner(each: Expression) -> Expression:
+        return _rewrite(each, names, used)
+
+    match expression:
+        case StringLiteral(value=value):
+            return _string(expression) if "'" in value and '"' in value else expression
+        case FunctionCall(arguments=arguments):
+            return replace(expression, arguments=[inner(a) for a in arguments])
+        case Junction(terms=terms):
+            return replace(expression, terms=[inner(term) for term in terms])
+        case Binary(left=left, right=right):
+            return replace(expression, left=inner(left), right=inner(right))
+        case Negative(operand=operand):
+            return replace(expression, operand=inner(operand))
+        case Filter(primary=primary, predicates=predicates):
+            return replace(
+                expression, primary=inner(primary), predicates=[inner(p) for p in predicates]
+            )
+        case PathExpression(steps=steps, start=start):
+            return replace(
+                expression,
+                steps=[_rewrite_step(step, names, used) for step in steps],
+                start=None if start is None else inner(start),
+            )
+        case NumberLiteral() | ParameterRef():
+            return expression
+
+
+def _string(literal: StringLiteral) -> FunctionCall:
+    """Return a string with both kinds of quotes as a concatenation: 1.0 has no escape."""
+    span = literal.span
+    pieces: list[Expression] = []
+    for index, piece in enumerate(literal.value.split("'")):
+        if index:
+            pieces.append(StringLiteral("'", span))
+        pieces.append(StringLiteral(piece, span))
+    return FunctionCall("concat", pieces, span, span)
+
+
+def _rewrite_step(step: StepSyntax, names: Namespaces, used: dict[str, str]) -> StepSyntax:
+    predicates = [_rewrite(each, names, used) for each in step.predicates]
+    test = step.test
+    if test.kind == "name":
+        if test.prefix == "*":
+            predicates.insert(0, _local_name_is(test))
+            test = replace(test, prefix=None, name="*")
+        elif test.prefix is not None:
+            used[test.prefix] = names.uri(test.prefix, test.span)
+        elif names.default and step.axis != "attribute" and test.name != "*":
+            used[_DEFAULT_PREFIX] = names.default
+            test = replace(test, prefix=_DEFAULT_PREFIX)
+    return replace(step, test=test, predicates=predicates, variable=None)
+
+
+def _local_name_is(test: TestSyntax) -> Binary:
+    span = test.span
+    call = FunctionCall("local-name", [], span, span)
+    return Binary("=", call, StringLiteral(test.name, span), span)

@@ -1,0 +1,360 @@
+"""Tree patterns: what a block asks of one document, as a tree of nodes.
+
+A `TreePattern` is made from a block and the **terms** that are needed of it: variables, and
+derived values such as `lower-case(x2)`.  Only what must be joined, compared or shown stays in
+the tree.  All else becomes a *filter* of the node that it constrains, so that two blocks that
+differ in needs only still share every node that both have:
+
+    S//book->x1[./author->x2][./title][price = '10']      with x1 and x2 needed
+
+    document -- //book {filter: title exists} -+- author (x2)
+                       (x1)                    +- price {constant: '10'}
+
+- A predicate that binds nothing needed is a filter, word for word but without variables.
+- Equality with a string, in a place that must hold, is a *constant* of the node compared: data,
+  not structure (`design`: a million such blocks are one pattern).
+- Where a step counts positions, the predicates up to the last one that does are filters, in
+  order, because each counts what those before it left.
+
+A node's **definition** is the chain of what leads to it from the document: axis, test and filters
+of each step.  Nodes of equal definitions bind the same document nodes; evaluation shares them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+from xscl.path import (
+    And,
+    Axis,
+    Call,
+    Comparison,
+    Condition,
+    Exists,
+    Literal,
+    NodeTest,
+    Not,
+    Or,
+    Path,
+    PathValue,
+    Position,
+    Step,
+    StringTest,
+    Value,
+)
+from xscl.query import Block, Derived, VariableValue
+from xscl.query import Call as DerivedCall
+
+Filters = tuple[Condition, ...]
+
+__all__ = ["DOCUMENT", "PatternNode", "TreePattern", "derivation", "term_variable", "tree_pattern"]
+
+DOCUMENT = -1
+"""The parent of a pattern's first node."""
+
+
+@dataclass(frozen=True, slots=True)
+class PatternNode:
+    """One node of a tree pattern.
+
+    `parent` is the index of a node before it, or `DOCUMENT`.  `terms` are the needed terms that it
+    binds.  A node with a `derivation` has no step of its own: it stands for the values of that
+    function of its parent's string value.
+    """
+
+    parent: int
+    axis: Axis
+    test: NodeTest
+    is_deep: bool = False
+    filters: tuple[Condition, ...] = ()
+    terms: tuple[str, ...] = ()
+    constants: tuple[str, ...] = ()
+    derivation: Derived | None = None
+
+    @property
+    def step_definition(self) -> tuple[object, ...]:
+        """What tells this node from its siblings; with its parent's, its definition."""
+        return (self.axis, self.test, self.is_deep, self.filters, self.derivation)
+
+
+@dataclass(frozen=True, slots=True)
+class TreePattern:
+    """The tree of a block; parents stand before their children, `nodes[0]` is the first step."""
+
+    stream: str
+    nodes: tuple[PatternNode, ...]
+
+    def node_of(self, term: str) -> int:
+        """Return the index of the node that binds a needed term."""
+        return next(i for i, node in enumerate(self.nodes) if term in node.terms)
+
+
+def term_variable(operand: Derived) -> str:
+    """Return the one variable of a derived operand."""
+    if isinstance(operand, VariableValue):
+        return operand.variable
+    return next(
+        term_variable(argument)
+        for argument in operand.arguments
+        if isinstance(argument, VariableValue | DerivedCall) and _has_variable(argument)
+    )
+
+
+def _has_variable(operand: object) -> bool:
+    if isinstance(operand, VariableValue):
+        return True
+    return isinstance(operand, DerivedCall) and any(map(_has_variable, operand.arguments))
+
+
+def derivation(operand: DerivedCall) -> DerivedCall:
+    """Return the function itself, its variable replaced by `.`, so that equal ones are equal."""
+
+    def strip(argument: object) -> object:
+        if isinstance(argument, VariableValue):
+            return VariableValue(".")
+        if isinstance(argument, DerivedCall):
+            return derivation(argument)
+        return argument
+
+    return DerivedCall(operand.function, tuple(map(strip, operand.arguments)))  # type: ignore[arg-type]
+
+
+def tree_pattern(
+    block: Block,
+    needed: Collection[str],
+    derived: Iterable[tuple[str, DerivedCall]] = (),
+    dropped: Collection[str] = (),
+) -> TreePattern:
+    """Return a block's pattern with the needed variables and derived terms as nodes.
+
+    `derived` gives each derived term's name and its function of one variable of the block.
+    Predicates that bind a variable in `dropped` are left out, as if they had not been written.
+    The block root is always a node.
+    """
+    derived = tuple(derived)
+    shown = frozenset(needed) | {block.root}
+    wanted = shown | {term_variable(call) for _, call in derived}
+    builder = _Builder(wanted, shown, frozenset(dropped))
+    builder.add_path(DOCUMENT, block.path)
+    for term, call in derived:
+        builder.add_derived(term, call)
+    return TreePattern(block.stream, tuple(builder.nodes))
+
+
+@dataclass
+class _Builder:
+    """`wanted` are the variables whose nodes must be there, `shown` those that are terms."""
+
+    wanted: frozenset[str]
+    shown: frozenset[str]
+    dropped: frozenset[str]
+    nodes: list[PatternNode] = field(default_factory=list)
+    node_by_variable: dict[str, int] = field(default_factory=dict)
+
+    def add_path(self, parent: int, path: Path) -> int:
+        for step in path.steps:
+            parent = self.add_step(parent, step)
+        return parent
+
+    def add_step(self, parent: int, step: Step) -> int:
+        filters, branches, constants = self.split(step)
+        if step.axis is Axis.SELF and not step.is_deep and parent != DOCUMENT:
+            index = self._refine(parent, filters)
+        else:
+            index = len(self.nodes)
+            node = PatternNode(parent, step.axis, step.test, step.is_deep, filters)
+            self.nodes.append(node)
+        if step.variable in self.wanted:
+            self._bind(index, step.variable)
+        self._add_constants(index, constants)
+        for branch in branches:
+            self._add_branch(index, branch)
+        return index
+
+    def _refine(self, index: int, filters: tuple[Condition, ...]) -> int:
+        """A self step asks more of the node before it, as filters that follow those it has."""
+        node = self.nodes[index]
+        self.nodes[index] = replace(node, filters=node.filters + filters)
+        return index
+
+    def _bind(self, index: int, variable: str | None) -> None:
+        assert variable is not None
+        self.node_by_variable[variable] = index
+        if variable in self.shown:
+            node = self.nodes[index]
+            self.nodes[index] = replace(node, terms=(*node.terms, variable))
+
+    def _add_constants(self, index: int, constants: tuple[str, ...]) -> None:
+        if constants:
+            node = self.nodes[index]
+            merged = tuple(dict.fromkeys((*node.constants, *constants)))
+            self.nodes[index] = replace(node, constants=merged)
+
+    def _add_branch(self, index: int, branch: Condition) -> None:
+        match branch:
+            case Exists(path):
+                self.add_path(index, path)
+            case Comparison(PathValue(path), _, Literal(str() as constant)):
+                self._add_constants(self.add_path(index, path), (constant,))
+            case _:  # pragma: no cover - `split` makes no other branches
+                raise AssertionError(branch)
+
+    def add_derived(self, term: str, call: DerivedCall) -> None:
+        base = self.node_by_variable[term_variable(call)]
+        node = PatternNode(
+            base, Axis.SELF, NodeTest("*"), terms=(term,), derivation=derivation(call)
+        )
+        self.nodes.append(node)
+
+    def split(self, step: Step) -> tuple[Filters, tuple[Condition, ...], tuple[str, ...]]:
+        """Return a step's filters, its branches, and the constants of its own value."""
+        predicates = tuple(p for p in _conjuncts(step.predicates) if not self._is_dropped(p))
+        counting = max((i + 1 for i, p in enumerate(predicates) if _counts(p)), default=0)
+        counted = [strip_variables(p) for p in predicates[:counting]]
+        branches = [b for p in predicates[:counting] for b in self._binding_branches(p)]
+        uncounted: list[Condition] = []
+        constants: list[str] = []
+        for predicate in predicates[counting:]:
+            if (constant := _constant_of_context(predicate)) is not None:
+                constants.append(constant)
+            elif _is_constant(predicate):
+                branches.append(predicate)
+            elif binding := self._binding_branches(predicate):
+                branches.extend(binding)
+            else:
+                uncounted.append(strip_variables(predicate))
+        # Without positions the order of filters means nothing: one order, one definition.
+        filters = (*counted, *sorted(dict.fromkeys(uncounted), key=repr))
+        return filters, tuple(branches), tuple(constants)
+
+    def _is_dropped(self, predicate: Condition) -> bool:
+        return isinstance(predicate, Exists) and any(
+            v in self.dropped for step in predicate.path.steps for v in step.variables()
+        )
+
+    def _binding_branches(self, predicate: Condition) -> list[Condition]:
+        """Return the paths of a predicate that bind something wanted, each as a branch."""
+        return [
+            Exists(path)
+            for path in _positive_paths(predicate)
+            if any(v in self.wanted for step in path.steps for v in step.variables())
+        ]
+
+
+def _conjuncts(predicates: Iterable[Condition]) -> Iterator[Condition]:
+    for predicate in predicates:
+        if isinstance(predicate, And) and not _counts(predicate):
+            yield from _conjuncts(predicate.conditions)
+        else:
+            yield predicate
+
+
+def _counts(condition: Condition) -> bool:
+    """Whether the truth of a condition depends on its context position."""
+    match condition:
+        case Position():
+            return True
+        case And(conditions) | Or(conditions):
+            return any(map(_counts, conditions))
+        case Not(inner):
+            return _counts(inner)
+    return False
+
+
+def _is_constant(predicate: Condition) -> bool:
+    match predicate:
+        case Comparison(PathValue(path), "=", Literal(str())):
+            return bool(path.steps)
+    return False
+
+
+def _constant_of_context(predicate: Condition) -> str | None:
+    match predicate:
+        case Comparison(PathValue(Path(())), "=", Literal(str() as constant)):
+            return constant
+    return None
+
+
+def _positive_paths(condition: Condition) -> Iterator[Path]:
+    """Yield the paths that must select a node, each with what is said of that node."""
+    match condition:
+        case Exists(path):
+            yield path
+        case And(conditions):
+            for each in conditions:
+                yield from _positive_paths(each)
+        case Comparison(left=value) | StringTest(value=value):
+            for path in _value_paths(value):
+                if path.steps:
+                    yield _push_condition(path, condition, value)
+
+
+def _push_condition(path: Path, condition: Comparison | StringTest, value: Value) -> Path:
+    """Turn `contains(a/b->x, 'c')` into `a/b->x[contains(., 'c')]`: what binds must satisfy."""
+    own = _replace_paths(value)
+    if isinstance(condition, Comparison):
+        pushed: Condition = replace(condition, left=own)
+    else:
+        pushed = replace(condition, value=own)
+    last = path.steps[-1]
+    return Path((*path.steps[:-1], replace(last, predicates=(*last.predicates, pushed))))
+
+
+def _replace_paths(value: Value) -> Value:
+    match value:
+        case PathValue():
+            return PathValue(Path(()))
+        case Call(function, arguments):
+            return Call(function, tuple(map(_replace_paths, arguments)))
+    return value
+
+
+def _value_paths(value: Value) -> Iterator[Path]:
+    match value:
+        case PathValue(path):
+            yield path
+        case Call(arguments=arguments):
+            for each in arguments:
+                yield from _value_paths(each)
+
+
+def strip_variables(condition: Condition) -> Condition:
+    """Return the condition with no variable bound: what it says, whatever it is called."""
+    match condition:
+        case Exists(path):
+            return Exists(_strip_path(path))
+        case Comparison(left, operator, right):
+            return Comparison(_strip_value(left), operator, right)
+        case StringTest(function, value, argument):
+            return StringTest(function, _strip_value(value), argument)
+        case And(conditions):
+            return And(tuple(map(strip_variables, conditions)))
+        case Or(conditions):
+            return Or(tuple(map(strip_variables, conditions)))
+        case Not(inner):
+            return Not(strip_variables(inner))
+    return condition
+
+
+def _strip_value(value: Value) -> Value:
+    match value:
+        case PathValue(path):
+            return PathValue(_strip_path(path))
+        case Call(function, arguments):
+            return Call(function, tuple(map(_strip_value, arguments)))
+    return value
+
+
+def _strip_path(path: Path) -> Path:
+    return Path(
+        tuple(
+            replace(
+                step,
+                variable=None,
+                predicates=tuple(map(strip_variables, step.predicates)),
+                span=None,
+            )
+            for step in path.steps
+        )
+    )

@@ -1,0 +1,210 @@
+"""Reads what stands between an operator's braces: `{predicate, window}`."""
+
+from __future__ import annotations
+
+import re
+
+from xscl.cursor import SyntaxFailure, describe
+from xscl.durations import DurationError, iso_duration_us, to_us
+from xscl.expressions import ExpressionParser
+from xscl.lexer import Token
+from xscl.path import Span
+from xscl.query import INFINITE_US
+from xscl.syntax import Binary, DurationSyntax, Expression, Junction
+
+__all__ = ["PredicateParser"]
+
+_COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
+_SYMBOLIC = re.compile(r"T_?\d*'*")
+"""A window as papers print it: `T`, `T1`.  It reads as the parameter of that name."""
+
+NO_WINDOW_HINT = "the window says how far apart in time: `{x2 = x5, 30 days}`, or `INF`"
+
+
+class PredicateParser(ExpressionParser):
+    """Adds operators' predicates and windows to expressions."""
+
+    def braces(self) -> tuple[Expression | None, DurationSyntax]:
+        """Read `{predicate, window}`; what cannot be read is left out."""
+        opening = self.advance()
+        predicate: Expression | None = None
+        window: DurationSyntax | None = None
+        try:
+            if self.token.kind not in (",", "}"):
+                predicate = self.disjunction()
+            window = self.window(opening)
+            self.close(opening, "}")
+        except SyntaxFailure:
+            if self.token.kind == "," or (window is None and self.skip_to(",", "}")):
+                window = window or self.window_after_failure()
+            if self.skip_to("}"):
+                self.advance()
+        unknown = DurationSyntax(INFINITE_US, None, opening.span)
+        return predicate, window or unknown
+
+    def window_after_failure(self) -> DurationSyntax | None:
+        if self.token.kind != ",":
+            return None
+        self.advance()
+        try:
+            return self.duration()
+        except SyntaxFailure:
+            return None
+
+    def window(self, opening: Token) -> DurationSyntax:
+        if self.token.kind == ",":
+            self.advance()
+            return self.duration()
+        if self.token.kind != "}":
+            self.unexpected("`AND`, `OR`, or `,` and a window", NO_WINDOW_HINT)
+        self.fail("XS107", Span(opening.start, self.token.end), "no window here", NO_WINDOW_HINT)
+
+    # -- predicates ----------------------------------------------------------------------------
+
+    def disjunction(self) -> Expression | None:
+        return self.terms("or")
+
+    def terms(self, word: str) -> Expression | None:
+        """Read terms joined by one word; those with an error in them are left out."""
+        found: list[Expression] = []
+        start = self.token.start
+        while True:
+            term = self.terms("and") if word == "or" else self.term_or_nothing()
+            if term is not None:
+                found.append(term)
+            if not (self.token.kind == "name" and self.token.text.lower() == word):
+                break
+            self.advance()
+        if len(found) < 2:
+            return found[0] if found else None
+        return Junction(word, found, self.span_from(start))
+
+    def term_or_nothing(self) -> Expression | None:
+        try:
+            return self.term()
+        except SyntaxFailure:
+            if not self.skip_to_next_term():
+                raise
+            return None
+
+    def skip_to_next_term(self) -> bool:
+        """Skip to AND, OR, `,`, `)` or `}` outside brackets; say whether one was found."""
+        depth = 0
+        while self.token.kind not in ("end", ";") and not self.at_operator():
+            kind = self.token.kind
+            word = self.token.text.lower() if kind == "name" else ""
+            if depth == 0 and (kind in (",", "}", ")") or word in ("and", "or")):
+                return True
+            depth += (kind in ("(", "[", "{")) - (kind in (")", "]", "}"))
+            self.advance()
+        return False
+
+    def term(self) -> Expression | None:
+        if self.token.kind == "(":
+            opening = self.advance()
+            self.deeper()
+            inner = self.disjunction()
+            self.close(opening, ")")
+            self.nesting -= 1
+            return inner
+        if self.at_duration():
+            text = self.text[self.token.start : self.peek().end]
+            self.fail("XS107", self.token.span, "a window stands behind a comma", f"`{{, {text}}}`")
+        return self.comparison()
+
+    def at_duration(self) -> bool:
+        return self.token.kind == "number" and self.peek().kind == "name"
+
+    def comparison(self) -> Expression:
+        left = self.level(2)
+        token = self.token
+        if token.kind not in _COMPARISONS:
+            self.no_comparison(left)
+        self.advance()
+        if self.token.kind == "=" and token.kind == "=":
+            self.fail("XS101", Span(token.start, self.token.end), "`==` is written `=`")
+        right = self.level(2)
+        if self.token.kind in _COMPARISONS:
+            self.fail(
+                "XS101",
+                self.token.span,
+                f"a second comparison `{self.token.kind}` in a row",
+                "join two comparisons with AND",
+            )
+        return Binary(token.kind, left, right, Span(left.span.start, self.last.end))
+
+    def no_comparison(self, left: Expression) -> None:
+        if self.token.kind == "bad":
+            self.unexpected("a comparison")
+        self.fail(
+            "XS101",
+            self.here(),
+            f"expected a comparison, found {describe(self.token)}",
+            f"compare `{self.text[left.span.start : left.span.end]}` with something:"
+            " `= != < <= > >=`",
+        )
+
+    # -- windows -------------------------------------------------------------------------------
+
+    def duration(self) -> DurationSyntax:
+        """Read a window's length, or the parameter that gives it."""
+        token = self.token
+        if token.kind == "parameter":
+            self.advance()
+            return DurationSyntax(None, token.text, token.span)
+        if token.kind in ("number", "-"):
+            return self.counted()
+        if token.kind != "name":
+            self.unexpected("a window", NO_WINDOW_HINT)
+        self.advance()
+        if token.text.upper() == "INF":
+            return DurationSyntax(INFINITE_US, None, token.span)
+        if _SYMBOLIC.fullmatch(token.text):
+            return self.symbolic(token)
+        return self.iso(token.text, token.span)
+
+    def counted(self) -> DurationSyntax:
+        start = self.token
+        sign = self.advance().text if start.kind == "-" else ""
+        if sign and self.token.kind == "name":
+            word = self.advance().text
+            return self.iso(sign + word, self.span_from(start.start))
+        number = self.expect("number", "a number")
+        if self.token.kind != "name":
+            self.fail(
+                "XS404",
+                number.span,
+                f"`{number.text}` of what? A window has a unit",
+                f"write `{number.text} h`, `{number.text} days` ...",
+            )
+        unit = self.advance()
+        span = Span(start.start, unit.end)
+        try:
+            return DurationSyntax(to_us(sign + number.text, unit.text), None, span)
+        except DurationError as error:
+            return self.wrong_duration(error, span)
+
+    def iso(self, text: str, span: Span) -> DurationSyntax:
+        try:
+            if text.startswith("-"):
+                length_us = iso_duration_us(text[1:])
+                raise DurationError("XS401", f"a window of `{text}` is negative")
+            length_us = iso_duration_us(text)
+        except DurationError as error:
+            return self.wrong_duration(error, span)
+        return DurationSyntax(length_us, None, span)
+
+    def wrong_duration(self, error: DurationError, span: Span) -> DurationSyntax:
+        """Report a length that cannot be, and go on: nothing else is wrong with the text."""
+        self.is_broken = True
+        self.report.error(error.code, span, error.message, error.hint)
+        return DurationSyntax(INFINITE_US, None, span)
+
+    def symbolic(self, token: Token) -> DurationSyntax:
+        self.report.warning(
+            "XS405",
+            token.span,
+            f"`{token.text}` is read as the parameter `${token.text}`",
+            f"write `${token.text}`, or a length such as `30 days`",
+        )
+        return DurationSyntax(None, token.text, token.span)

@@ -1,0 +1,76 @@
+"""Reads whole texts: statements to queries, with every diagnostic."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import PurePath
+
+from xscl.diagnostics import Diagnostic, XsclError
+from xscl.normalise import normalise
+from xscl.parser import parse_file
+from xscl.path import Span
+from xscl.query import Query
+from xscl.report import Report
+from xscl.syntax import Statement
+
+__all__ = ["check", "parse"]
+
+DEFAULT_ID = "query"
+"""The stem of the ids of statements in a text that is no file and has no PUBLISH name."""
+
+TEXT_LIMIT = 1_000_000
+"""Characters of one text.  The longest real query file is a thousandth of that."""
+
+
+def parse(text: str, *, id: str | None = None, path: str | None = None) -> list[Query]:
+    """Return the queries of a text, in normal form.
+
+    `id` is the id of a text of one statement; else a query's id is its PUBLISH name, else the
+    stem of `path`, with `.1`, `.2`, ... where the text has several statements.  Raise
+    `XsclError` with every diagnostic if the text has an error.
+
+    >>> [query] = parse("S//book->x1[author->x2] FOLLOWED BY {x2 = x5, 1 day} S//blog[author->x5]")
+    >>> query.text
+    'S//book->x1[author->x2] FOLLOWED BY {x2 = x5, 1 day} S//blog[author->x5]'
+    """
+    queries, diagnostics = _read(text, id, path)
+    if any(diagnostic.is_error for diagnostic in diagnostics):
+        raise XsclError(diagnostics)
+    return list(queries)
+
+
+def check(
+    text: str, *, id: str | None = None, path: str | None = None
+) -> tuple[list[Query], list[Diagnostic]]:
+    """Return the queries of the statements without errors, and all diagnostics.  Never raise."""
+    queries, diagnostics = _read(text, id, path)
+    return list(queries), list(diagnostics)
+
+
+@functools.lru_cache(maxsize=4096)
+def _read(
+    text: str, id: str | None, path: str | None
+) -> tuple[tuple[Query, ...], tuple[Diagnostic, ...]]:
+    report = Report(text, path)
+    if len(text) > TEXT_LIMIT:
+        report.error("XS112", Span(0, 1), f"longer than {TEXT_LIMIT:,} characters", "split it")
+        return (), tuple(report.sorted())
+    statements, _ = parse_file(text, report)
+    if not statements and not report.errors:
+        report.error(
+            "XS115", Span(0, 1), "there is no query here", "the shortest is a stream: `blog`"
+        )
+    queries = [
+        normalise(statement, _id(statement, index, len(statements), id, path), report)
+        for index, statement in enumerate(statements, 1)
+    ]
+    return tuple(query for query in queries if query is not None), tuple(report.sorted())
+
+
+def _id(statement: Statement, index: int, count: int, id: str | None, path: str | None) -> str:
+    if id is not None and count == 1:
+        return id
+    if id is None and statement.publish is not None:
+        return statement.publish.name
+    stem = id or (PurePath(path).stem if path else DEFAULT_ID)
+    return stem if count == 1 else f"{stem}.{index}"

@@ -1,0 +1,165 @@
+"""SELECT clauses: from syntax to `Select` values, with every expression checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from xscl.canonical import render_expression
+from xscl.conditions import ParameterUse
+from xscl.constructor import Attribute, ConstructorFailure, Element, Enclosed, read_constructor
+from xscl.enclosed import Translation, translate
+from xscl.namespaces import KNOWN_PREFIXES, Namespaces
+from xscl.path import Span
+from xscl.query import Constructor, Select, SelectAll, SelectNodes
+from xscl.report import Report
+from xscl.spelling import did_you_mean
+from xscl.syntax import Expression, ParameterRef, PathExpression, SelectSyntax
+
+__all__ = ["build_select", "enclosed_expressions", "item_text"]
+
+
+def build_select(
+    syntax: SelectSyntax | None,
+    variables: Mapping[str, int],
+    guessed: set[str],
+    namespaces: Namespaces,
+    report: Report,
+    parameters: list[ParameterUse],
+) -> Select:
+    """Return what a SELECT clause asks for; report what is wrong in it."""
+    checker = _Checker(variables, guessed, namespaces, report, parameters)
+    if syntax is None or (syntax.constructor is None and not syntax.items):
+        return SelectAll()
+    if syntax.constructor is not None:
+        return checker.constructor(syntax.constructor.text, syntax.constructor.span.start)
+    return checker.items(syntax)
+
+
+def item_text(item: Expression) -> str:
+    """Return the canonical text of an item of a SELECT list."""
+    variable = _single_variable(item)
+    return variable if variable is not None else render_expression(item)
+
+
+def _single_variable(item: Expression) -> str | None:
+    """Return the name that an item is, if it is no more than that."""
+    if not isinstance(item, PathExpression) or item.is_absolute or item.start is not None:
+        return None
+    step = item.steps[0]
+    is_name = step.axis == "child" and step.test.kind == "name" and step.test.prefix is None
+    if len(item.steps) > 1 or not is_name or step.predicates or step.variable is not None:
+        return None
+    return step.test.name
+
+
+def enclosed_expressions(element: Element) -> Iterator[Enclosed]:
+    """Yield the enclosed expressions of a constructor, in the order of the text."""
+    for attribute in element.attributes:
+        yield from (part for part in attribute.parts if isinstance(part, Enclosed))
+    for part in element.content:
+        if isinstance(part, Enclosed):
+            yield part
+        elif isinstance(part, Element):
+            yield from enclosed_expressions(part)
+
+
+class _Checker:
+    def __init__(
+        self,
+        variables: Mapping[str, int],
+        guessed: set[str],
+        namespaces: Namespaces,
+        report: Report,
+        parameters: list[ParameterUse],
+    ) -> None:
+        self.variables = variables
+        self.guessed = guessed
+        self.namespaces = namespaces
+        self.report = report
+        self.parameters = parameters
+
+    def items(self, syntax: SelectSyntax) -> Select:
+        names: list[str] = []
+        mentioned: list[str] = []
+        for item in syntax.items:
+            name = _single_variable(item)
+            if isinstance(item, ParameterRef) and item.name in self.variables:
+                name = item.name
+            text = item_text(item)
+            mentioned += self.expression(text, item.span.start, whole=item.span)
+            if name is not None:
+                names.append(name)
+        if len(names) == len(syntax.items) == len(set(names)):
+            return SelectNodes(tuple(names))
+        text = "<match>" + "".join(f"{{{item_text(item)}}}" for item in syntax.items) + "</match>"
+        return Constructor(text, tuple(dict.fromkeys(mentioned)), self.namespaces.pairs())
+
+    def constructor(self, text: str, offset: int) -> Select:
+        try:
+            element = read_constructor(text)
+        except ConstructorFailure:  # reported when it was read
+            return SelectAll()
+        mentioned: list[str] = []
+        for each in enclosed_expressions(element):
+            mentioned += self.expression(each.expression, offset + each.start)
+        self.prefixes(element, offset, {})
+        return Constructor(text, tuple(dict.fromkeys(mentioned)), self.namespaces.pairs())
+
+    def prefixes(self, element: Element, offset: int, outer: Mapping[str, str]) -> None:
+        """Report prefixes in constructed names that stand for nothing."""
+        scope = {**outer, **dict(element.namespaces)}
+        known = scope.keys() | self.namespaces.declared.keys() | KNOWN_PREFIXES.keys()
+        start = offset + element.start
+        names: list[Element | Attribute] = [element, *element.attributes]
+        for each in names:
+            prefix, colon, _ = each.name.partition(":")
+            if colon and prefix not in known:
+                self.namespaces.uri(prefix, Span(start + 1, start + 1 + len(element.name)))
+        for part in element.content:
+            if isinstance(part, Element):
+                self.prefixes(part, offset, scope)
+
+    def expression(self, text: str, offset: int, whole: Span | None = None) -> list[str]:
+        """Check one expression and return the variables that it mentions."""
+        translation = translate(text, self.variables)
+        for mention in translation.unknown:
+            start = offset + mention.offset
+            span = whole or Span(start, start + len(mention.name))
+            self.unknown(mention.name, span)
+        for mention in translation.parameters:
+            start = offset + mention.offset
+            span = whole or Span(start, start + len(mention.name) + 1)
+            self.parameters.append(ParameterUse(mention.name, "value", span))
+        if not translation.unknown:
+            self.check_xpath(translation, whole or Span(offset, offset + len(text)))
+        return translation.variables
+
+    def unknown(self, name: str, span: Span) -> None:
+        if name in self.guessed:
+            return
+        self.report.error(
+            "XS201",
+            span,
+            f"no block binds the variable `{name}`",
+            did_you_mean(name, self.variables)
+            or "an expression begins with a variable: write `x1/title`, with `S//item->x1`",
+        )
+
+    def check_xpath(self, translation: Translation, span: Span) -> None:
+        if _is_plain_path(translation.text):
+            return
+        from xscl.output import expression_error
+
+        wrong = expression_error(translation.text, self.namespaces.pairs())
+        if wrong is not None:
+            self.report.error("XS310", span, f"not an XPath 2.0 expression: {wrong}")
+
+
+def _is_plain_path(text: str) -> bool:
+    """Whether the text is a variable with simple steps, which needs no parser to be right."""
+    parts = text.replace("//", "/").replace("/@", "/").split("/")
+    return parts[0][:1] == "$" and all(_is_name(part) for part in (parts[0][1:], *parts[1:]))
+
+
+def _is_name(text: str) -> bool:
+    return text[:1].isalpha() and text.replace("-", "").replace("_", "").replace(".", "").isalnum()

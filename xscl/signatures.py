@@ -1,0 +1,122 @@
+"""The functions of the language: their argument counts, and what a parameter in them must be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xscl.report import Report
+from xscl.spelling import did_you_mean
+from xscl.syntax import Expression, FunctionCall, StringLiteral
+
+__all__ = [
+    "DERIVING_FUNCTIONS",
+    "NODE_FUNCTIONS",
+    "STRING_TESTS",
+    "VALUE_FUNCTIONS",
+    "check_arity",
+    "check_pattern",
+    "parameter_type",
+    "unknown_function",
+]
+
+_ARITIES: dict[str, tuple[int, int]] = {
+    "string": (0, 1),
+    "normalize-space": (0, 1),
+    "lower-case": (1, 1),
+    "upper-case": (1, 1),
+    "translate": (3, 3),
+    "substring": (2, 3),
+    "substring-before": (2, 2),
+    "substring-after": (2, 2),
+    "concat": (2, 100),
+    "replace": (3, 4),
+    "tokenize": (2, 3),
+    "host": (0, 1),
+    "string-length": (0, 1),
+    "contains": (2, 2),
+    "starts-with": (2, 2),
+    "ends-with": (2, 2),
+    "matches": (2, 3),
+    "not": (1, 1),
+}
+
+DERIVING_FUNCTIONS = frozenset(
+    "string normalize-space lower-case upper-case translate substring substring-before"
+    " substring-after concat replace tokenize host".split()
+)
+"""Section 5: what may be wrapped around a variable in an operator's predicate."""
+
+VALUE_FUNCTIONS = DERIVING_FUNCTIONS | {"string-length"}
+"""What a predicate of a step may compare beside functions that only XPath 2.0 has."""
+
+NODE_FUNCTIONS = frozenset(
+    {"string-length", "normalize-space", "lower-case", "upper-case", "replace", "tokenize", "host"}
+)
+"""Section 3: functions of paths that are shared."""
+
+STRING_TESTS = frozenset({"contains", "starts-with", "ends-with", "matches"})
+
+_PATTERN_ARGUMENT = {"matches": 1, "replace": 1, "tokenize": 1}
+
+
+def parameter_type(function: str, index: int) -> str:
+    """Return the type of a parameter that is this argument of a function."""
+    return "number" if function == "substring" and index > 0 else "string"
+
+
+def check_arity(call: FunctionCall, report: Report) -> None:
+    """Report a call with too few or too many arguments."""
+    from xscl.opaque import XPATH1_FUNCTIONS
+
+    least, most = _ARITIES.get(call.name) or XPATH1_FUNCTIONS[call.name]
+    count = len(call.arguments)
+    if least <= count <= most:
+        return
+    wanted = (
+        str(least) if least == most else f"{least} to {most}" if most < 100 else f"{least} or more"
+    )
+    report.error(
+        "XS302",
+        call.span,
+        f"`{call.name}` takes {wanted} argument{'' if wanted == '1' else 's'}, not {count}",
+    )
+
+
+def check_pattern(call: FunctionCall, report: Report) -> None:
+    """Report a regular expression that is none."""
+    index = _PATTERN_ARGUMENT.get(call.name)
+    if index is None or index >= len(call.arguments):
+        return
+    pattern = call.arguments[index]
+    if not isinstance(pattern, StringLiteral):
+        return
+    from xscl.patterns import PatternError, compile_pattern
+
+    flags = _flags(call, index + (2 if call.name == "replace" else 1))
+    try:
+        compiled = compile_pattern(pattern.value, flags)
+    except PatternError as error:
+        report.error("XS306", pattern.span, f"not a regular expression of XPath: {error}")
+        return
+    if call.name != "matches" and compiled.match("") is not None:
+        report.error(
+            "XS306",
+            pattern.span,
+            f"`{call.name}` needs an expression that does not match the empty string",
+            "write `+` where `*` stands",
+        )
+
+
+def _flags(call: FunctionCall, index: int) -> str:
+    flags: Expression | None = call.arguments[index] if index < len(call.arguments) else None
+    return flags.value if isinstance(flags, StringLiteral) else ""
+
+
+def unknown_function(call: FunctionCall, known: Iterable[str], report: Report) -> None:
+    """Report a function that does not exist here."""
+    report.error(
+        "XS301",
+        call.name_span,
+        f"there is no function `{call.name}` here",
+        did_you_mean(call.name, known),
+    )

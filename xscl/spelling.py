@@ -1,0 +1,22 @@
+"""What the author of a query probably meant."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = ["closest", "did_you_mean"]
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that is nearest to this one, if any is near."""
+    if len(word) > 60:
+        return None
+    near = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
+    return near[0] if near else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """Return the question that names the nearest word."""
+    near = closest(word, known)
+    return f"did you mean `{near}`?" if near else None

@@ -1,0 +1,44 @@
+"""Putting values in the place of a query's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any, TypeVar
+
+from xscl.path import Literal, Parameter
+from xscl.query import Operator, Query, Window
+
+__all__ = ["substitute"]
+
+T = TypeVar("T")
+
+
+def substitute(query: Query, values: Mapping[str, str | float | int]) -> Query:
+    """Return the query without parameters, each replaced by its canonical value.
+
+    Durations are microseconds.  Id, text and version stay those of the parameterised query.
+    """
+    if not query.parameters:
+        return query
+    literals = {name: values[name] for name, _ in query.parameters}
+    return replace(
+        query,
+        blocks=_put(query.blocks, literals),
+        root=_put(query.root, literals),
+        parameters=(),
+    )
+
+
+def _put(value: T, values: Mapping[str, Any]) -> T:
+    result: Any = value
+    if isinstance(value, Parameter):
+        result = Literal(values[value.name])
+    elif isinstance(value, tuple):
+        result = tuple(_put(each, values) for each in value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        changes = {f.name: _put(getattr(value, f.name), values) for f in fields(value)}
+        if isinstance(value, Operator) and isinstance(value.window, Parameter):
+            changes["window"] = Window(values[value.window.name])
+        result = replace(value, **changes)
+    return result
