@@ -109,7 +109,7 @@ class Settings:
 
     data: Path = Path("xscl-data")
     lateness: timedelta = timedelta(days=1)
-    engine: Literal["sequential", "mmqjp", "mmqjp-views", "signatures"] = "mmqjp"
+    engine: Literal["sequential", "mmqjp", "mmqjp-views"] = "mmqjp-views"
     allow_networks: tuple[str, ...] = ()
     http: HttpSettings = HttpSettings()
     spark: SparkSettings = SparkSettings()

@@ -17,6 +17,7 @@ import logging
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
+from datetime import timedelta
 from typing import Any, TypeVar
 
 from aiohttp import web
@@ -26,12 +27,14 @@ from broker.channels import open_channels
 from broker.config import FeedSettings, Settings
 from broker.delivery.worker import DeliveryWorker
 from broker.document import DocumentLine
+from broker.engine import Engine
 from broker.evaluation import PlanStore
 from broker.http import make_application
 from broker.ingest import Ingest, Outcome
 from broker.ingest_thread import Busy, IngestThread
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline, StepSummary
+from broker.registered import engine_of
 from broker.registry import Registry
 from broker.spark import Source, Spark, SparkQuery
 from broker.spool import Spool, SpoolWriter
@@ -100,6 +103,14 @@ class Service:
     def _close_files(self) -> None:
         for file in (self._feed_store, self._outbox, self._registry, self._spool):
             file.close()
+
+    def _engine(self, registry_version: int) -> Engine:
+        return engine_of(
+            self._registry,
+            registry_version,
+            lateness_us=self._settings.lateness // timedelta(microseconds=1),
+            engine=self._settings.engine,
+        )
 
     async def _serve(self) -> str:
         backend = Backend(

@@ -36,7 +36,12 @@ class Failure(click.ClickException):
     def __init__(self, text: str, *, hint: str | None = None, exit_code: int = EXIT_FAILED) -> None:
         super().__init__(text)
         self.hint = hint
-        self.exit_code = exit_code
+        self.code = exit_code
+
+    @property
+    def exit_code(self) -> int:  # type: ignore[override]  # click has a class variable here
+        """The exit code of the process."""
+        return self.code
 
     def show(self, file: Any = None) -> None:
         """Write the message and the hint."""

@@ -6,6 +6,7 @@ day becomes the moment at which the demonstration started: the items are of yest
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from datetime import UTC, datetime, timedelta
@@ -27,20 +28,25 @@ _TYPES = {"rss": "application/rss+xml", "rdf:RDF": "application/rdf+xml"}
 class FeedServer:
     """Serves `<directory>/<feed>/<round>.xml` at `/<feed>.xml`, with ETags.
 
-    `round` is the one that is being served; `served` holds the (feed, round) pairs that somebody
-    has been given, in full or as "not modified".
+    `round` is the one that is being served.  Answers are held back until `open` is called, so
+    that queries can be registered before the first item.
     """
 
     def __init__(self, directory: Path, started: datetime) -> None:
         self._directory = directory
-        self._shift = started - NOON
+        self._opened = asyncio.Event()
+        self._served: set[tuple[str, int]] = set()
+        self.shift = started - NOON
         self.round = 1
-        self.served: set[tuple[str, int]] = set()
         self.feeds = sorted(path.parent.name for path in directory.glob("*/1.xml"))
+
+    def open(self) -> None:
+        """Begin to answer."""
+        self._opened.set()
 
     def is_round_served(self) -> bool:
         """Return whether every feed of this round has been fetched."""
-        return all((feed, self.round) in self.served for feed in self.feeds)
+        return all((feed, self.round) in self._served for feed in self.feeds)
 
     def application(self) -> web.Application:
         """Return the application that serves the feeds."""
@@ -52,11 +58,12 @@ class FeedServer:
         feed = request.match_info["feed"]
         if feed not in self.feeds:
             raise web.HTTPNotFound(text=f"no feed {feed}")
+        await self._opened.wait()
         number = self.round
-        text = moved((self._directory / feed / f"{number}.xml").read_text(), self._shift)
+        text = moved((self._directory / feed / f"{number}.xml").read_text(), self.shift)
         body = text.encode()
         etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-        self.served.add((feed, number))
+        self._served.add((feed, number))
         if request.headers.get("If-None-Match") == etag:
             return web.Response(status=304, headers={"ETag": etag})
         kind = next((t for tag, t in _TYPES.items() if f"<{tag} " in text), "application/atom+xml")

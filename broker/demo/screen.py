@@ -70,7 +70,10 @@ def match_block(
     """Return a match: its query, the documents, the joined values, the time between, the ways."""
     apart = abs(items[-1].time - items[0].time) if len(items) > 1 else timedelta(0)
     heading = Text.assemble(
-        ("match ", "bold yellow"), (match["query"], "bold"), ("  ", ""), (spoken(apart), "magenta"),
+        ("match ", "bold yellow"),
+        (match["query"], "bold"),
+        ("  ", ""),
+        (spoken(apart), "magenta"),
         (" apart", "dim"),
     )
     body = Table.grid(padding=(0, 1))
@@ -117,7 +120,7 @@ def spoken(length: timedelta) -> str:
     """
     seconds = int(length.total_seconds())
     units = [("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1)]
-    parts = []
+    parts: list[str] = []
     for name, size in units:
         count, seconds = divmod(seconds, size)
         if count or parts:
