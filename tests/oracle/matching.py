@@ -8,11 +8,12 @@ from typing import Any
 
 from broker.document import Document
 from broker.match import Match, MatchDocument, MatchNode, match_id
+from oracle.alternatives import is_fresh, without
 from oracle.operators import Rules, Tuple, join, position, variables_of
 from oracle.output import build_output
-from oracle.paths import bindings
+from oracle.paths import Assignment, bindings
 from oracle.tree import Node, is_well_formed, parse_tree
-from xscl.query import Disjunct, Operator, Query, SelectAll
+from xscl.query import Block, Disjunct, Operator, Query, SelectAll
 
 __all__ = ["matches"]
 
@@ -115,18 +116,14 @@ def _query_matches(
     query: Query, streams: _Streams, rules: Rules, point: int
 ) -> list[tuple[Match, tuple[Document, ...]]]:
     """Return the matches of one query under one assignment, each with its documents."""
-    blocks = [
-        [(document, bindings(block.path, tree, rules.parameters)) for document, tree in read]
-        for block in query.blocks
-        for read in [streams.read(block.stream, point)]
-    ]
     found: dict[tuple[Any, ...], tuple[Tuple, set[Witness]]] = {}
     operators = list(query.operators())
     for choice in product(*(operator.disjuncts for operator in operators)):
         compared = _in_order(query, set().union(*map(variables_of, choice)))
         kept = {*compared, *query.visible()}
+        blocks = [_bound(block, kept, streams, rules, point) for block in query.blocks]
         alternatives = dict(zip(operators, choice, strict=True))
-        for one in _tuples(query.root, alternatives, blocks, kept, rules):
+        for one in _tuples(query.root, alternatives, blocks, rules):
             key = (tuple(map(position, one.documents)), *(one.nodes[v] for v in query.visible()))
             witness = tuple((variable, one.nodes[variable]) for variable in compared)
             found.setdefault(key, (one, set()))[1].add(witness)
@@ -135,26 +132,41 @@ def _query_matches(
     ]
 
 
-Bound = list[tuple[Document, set[frozenset[tuple[str, Node]]]]]
+Bound = list[tuple[Document, set[Assignment]]]
 """The documents that a block reads, each with its bindings."""
+
+
+def _bound(block: Block, kept: set[str], streams: _Streams, rules: Rules, point: int) -> Bound:
+    """Bind a block's variables on all its documents, and keep those that the query looks at."""
+    dropped = {variable for variable in block.variables if is_fresh(variable)} - kept
+    path = without(block.path, dropped)
+    return [
+        (
+            document,
+            {
+                frozenset((variable, node) for variable, node in assignment if variable in kept)
+                for assignment in bindings(path, tree, rules.parameters)
+            },
+        )
+        for document, tree in streams.read(block.stream, point)
+    ]
 
 
 def _tuples(
     node: Operator | int,
     alternatives: Mapping[Operator, Disjunct],
     blocks: Sequence[Bound],
-    kept: set[str],
     rules: Rules,
 ) -> list[Tuple]:
-    """Return the tuples of an operator or a block, with the variables to be kept."""
+    """Return the tuples of an operator or a block."""
     if isinstance(node, Operator):
-        lefts = _tuples(node.left, alternatives, blocks, kept, rules)
-        rights = _tuples(node.right, alternatives, blocks, kept, rules)
+        lefts = _tuples(node.left, alternatives, blocks, rules)
+        rights = _tuples(node.right, alternatives, blocks, rules)
         return list(join(node, alternatives[node], lefts, rights, rules))
     return [
         Tuple((document,), dict(nodes), document.start_us, document.end_us, position(document))
         for document, bound in blocks[node]
-        for nodes in {frozenset((v, n) for v, n in one if v in kept) for one in bound}
+        for nodes in bound
     ]
 
 

@@ -17,6 +17,7 @@ from xscl.query import (
     Operator,
     OperatorKind,
     Residual,
+    ValueJoin,
     VariableValue,
 )
 
@@ -154,8 +155,8 @@ def _combine(left: Tuple, right: Tuple) -> Tuple:
 
 def variables_of(disjunct: Disjunct) -> set[str]:
     """Return the variables that an alternative of a predicate compares."""
-    operands: list[Operand] = [side for each in disjunct.value_joins for side in (each.left, each.right)]
-    operands += [side for each in disjunct.residuals for side in (each.left, each.right)]
+    comparisons: list[ValueJoin | Residual] = [*disjunct.value_joins, *disjunct.residuals]
+    operands = [side for each in comparisons for side in (each.left, each.right)]
     return {variable for operand in operands for variable in _mentioned(operand)}
 
 

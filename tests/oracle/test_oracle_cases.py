@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from kit import Case, cases, check, parse_case
 
 import oracle
 from broker.match import Match
-from kit import Case, cases, check, parse_case
 
 ALL = dict(cases())
 

@@ -1,0 +1,305 @@
+"""Random query sets and document streams that cover the whole language.
+
+One generator serves two masters: Hypothesis, which shrinks, and a seeded `random.Random`, for long
+runs that name a failing case by its number.  It writes a match case as text (see `kit`), so that
+the parser is on trial too and a failing case can be kept as it stands.
+
+Vocabulary and values are small on purpose: most cases have matches, ties and near misses.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+from hypothesis import strategies as st
+
+__all__ = ["Chooser", "RandomChooser", "case_texts", "generate", "random_case"]
+
+T = TypeVar("T")
+
+NAMES = ("i", "p", "c", "t")
+VALUES = ("x", "y", "X", " x", "x,y", "x y", "", "1", "1.0", "2", "10", "http://www.a.org/x", "n,")
+ATTRIBUTES = ("h", "k")
+WINDOWS = ("5 m", "10 m", "PT30M", "1 h", "1.5 h", "INF")
+LATENESSES = ("0 s", "10 m", "1 h", "1 d")
+COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+FUNCTIONS = (
+    "lower-case({})",
+    "normalize-space({})",
+    "tokenize({}, ',')",
+    "host({})",
+    "substring-before({}, ',')",
+    "concat({}, 'y')",
+    "lower-case(tokenize({}, ' '))",
+    "translate({}, 'xX', 'yY')",
+    "replace({}, '^ ', '')",
+)
+CONDITIONS = (
+    "{}",
+    "not({})",
+    "{} = 'x'",
+    "{} != 'x'",
+    "{} = 1",
+    "{} != 1",
+    "{} > 1",
+    "{} <= '2'",
+    "contains({}, 'x')",
+    "starts-with({}, 'x')",
+    "ends-with({}, 'y')",
+    "matches({}, '^[a-z]')",
+    "string-length({}) < 2",
+    "lower-case({}) = 'x'",
+    "normalize-space({}) = 'x'",
+    "{} = 'x' or c",
+    "{} and .//t",
+    "not({} = 'x' or @k)",
+    "count({}) = 1",
+    "{} = c",
+)
+POSITIONS = ("1", "2", "last()", "position() > 1", "position() < last()", "last() = 2")
+
+
+class Chooser(Protocol):
+    """Where the generator gets its choices from; what comes first is the simpler choice."""
+
+    def choice(self, items: Sequence[T]) -> T: ...
+
+    def integer(self, least: int, most: int) -> int: ...
+
+
+class RandomChooser:
+    """Choices by a seeded generator."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def choice(self, items: Sequence[T]) -> T:
+        return self._random.choice(items)
+
+    def integer(self, least: int, most: int) -> int:
+        return self._random.randint(least, most)
+
+
+class _DrawnChooser:
+    """Choices by Hypothesis."""
+
+    def __init__(self, draw: Any) -> None:
+        self._draw = draw
+
+    def choice(self, items: Sequence[T]) -> T:
+        return items[self.integer(0, len(items) - 1)]
+
+    def integer(self, least: int, most: int) -> int:
+        return int(self._draw(st.integers(least, most)))
+
+
+@st.composite
+def case_texts(draw: Any) -> str:
+    """Return a strategy of cases as text."""
+    return generate(_DrawnChooser(draw))
+
+
+def random_case(seed: int) -> str:
+    """Return the case of a seed as text."""
+    return generate(RandomChooser(seed))
+
+
+def generate(chooser: Chooser) -> str:
+    """Write a case, without expectations, from the choices of a chooser."""
+    return _Generator(chooser).case()
+
+
+class _Generator:
+    def __init__(self, chooser: Chooser) -> None:
+        self._choose = chooser
+        self._variables = 0
+        self._published: list[str] = []
+        self._parameters: dict[str, list[Any]] = {}
+
+    def _chance(self, percent: int) -> bool:
+        return self._choose.integer(0, 99) >= 100 - percent
+
+    def case(self) -> str:
+        queries = [self._query(i) for i in range(self._choose.integer(1, 4))]
+        lines = [f"lateness {self._choose.choice(LATENESSES)}", *queries]
+        count = self._choose.integer(2, 8)
+        for number in range(len(queries)):
+            if self._chance(15):
+                lines.append(f"register q{number} after {self._choose.integer(1, count)}")
+        lines += [self._document(number) for number in range(1, count + 1)]
+        return "# Generated.\n" + "\n".join(lines) + "\n----\n"
+
+    # Documents
+
+    def _document(self, number: int) -> str:
+        stream = self._choose.choice(("S", "S", "S", "T"))
+        minute = 5 * self._choose.integer(0, 24)
+        time = f"{minute // 60:02}:{minute % 60:02}"
+        options = ""
+        if self._chance(20):
+            late = minute + 5 * self._choose.integer(-3, 12)
+            options = f" arrival={max(late, 0) // 60:02}:{max(late, 0) % 60:02}"
+        if self._chance(5):
+            time, options = "-", f" arrival={time}"
+        return f"document {number} {stream} {time}{options}  {self._element(0)}"
+
+    def _element(self, depth: int) -> str:
+        name = "i" if depth == 0 else self._choose.choice(NAMES)
+        attributes = "".join(
+            f' {attribute}="{self._choose.choice(VALUES)}"'
+            for attribute in ATTRIBUTES
+            if self._chance(25)
+        )
+        content = "".join(self._content(depth) for _ in range(self._choose.integer(0, 3)))
+        if depth > 0 and self._chance(60):
+            content = self._choose.choice(VALUES)
+        return f"<{name}{attributes}>{content}</{name}>"
+
+    def _content(self, depth: int) -> str:
+        if depth < 2 and not self._chance(15):
+            return self._element(depth + 1)
+        return self._choose.choice((*VALUES, "<!-- no -->", "x<!-- no -->y"))
+
+    # Queries
+
+    def _query(self, number: int) -> str:
+        self._parameters = {}
+        from_, variables = self._from(self._choose.choice((1, 2, 2, 2, 2, 2, 3, 3, 4)))
+        select = self._select(variables)
+        text = f"SELECT {select} FROM {from_}" if self._chance(50) else f"FROM {from_}"
+        if text.startswith("FROM") and self._chance(30):
+            text += f" SELECT {select}"
+        lines = [f"query q{number}", f"    {text}"]
+        if self._chance(30):
+            name = f"P{number}"
+            self._published.append(name)
+            lines[1] += f" PUBLISH {name}"
+        for row in range(self._choose.integer(0, 2) if self._parameters else 0):
+            values = {name: given[row] for name, given in self._parameters.items()}
+            lines.append(f"parameters q{number} {json.dumps(values)}")
+        return "\n".join(lines)
+
+    def _from(self, blocks: int) -> tuple[str, list[str]]:
+        """Return an operand of some blocks, and the variables that it binds."""
+        if blocks == 1:
+            return self._block()
+        inner = self._choose.integer(1, blocks - 1)
+        left, left_variables = self._from(blocks - inner)
+        right, right_variables = self._from(inner)
+        kind = self._choose.choice(("FOLLOWED BY", "JOIN"))
+        predicate = self._predicate(left_variables, right_variables)
+        if inner > 1:
+            right = f"({right})"
+        text = f"{left} {kind} {{{predicate}, {self._window()}}} {right}"
+        return text, left_variables + right_variables
+
+    def _window(self) -> str:
+        if self._chance(10):
+            return self._parameter(["10 m", "1 h"])
+        return self._choose.choice(WINDOWS)
+
+    def _parameter(self, values: list[Any]) -> str:
+        name = f"p{len(self._parameters)}"
+        self._parameters[name] = values
+        return f"${name}"
+
+    def _new_variable(self) -> str:
+        self._variables += 1
+        return f"v{self._variables}"
+
+    def _block(self) -> tuple[str, list[str]]:
+        stream = self._choose.choice(("S", "S", "S", "S", "T", "*"))
+        if self._published and self._chance(40):
+            stream = self._choose.choice(self._published)
+        if self._chance(10):
+            variable = self._new_variable()
+            return f"{stream} AS {variable}", [variable]
+        start = self._choose.choice(("//i", "//*", "//p", "/i", "//i/p", "//c", "//i//t", "//*:i"))
+        variables = [self._new_variable()]
+        steps = [f"{start}->{variables[0]}"]
+        for _ in range(self._choose.integer(0, 3)):
+            steps.append(self._bracket(variables))
+        if self._chance(10):
+            variables.append(self._new_variable())
+            steps.append(f"/{self._choose.choice(('c', '*', '@h', 'text()'))}->{variables[-1]}")
+        return stream + "".join(steps), variables
+
+    def _bracket(self, variables: list[str]) -> str:
+        """Return a predicate of a step; it may bind, and then says so in `variables`."""
+        if self._chance(8):
+            return f"[{self._choose.choice(POSITIONS)}]"
+        if self._chance(20):
+            condition = self._choose.choice(CONDITIONS)
+            return f"[{condition.format(self._path())}]"
+        if self._chance(6):
+            return f"[c = {self._parameter(['x', 'y'])}]"
+        variables.append(self._new_variable())
+        path = f"{self._path()}->{variables[-1]}"
+        if self._chance(15):
+            inner = self._new_variable()
+            variables.append(inner)
+            return f"[{path}[{self._path()}->{inner}]]"
+        ending = self._choose.choice(("", "", "", "", "", " = 'x'", " > 1", "[1]", "[. != 'x']"))
+        return f"[{path}{ending}]"
+
+    def _path(self) -> str:
+        return self._choose.choice(
+            ("c", "t", ".//c", "p", "@h", "@k", "*", ".//t", "p/c", ".", "text()", ".//@h", "i")
+        )
+
+    # Predicates of operators
+
+    def _predicate(self, left: list[str], right: list[str]) -> str:
+        if self._chance(5):
+            return ""
+        alternatives = [self._conjunction(left, right) for _ in range(2 if self._chance(15) else 1)]
+        return " OR ".join(alternatives)
+
+    def _conjunction(self, left: list[str], right: list[str]) -> str:
+        parts = [
+            f"{self._operand(left)} = {self._operand(right)}"
+            for _ in range(self._choose.choice((1, 1, 1, 2, 2, 0)))
+        ]
+        while not parts or self._chance(20):
+            parts.append(self._residual(left, right))
+        return " AND ".join(parts)
+
+    def _residual(self, left: list[str], right: list[str]) -> str:
+        comparison = self._choose.choice(COMPARISONS)
+        first = self._operand(left)
+        second = self._choose.choice(
+            (
+                self._operand(right),
+                self._operand(left),
+                "1",
+                "'x'",
+                f"concat({self._choose.choice(left)}, {self._choose.choice(right)})",
+            )
+        )
+        if self._chance(6):
+            second = self._parameter(["x", "1"])
+        return f"{first} {comparison} {second}"
+
+    def _operand(self, variables: list[str]) -> str:
+        operand = self._choose.choice(variables)
+        if self._chance(25):
+            operand += self._choose.choice(("/c", "//t", "/@h", "/*", "//c", "/p/c", "/text()"))
+        if self._chance(20):
+            operand = self._choose.choice(FUNCTIONS).format(operand)
+        return operand
+
+    def _select(self, variables: list[str]) -> str:
+        chosen = self._choose.choice(variables)
+        other = self._choose.choice(variables)
+        listed = chosen if chosen == other else f"{chosen}, {other}"
+        return self._choose.choice(
+            (
+                "*",
+                listed,
+                f'<i h="{{{chosen}}}"><c>{{string({other})}}</c></i>',
+                f'<i h="x"><p>{{{chosen}/c}}</p><t>{{{chosen}/@h}}</t></i>',
+            )
+        )
