@@ -8,7 +8,7 @@ from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel
 from broker.delivery.webhook import WebhookChannel
 from broker.subscription import DestinationKind
-from feeds import guarded_connector, networks
+from feeds import networks
 
 __all__ = ["open_channels"]
 
@@ -20,7 +20,7 @@ def open_channels(settings: Settings) -> dict[DestinationKind, Channel]:
     """
     channels: dict[DestinationKind, Channel] = {
         DestinationKind.WEBHOOK: WebhookChannel(
-            connector=guarded_connector(networks(settings.allow_networks)),
+            allowed=networks(settings.allow_networks),
             allow_http=settings.webhooks.allow_http,
             timeout_s=settings.webhooks.timeout.total_seconds(),
         )

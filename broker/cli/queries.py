@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,14 @@ def list_queries(context: click.Context, output: str) -> None:
 
 @click.command()
 @click.argument("query_id", metavar="QUERY")
-@click.option("--format", "output", type=click.Choice(["text", "json"]), default="text")
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to print it.",
+)
 @click.pass_context
 def show(context: click.Context, query_id: str, output: str) -> None:
     """Show one query: its text, its state, and who gets its matches.
@@ -77,8 +85,6 @@ def show(context: click.Context, query_id: str, output: str) -> None:
     Example:
       xscl show same-story
     """
-    import json
-
     connection = connect(context)
     query = connection.get("queries", query_id)
     query["subscriptions"] = connection.get("subscriptions", query=query_id)["subscriptions"]

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from itertools import chain
+
+import click
+import pytest
+
+from broker.cli import main
+from broker.cli.group import VERBS, Verb
+
+ALL_VERBS = list(chain.from_iterable(VERBS.values()))
+
+
+def command(verb: Verb) -> click.Command:
+    found = main.get_command(click.Context(main), verb.name)
+    assert found is not None
+    return found
+
+
+def commands_below(name: str, found: click.Command) -> list[tuple[str, click.Command]]:
+    """A verb and, where it is a group, the verbs below it."""
+    below = [(name, found)]
+    if isinstance(found, click.Group):
+        for child, inner in found.commands.items():
+            below += commands_below(f"{name} {child}", inner)
+    return below
+
+
+@pytest.mark.parametrize("verb", ALL_VERBS, ids=lambda verb: verb.name)
+def test_every_verb_has_help_with_an_example(verb: Verb) -> None:
+    for name, found in commands_below(verb.name, command(verb)):
+        assert found.help, f"xscl {name} has no help"
+        example = next((line for line in found.help.splitlines() if "xscl " in line), None)
+        assert "Example" in found.help, f"the help of xscl {name} has no example"
+        assert example is not None, f"the help of xscl {name} shows no xscl command"
+
+
+@pytest.mark.parametrize("verb", ALL_VERBS, ids=lambda verb: verb.name)
+def test_every_option_says_what_it_is_for(verb: Verb) -> None:
+    for name, found in commands_below(verb.name, command(verb)):
+        for option in found.params:
+            if isinstance(option, click.Option) and not option.hidden:
+                assert option.help, f"xscl {name} {option.opts[0]} has no help"
+
+
+def test_help_lists_every_verb_in_a_fifth_of_a_second() -> None:
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-m", "broker.cli", "--help"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        times.append(time.perf_counter() - start)
+        assert all(f"  {verb.name} " in done.stdout for verb in ALL_VERBS)
+    # The best of three, because the machine that runs this test does other things too.
+    assert min(times) < 0.2 * float(os.environ.get("XSCL_TEST_SLOWNESS", "1"))
+
+
+def test_listing_verbs_imports_none_of_them() -> None:
+    code = (
+        "import sys; from click.testing import CliRunner; from broker.cli import main;"
+        "CliRunner().invoke(main, ['--help']);"
+        "print([m for m in sys.modules if m.startswith(('xscl', 'feeds', 'aiohttp', 'lxml'))])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_an_unknown_verb_is_a_wrong_command_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "broker.cli", "dance"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert "No such command 'dance'" in done.stderr

@@ -1,0 +1,120 @@
+"""The delivering process is killed with SIGKILL; its successor finds everything and its ids."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import sys
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from subscribers import Broker, Receiver, broker_in, found, mailbox, receiving, until
+
+TESTS = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    with broker_in(tmp_path) as broker:
+        yield broker
+
+
+@asynccontextmanager
+async def delivering_process(
+    broker: Broker, smtp_port: int = 0
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "delivering_process", broker.directory, str(smtp_port)),
+        env={**os.environ, "PYTHONPATH": f"{TESTS}{os.pathsep}{TESTS.parent}"},
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+@pytest.mark.parametrize("answers_first", [False, True], ids=["before", "after"])
+async def test_a_kill_around_the_answer_repeats_the_attempt_under_its_id(
+    broker: Broker, answers_first: bool
+) -> None:
+    async with receiving() as receiver:
+        processes: list[asyncio.subprocess.Process] = []
+
+        async def kill(request: web.Request) -> web.StreamResponse:
+            response = web.Response(status=204)
+            if answers_first:
+                # The worker has the answer on its socket, and no time to write it down.
+                os.kill(processes[0].pid, signal.SIGSTOP)
+                await response.prepare(request)
+                await response.write_eof()
+            os.kill(processes[0].pid, signal.SIGKILL)
+            return response
+
+        receiver.answers = [204, kill]
+        broker.subscribe(receiver.url)
+        broker.commit(found(1), found(2), found(3))
+        async with delivering_process(broker) as process:
+            processes.append(process)
+            await receiver.wait_for(2)
+            assert await process.wait() == -signal.SIGKILL
+        async with delivering_process(broker):
+            received = await receiver.wait_for(4)
+        docids = [each.data["documents"][0]["docid"] for each in received]
+        assert docids == [1, 2, 2, 3]
+        assert received[1].id == received[2].id
+        assert len({each.id for each in received}) == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+async def test_chaos_loses_nothing_and_renames_nothing(broker: Broker, seed: int) -> None:
+    """Endpoints time out, reset, answer 500 and 429; mail is cut off after DATA; all is killed."""
+    dice = random.Random(seed)
+    matches = [found(number) for number in range(1, 61)]
+    async with receiving() as receiver, mailbox() as box:
+        receiver.always = _moods(dice)
+        box.drop_after_data = 5
+        box.replies = ["451 later", "250 ok"] * 3
+        hooks = [broker.subscribe(f"{receiver.url}/{name}").id for name in range(6)]
+        broker.subscribe("ann@reader.example")
+        for start in range(0, 60, 20):
+            broker.commit(*matches[start : start + 20])
+            async with delivering_process(broker, box.port) as process:
+                await asyncio.sleep(0.8 + dice.random())
+                process.kill()
+        async with delivering_process(broker, box.port):
+            await until(lambda: _is_complete(receiver, len(hooks), len(matches)), seconds=60)
+            await until(lambda: len({m["Message-ID"] for m in box.messages}) == 60, seconds=60)
+    ids = defaultdict(set)
+    for each in receiver.received:
+        ids[each.path, each.data["id"]].add(each.id)
+    assert len(ids) == len(hooks) * len(matches)
+    assert all(len(names) == 1 for names in ids.values())
+    assert len(set.union(*ids.values())) == len(ids)
+
+
+def _moods(dice: random.Random):  # type: ignore[no-untyped-def]
+    async def answer(request: web.Request) -> web.StreamResponse:
+        mood = dice.random()
+        if mood < 0.05:
+            assert request.transport is not None
+            request.transport.abort()
+        elif mood < 0.08:
+            await asyncio.sleep(1.5)
+        elif mood < 0.2:
+            return web.Response(status=dice.choice([429, 500, 503]))
+        return web.Response(status=204, headers={"X-Taken": "yes"})
+
+    return answer
+
+
+def _is_complete(receiver: Receiver, hooks: int, matches: int) -> bool:
+    return len({(each.path, each.data["id"]) for each in receiver.received}) == hooks * matches

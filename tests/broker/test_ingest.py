@@ -1,0 +1,169 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracle.numbering import number_documents
+
+from broker.disk import Disk
+from broker.document import FIRST_WATERMARK_US, DocumentLine
+from broker.ingest import Ingest, Outcome, Receipt
+from broker.segment import document_batch
+from broker.spool import SpoolWriter
+
+HOUR_US = 3_600_000_000
+
+
+def line(
+    xml: str = "<v/>",
+    *,
+    time: int | None = None,
+    arrival: int | None = None,
+    key: str | None = None,
+    stream: str = "S",
+) -> DocumentLine:
+    return DocumentLine(stream, xml.encode(), time, arrival, key)
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> SpoolWriter:
+    return SpoolWriter(tmp_path / "spool", Disk(is_durable=False))
+
+
+def stored(spool: SpoolWriter) -> list[dict[str, object]]:
+    return [
+        row
+        for segment in spool.all_segments()
+        for row in document_batch(segment, spool.rows(segment)).to_pylist()
+    ]
+
+
+def test_the_same_key_and_content_is_one_document(spool: SpoolWriter) -> None:
+    ingest = Ingest(spool)
+    first = ingest.append([line(key="a"), line(key="a")], arrival_us=1, registry_version=1)
+    again = ingest.append([line(key="a")], arrival_us=2, registry_version=1)
+    assert first == [Receipt(Outcome.ACCEPTED, 1, "a"), Receipt(Outcome.DUPLICATE, 1)]
+    assert again == [Receipt(Outcome.DUPLICATE, 1)]
+
+
+def test_the_same_key_with_other_content_is_a_revision(spool: SpoolWriter) -> None:
+    ingest = Ingest(spool)
+    lines = [line(f"<v>{i}</v>", key="a") for i in range(3)]
+    receipts = ingest.append(lines, arrival_us=1, registry_version=1)
+    assert [receipt.key for receipt in receipts] == ["a", "a#2", "a#3"]
+    [back] = ingest.append(lines[:1], arrival_us=2, registry_version=1)
+    assert back == Receipt(Outcome.DUPLICATE, 1)
+
+
+def test_documents_without_a_key_are_never_taken_for_one_another(spool: SpoolWriter) -> None:
+    receipts = Ingest(spool).append([line(), line()], arrival_us=1, registry_version=1)
+    assert [receipt.key for receipt in receipts] == ["1", "2"]
+
+
+def test_keys_of_different_streams_do_not_meet(spool: SpoolWriter) -> None:
+    lines = [line(key="a"), line(key="a", stream="T")]
+    receipts = Ingest(spool).append(lines, arrival_us=1, registry_version=1)
+    assert [receipt.outcome for receipt in receipts] == [Outcome.ACCEPTED] * 2
+
+
+def test_a_repetition_is_recognised_after_a_restart(tmp_path: Path) -> None:
+    spool = SpoolWriter(tmp_path, Disk(is_durable=False))
+    lines = [line("<v>1</v>", key="a"), line("<v>2</v>", key="a")]
+    Ingest(spool).append(lines, arrival_us=1, registry_version=1)
+    spool.close()
+    ingest = Ingest(SpoolWriter(tmp_path, Disk(is_durable=False)))
+    receipts = ingest.append([*lines, line("<v>3</v>", key="a")], arrival_us=2, registry_version=1)
+    assert receipts == [
+        Receipt(Outcome.DUPLICATE, 1),
+        Receipt(Outcome.DUPLICATE, 2),
+        Receipt(Outcome.ACCEPTED, 3, "a#3"),
+    ]
+
+
+def test_a_repetition_behind_the_horizon_is_a_new_document(spool: SpoolWriter) -> None:
+    ingest = Ingest(spool, dedup_horizon_us=HOUR_US)
+    for hour in range(4):
+        ingest.append([line(key="a")], arrival_us=hour * HOUR_US // 2, registry_version=1)
+    assert spool.next_docid == 2 + 1
+
+
+def test_an_event_time_behind_the_arrival_is_set_back_to_it(spool: SpoolWriter) -> None:
+    Ingest(spool).append([line(time=500), line(time=20)], arrival_us=100, registry_version=1)
+    assert [row["end_us"] for row in stored(spool)] == [100, 20]
+    assert [row["watermark_us"] for row in stored(spool)] == [FIRST_WATERMARK_US, 100]
+    assert spool.rows(spool.all_segments()[0]).column("claimed_us").to_pylist() == [500, None]
+
+
+def test_a_recorded_line_arrives_at_the_latest_time_so_far(spool: SpoolWriter) -> None:
+    lines = [line(time=50), line(time=20), line(), line(arrival=30), line(time=70, arrival=60)]
+    Ingest(spool).append(lines, registry_version=1)
+    assert [row["end_us"] for row in stored(spool)] == [50, 20, 50, 30, 60]
+    rows = spool.rows(spool.all_segments()[0])
+    assert rows.column("arrival_us").to_pylist() == [50, 50, 50, 30, 60]
+
+
+def test_a_recorded_line_without_any_time_is_refused(spool: SpoolWriter) -> None:
+    refused, accepted = Ingest(spool).append([line(), line(time=1)], registry_version=1)
+    assert refused.outcome is Outcome.REFUSED
+    assert "'time'" in (refused.reason or "")
+    assert accepted.docid == 1
+
+
+def test_a_document_that_is_too_large_is_refused_and_the_others_are_not(spool: SpoolWriter) -> None:
+    ingest = Ingest(spool, document_bytes_max=10)
+    receipts = ingest.append([line("<v>long</v>"), line()], arrival_us=1, registry_version=1)
+    assert [receipt.outcome for receipt in receipts] == [Outcome.REFUSED, Outcome.ACCEPTED]
+    assert receipts[0].reason == "a document of 11 bytes; the limit is 10"
+
+
+def test_a_stream_that_a_query_publishes_takes_nothing_from_outside(spool: SpoolWriter) -> None:
+    ingest = Ingest(spool)
+    ingest.closed_streams = {"P"}
+    [receipt] = ingest.append([line(stream="P")], arrival_us=1, registry_version=1)
+    assert receipt.outcome is Outcome.REFUSED
+
+
+def test_nothing_accepted_writes_no_segment(spool: SpoolWriter) -> None:
+    Ingest(spool).append([], arrival_us=1, registry_version=1)
+    assert spool.last == 0
+
+
+lines = st.lists(
+    st.builds(
+        line,
+        st.sampled_from(["<v>1</v>", "<v>2</v>", "<w/>"]),
+        time=st.one_of(st.none(), st.integers(0, 50)),
+        arrival=st.one_of(st.none(), st.integers(0, 50)),
+        key=st.sampled_from([None, "a", "b"]),
+        stream=st.sampled_from(["S", "T"]),
+    ),
+    max_size=12,
+).map(lambda tail: [line(time=10), *tail])
+
+
+@given(lines, st.lists(st.integers(1, 5), min_size=1))
+def test_numbering_agrees_with_the_oracle_however_lines_are_grouped(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[DocumentLine], sizes: list[int]
+) -> None:
+    directory = tmp_path_factory.mktemp("spool")
+    rest = lines
+    for i in range(len(lines)):
+        # A new writer each time: a restart between any two segments changes nothing either.
+        spool = SpoolWriter(directory, Disk(is_durable=False))
+        if i == 0:
+            ingest = Ingest(spool)
+        size = sizes[i % len(sizes)]
+        ingest = Ingest(spool, recorded_time_us=ingest.recorded_time_us)
+        ingest.append(rest[:size], registry_version=1)
+        rest = rest[size:]
+        spool.close()
+    spool = SpoolWriter(directory, Disk(is_durable=False))
+    assert [
+        (row["docid"], row["stream"], row["key"], row["end_us"], row["watermark_us"], row["xml"])
+        for row in stored(spool)
+    ] == [
+        (d.docid, d.stream, d.key, d.end_us, d.watermark_us, d.xml) for d in number_documents(lines)
+    ]
+    spool.close()

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from subscribers import Broker, Mailbox, broker_in, found, item, mailbox, until
+
+from broker.delivery.attempt import Attempt, OutcomeKind
+from broker.delivery.letter import Letters, Sender
+from broker.delivery.mail import MailChannel, judge
+from broker.delivery.worker import DeliveryEventKind as Event
+from broker.outbox import CommittedMatch
+from broker.subscription import (
+    Destination,
+    DestinationKind,
+    Subscription,
+    SubscriptionError,
+    parameters_key,
+)
+
+SENDER = Sender("broker@xscl.example", "XSCL")
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    with broker_in(tmp_path) as broker:
+        yield broker
+
+
+def mailing(box: Mailbox, **settings: Any) -> dict[DestinationKind, MailChannel]:
+    channel = MailChannel(
+        Letters(SENDER), host="127.0.0.1", port=box.port, sender=SENDER.address, **settings
+    )
+    return {DestinationKind.EMAIL: channel}
+
+
+def written(*outputs: str, query: str = "Q1", address: str = "ann@reader.example") -> Any:
+    """Return the mail about matches with these outputs."""
+    matches = []
+    for number, output in enumerate(outputs, 1):
+        match = found(number, query=query, output=output)
+        matches.append(
+            CommittedMatch(number, match.id, query, "{}", number, number, match.render(), 0)
+        )
+    subscription = Subscription(
+        "sub_1", query, parameters_key({}), Destination(DestinationKind.EMAIL, address), 0
+    )
+    attempt = Attempt("msg_1", 1, subscription, matches, 0)
+    return Letters(SENDER).write(attempt, "https://broker.example/v1/unsubscribe/token")
+
+
+async def test_a_match_arrives_as_text_and_html(broker: Broker) -> None:
+    async with mailbox() as box, broker.delivering(channels=mailing(box)):
+        subscription = broker.subscribe("ann@reader.example")
+        broker.commit(found(1))
+        (message,) = await box.wait_for(1)
+        assert message["To"] == "ann@reader.example"
+        assert message["Subject"] == "Q1: Story 2"
+        assert message["Message-ID"].startswith("<msg_")
+        assert subscription.id in message["References"]
+        text = message.get_body(("plain",)).get_content()  # type: ignore[union-attr]
+        page = message.get_body(("html",)).get_content()  # type: ignore[union-attr]
+        for part in ("Story 1", "https://two.example/2", "Ann", "1 hour"):
+            assert part in text
+            assert part in page
+
+
+async def test_a_mail_that_may_have_been_taken_is_sent_again_as_the_same_message(
+    broker: Broker,
+) -> None:
+    async with mailbox() as box:
+        box.drop_after_data = 1
+        async with broker.delivering(channels=mailing(box)):
+            broker.subscribe("ann@reader.example")
+            broker.commit(found(1))
+            first, second = await box.wait_for(2)
+        assert first["Message-ID"] == second["Message-ID"]
+
+
+async def test_an_unknown_mailbox_disables_its_subscription_only(broker: Broker) -> None:
+    async with mailbox() as box:
+        box.unknown = {"nobody@reader.example"}
+        async with broker.delivering(channels=mailing(box)):
+            gone = broker.subscribe("nobody@reader.example")
+            broker.subscribe("ann@reader.example")
+            broker.commit(found(1))
+            await box.wait_for(1)
+            await until(lambda: broker.registry.subscription(gone.id).state == "disabled")
+
+
+async def test_a_refused_message_is_a_dead_letter_and_the_next_one_is_sent(
+    broker: Broker,
+) -> None:
+    async with mailbox() as box:
+        box.replies = ["554 5.6.0 not this one"]
+        async with broker.delivering(channels=mailing(box)):
+            broker.subscribe("ann@reader.example")
+            broker.commit(found(1), found(2))
+            (message,) = await box.wait_for(1)
+        assert message["Subject"] == "Q1: Story 3"
+        assert [event.kind for event in broker.events].count(Event.DEAD) == 1
+
+
+async def test_mail_is_retried_when_the_server_is_busy(broker: Broker) -> None:
+    async with mailbox() as box:
+        box.replies = ["451 try later", "452 full"]
+        async with broker.delivering(channels=mailing(box)):
+            broker.subscribe("ann@reader.example")
+            broker.commit(found(1))
+            await box.wait_for(1)
+
+
+@given(text=st.text())
+def test_nothing_in_a_feed_or_a_query_id_can_add_a_header(text: str) -> None:
+    message = written(f"<match>{item(1)}</match>", query=f"Q\r\nBcc: eve@evil.example {text}")
+    assert message["Bcc"] is None
+    assert message.as_bytes().count(b"\nBcc:") == 0
+    title = "T&#13;&#10;Bcc: eve@evil.example"
+    message = written(f"<match><item><title>{title}</title></item></match>")
+    assert b"\nBcc:" not in message.as_bytes()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["a@b\r\nBcc: c@d", "a b@c", "a@b,c@d", "@b", "a@", "<a@b>", "a@b\x00", "a@b@c", "ä@b.example"],
+)
+def test_what_is_not_one_address_is_refused(address: str) -> None:
+    with pytest.raises(SubscriptionError):
+        Destination.parse(address)
+
+
+def test_html_from_a_feed_keeps_text_and_links_and_nothing_that_runs() -> None:
+    bad = (
+        "&lt;p onclick='x()'&gt;Read &lt;a href='https://ok.example'&gt;this&lt;/a&gt;"
+        "&lt;script&gt;alert(1)&lt;/script&gt;&lt;img src='https://spy.example/p.gif'&gt;"
+        "&lt;a href='javascript:alert(1)'&gt;that&lt;/a&gt;&lt;/p&gt;"
+    )
+    page = (
+        written(f"<match>{item(1, summary=bad)}{item(2)}</match>")
+        .get_body(("html",))
+        .get_content()
+    )
+    assert 'href="https://ok.example"' in page
+    for forbidden in ("<script", "alert", "onclick", "<img", "javascript:"):
+        assert forbidden not in page
+
+
+def test_a_link_that_runs_is_not_a_link() -> None:
+    output = "<match><item><title>T</title><link>javascript:alert(1)</link></item></match>"
+    assert 'href="javascript' not in written(output).get_body(("html",)).get_content()
+
+
+def test_one_click_unsubscribe_stands_in_the_headers() -> None:
+    message = written(f"<match>{item(1)}</match>")
+    assert message["List-Unsubscribe"] == "<https://broker.example/v1/unsubscribe/token>"
+    assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
+
+
+def test_a_constructed_output_shows_its_own_fields() -> None:
+    output = '<coverage of="Tides" by="Wire"><delay>PT1H</delay><title>On tides</title></coverage>'
+    text = written(output).get_body(("plain",)).get_content()
+    for line in ("of: Tides", "by: Wire", "delay: PT1H", "* On tides"):
+        assert line in text
+
+
+def test_several_matches_share_one_mail() -> None:
+    message = written(*(f"<match>{item(n)}{item(n + 1)}</match>" for n in range(3)))
+    assert message["Subject"] == "Q1: Story 1 and 2 more"
+    assert "3. Story 3" in message.get_body(("plain",)).get_content()
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "about_recipient", "kind"),
+    [
+        (421, "closing", False, OutcomeKind.THROTTLED),
+        (451, "busy", True, OutcomeKind.THROTTLED),
+        (550, "5.1.1 no such user", True, OutcomeKind.GONE),
+        (550, "5.7.1 blocked by policy", True, OutcomeKind.REFUSED),
+        (554, "5.6.0 content", False, OutcomeKind.REFUSED),
+        (535, "5.7.8 bad password", False, OutcomeKind.FAILED),
+    ],
+)
+def test_bounce_codes_are_told_apart(
+    code: int, text: str, about_recipient: bool, kind: OutcomeKind
+) -> None:
+    assert judge(code, text, is_about_recipient=about_recipient).kind is kind
