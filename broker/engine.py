@@ -1,0 +1,307 @@
+"""The core of the broker: witnesses in, matches out.  No clock, no disk, no network.
+
+One step takes the witnesses of a batch of documents from outside, in docid order:
+
+    absorb    the documents become instances of the join
+    probe     stratum by stratum: each class's tuples fan out to the clauses that share the class
+    hand on   tuples of inner operators, and documents that queries publish, become instances that
+              the next stratum reads
+    gather    tuples of a query's root become matches: one for each assignment of visible nodes
+
+Invariants: matches do not depend on how documents are grouped into batches, nor on other queries;
+`absorb` leaves the same state as `process`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from lxml import etree
+
+from broker.document import Document
+from broker.fanout import FanOut, Subscriber
+from broker.match import Match
+from broker.matches import MatchBuilder
+from broker.queryclasses import Alternative, Clause, compile_query
+from joins.processor import EngineName, JoinProcessor
+from joins.state import INSTANCE_SCHEMA, Instance
+from xpath_eval.catalog import EvaluationPlan, PatternCatalog
+from xpath_eval.stage import evaluate_batches
+from xpath_eval.structure import parse_xml
+from xpath_eval.witnesses import DOCUMENT_SCHEMA, WITNESS_SCHEMA
+from xscl.query import INFINITE_US, Query
+from xscl.substitution import substitute
+
+__all__ = ["Engine", "RegisteredQuery", "Step", "document_batch"]
+
+Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
+"""Looks up the XML of documents from outside by docid."""
+
+WATERMARK_MIN_US = -(1 << 61)
+"""Stands in for the watermark before any document, so that differences of times fit 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredQuery:
+    """A query and what its registration says.
+
+    It sees documents with a docid above `registration_point`.  A parameterised query has matches
+    for each of its `assignments`, which are canonical (`xscl.assignment`); equal ones are one.
+    """
+
+    query: Query
+    registration_point: int = 0
+    assignments: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What a batch brought: matches in order, documents published, documents that are not XML."""
+
+    matches: list[Match]
+    published: list[Document]
+    dead_letters: list[tuple[int, str]]
+
+
+@dataclass
+class _Batch:
+    """What is known of the batch in hand."""
+
+    documents: Documents
+    published: list[Document] = field(default_factory=list)
+    matches: list[Match] = field(default_factory=list)
+    roots: dict[int, etree._Element] = field(default_factory=dict)
+
+
+class Engine:
+    """Evaluates a fixed set of queries; a changed set is a new engine over the same spool."""
+
+    def __init__(
+        self,
+        queries: Sequence[RegisteredQuery],
+        *,
+        lateness_us: int,
+        engine: EngineName = "mmqjp-views",
+    ) -> None:
+        self._catalog = PatternCatalog()
+        self._lateness_us = lateness_us
+        self._processor = JoinProcessor(lateness_us=lateness_us, engine=engine)
+        self._fan_out = FanOut()
+        self._published: dict[tuple[str, str], Document] = {}
+        self._watermark_us = WATERMARK_MIN_US
+        strata: dict[str, int] = {}
+        for registered in publishers_first(queries):
+            self._add(registered, strata)
+        self._must_probe = any(
+            clause.stream or subscriber.query.publish is not None
+            for clause, subscriber in self._fan_out.uses()
+        )
+        self.plan: EvaluationPlan = self._catalog.plan()
+
+    def _add(self, registered: RegisteredQuery, strata: dict[str, int]) -> None:
+        query = registered.query
+        assignments = _distinct(registered.assignments) if query.parameters else [{}]
+        for i, values in enumerate(assignments):
+            subscriber = Subscriber(query, values, registered.registration_point, f"{query.id}/{i}")
+            plain = substitute(query, values)
+            for alternative in compile_query(plain, subscriber.name, self._catalog, strata):
+                self._add_alternative(alternative, subscriber)
+                if query.publish is not None:
+                    above = alternative.root.query_class.stratum + 1
+                    strata[query.publish] = max(strata.get(query.publish, 0), above)
+
+    def _add_alternative(self, alternative: Alternative, subscriber: Subscriber) -> None:
+        for clause in alternative.clauses:
+            number = self._processor.add(clause.query_class, clause.window_us)
+            self._fan_out.add(number, clause, subscriber)
+
+    def horizon_us(self, watermark_us: int) -> int:
+        """Return the oldest event time that is still needed when `W` is `watermark_us`."""
+        windows = (c.window_us for c, _ in self._fan_out.uses() if len(c.sources) > 1)
+        longest = max(windows, default=0)
+        if longest >= INFINITE_US:
+            return WATERMARK_MIN_US
+        return watermark_us - longest - self._lateness_us
+
+    def evaluate(self, documents: Iterable[Document]) -> pa.Table:
+        """Return the witnesses of documents: stage 1, in this process."""
+        batch = document_batch(documents)
+        return pa.Table.from_batches(evaluate_batches(self.plan, [batch]), WITNESS_SCHEMA)
+
+    def process(self, witnesses: pa.Table, documents: Documents) -> Step:
+        """Join a batch with everything remembered, and remember it."""
+        batch = _Batch(documents)
+        dead = self._begin(witnesses)
+        for stratum in self._processor.strata:
+            self._probe(stratum, batch)
+        self._evict()
+        order = sorted(batch.matches, key=lambda match: (match.position, match.query, match.id))
+        return Step(order, batch.published, dead)
+
+    def absorb(self, witnesses: pa.Table, documents: Documents) -> None:
+        """Remember a batch whose matches are known already."""
+        if self._must_probe:
+            self.process(witnesses, documents)
+            return
+        self._begin(witnesses)
+        self._evict()
+
+    def _begin(self, witnesses: pa.Table) -> list[tuple[int, str]]:
+        self._processor.begin_batch()
+        return self._absorb_witnesses(witnesses)
+
+    def _absorb_witnesses(self, witnesses: pa.Table) -> list[tuple[int, str]]:
+        """Make instances of witnesses; return the documents that could not be read."""
+        state = self._processor.state
+        rows: list[dict[str, Any]] = []
+        dead: list[tuple[int, str]] = []
+        shapes: dict[str, list[tuple[int, int, int, int]]] = {}
+        columns = [witnesses.column(name).to_pylist() for name in WITNESS_SCHEMA.names]
+        for values in zip(*columns, strict=True):
+            row = dict(zip(WITNESS_SCHEMA.names, values, strict=True))
+            if row["depth"] == 0:
+                self._watermark_us = max(self._watermark_us, row["end_us"])
+            if row["error"] is not None:
+                dead.append((row["docid"], row["error"]))
+                continue
+            if row["edges"] is not None:
+                shapes[row["shape"]] = [
+                    (e["var1"], e["var2"], e["node1"], e["node2"]) for e in row["edges"]
+                ]
+            rows.append(row)
+        state.add_shapes(shapes)
+        # A document in which no query finds anything takes part in no join.
+        found = [row for row in rows if row["nodes"]]
+        first = state.next_instance
+        state.absorb(
+            _instances([self._witness_instance(first + i, row) for i, row in enumerate(found)])
+        )
+        return dead
+
+    def _witness_instance(self, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
+        shape = self._processor.state.shape_number(row["shape"])
+        assert shape is not None, "the evaluator named a shape that it never spelled out"
+        return {
+            **{name: row[name] for name in ("stream", "key", "docid", "depth", "match_id")},
+            "docid_min": row["docid"],
+            "start_us": row["start_us"],
+            "end_us": row["end_us"],
+            "watermark_us": max(row["watermark_us"], WATERMARK_MIN_US),
+            "shape": shape,
+            "leaves": [number],
+            "nodes": row["nodes"],
+            "vals": row["values"],
+        }
+
+    def _probe(self, stratum: int, batch: _Batch) -> None:
+        tuples = self._processor.probe(stratum)
+        numbers = {n for t in tuples for n in (t.left, t.right) if n is not None}
+        instances = self._processor.instances(numbers)
+        handed_on: dict[tuple[Any, ...], dict[str, Any]] = {}
+        builders: dict[str, MatchBuilder] = {}
+        for found, subscriber in self._fan_out.expand(tuples, instances):
+            if found.clause.stream:
+                row = found.handed_on(self._tuple_shape(found.clause))
+                handed_on[row["shape"], *row["leaves"], *row["nodes"]] = row
+            else:
+                builder = builders.setdefault(subscriber.name, MatchBuilder(subscriber))
+                builder.add(found)
+        self._processor.state.absorb(_instances(list(handed_on.values())))
+        self._gather(list(builders.values()), batch)
+
+    def _tuple_shape(self, clause: Clause) -> int:
+        """Return the shape of a clause's tuples: a root, and a node for each carried term."""
+        state = self._processor.state
+        root, *terms = clause.tuple_variables
+        edges = [(root, v, 0, i) for i, v in enumerate(terms, 1)]
+        edges += [(v, v, i, i) for i, v in enumerate(clause.tuple_variables)]
+        state.add_shapes({clause.stream: edges})
+        number = state.shape_number(clause.stream)
+        assert number is not None
+        return number
+
+    def _gather(self, builders: list[MatchBuilder], batch: _Batch) -> None:
+        """Make matches of the tuples of roots, and documents of those that are published."""
+        instances = self._processor.instances(n for b in builders for n in b.leaves())
+        self._parse(instances.values(), batch)
+        published: list[Document] = []
+        for builder in builders:
+            for match, behind in builder.build(instances, batch.roots):
+                batch.matches.append(match)
+                stream = builder.subscriber.query.publish
+                if stream is not None:
+                    published.append(_publish(match, stream, behind))
+        if published:
+            batch.published += published
+            self._published.update({(d.stream, d.key): d for d in published})
+            self._absorb_witnesses(self.evaluate(published))
+
+    def _parse(self, instances: Iterable[Instance], batch: _Batch) -> None:
+        missing = [i for i in instances if i.instance not in batch.roots]
+        outside = batch.documents(sorted({i.docid for i in missing if not i.match_id}))
+        for instance in missing:
+            if instance.match_id:
+                xml = self._published[instance.stream, instance.key].xml
+            else:
+                xml = outside[instance.docid]
+            batch.roots[instance.instance] = parse_xml(xml).root
+
+    def _evict(self) -> None:
+        horizon_us = self.horizon_us(self._watermark_us)
+        if self._processor.evict(horizon_us):
+            self._published = {
+                key: document
+                for key, document in self._published.items()
+                if document.end_us >= horizon_us
+            }
+
+
+def document_batch(documents: Iterable[Document]) -> pa.RecordBatch:
+    """Return documents as a batch of `DOCUMENT_SCHEMA`."""
+    rows = [
+        {name: getattr(document, name) for name in DOCUMENT_SCHEMA.names} for document in documents
+    ]
+    return pa.RecordBatch.from_pylist(rows, DOCUMENT_SCHEMA)
+
+
+def publishers_first(queries: Iterable[RegisteredQuery]) -> Iterator[RegisteredQuery]:
+    """Yield every query after those whose published streams it reads."""
+    waiting = list(queries)
+    while waiting:
+        unfinished = {r.query.publish for r in waiting if r.query.publish is not None}
+        ready = [r for r in waiting if unfinished.isdisjoint(b.stream for b in r.query.blocks)]
+        if not ready:
+            raise ValueError("published streams form a cycle")
+        yield from ready
+        waiting = [r for r in waiting if r not in ready]
+
+
+def _instances(rows: list[dict[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(rows, pa.schema(list(INSTANCE_SCHEMA)[1:]))
+
+
+def _distinct(assignments: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the different assignments; a string and a number are never equal."""
+    typed = {tuple(sorted((n, type(v).__name__, v) for n, v in a.items())): a for a in assignments}
+    return list(typed.values())
+
+
+def _publish(match: Match, stream: str, behind: Iterable[Instance]) -> Document:
+    """Return a match's output as a document of the stream that its query publishes."""
+    behind = list(behind)
+    newest = max(behind, key=lambda i: (i.docid, i.depth, i.match_id))
+    return Document(
+        docid=newest.docid,
+        stream=stream,
+        key=match.id,
+        start_us=match.start_us,
+        end_us=match.end_us,
+        arrival_us=match.end_us,
+        watermark_us=newest.watermark_us,
+        xml=match.output.encode(),
+        depth=1 + max(instance.depth for instance in behind),
+        match_id=match.id,
+    )

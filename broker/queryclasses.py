@@ -1,0 +1,347 @@
+"""From a query to the query classes that answer it.
+
+A query in normal form is a union: one **alternative** for each choice of a disjunct in each of its
+operators.  In an alternative every operator is one conjunction, a `Clause`: a query class (what
+the join evaluates once for all queries that share it) and what is the query's own: its window,
+its constants, its residuals that are not equalities of strings, and which node of the class is
+which variable.
+
+An operator below another one hands on its tuples as instances of a stream of its own, whose
+witness shape is flat: a root, and one node for each variable that is carried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+from joins.processor import QueryClass
+from templates.joingraph import Constant, GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
+from templates.template import template_of
+from xpath_eval.catalog import PatternCatalog
+from xscl.path import Axis, Literal, NodeTest, Parameter
+from xscl.pattern import DOCUMENT, PatternNode, TreePattern, term_variable, tree_pattern
+from xscl.query import (
+    INFINITE_US,
+    Call,
+    Derived,
+    Disjunct,
+    Operand,
+    Operator,
+    OperatorKind,
+    Query,
+    Residual,
+    VariableValue,
+    Window,
+)
+
+__all__ = ["Alternative", "Clause", "Source", "compile_query", "term"]
+
+Edge = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One operand of a clause: a block, or the clause below whose tuples it reads."""
+
+    block: int | None
+    below: Clause | None
+    stratum: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clause:
+    """One operator, or a block alone, under one conjunction.
+
+    `places` gives for each term of a block operand its meta-variable.  `compared` are the
+    variables whose nodes make up the witness tuples, those of the clauses below included.
+    `carried` are the terms that the clause hands on, in the order of its instances' nodes 1, 2, ...
+    `tuple_variables` are the variables of those nodes, that of the root first.
+    """
+
+    query_class: QueryClass
+    window_us: int
+    sources: tuple[Source, ...]
+    places: Mapping[str, int]
+    constants: tuple[tuple[int, str], ...]
+    residuals: tuple[Residual, ...]
+    compared: frozenset[str]
+    carried: tuple[str, ...]
+    stream: str = ""
+    tuple_variables: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One conjunctive reading of a query: its clauses, inner ones first, the root last.
+
+    `patterns`, `edges` and `valued` are what it asks of the pattern catalog.
+    """
+
+    clauses: tuple[Clause, ...]
+    patterns: tuple[TreePattern, ...]
+    edges: tuple[Edge, ...]
+    valued: tuple[int, ...]
+
+    @property
+    def root(self) -> Clause:
+        """The outermost clause."""
+        return self.clauses[-1]
+
+
+def term(operand: Derived) -> str:
+    """Return the name of a derived operand: a variable's own, or the text of the function."""
+    if isinstance(operand, VariableValue):
+        return operand.variable
+    return f"{operand.function}({', '.join(map(_argument, operand.arguments))})"
+
+
+def _argument(operand: Operand) -> str:
+    match operand:
+        case VariableValue() | Call():
+            return term(operand)
+        case Literal(value):
+            return repr(value)
+        case Parameter(name):
+            return f"${name}"
+
+
+def compile_query(
+    query: Query, name: str, catalog: PatternCatalog, strata: Mapping[str, int]
+) -> list[Alternative]:
+    """Return the alternatives of a query without parameters, its patterns added to the catalog.
+
+    `name` is unique to the query and its assignment.  `strata` gives the stratum of the operators
+    that read each published stream; all other streams come from outside and are read in stratum 0.
+    """
+    operators = tuple(query.operators())
+    choices = product(*(operator.disjuncts for operator in operators))
+    return [
+        _Compiler(
+            query,
+            f"{name}/{i}",
+            catalog,
+            strata,
+            dict(zip(map(id, operators), choice, strict=True)),
+        ).compile()
+        for i, choice in enumerate(choices)
+    ]
+
+
+def _variables(operand: Operand) -> Iterator[str]:
+    match operand:
+        case VariableValue(variable):
+            yield variable
+        case Call(_, arguments):
+            for each in arguments:
+                yield from _variables(each)
+
+
+def _operands(disjunct: Disjunct) -> Iterator[Operand]:
+    for value_join in disjunct.value_joins:
+        yield from (value_join.left, value_join.right)
+    for residual in disjunct.residuals:
+        yield from (residual.left, residual.right)
+
+
+def _as_derived(operand: Operand) -> Derived | None:
+    """Return the operand when it is a value derived from one variable, else None."""
+    match operand:
+        case VariableValue():
+            return operand
+        case Call() if len(set(_variables(operand))) == 1:
+            return operand
+    return None
+
+
+@dataclass
+class _Side:
+    """One operand as a graph: its nodes, and where the terms are."""
+
+    source: Source
+    nodes: list[GraphNode]
+    node_of: dict[str, int]
+    constants: list[tuple[int, str]]
+
+
+@dataclass
+class _Compiler:
+    query: Query
+    name: str
+    catalog: PatternCatalog
+    strata: Mapping[str, int]
+    choice: Mapping[int, Disjunct]
+    patterns: list[TreePattern] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    valued: list[int] = field(default_factory=list)
+    clauses: list[Clause] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.block_of = {variable.name: variable.block for variable in self.query.variables}
+        operands = [o for disjunct in self.choice.values() for o in _operands(disjunct)]
+        self.compared = {v for operand in operands for v in _variables(operand)}
+        self.derived = {term(d): d for o in operands if isinstance(d := _as_derived(o), Call)}
+        self.needed = self.compared | set(self.query.visible())
+        self.dropped = {
+            v.name for v in self.query.variables if v.is_path and v.name not in self.needed
+        }
+
+    def compile(self) -> Alternative:
+        self._clause(self.query.root, frozenset(self.query.visible()))
+        self.catalog.want(self.edges, self.valued)
+        return Alternative(
+            tuple(self.clauses), tuple(self.patterns), tuple(self.edges), tuple(self.valued)
+        )
+
+    def _clause(self, node: Operator | int, needed_above: frozenset[str]) -> Clause:
+        """Compile an operator after those below it; `needed_above` are terms to be handed on."""
+        if isinstance(node, int):
+            sides = [self._block_side(node, needed_above)]
+            clause = self._build(sides, Disjunct(), INFINITE_US, False, needed_above)
+        else:
+            disjunct = self.choice[id(node)]
+            own = self._terms(disjunct)
+            needed = needed_above | own
+            sides = [self._side(node.left, needed), self._side(node.right, needed)]
+            assert isinstance(node.window, Window)
+            is_symmetric = node.kind is OperatorKind.JOIN
+            clause = self._build(sides, disjunct, node.window.length_us, is_symmetric, needed_above)
+        self.clauses.append(clause)
+        return clause
+
+    def _terms(self, disjunct: Disjunct) -> frozenset[str]:
+        operands = list(_operands(disjunct))
+        derived = {term(d) for o in operands if (d := _as_derived(o)) is not None}
+        return frozenset(derived | {v for o in operands for v in _variables(o)})
+
+    def _side(self, node: Operator | int, needed: frozenset[str]) -> _Side:
+        if isinstance(node, int):
+            return self._block_side(node, needed)
+        blocks = set(node.blocks())
+        needed_here = frozenset(t for t in needed if self._block(t) in blocks)
+        below = self.clauses[-1] = self._with_tuples(self._clause(node, needed_here))
+        variables = below.tuple_variables
+        nodes = [GraphNode(v, -1 if i == 0 else 0) for i, v in enumerate(variables)]
+        node_of = {t: i for i, t in enumerate(below.carried, 1)}
+        stratum = below.query_class.stratum + 1
+        return _Side(Source(None, below, stratum), nodes, node_of, [])
+
+    def _block(self, name: str) -> int:
+        derived = self.derived.get(name)
+        return self.block_of[name if derived is None else term_variable(derived)]
+
+    def _block_side(self, block: int, needed: frozenset[str]) -> _Side:
+        """Return a block's pattern as a graph that keeps the terms needed and the constants."""
+        derived = {t: d for t, d in self.derived.items() if self._block(t) == block}
+        variables = {v for v in self.needed if self.block_of[v] == block}
+        pattern = tree_pattern(
+            self.query.blocks[block], variables, list(derived.items()), self.dropped
+        )
+        self.patterns.append(pattern)
+        ids = self.catalog.add(pattern)
+        kept = {t for t in needed if self._block(t) == block}
+        nodes = [
+            GraphNode(i, node.parent, bool(node.constants) or not kept.isdisjoint(node.terms))
+            for i, node in zip(ids, pattern.nodes, strict=True)
+        ]
+        node_of = {t: i for i, node in enumerate(pattern.nodes) for t in node.terms}
+        constants = [(i, c) for i, node in enumerate(pattern.nodes) for c in node.constants]
+        compared = {i for t, i in node_of.items() if t in self.compared or t in self.derived}
+        self.valued.extend(ids[i] for i in sorted(compared | {i for i, _ in constants}))
+        stream = self.query.blocks[block].stream
+        return _Side(Source(block, None, self.strata.get(stream, 0)), nodes, node_of, constants)
+
+    def _build(
+        self,
+        sides: list[_Side],
+        disjunct: Disjunct,
+        window_us: int,
+        is_symmetric: bool,
+        needed_above: frozenset[str],
+    ) -> Clause:
+        where = {t: (s, i) for s, side in enumerate(sides) for t, i in side.node_of.items()}
+        constants = [((s, i), c) for s, side in enumerate(sides) for i, c in side.constants]
+        edges, others = self._split_residuals(disjunct, where, constants)
+        for (s, i), _ in constants:
+            sides[s].nodes[i] = replace(sides[s].nodes[i], is_kept=True)
+        joins = tuple(
+            (where[term(j.left)][1], where[term(j.right)][1]) for j in disjunct.value_joins
+        )
+        graph = JoinGraph(tuple(tuple(side.nodes) for side in sides), joins, tuple(edges))
+        minor, moved = reduce(graph)
+        template, row, place = template_of(minor)
+        stratum = max(side.source.stratum for side in sides)
+        query_class = QueryClass(template, row, is_symmetric, stratum)
+        self._want(query_class, sides)
+
+        def meta(ref: NodeRef) -> int:
+            return place[ref[0], moved[ref[0]][ref[1]]]
+
+        compared = frozenset(v for o in _operands(disjunct) for v in _variables(o)).union(
+            *(side.source.below.compared for side in sides if side.source.below is not None)
+        )
+        return Clause(
+            query_class=query_class,
+            window_us=window_us,
+            sources=tuple(side.source for side in sides),
+            places={
+                t: meta(ref)
+                for t, ref in where.items()
+                if sides[ref[0]].source.block is not None and ref[1] in moved[ref[0]]
+            },
+            constants=tuple((meta(ref), c) for ref, c in constants),
+            residuals=tuple(others),
+            compared=compared,
+            carried=tuple(sorted(needed_above | compared)),
+        )
+
+    def _split_residuals(
+        self,
+        disjunct: Disjunct,
+        where: Mapping[str, NodeRef],
+        constants: list[tuple[NodeRef, str]],
+    ) -> tuple[list[ResidualEdge], list[Residual]]:
+        """Return what the join can test, and the rest; equalities join the constants."""
+        edges: list[ResidualEdge] = []
+        others: list[Residual] = []
+        for residual in disjunct.residuals:
+            left, right = _as_derived(residual.left), _as_derived(residual.right)
+            operands = (residual.left, residual.right)
+            texts = [
+                o.value for o in operands if isinstance(o, Literal) and isinstance(o.value, str)
+            ]
+            if residual.operator not in ("=", "!="):
+                others.append(residual)
+            elif left is not None and right is not None:
+                edges.append(ResidualEdge(where[term(left)], residual.operator, where[term(right)]))
+            elif len(texts) == 1 and (one := left or right) is not None:
+                if residual.operator == "=":
+                    constants.append((where[term(one)], texts[0]))
+                else:
+                    edges.append(ResidualEdge(where[term(one)], "!=", Constant(texts[0])))
+            else:
+                others.append(residual)
+        return edges, others
+
+    def _want(self, query_class: QueryClass, sides: list[_Side]) -> None:
+        """Ask the catalog for the template's edges on the sides that are blocks."""
+        template, variables = query_class.template, query_class.row.variables
+        parents = set(template.parents)
+        for i, parent in enumerate(template.parents):
+            side = 0 if i < template.left_size else 1
+            if sides[side].source.block is None:
+                continue
+            if parent >= 0:
+                self.edges.append((variables[parent], variables[i]))
+            elif i not in parents:
+                self.edges.append((variables[i], variables[i]))
+
+    def _with_tuples(self, clause: Clause) -> Clause:
+        """Give the clause a stream for its tuples, with a variable for each carried term."""
+        stream = f"#{self.name}/{len(self.clauses)}"
+        steps = [PatternNode(DOCUMENT, Axis.CHILD, NodeTest("tuple"))]
+        steps += [PatternNode(0, Axis.CHILD, NodeTest(t), terms=(t,)) for t in clause.carried]
+        pattern = TreePattern(stream, tuple(steps))
+        self.patterns.append(pattern)
+        return replace(clause, stream=stream, tuple_variables=self.catalog.add(pattern))

@@ -1,0 +1,177 @@
+"""What the join remembers: instances, their shapes, and the values that are joined.
+
+Eviction has two halves.  Which instances a join may still see is decided in its SQL, by the rule
+of section 1.1, and does not depend on what is stored.  Freeing memory is lazy: once half of what
+is stored can no longer be reached by any window, the tables are written anew without it.  (Rows
+removed by DELETE stay in DuckDB's memory, so nothing is ever deleted.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from joins import schema
+
+__all__ = ["INSTANCE_SCHEMA", "Instance", "JoinState"]
+
+INSTANCE_SCHEMA = pa.schema(
+    [
+        ("instance", pa.int64()),
+        ("stream", pa.string()),
+        ("key", pa.string()),
+        ("docid", pa.int64()),
+        ("depth", pa.int32()),
+        ("match_id", pa.string()),
+        ("docid_min", pa.int64()),
+        ("start_us", pa.int64()),
+        ("end_us", pa.int64()),
+        ("watermark_us", pa.int64()),
+        ("shape", pa.int32()),
+        ("leaves", pa.list_(pa.int64())),
+        ("nodes", pa.list_(pa.int32())),
+        ("vals", pa.list_(pa.string())),
+    ]
+)
+"""The columns of `remembered`."""
+
+Edge = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One instance, read back: the columns of `remembered`, its shape left out."""
+
+    instance: int
+    stream: str
+    key: str
+    docid: int
+    depth: int
+    match_id: str
+    docid_min: int
+    start_us: int
+    end_us: int
+    watermark_us: int
+    leaves: tuple[int, ...]
+    nodes: tuple[int, ...]
+    values: tuple[str | None, ...]
+
+
+class JoinState:
+    """The tables of one join, in one DuckDB database in memory."""
+
+    def __init__(self) -> None:
+        self.db = duckdb.connect(":memory:")
+        self.db.execute("SET threads = 2")
+        for name, columns in schema.TABLES.items():
+            self.db.execute(f"CREATE TABLE {name} ({columns})")
+        self.db.execute(f"INSERT INTO {schema.BATCH} VALUES (0, 0)")
+        self._shapes: dict[str, int] = {}
+        self.next_instance = 1
+        self.instance_count = 0
+
+    def begin_batch(self) -> None:
+        """Make what is absorbed from now on the new instances of a batch."""
+        self.db.execute(f"UPDATE {schema.BATCH} SET first_instance = {self.next_instance}")
+
+    def begin_stratum(self, stratum: int) -> None:
+        """Say which classes the next probes are for."""
+        self.db.execute(f"UPDATE {schema.BATCH} SET stratum = {stratum}")
+
+    def shape_number(self, shape: str) -> int | None:
+        """Return the number of a witness shape, or None while it is not known."""
+        return self._shapes.get(shape)
+
+    def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
+        """Learn witness shapes by their edges; those already known are left as they are."""
+        edges: list[tuple[int, ...]] = []
+        bindings: list[tuple[int, ...]] = []
+        for shape, shape_edges in shapes.items():
+            if shape in self._shapes:
+                continue
+            number = self._shapes[shape] = len(self._shapes)
+            edges += [(number, *edge) for edge in shape_edges]
+            ends = {(v, n) for v1, v2, n1, n2 in shape_edges for v, n in ((v1, n1), (v2, n2))}
+            bindings += [(number, *end) for end in sorted(ends)]
+        self._insert(schema.SHAPE_EDGE, ("shape", "var1", "var2", "node1", "node2"), edges)
+        self._insert(schema.SHAPE_BINDING, ("shape", "variable", "node"), bindings)
+
+    def _insert(self, table: str, names: Sequence[str], rows: Sequence[tuple[int, ...]]) -> None:
+        if rows:
+            columns = zip(*rows, strict=True)
+            arrow = pa.table(
+                {n: pa.array(c, pa.int32()) for n, c in zip(names, columns, strict=True)}
+            )
+            self._insert_arrow(table, arrow)
+
+    def _insert_arrow(self, table: str, arrow: pa.Table) -> None:
+        self.db.register("incoming", arrow)
+        try:
+            self.db.execute(f"INSERT INTO {table} SELECT * FROM incoming")
+        finally:
+            self.db.unregister("incoming")
+
+    def absorb(self, instances: pa.Table) -> None:
+        """Remember instances (`INSTANCE_SCHEMA` without numbers); they get the next numbers."""
+        first = self.next_instance
+        numbers = pa.array(range(first, first + len(instances)), pa.int64())
+        instances = instances.add_column(0, INSTANCE_SCHEMA.field("instance"), numbers)
+        self.next_instance += len(instances)
+        self.instance_count += len(instances)
+        self._insert_arrow(schema.REMEMBERED, instances.select(INSTANCE_SCHEMA.names))
+        self.db.execute(
+            f"""INSERT INTO {schema.BINDING}
+SELECT instance, variable, node, value FROM (
+    SELECT d.instance, s.variable, s.node, d.vals[s.node + 1] AS value
+    FROM {schema.REMEMBERED} AS d, {schema.SHAPE_BINDING} AS s, {schema.JOINED_VARIABLE} AS j
+    WHERE d.instance >= {first} AND s.shape = d.shape AND j.variable = s.variable)
+WHERE value <> ''"""
+        )
+
+    def set_joined_variables(self, variables: Iterable[int]) -> None:
+        """Say which variables' values are kept for value joins, from the next instance on."""
+        self.db.execute(f"DELETE FROM {schema.JOINED_VARIABLE}")
+        self._insert(schema.JOINED_VARIABLE, ("variable",), [(v,) for v in sorted(variables)])
+
+    def evict(self, before_us: int) -> int:
+        """Free instances that end before a time, when they are half of all; return how many."""
+        (dead,) = self._row(f"SELECT count(*) FROM {schema.REMEMBERED} WHERE end_us < {before_us}")
+        if not dead or 2 * dead < self.instance_count:
+            return 0
+        self._rewrite(
+            schema.BINDING,
+            f"instance IN (SELECT instance FROM {schema.REMEMBERED} WHERE end_us >= {before_us})",
+        )
+        self._rewrite(schema.REMEMBERED, f"end_us >= {before_us}")
+        self.instance_count -= dead
+        return int(dead)
+
+    def _rewrite(self, table: str, condition: str) -> None:
+        self.db.execute(f"CREATE TABLE kept AS SELECT * FROM {table} WHERE {condition}")
+        self.db.execute(f"DROP TABLE {table}")
+        self.db.execute(f"ALTER TABLE kept RENAME TO {table}")
+
+    def _row(self, sql: str) -> tuple[Any, ...]:
+        row = self.db.execute(sql).fetchone()
+        assert row is not None
+        return row
+
+    def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
+        """Return remembered instances by number."""
+        wanted = sorted(set(numbers))
+        if not wanted:
+            return {}
+        self.db.register("wanted", pa.table({"instance": pa.array(wanted, pa.int64())}))
+        try:
+            rows = self.db.execute(
+                f"""SELECT instance, stream, key, docid, depth, match_id, docid_min, start_us,
+    end_us, watermark_us, leaves, nodes, vals
+FROM {schema.REMEMBERED} SEMI JOIN wanted USING (instance)"""
+            ).fetchall()
+        finally:
+            self.db.unregister("wanted")
+        return {row[0]: Instance(*row[:10], *map(tuple, row[10:])) for row in rows}

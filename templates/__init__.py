@@ -1,0 +1,1 @@
+"""What queries have in common: join graphs, their minors, templates, conjunctive queries."""

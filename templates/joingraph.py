@@ -1,0 +1,127 @@
+"""Join graphs and their minors (Hong 2009, sections 6.4.1 and 6.4.2).
+
+A join graph has a tree for each operand of an operator: one node for each node of its tree
+pattern, labelled with its variable.  Value-join edges connect nodes of the two trees; residual
+edges connect any two nodes, or a node and a constant.  A single block is a graph with one tree.
+
+`reduce` takes the minor: what remains are the nodes that are joined, compared or shown, and the
+least common ancestors of those.  It is what templates are made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+__all__ = ["Constant", "GraphNode", "JoinGraph", "NodeRef", "ResidualEdge", "Side", "reduce"]
+
+LEFT, RIGHT = 0, 1
+Side = int
+NodeRef = tuple[Side, int]
+"""A node: the side that it is on, and its index there."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphNode:
+    """A node of one side: its variable, and the index of the node above it (-1 for the root).
+
+    `is_kept` says that the node must survive the reduction though it joins nothing: a block
+    root, or a variable that is selected or held against a constant.
+    """
+
+    variable: int
+    parent: int
+    is_kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A string that a residual compares with."""
+
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class ResidualEdge:
+    """A comparison of string values, `=` or `!=`, other than a value join."""
+
+    left: NodeRef
+    operator: str
+    right: NodeRef | Constant
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGraph:
+    """The join graph of one operator under one conjunction of its predicate.
+
+    In each side parents stand before children.  `value_joins` are pairs of indexes, (left node,
+    right node).  Without a right side, `sides` has one element and there are no value joins.
+    """
+
+    sides: tuple[tuple[GraphNode, ...], ...]
+    value_joins: tuple[tuple[int, int], ...] = ()
+    residuals: tuple[ResidualEdge, ...] = ()
+
+    def joined(self, side: Side) -> set[int]:
+        """Return the nodes of a side that take part in value joins or residuals."""
+        nodes = {pair[side] for pair in self.value_joins}
+        for edge in self.residuals:
+            for end in (edge.left, edge.right):
+                if isinstance(end, tuple) and end[0] == side:
+                    nodes.add(end[1])
+        return nodes
+
+
+def reduce(graph: JoinGraph) -> tuple[JoinGraph, tuple[dict[int, int], ...]]:
+    """Return the minor of a join graph, and for each side where the surviving nodes went.
+
+    A side in which nothing is needed keeps its root alone.
+    """
+    sides: list[tuple[GraphNode, ...]] = []
+    moved: list[dict[int, int]] = []
+    for side, nodes in enumerate(graph.sides):
+        needed = graph.joined(side) | {i for i, node in enumerate(nodes) if node.is_kept}
+        survivors = _with_common_ancestors(nodes, needed or {0})
+        places = {old: new for new, old in enumerate(survivors)}
+        sides.append(
+            tuple(
+                replace(nodes[old], parent=_nearest(nodes, nodes[old].parent, places))
+                for old in survivors
+            )
+        )
+        moved.append(places)
+    minor = JoinGraph(
+        tuple(sides),
+        tuple((moved[LEFT][a], moved[RIGHT][b]) for a, b in graph.value_joins),
+        tuple(_move(edge, moved) for edge in graph.residuals),
+    )
+    return minor, tuple(moved)
+
+
+def _with_common_ancestors(nodes: tuple[GraphNode, ...], needed: Iterable[int]) -> list[int]:
+    """Return the needed nodes and the least common ancestors of any of them, in order."""
+    needed = set(needed)
+    branches = [0] * len(nodes)
+    survivors: list[int] = []
+    # Children stand behind their parents, so one walk from the back counts the branches.
+    for i in reversed(range(len(nodes))):
+        if i in needed or branches[i] > 1:
+            survivors.append(i)
+        if (i in needed or branches[i]) and nodes[i].parent >= 0:
+            branches[nodes[i].parent] += 1
+    return survivors[::-1]
+
+
+def _nearest(nodes: tuple[GraphNode, ...], node: int, places: dict[int, int]) -> int:
+    while node >= 0 and node not in places:
+        node = nodes[node].parent
+    return places.get(node, -1)
+
+
+def _move(edge: ResidualEdge, moved: list[dict[int, int]]) -> ResidualEdge:
+    def place(end: NodeRef | Constant) -> NodeRef | Constant:
+        return (end[0], moved[end[0]][end[1]]) if isinstance(end, tuple) else end
+
+    left = place(edge.left)
+    assert isinstance(left, tuple)
+    return ResidualEdge(left, edge.operator, place(edge.right))

@@ -1,0 +1,174 @@
+"""Query templates: what isomorphic minors share (Hong 2009, sections 6.4.1 to 6.4.3).
+
+A `Template` is a minor without its variables: meta-variables var1, var2, ... stand in their
+place, those of the left side first, each side in an order in which parents precede children.
+What a query says beyond its template is a **template row**: the value of each meta-variable and
+the constants of its residuals.  `template_of` brings a minor into canonical form, so that
+isomorphic minors have equal templates, and equivalent queries have equal rows.
+
+The canonical form is found by colour refinement with individualisation: nodes get colours from
+what surrounds them until nothing changes; where equal colours remain, each of the equal nodes
+is tried first and the smallest result wins.  The trials are bounded by `TRIALS_MAX`; beyond it
+the first of equal nodes is taken, which can at worst give one template two forms: less sharing,
+never another result.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from templates.joingraph import LEFT, Constant, JoinGraph, NodeRef, ResidualEdge
+
+__all__ = ["Template", "TemplateRow", "template_of"]
+
+TRIALS_MAX = 2_000
+
+ResidualForm = tuple[int, str, int | None]
+"""A residual in a template: meta-variable, operator, meta-variable or None for a constant."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """The form of a minor.
+
+    `parents[i]` is the meta-variable above meta-variable `i`, or -1; the first `left_size` are
+    the left side.  `value_joins` and `residuals` name meta-variables by index, from 0; the k-th
+    residual without a second one compares with the k-th constant of the row.
+    """
+
+    parents: tuple[int, ...]
+    left_size: int
+    value_joins: tuple[tuple[int, int], ...]
+    residuals: tuple[ResidualForm, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """How many meta-variables there are."""
+        return len(self.parents)
+
+    @property
+    def has_right(self) -> bool:
+        """Whether there are two sides."""
+        return self.left_size < self.size
+
+    @property
+    def constant_count(self) -> int:
+        """How many constants a row has."""
+        return sum(right is None for _, _, right in self.residuals)
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateRow:
+    """The variables and residual constants of one minor, in the order of its template."""
+
+    variables: tuple[int, ...]
+    constants: tuple[str, ...] = ()
+
+
+def template_of(graph: JoinGraph) -> tuple[Template, TemplateRow, dict[NodeRef, int]]:
+    """Return a minor's template, its row, and the meta-variable of each of its nodes."""
+    search = _Search(graph)
+    template, row, order = min(
+        search.results(), key=lambda found: (repr(found[0]), found[1].variables, found[1].constants)
+    )
+    return template, row, {node: i for i, node in enumerate(order)}
+
+
+class _Search:
+    def __init__(self, graph: JoinGraph) -> None:
+        self._graph = graph
+        self._nodes = [(s, i) for s, side in enumerate(graph.sides) for i in range(len(side))]
+        self._trials = 0
+
+    def results(self) -> Iterator[tuple[Template, TemplateRow, list[NodeRef]]]:
+        for colours in self._discrete(self._refine(self._initial())):
+            yield self._result(sorted(self._nodes, key=colours.__getitem__))
+
+    def _initial(self) -> dict[NodeRef, int]:
+        """Colour nodes by side and depth, so that any order by colour puts parents first."""
+        return _rank({node: (node[0], self._depth(node)) for node in self._nodes})
+
+    def _depth(self, node: NodeRef) -> int:
+        parent = self._graph.sides[node[0]][node[1]].parent
+        return 0 if parent < 0 else 1 + self._depth((node[0], parent))
+
+    def _refine(self, colours: dict[NodeRef, int]) -> dict[NodeRef, int]:
+        while True:
+            signatures = {n: (colours[n], *self._surroundings(n, colours)) for n in self._nodes}
+            refined = _rank(signatures)
+            if len(set(refined.values())) == len(set(colours.values())):
+                return refined
+            colours = refined
+
+    def _surroundings(self, node: NodeRef, colours: dict[NodeRef, int]) -> tuple[Any, ...]:
+        side, index = node
+        nodes = self._graph.sides[side]
+        parent = nodes[index].parent
+        below = sorted(colours[side, i] for i, n in enumerate(nodes) if n.parent == index)
+        joins = sorted(
+            colours[1 - side, pair[1 - side]]
+            for pair in self._graph.value_joins
+            if pair[side] == index
+        )
+        residuals = sorted(
+            (edge.operator, -1 if isinstance(other, Constant) else colours[other])
+            for edge in self._graph.residuals
+            for end, other in ((edge.left, edge.right), (edge.right, edge.left))
+            if end == node
+        )
+        above = -1 if parent < 0 else colours[side, parent]
+        return (above, tuple(below), tuple(joins), tuple(residuals))
+
+    def _discrete(self, colours: dict[NodeRef, int]) -> Iterator[dict[NodeRef, int]]:
+        counts = Counter(colours.values())
+        tied = min((c for c, n in counts.items() if n > 1), default=None)
+        if tied is None:
+            self._trials += 1
+            yield colours
+            return
+        cell = [n for n in self._nodes if colours[n] == tied]
+        cell.sort(key=lambda n: (self._graph.sides[n[0]][n[1]].variable, n))
+        for chosen in cell:
+            split = {n: 2 * c + (c == tied and n != chosen) for n, c in colours.items()}
+            yield from self._discrete(self._refine(split))
+            if self._trials > TRIALS_MAX:
+                return
+
+    def _result(self, order: list[NodeRef]) -> tuple[Template, TemplateRow, list[NodeRef]]:
+        place = {node: i for i, node in enumerate(order)}
+        sides = self._graph.sides
+        parents = tuple(
+            -1 if sides[s][i].parent < 0 else place[s, sides[s][i].parent] for s, i in order
+        )
+        joins = tuple(sorted((place[0, a], place[1, b]) for a, b in self._graph.value_joins))
+        residuals = sorted(
+            (_residual_form(edge, place) for edge in self._graph.residuals), key=repr
+        )
+        template = Template(
+            parents,
+            sum(side == LEFT for side, _ in order),
+            tuple(dict.fromkeys(joins)),
+            tuple(form for form, _ in residuals),
+        )
+        row = TemplateRow(
+            tuple(sides[s][i].variable for s, i in order),
+            tuple(constant for (_, _, right), constant in residuals if right is None),
+        )
+        return template, row, order
+
+
+def _residual_form(edge: ResidualEdge, place: dict[NodeRef, int]) -> tuple[ResidualForm, str]:
+    left = place[edge.left]
+    if isinstance(edge.right, Constant):
+        return (left, edge.operator, None), edge.right.value
+    # Both operators are symmetric: the smaller meta-variable stands first.
+    first, second = sorted((left, place[edge.right]))
+    return (first, edge.operator, second), ""
+
+
+def _rank(signatures: dict[NodeRef, tuple[Any, ...]]) -> dict[NodeRef, int]:
+    ranks = {signature: i for i, signature in enumerate(sorted(set(signatures.values())))}
+    return {node: ranks[signature] for node, signature in signatures.items()}

@@ -1,0 +1,147 @@
+"""The tree patterns of all queries as one tree of definitions.
+
+Every node of every pattern has a **variable**: an integer that names its definition, the chain of
+steps and filters that leads to it from the document node of its stream.  Equal definitions are
+one variable, whatever a query calls it (the paper's assumption, section 6.3).  So prefixes are
+shared by all query blocks, and the number of variables grows with the different things that
+queries ask for, not with the number of queries.
+
+What the join needs of them is asked for by pairs: the edge (v, d) says that the nodes of `d`
+below each node of `v` are wanted, by number; `v` is `d` or stands above it in the tree.  All is
+counted, so `remove` undoes `add` exactly: without patterns the catalog is as new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TypeVar
+
+from xscl.pattern import DOCUMENT, PatternNode, TreePattern
+
+__all__ = ["ANY_STREAM", "Definition", "EvaluationPlan", "PatternCatalog"]
+
+ANY_STREAM = "*"
+
+Edge = tuple[int, int]
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """One variable: the variable above it and the step that leads here.
+
+    A stream's document node has no step; its `parent` is -1.
+    """
+
+    parent: int
+    stream: str
+    step: PatternNode | None
+
+
+@dataclass(frozen=True)
+class EvaluationPlan:
+    """What an evaluator needs to know, as a value that can be sent to workers.
+
+    `edges` are the pairs of variables that are wanted, `valued` the variables whose string values
+    are compared by some query.  Equal plans have equal versions.
+    """
+
+    definitions: tuple[tuple[int, Definition], ...]
+    edges: tuple[Edge, ...]
+    valued: frozenset[int]
+
+    @cached_property
+    def version(self) -> str:
+        """A hash of all that the plan says."""
+        text = repr((self.definitions, self.edges, sorted(self.valued)))
+        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+@dataclass
+class PatternCatalog:
+    """All definitions in use, with how often each is used."""
+
+    definitions: dict[int, Definition] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    _ids: dict[tuple[object, ...], int] = field(default_factory=dict)
+    _uses: Counter[int] = field(default_factory=Counter)
+    _edges: Counter[Edge] = field(default_factory=Counter)
+    _valued: Counter[int] = field(default_factory=Counter)
+    _next: int = 0
+
+    def add(self, pattern: TreePattern) -> tuple[int, ...]:
+        """Return the variable of each node of a pattern, in the pattern's order."""
+        root = self._use(DOCUMENT, pattern.stream, None)
+        variables: list[int] = []
+        for node in pattern.nodes:
+            parent = root if node.parent == DOCUMENT else variables[node.parent]
+            variables.append(self._use(parent, pattern.stream, node))
+            if node.terms:
+                self.names.setdefault(variables[-1], node.terms[0])
+        return tuple(variables)
+
+    def remove(self, pattern: TreePattern) -> None:
+        """Undo one `add` of an equal pattern."""
+        variables = list(self._find(pattern))
+        for variable in reversed(variables):
+            self._release(variable)
+
+    def want(self, edges: Iterable[Edge], valued: Iterable[int]) -> None:
+        """Ask for pairs of variables and for the values of variables."""
+        self._edges.update(edges)
+        self._valued.update(valued)
+
+    def unwant(self, edges: Iterable[Edge], valued: Iterable[int]) -> None:
+        """Undo one `want` of the same."""
+        _subtract(self._edges, edges)
+        _subtract(self._valued, valued)
+
+    def plan(self) -> EvaluationPlan:
+        """Return what is asked for now."""
+        return EvaluationPlan(
+            tuple(sorted(self.definitions.items(), key=lambda item: item[0])),
+            tuple(sorted(self._edges)),
+            frozenset(self._valued),
+        )
+
+    def _key(self, parent: int, stream: str, node: PatternNode | None) -> tuple[object, ...]:
+        return (parent, stream if node is None else None, node and node.step_definition)
+
+    def _use(self, parent: int, stream: str, node: PatternNode | None) -> int:
+        key = self._key(parent, stream, node)
+        variable = self._ids.get(key)
+        if variable is None:
+            variable = self._ids[key] = self._next
+            self._next += 1
+            self.definitions[variable] = Definition(parent, stream, node)
+        self._uses[variable] += 1
+        return variable
+
+    def _find(self, pattern: TreePattern) -> Iterable[int]:
+        root = self._ids[self._key(DOCUMENT, pattern.stream, None)]
+        yield root
+        variables: list[int] = []
+        for node in pattern.nodes:
+            parent = root if node.parent == DOCUMENT else variables[node.parent]
+            variables.append(self._ids[self._key(parent, pattern.stream, node)])
+            yield variables[-1]
+
+    def _release(self, variable: int) -> None:
+        self._uses[variable] -= 1
+        if self._uses[variable]:
+            return
+        del self._uses[variable]
+        definition = self.definitions.pop(variable)
+        del self._ids[self._key(definition.parent, definition.stream, definition.step)]
+        self.names.pop(variable, None)
+
+
+def _subtract(counter: Counter[_T], items: Iterable[_T]) -> None:
+    for item in items:
+        counter[item] -= 1
+        if not counter[item]:
+            del counter[item]

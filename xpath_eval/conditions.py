@@ -1,0 +1,181 @@
+"""Conditions of steps, evaluated on one document.
+
+This is XPath's meaning, node by node, on the document's structure: predicates filter one after
+the other, positions count what those before left, comparisons hold for some value.  Filters end
+here; whatever can be shared has been turned into nodes of the pattern before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import assert_never
+
+from lxml import etree
+
+from xpath_eval.automaton import matches_name
+from xpath_eval.structure import Structure, Tree
+from xscl import functions
+from xscl.path import (
+    And,
+    Axis,
+    Call,
+    Comparison,
+    Condition,
+    Exists,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    Parameter,
+    Path,
+    PathValue,
+    Position,
+    Step,
+    StringTest,
+    Value,
+)
+
+__all__ = ["Conditions", "needs_values"]
+
+Filters = tuple[Condition, ...]
+
+
+@lru_cache(maxsize=65_536)
+def needs_values(condition: Condition) -> bool:
+    """Return whether a condition depends on more than the structure of a document."""
+    match condition:
+        case Exists(path):
+            return any(needs_values(p) for step in path.steps for p in step.predicates)
+        case And(conditions) | Or(conditions):
+            return any(map(needs_values, conditions))
+        case Not(inner):
+            return needs_values(inner)
+        case Position():
+            return False
+    return True
+
+
+class Conditions:
+    """Evaluates conditions on one document."""
+
+    def __init__(self, tree: Tree, structure: Structure) -> None:
+        self._tree = tree
+        self._structure = structure
+
+    def survivors(self, filters: Filters, candidates: Sequence[int]) -> tuple[int, ...]:
+        """Return the candidates that pass all filters, one filter after the other.
+
+        The candidates are what one step selects from one context node, in document order.
+        """
+        nodes = tuple(candidates)
+        for condition in filters:
+            size = len(nodes)
+            nodes = tuple(n for i, n in enumerate(nodes, 1) if self._holds(condition, n, i, size))
+        return nodes
+
+    def select(self, path: Path, context: int) -> list[int]:
+        """Return the nodes that a relative path selects from a context node."""
+        nodes = [context]
+        for step in path.steps:
+            nodes = list(dict.fromkeys(n for c in nodes for n in self._step(step, c)))
+        return nodes
+
+    def _step(self, step: Step, context: int) -> Iterable[int]:
+        for origin in self._origins(step, context):
+            yield from self.survivors(step.predicates, list(self._axis(step, origin)))
+
+    def _origins(self, step: Step, context: int) -> Iterable[int]:
+        """Yield the context, and where `//` stands before the step all nodes below it."""
+        if not step.is_deep:
+            return (context,)
+        if not self._structure.is_element(context):
+            return (context,)
+        below: list[int] = list(range(context, self._structure.ends[context]))
+        if step.axis is Axis.SELF:
+            texts = [t for e in below for t in self._structure.texts_of[e]]
+            return (*below, *texts)
+        return below
+
+    def _axis(self, step: Step, context: int) -> Iterable[int]:
+        structure = self._structure
+        if step.axis is Axis.SELF:
+            return (context,)
+        if not structure.is_element(context):
+            return ()
+        if step.axis is Axis.ATTRIBUTE:
+            attributes = structure.attributes_of[context]
+            return (a for a in attributes if matches_name(step.test, structure.attribute_name(a)))
+        if step.test.is_text:
+            return structure.texts_of[context]
+        children = structure.children[context]
+        return (c for c in children if matches_name(step.test, structure.names[c]))
+
+    def _holds(self, condition: Condition, node: int, position: int, size: int) -> bool:
+        match condition:
+            case Exists(path):
+                return bool(self.select(path, node))
+            case Comparison(left, operator, right):
+                return functions.compare(
+                    self._values(left, node), operator, self._values(right, node)
+                )
+            case StringTest(function, value, argument):
+                assert isinstance(argument, Literal)
+                return any(
+                    functions.holds(function, each, argument.value)
+                    for each in self._values(value, node)
+                )
+            case Position():
+                return _position_holds(condition, position, size)
+            case And(conditions):
+                return all(self._holds(c, node, position, size) for c in conditions)
+            case Or(conditions):
+                return any(self._holds(c, node, position, size) for c in conditions)
+            case Not(inner):
+                return not self._holds(inner, node, position, size)
+            case Opaque():
+                return self._holds_opaque(condition, node)
+        assert_never(condition)
+
+    def _values(self, value: Value, node: int) -> Sequence[str | float]:
+        match value:
+            case PathValue(path):
+                return [self.value(n) for n in self.select(path, node)]
+            case Literal(constant):
+                return (constant,)
+            case Call(function, arguments):
+                return functions.apply(function, [self._values(a, node) for a in arguments])
+            case Parameter(name):
+                raise AssertionError(f"${name} has no value: parameters are put in before")
+        assert_never(value)
+
+    def value(self, node: int) -> str:
+        """Return the string value of a node."""
+        return self._tree.value(self._structure, node)
+
+    def _holds_opaque(self, condition: Opaque, node: int) -> bool:
+        structure = self._structure
+        if structure.is_element(node):
+            expression, element = condition.expression, node
+        else:
+            # XPath in libxml2 has elements as context nodes only: go there from the parent.
+            element = structure.parent(node)
+            if structure.is_text(node):
+                place = f"text()[{structure.texts_of[element].index(node) + 1}]"
+            else:
+                namespace, _, local = structure.attribute_name(node).rpartition("}")
+                place = f"@*[local-name()='{local}' and namespace-uri()='{namespace[1:]}']"
+            expression = f"boolean(({place})[{condition.expression}])"
+        result = _compile(expression, condition.namespaces)(self._tree.elements[element])
+        return result == 1.0 if type(result) is float else bool(result)
+
+
+@lru_cache(maxsize=4_096)
+def _compile(expression: str, namespaces: tuple[tuple[str, str], ...]) -> etree.XPath:
+    return etree.XPath(expression, namespaces=dict(namespaces) or None, regexp=False)
+
+
+def _position_holds(condition: Position, position: int, size: int) -> bool:
+    left: float = size if condition.is_size else position
+    right = size - condition.number if condition.of_last else condition.number
+    return functions.compare((float(left),), condition.operator, (float(right),))
