@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,6 +20,9 @@ __all__ = [
 
 FIRST_WATERMARK_US = -(1 << 63)
 """`W(1)`: no document is older than the first one."""
+
+_ENCODING = re.compile(r"^(\s*<\?xml[^>]*?)\s+encoding\s*=\s*(?:'[^']*'|\"[^\"]*\")")
+"""The declared encoding of XML that came as text: it spoke of bytes that no longer exist."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -76,7 +80,7 @@ def parse_document_line(line: str | bytes) -> DocumentLine:
         raise DocumentError("'key' must be a string")
     return DocumentLine(
         stream=fields["stream"],
-        xml=fields["xml"].encode(),
+        xml=_ENCODING.sub(r"\1", fields["xml"], count=1).encode(),
         time_us=_optional_time(fields, "time"),
         arrival_us=_optional_time(fields, "arrival"),
         key=key,
