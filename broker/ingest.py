@@ -16,7 +16,7 @@ from enum import Enum
 import pyarrow as pa
 
 from broker.dedup import DEDUP_HORIZON_US, DedupIndex, content_hash, identity_hash
-from broker.document import FIRST_WATERMARK_US, DocumentError, DocumentLine
+from broker.document import DocumentError, DocumentLine
 from broker.segment import SEGMENT_SCHEMA, Segment
 from broker.spool import SpoolWriter
 
@@ -48,6 +48,7 @@ class Ingest:
     """Turns lines into numbered documents in the spool.  One at a time; the spool is its memory.
 
     `closed_streams` are those that queries publish; they take no documents from outside.
+    `recorded_time_us` is the largest time on a line so far, which only recorded streams need.
     """
 
     def __init__(
@@ -56,11 +57,12 @@ class Ingest:
         *,
         dedup_horizon_us: int | None = DEDUP_HORIZON_US,
         document_bytes_max: int = DOCUMENT_BYTES_MAX,
+        recorded_time_us: int | None = None,
     ) -> None:
         self._spool = spool
         self._document_bytes_max = document_bytes_max
         self._dedup = DedupIndex(dedup_horizon_us)
-        self._latest_time_us = FIRST_WATERMARK_US
+        self.recorded_time_us = recorded_time_us
         self.closed_streams: Collection[str] = ()
         self._restore_dedup(dedup_horizon_us)
 
@@ -88,7 +90,7 @@ class Ingest:
 
     def _number(self, line: DocumentLine, arrival_us: int | None, rows: _Rows) -> Receipt:
         if line.time_us is not None:
-            self._latest_time_us = max(self._latest_time_us, line.time_us)
+            self.recorded_time_us = _latest(self.recorded_time_us, line.time_us)
         self._check(line)
         if arrival_us is None:
             arrival_us = self._recorded_arrival(line)
@@ -114,9 +116,9 @@ class Ingest:
     def _recorded_arrival(self, line: DocumentLine) -> int:
         if line.arrival_us is not None:
             return line.arrival_us
-        if self._latest_time_us == FIRST_WATERMARK_US:
+        if self.recorded_time_us is None:
             raise DocumentError("a line without 'time' and 'arrival', and no time before it")
-        return self._latest_time_us
+        return self.recorded_time_us
 
     def _earlier(self, identity: bytes, content: bytes, rows: _Rows) -> int | None:
         earlier = rows.dedup.earlier(identity, content)
@@ -207,6 +209,10 @@ def document_key(publisher_key: str | None, docid: int, revision: int) -> str:
     if publisher_key is None:
         return str(docid)
     return f"{publisher_key}#{revision + 1}" if revision else publisher_key
+
+
+def _latest(time_us: int | None, other_us: int) -> int:
+    return other_us if time_us is None else max(time_us, other_us)
 
 
 def _dedup_entries(

@@ -13,24 +13,39 @@ Spark evaluates.
 from __future__ import annotations
 
 import gzip
+import json
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, TextIO
+from typing import Any, BinaryIO, TextIO
 
+import xscl
 from broker.disk import Disk
 from broker.document import Document, DocumentError, DocumentLine, parse_document_line
+from broker.engine import Engine, RegisteredQuery
 from broker.evaluation import PlanStore
 from broker.ingest import Ingest, Outcome
 from broker.match import Match
-from broker.pipeline import JoinEngine, Pipeline
+from broker.pipeline import JoinEngine, Pipeline, StepSummary
 from broker.spool import Spool, SpoolWriter
+from joins.processor import EngineName
+from xscl.query import Query
 
-__all__ = ["BATCH_DOCUMENTS", "ReplaySummary", "read_document_lines", "replay_documents"]
+__all__ = [
+    "BATCH_DOCUMENTS",
+    "LATENESS_US",
+    "ReplayError",
+    "ReplaySummary",
+    "count_lines",
+    "read_assignments",
+    "read_document_lines",
+    "replay",
+    "replay_documents",
+]
 
 BATCH_DOCUMENTS = 10_000
 """Documents in a batch: a Spark batch costs 0.2 to 0.4 s however small it is."""
@@ -38,8 +53,15 @@ BATCH_DOCUMENTS = 10_000
 _PROBLEMS_KEPT = 20
 _REGISTRY_VERSION = 1
 
+LATENESS_US = 24 * 3600 * 1_000_000
+"""How late a document may come and still find every partner (semantics, section 1.1)."""
+
 ReadLine = tuple[str, DocumentLine | DocumentError]
 """Where a line stands, and the line or why it is not one."""
+
+
+class ReplayError(ValueError):
+    """What is to be replayed cannot be read.  Its author can act on it."""
 
 
 @dataclass(slots=True)
@@ -87,10 +109,73 @@ def read_document_lines(paths: Iterable[Path]) -> Iterator[ReadLine]:
                     yield place, error
 
 
+def count_lines(paths: Iterable[Path]) -> int:
+    """Return how many lines files have, which is far cheaper than reading the documents."""
+    total = 0
+    for path in paths:
+        with _open(path) as file:
+            while chunk := file.read(1 << 20):
+                total += chunk.count(b"\n")
+    return total
+
+
 def _open(path: Path) -> BinaryIO | gzip.GzipFile:
     with path.open("rb") as file:
         is_gzip = file.read(2) == b"\x1f\x8b"
     return gzip.open(path) if is_gzip else path.open("rb")
+
+
+def replay(
+    queries: Sequence[Query],
+    documents: Iterable[Path],
+    matches: TextIO,
+    *,
+    lateness_us: int = LATENESS_US,
+    assignments: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    engine: EngineName = "mmqjp-views",
+    batch_documents: int = BATCH_DOCUMENTS,
+    spark: bool = True,
+    progress: Progress = lambda documents, matches: None,
+) -> ReplaySummary:
+    """Run queries over files of document lines and write their match lines.
+
+    `assignments` are the canonical parameter values of each parameterised query, by its id.
+    """
+    by_query = assignments or {}
+    registered = [
+        RegisteredQuery(query, assignments=tuple(by_query.get(query.id, ()))) for query in queries
+    ]
+    return replay_documents(
+        read_document_lines(documents),
+        lambda: Engine(registered, lateness_us=lateness_us, engine=engine),
+        matches,
+        closed_streams=[query.publish for query in queries if query.publish is not None],
+        batch_documents=batch_documents,
+        spark=spark,
+        progress=progress,
+    )
+
+
+def read_assignments(path: Path, queries: Sequence[Query]) -> dict[str, list[dict[str, Any]]]:
+    """Return the canonical assignments of a file of parameter rows, by query id.
+
+    Raises `ReplayError` with the line for a row that is not one, or whose query is not there, and
+    `xscl.XsclError` for values that do not fit their query.
+    """
+    by_id = {query.id: query for query in queries}
+    assignments: dict[str, list[dict[str, Any]]] = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+            query, values = by_id[row["query"]], dict(row["parameters"])
+        except KeyError as error:
+            raise ReplayError(f"{path}:{number}: no {error} here") from error
+        except (ValueError, TypeError) as error:
+            raise ReplayError(f"{path}:{number}: not a row of parameters: {error}") from error
+        assignments.setdefault(query.id, []).append(xscl.assignment(query, values))
+    return assignments
 
 
 def replay_documents(
@@ -167,9 +252,15 @@ class _Run:
             _MatchFile(matches, self.summary),
             lambda registry_version: make_engine(),
             self.plans,
-            on_step=lambda step: progress(self.summary.documents, self.summary.matches),
+            on_step=self._count,
         )
+        self._progress = progress
+        self._processed = 0
         self.pipeline.recover(_REGISTRY_VERSION)
+
+    def _count(self, step: StepSummary) -> None:
+        self._processed += step.documents
+        self._progress(self._processed, self.summary.matches)
 
     def append(self, group: Sequence[ReadLine]) -> None:
         """Put lines into the spool as one segment."""

@@ -1,0 +1,201 @@
+"""`xscl replay`: run queries over recorded documents."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import TextIO
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+import xscl
+from broker.cli.terminal import EXIT_FAILED, Failure, message
+from broker.jvm import JvmError
+from broker.replay import (
+    BATCH_DOCUMENTS,
+    ReplayError,
+    ReplaySummary,
+    count_lines,
+    read_assignments,
+)
+from broker.replay import (
+    replay as run_replay,
+)
+from joins.processor import ENGINES, EngineName
+from xscl.durations import DurationError, read_duration
+
+__all__ = ["replay"]
+
+
+class _Duration(click.ParamType[int]):
+    """A duration as XSCL writes it, in microseconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        try:
+            return read_duration(str(value))
+        except DurationError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.command()
+@click.argument("queries", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option(
+    "--documents",
+    multiple=True,
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file of document lines, plain or gzip; more than one are read in the order given.",
+)
+@click.option(
+    "--matches",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Where to write the match lines; by default to standard output.",
+)
+@click.option(
+    "--lateness",
+    type=_Duration(),
+    default="1d",
+    show_default=True,
+    help="How late a document may come and still find every partner.",
+)
+@click.option(
+    "--parameters",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help='Rows of parameters for parameterised queries: {"query": ..., "parameters": {...}}.',
+)
+@click.option(
+    "--batch-size",
+    type=click.IntRange(min=1),
+    default=BATCH_DOCUMENTS,
+    show_default=True,
+    help="Documents in a batch.  It changes the speed, never the matches.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="mmqjp-views",
+    show_default=True,
+    help="How the join is evaluated.  It changes the speed, never the matches.",
+)
+@click.option("--spark/--no-spark", default=True, help="Evaluate in Spark, or in this process.")
+def replay(
+    queries: tuple[Path, ...],
+    documents: tuple[Path, ...],
+    matches: Path | None,
+    lateness: int,
+    parameters: Path | None,
+    batch_size: int,
+    engine: EngineName,
+    spark: bool,
+) -> None:
+    """Run QUERIES (files, or directories of them) over recorded documents.
+
+    Match lines are written in the order of (largest docid, query, match id); a summary goes to
+    standard error.  Documents without `arrival` arrive at the largest `time` so far.
+
+    \b
+    Example:
+      xscl replay examples/queries --documents docs.jsonl.gz --matches matches.jsonl
+    """
+    try:
+        loaded = xscl.load(queries)
+        assignments = read_assignments(parameters, loaded) if parameters else {}
+        with ExitStack() as stack:
+            out = stack.enter_context(_output(matches))
+            bar = stack.enter_context(_Bar(documents))
+            summary = run_replay(
+                loaded,
+                documents,
+                out,
+                lateness_us=lateness,
+                assignments=assignments,
+                engine=engine,
+                batch_documents=batch_size,
+                spark=spark,
+                progress=bar.update,
+            )
+    except xscl.XsclError as error:
+        message(str(error))
+        raise SystemExit(EXIT_FAILED) from error
+    except (ReplayError, JvmError, OSError) as error:
+        raise Failure(str(error)) from error
+    _summarise(summary)
+
+
+class _Standard:
+    """Standard output as a file that is flushed, not closed, at the end."""
+
+    def __enter__(self) -> TextIO:
+        return sys.stdout
+
+    def __exit__(self, *exc: object) -> None:
+        sys.stdout.flush()
+
+
+def _output(path: Path | None) -> TextIO | _Standard:
+    return path.open("w", encoding="utf-8") if path is not None else _Standard()
+
+
+class _Bar:
+    """A progress bar on standard error, where that is a terminal."""
+
+    def __init__(self, documents: tuple[Path, ...]) -> None:
+        self._documents = documents
+        self._progress: Progress | None = None
+
+    def __enter__(self) -> _Bar:
+        if sys.stderr.isatty():
+            self._progress = Progress(
+                TextColumn("{task.completed:>9,.0f} documents"),
+                BarColumn(),
+                TextColumn("{task.fields[matches]:,} matches"),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+            )
+            self._progress.start()
+            self._task = self._progress.add_task("replay", total=None, matches=0)
+            self._progress.update(self._task, total=count_lines(self._documents))
+        return self
+
+    def update(self, documents: int, matches: int) -> None:
+        """Show how far the replay is."""
+        if self._progress is not None:
+            self._progress.update(self._task, completed=documents, matches=matches)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+
+
+def _summarise(summary: ReplaySummary) -> None:
+    for problem in summary.problems:
+        message(f"warning: {problem}")
+    unread = summary.refused + summary.dead_letters
+    if unread > len(summary.problems):
+        message(f"warning: and {unread - len(summary.problems)} more")
+    parts = [
+        f"{summary.documents:,} documents",
+        f"{summary.matches:,} matches",
+        f"{summary.seconds:.1f} s",
+        f"{summary.documents_per_s:,.0f} documents/s",
+    ]
+    if summary.start_s:
+        parts.append(f"Spark started in {summary.start_s:.1f} s")
+    if summary.duplicates:
+        parts.append(f"{summary.duplicates:,} repeated")
+    if unread:
+        parts.append(f"{unread:,} could not be read")
+    message(", ".join(parts))

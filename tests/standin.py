@@ -1,0 +1,68 @@
+"""A tiny engine for tests of what surrounds it: documents with the same `<v>` join.
+
+Its state is a list of (docid, value), its matches do not depend on how documents are batched, and
+`<bad>` cannot be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from broker.document import Document
+from broker.match import Match, MatchDocument
+from xpath_eval.catalog import EvaluationPlan
+
+Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
+
+
+@dataclass(frozen=True)
+class StandInStep:
+    matches: list[Match]
+    published: list[Document]
+    dead_letters: list[tuple[int, str]]
+
+
+@dataclass
+class StandInEngine:
+    window_us: int | None = None
+    query: str = "same"
+    plan: EvaluationPlan = field(default_factory=lambda: EvaluationPlan((), (), frozenset()))
+    seen: dict[str, list[MatchDocument]] = field(default_factory=dict)
+
+    def process(self, witnesses: pa.Table, documents: Documents) -> StandInStep:
+        step = StandInStep([], [], [])
+        rows = witnesses.to_pylist()
+        found = documents([row["docid"] for row in rows])
+        for row in rows:
+            if row["error"] is not None:
+                step.dead_letters.append((row["docid"], row["error"]))
+                continue
+            here = MatchDocument(row["docid"], row["stream"], row["key"], row["end_us"])
+            for value in re.findall(rb"<v>(.*?)</v>", found[row["docid"]]):
+                for earlier in self.seen.setdefault(value.decode(), []):
+                    step.matches.append(self._match(earlier, here))
+                self.seen[value.decode()].append(here)
+        return step
+
+    def absorb(self, witnesses: pa.Table, documents: Documents) -> None:
+        self.process(witnesses, documents)
+
+    def horizon_us(self, watermark_us: int) -> int:
+        return -(1 << 63) if self.window_us is None else watermark_us - self.window_us
+
+    def _match(self, earlier: MatchDocument, later: MatchDocument) -> Match:
+        return Match(
+            id=f"{self.query}:{earlier.key}:{later.key}",
+            query=self.query,
+            start_us=earlier.time_us,
+            end_us=later.time_us,
+            documents=(earlier, later),
+            roots=(0, 0),
+            nodes={},
+            witnesses=({},),
+            output="<match/>",
+        )
