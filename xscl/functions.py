@@ -1,0 +1,312 @@
+"""The functions that comparisons use, on plain strings: sections 4 and 5 of the language.
+
+Every function maps over sequences: `lower-case(tokenize(x, ','))` has one value for each token,
+and a function of several sequences one for each combination.  These run for every candidate of
+a join, in Spark workers too, so this module imports nothing heavy before it is needed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from urllib.parse import urlsplit
+
+from xscl.patterns import PatternError, compile_pattern
+from xscl.query import Call, Derived, Operand, VariableValue
+from xscl.path import Literal, Parameter
+
+__all__ = [
+    "apply",
+    "compare",
+    "derive",
+    "host",
+    "holds",
+    "to_double",
+    "values",
+]
+
+Atom = str | float
+"""A value: a string, or a number where a number was written or counted."""
+
+_XML_SPACE = " \t\r\n"
+_DOUBLE = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_COMPARE: dict[str, Callable[[Atom, Atom], bool]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+COMBINATION_LIMIT = 100_000
+"""Values of one function of several sequences; the rest is left out."""
+
+
+def to_double(value: Atom) -> float:
+    """Return a value as `xs:double`; what is not a number is NaN.
+
+    >>> to_double(" 1.5e1 "), to_double("fifteen")
+    (15.0, nan)
+    """
+    if isinstance(value, float):
+        return value
+    text = value.strip(_XML_SPACE)
+    if _DOUBLE.fullmatch(text):
+        return float(text)
+    return {"INF": math.inf, "-INF": -math.inf}.get(text, math.nan)
+
+
+def compare(left: Sequence[Atom], comparison: str, right: Sequence[Atom]) -> bool:
+    """Return whether some value of one side and some value of the other satisfy a comparison.
+
+    `=` and `!=` of two strings compare strings; all else compares doubles, and what is not a
+    number makes the comparison false.
+
+    >>> compare(["1.0"], "=", ["1"]), compare(["1.0"], "=", [1.0]), compare(["b"], ">", ["a"])
+    (False, True, False)
+    """
+    test = _COMPARE[comparison]
+    if comparison in ("=", "!="):
+        return any(_equality(a, b, test) for a in left for b in right)
+    numbers = [to_double(b) for b in right]
+    return any(test(to_double(a), b) for a in left for b in numbers)
+
+
+def _equality(left: Atom, right: Atom, test: Callable[[Atom, Atom], bool]) -> bool:
+    if isinstance(left, str) and isinstance(right, str):
+        return test(left, right)
+    first, second = to_double(left), to_double(right)
+    return first == first and second == second and test(first, second)
+
+
+def derive(operand: Derived, value: str) -> tuple[str, ...]:
+    """Return the values of an operand of one variable whose node has this string value."""
+    found = values(operand, lambda _: value)
+    return tuple(_string(each) for each in found)
+
+
+def values(
+    operand: Operand,
+    lookup: Callable[[str], str],
+    parameters: Mapping[str, Atom] | None = None,
+) -> tuple[Atom, ...]:
+    """Return the values of an operand; `lookup` gives the string value of a variable's node."""
+    match operand:
+        case VariableValue(variable):
+            return (lookup(variable),)
+        case Literal(value):
+            return (value,)
+        case Parameter(name):
+            return ((parameters or {})[name],)
+        case Call(function, arguments):
+            return apply(function, [values(each, lookup, parameters) for each in arguments])
+
+
+def apply(function: str, arguments: Sequence[Sequence[Atom]]) -> tuple[Atom, ...]:
+    """Return the values of a function for every combination of its arguments' values.
+
+    >>> apply("tokenize", [["a, b"], [",\\\\s*"]])
+    ('a', 'b')
+    """
+    call = FUNCTIONS[function]
+    if len(arguments) == 1:
+        return tuple(found for value in arguments[0] for found in call(value))
+    combinations = itertools.islice(itertools.product(*arguments), COMBINATION_LIMIT)
+    return tuple(found for each in combinations for found in call(*each))
+
+
+def holds(function: str, value: Atom, argument: Atom, flags: str = "") -> bool:
+    """Return whether a value passes `contains`, `starts-with`, `ends-with` or `matches`."""
+    text, wanted = _string(value), _string(argument)
+    if function == "contains":
+        return wanted in text
+    if function == "starts-with":
+        return text.startswith(wanted)
+    if function == "ends-with":
+        return text.endswith(wanted)
+    try:
+        return compile_pattern(wanted, flags).search(text) is not None
+    except PatternError:
+        return False
+
+
+def _string(value: Atom) -> str:
+    """Return a value as a string; numbers as XPath writes them."""
+    if isinstance(value, str):
+        return value
+    if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
+        return str(int(value))
+    return {"inf": "INF", "-inf": "-INF", "nan": "NaN"}.get(repr(value), repr(value))
+
+
+# -- the functions, each on single values; the result is a sequence ---------------------------
+
+
+def _string_function(value: Atom) -> tuple[Atom, ...]:
+    return (_string(value),)
+
+
+def _normalize_space(value: Atom) -> tuple[Atom, ...]:
+    return (" ".join(re.split(f"[{_XML_SPACE}]+", _string(value).strip(_XML_SPACE))),)
+
+
+def _lower_case(value: Atom) -> tuple[Atom, ...]:
+    return (_string(value).lower(),)
+
+
+def _upper_case(value: Atom) -> tuple[Atom, ...]:
+    return (_string(value).upper(),)
+
+
+def _string_length(value: Atom) -> tuple[Atom, ...]:
+    return (float(len(_string(value))),)
+
+
+def _translate(value: Atom, source: Atom, target: Atom) -> tuple[Atom, ...]:
+    table: dict[int, str | None] = {}
+    replacements = _string(target)
+    for index, character in enumerate(_string(source)):
+        table.setdefault(ord(character), replacements[index : index + 1] or None)
+    return (_string(value).translate(table),)
+
+
+def _substring(value: Atom, start: Atom, length: Atom = math.inf) -> tuple[Atom, ...]:
+    """XPath's: positions from 1, both numbers rounded half up, NaN selects nothing."""
+    text, first, count = _string(value), _round(to_double(start)), _round(to_double(length))
+    end = first + count  # NaN for -INF + INF, as in XPath
+    if math.isnan(first) or math.isnan(end):
+        return ("",)
+    begin = max(0, int(max(first, 1.0)) - 1) if first < math.inf else len(text)
+    stop = len(text) if end == math.inf else max(begin, int(max(end, 1.0)) - 1)
+    return (text[begin:stop],)
+
+
+def _round(number: float) -> float:
+    return math.floor(number + 0.5) if math.isfinite(number) else number
+
+
+def _substring_before(value: Atom, mark: Atom) -> tuple[Atom, ...]:
+    before, found, _ = _partition(_string(value), _string(mark))
+    return (before if found else "",)
+
+
+def _substring_after(value: Atom, mark: Atom) -> tuple[Atom, ...]:
+    _, _, after = _partition(_string(value), _string(mark))
+    return (after,)
+
+
+def _partition(text: str, mark: str) -> tuple[str, bool, str]:
+    if not mark:
+        return "", True, text
+    before, found, after = text.partition(mark)
+    return before, bool(found), after
+
+
+def _concat(*parts: Atom) -> tuple[Atom, ...]:
+    return ("".join(map(_string, parts)),)
+
+
+def _replace(value: Atom, pattern: Atom, replacement: Atom, flags: Atom = "") -> tuple[Atom, ...]:
+    """Nothing where the pattern or the replacement is none: XPath raises an error there."""
+    try:
+        compiled = compile_pattern(_string(pattern), _string(flags))
+        template = _template(_string(replacement), compiled.groups)
+    except PatternError:
+        return ()
+    if compiled.match("") is not None:
+        return ()
+    return (compiled.sub(lambda found: _fill(template, found), _string(value)),)
+
+
+def _template(replacement: str, groups: int) -> list[str | int]:
+    """Return a replacement in pieces: text, and numbers of groups (`$1`)."""
+    pieces: list[str | int] = []
+    for found in re.finditer(r"\\(.?)|\$(\d*)|[^\\$]+", replacement, re.DOTALL):
+        escaped, digits = found[1], found[2]
+        if escaped is not None:
+            if escaped not in ("\\", "$"):
+                raise PatternError("a backslash escapes only `$` and itself")
+            pieces.append(escaped)
+        elif digits is not None:
+            if not digits:
+                raise PatternError("`$` is followed by a group's number")
+            size = len(digits)
+            while size > 1 and int(digits[:size]) > groups:
+                size -= 1
+            pieces += [int(digits[:size]), digits[size:]]
+        else:
+            pieces.append(found[0])
+    return pieces
+
+
+def _fill(template: Sequence[str | int], found: re.Match[str]) -> str:
+    return "".join(
+        piece
+        if isinstance(piece, str)
+        else (found[piece] or "" if piece <= found.re.groups else "")
+        for piece in template
+    )
+
+
+def _tokenize(value: Atom, pattern: Atom, flags: Atom = "") -> tuple[Atom, ...]:
+    text = _string(value)
+    try:
+        compiled = compile_pattern(_string(pattern), _string(flags))
+    except PatternError:
+        return ()
+    if not text or compiled.match("") is not None:
+        return ()
+    pieces, start = [], 0
+    for found in compiled.finditer(text):
+        pieces.append(text[start : found.start()])
+        start = found.end()
+    return (*pieces, text[start:])
+
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def host(url: str) -> str | None:
+    """Return the host name of a URL in lower case and without `www.`; `None` where it is none.
+
+    >>> host("https://www.Example.org:8080/a?b"), host("example.org")
+    ('example.org', None)
+    """
+    url = url.strip(_XML_SPACE)
+    if not _SCHEME.match(url) and not url.startswith("//"):
+        return None
+    try:
+        name = urlsplit(url).hostname
+    except ValueError:
+        return None
+    if not name or any(character.isspace() for character in name):
+        return None
+    name = name.removesuffix(".")
+    return name.removeprefix("www.") or None
+
+
+def _host(value: Atom) -> tuple[Atom, ...]:
+    found = host(_string(value))
+    return () if found is None else (found,)
+
+
+FUNCTIONS: dict[str, Callable[..., tuple[Atom, ...]]] = {
+    "string": _string_function,
+    "normalize-space": _normalize_space,
+    "lower-case": _lower_case,
+    "upper-case": _upper_case,
+    "string-length": _string_length,
+    "translate": _translate,
+    "substring": _substring,
+    "substring-before": _substring_before,
+    "substring-after": _substring_after,
+    "concat": _concat,
+    "replace": _replace,
+    "tokenize": _tokenize,
+    "host": _host,
+}
+"""Every function by its name, on single values."""
