@@ -157,16 +157,19 @@ class Outbox:
         now_us: int,
     ) -> None:
         self._db.executemany(
-            "INSERT OR IGNORE INTO match (id, query, parameters, position, oldest, line,"
-            f" committed_us) VALUES (?, ?, ?, ?, ?, ?, {now_us})",
+            "INSERT INTO match (id, query, parameters, position, oldest, line, committed_us)"
+            # Not OR IGNORE, which would also drop rows that are wrong in another way.
+            f" VALUES (?, ?, ?, ?, ?, ?, {now_us}) ON CONFLICT (id) DO NOTHING",
             matches,
         )
         self._db.executemany(
-            f"INSERT OR IGNORE INTO published ({_PUBLISHED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO published ({_PUBLISHED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (match_id) DO NOTHING",
             documents,
         )
         self._db.executemany(
-            f"INSERT OR IGNORE INTO dead_letter VALUES (?, ?, {now_us})", dead_letters
+            f"INSERT INTO dead_letter VALUES (?, ?, {now_us}) ON CONFLICT DO NOTHING",
+            dead_letters,
         )
 
     def through(self) -> int:

@@ -320,8 +320,8 @@ class Registry:
     def _insert(self, subscription: Subscription, now_us: int, revision: int) -> int:
         destination = subscription.destination
         inserted = self._db.execute(
-            f"INSERT OR IGNORE INTO subscription ({_SUBSCRIPTION})"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO subscription ({_SUBSCRIPTION})"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
             (
                 subscription.id,
                 subscription.query,

@@ -62,9 +62,10 @@ class PayloadFormat(StrEnum):
     CLOUDEVENTS = "cloudevents"
 
 
-# One "@", no white space and nothing that a header could read as more than one address.
+# RFC 5322's dot-atom on the left; no white space, and nothing that a header could read as more
+# than one address, on the right.
 _ADDRESS = re.compile(
-    r'[^\s@<>,;:"\\()\[\]\x00-\x1f\x7f]{1,64}@[^\s@<>,;:"\\()\[\]\x00-\x1f\x7f]{1,255}'
+    r"""[!#$%&'*+/=?^_`{|}~.A-Za-z0-9-]{1,64}@[^\s@<>,;:"\\()\[\]\x00-\x1f\x7f]{1,255}"""
 )
 
 

@@ -233,5 +233,5 @@ def broker_in(directory: Path) -> Any:
 async def until(condition: Callable[[], bool], *, seconds: float = 20) -> None:
     """Wait until a condition holds that nothing announces."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - that nothing announces it is the point
             await asyncio.sleep(0.01)

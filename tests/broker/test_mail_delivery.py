@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from email import message_from_bytes
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from subscribers import Broker, Mailbox, broker_in, found, item, mailbox, until
 
@@ -23,6 +24,7 @@ from broker.subscription import (
 )
 
 SENDER = Sender("broker@xscl.example", "XSCL")
+LETTERS = Letters(SENDER)
 
 
 @pytest.fixture
@@ -33,7 +35,7 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 
 def mailing(box: Mailbox, **settings: Any) -> dict[DestinationKind, MailChannel]:
     channel = MailChannel(
-        Letters(SENDER), host="127.0.0.1", port=box.port, sender=SENDER.address, **settings
+        LETTERS, host="127.0.0.1", port=box.port, sender=SENDER.address, **settings
     )
     return {DestinationKind.EMAIL: channel}
 
@@ -50,7 +52,7 @@ def written(*outputs: str, query: str = "Q1", address: str = "ann@reader.example
         "sub_1", query, parameters_key({}), Destination(DestinationKind.EMAIL, address), 0
     )
     attempt = Attempt("msg_1", 1, subscription, matches, 0)
-    return Letters(SENDER).write(attempt, "https://broker.example/v1/unsubscribe/token")
+    return LETTERS.write(attempt, "https://broker.example/v1/unsubscribe/token")
 
 
 async def test_a_match_arrives_as_text_and_html(broker: Broker) -> None:
@@ -114,14 +116,16 @@ async def test_mail_is_retried_when_the_server_is_busy(broker: Broker) -> None:
             await box.wait_for(1)
 
 
+@settings(max_examples=50, deadline=None)
 @given(text=st.text())
 def test_nothing_in_a_feed_or_a_query_id_can_add_a_header(text: str) -> None:
-    message = written(f"<match>{item(1)}</match>", query=f"Q\r\nBcc: eve@evil.example {text}")
-    assert message["Bcc"] is None
-    assert message.as_bytes().count(b"\nBcc:") == 0
+    plain = [name for name, _ in written(f"<match>{item(1)}</match>").items()]
+    attack = f"Q\r\nBcc: eve@evil.example {text}"
     title = "T&#13;&#10;Bcc: eve@evil.example"
-    message = written(f"<match><item><title>{title}</title></item></match>")
-    assert b"\nBcc:" not in message.as_bytes()
+    output = f"<match><item><title>{title}</title></item></match>"
+    for message in (written(output), written(f"<match>{item(1)}</match>", query=attack)):
+        sent = message_from_bytes(message.as_bytes())
+        assert [name for name, _ in sent.items()] == plain
 
 
 @pytest.mark.parametrize(
@@ -140,9 +144,7 @@ def test_html_from_a_feed_keeps_text_and_links_and_nothing_that_runs() -> None:
         "&lt;a href='javascript:alert(1)'&gt;that&lt;/a&gt;&lt;/p&gt;"
     )
     page = (
-        written(f"<match>{item(1, summary=bad)}{item(2)}</match>")
-        .get_body(("html",))
-        .get_content()
+        written(f"<match>{item(1, summary=bad)}{item(2)}</match>").get_body(("html",)).get_content()
     )
     assert 'href="https://ok.example"' in page
     for forbidden in ("<script", "alert", "onclick", "<img", "javascript:"):

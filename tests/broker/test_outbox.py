@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from subscribers import found
+
+from broker.database import DatabaseError, connect, transaction
+from broker.delivery.tail import follow
+from broker.document import Document
+from broker.outbox import Outbox
+
+
+@pytest.fixture
+def outbox(tmp_path: Path) -> Iterator[Outbox]:
+    outbox = Outbox(tmp_path / "outbox.db")
+    yield outbox
+    outbox.close()
+
+
+def published(docid: int, *, depth: int = 1, stream: str = "P") -> Document:
+    return Document(docid, stream, f"m{docid}", 1, 2, 3, 4, b"<p/>", depth, f"m{docid}.{depth}")
+
+
+def test_a_batch_that_is_committed_already_changes_nothing(outbox: Outbox) -> None:
+    assert outbox.commit(after=0, through=3, matches=[found(1)])
+    assert not outbox.commit(after=0, through=3, matches=[found(1), found(2)])
+    assert outbox.through() == 3
+    assert [match.id for match in outbox.matches()] == [found(1).id]
+
+
+def test_progress_is_kept_across_restarts(tmp_path: Path) -> None:
+    first = Outbox(tmp_path / "o.db")
+    first.commit(after=0, through=7, matches=[found(1)], dead_letters=[(4, "not XML")])
+    first.close()
+    second = Outbox(tmp_path / "o.db")
+    assert second.through() == 7
+    assert second.last_seq() == 1
+    assert [(dead.docid, dead.reason) for dead in second.dead_letters()] == [(4, "not XML")]
+    second.close()
+
+
+def test_a_match_is_here_once_whatever_is_replayed(outbox: Outbox) -> None:
+    outbox.commit(after=0, through=1, matches=[found(1), found(1)])
+    outbox.commit(after=1, through=2, matches=[found(1), found(2)])
+    assert [match.id for match in outbox.matches()] == [found(1).id, found(2).id]
+
+
+def test_the_order_of_matches_does_not_depend_on_batches(tmp_path: Path) -> None:
+    matches = [found(n, query=query) for n in (3, 1, 2) for query in ("Q2", "Q1")]
+    one, many = Outbox(tmp_path / "one.db"), Outbox(tmp_path / "many.db")
+    one.commit(after=0, through=3, matches=matches)
+    for through in (1, 2, 3):
+        some = [match for match in matches if match.position == through + 1]
+        many.commit(after=through - 1, through=through, matches=some)
+    lines = [[match.line for match in outbox.matches()] for outbox in (one, many)]
+    assert lines[0] == lines[1]
+    one.close()
+    many.close()
+
+
+def test_a_commit_that_fails_keeps_nothing(outbox: Outbox) -> None:
+    with pytest.raises(sqlite3.Error):
+        outbox.commit(after=0, through=1, matches=[found(1)], dead_letters=[(1, None)])  # type: ignore[list-item]
+    assert (outbox.through(), outbox.last_seq()) == (0, 0)
+    assert outbox.commit(after=0, through=1, matches=[found(1)])
+
+
+def test_published_documents_come_back_as_they_were_in_order_of_position(outbox: Outbox) -> None:
+    documents = [published(2), published(1, depth=2), published(1), published(3, stream="R")]
+    outbox.commit(after=0, through=1, published=documents)
+    assert outbox.published() == [documents[2], documents[1], documents[0], documents[3]]
+    assert outbox.published(after=1, through=2) == [documents[0]]
+    assert outbox.published(stream="R") == [documents[3]]
+    assert outbox.latest_published("P", limit=1) == [documents[2]]
+
+
+def test_a_topic_has_the_matches_of_one_assignment_behind_a_point(outbox: Outbox) -> None:
+    ann, bob = {"who": "Ann"}, {"who": "Bob"}
+    matches = [found(n, parameters=p) for n in (1, 2, 3) for p in (ann, bob)]
+    outbox.commit(after=0, through=1, matches=matches)
+    mine = outbox.topic_matches("Q1", '{"who":"Ann"}', point=1)
+    assert [(match.oldest, match.parameters) for match in mine] == [
+        (2, '{"who":"Ann"}'),
+        (3, '{"who":"Ann"}'),
+    ]
+
+
+def test_the_place_of_a_docid_or_a_time_is_found(tmp_path: Path) -> None:
+    times = iter(range(1_000))
+    outbox = Outbox(tmp_path / "o.db", now_us=lambda: next(times))
+    for number in range(1, 21):
+        outbox.commit(after=number - 1, through=number, matches=[found(number)])
+    assert outbox.seq_since(docid=0) == 0
+    assert outbox.seq_since(docid=11) == 9
+    assert outbox.seq_since(docid=99) == 20
+    assert outbox.seq_since(committed_us=5) == 5
+    outbox.close()
+
+
+async def test_a_follower_sees_what_was_committed_and_what_comes(outbox: Outbox) -> None:
+    outbox.commit(after=0, through=1, matches=[found(1), found(1, query="Q2")])
+    following = follow(outbox, after=0, query="Q1", poll_s=10)
+    async with asyncio.timeout(5):
+        assert (await anext(following)).id == found(1).id
+        coming = asyncio.ensure_future(anext(following))
+        await asyncio.sleep(0)
+        outbox.commit(after=1, through=2, matches=[found(2)])
+        assert (await coming).id == found(2).id
+    await following.aclose()
+
+
+async def test_a_follower_sees_what_another_process_commits(tmp_path: Path) -> None:
+    here, there = Outbox(tmp_path / "o.db"), Outbox(tmp_path / "o.db")
+    following = follow(here, after=0, poll_s=0.01)
+    there.commit(after=0, through=1, matches=[found(1)])
+    async with asyncio.timeout(5):
+        match = await anext(following)
+    assert match.id == found(1).id
+    await following.aclose()
+    here.close()
+    there.close()
+
+
+def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
+    db = connect(tmp_path / "x.db", ["CREATE TABLE a (b)", "CREATE TABLE c (d)"])
+    db.close()
+    with pytest.raises(DatabaseError, match="format 2"):
+        connect(tmp_path / "x.db", ["CREATE TABLE a (b)"])
+
+
+def test_an_older_file_is_brought_up(tmp_path: Path) -> None:
+    db = connect(tmp_path / "x.db", ["CREATE TABLE a (b)"])
+    with transaction(db):
+        db.execute("INSERT INTO a VALUES (1)")
+    db.close()
+    db = connect(tmp_path / "x.db", ["CREATE TABLE a (b)", "ALTER TABLE a ADD COLUMN c"])
+    assert db.execute("SELECT b, c FROM a").fetchall() == [(1, None)]
+    db.close()

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from broker.registry import QueryState, Registry, RegistryError
+from broker.subscription import (
+    Destination,
+    DestinationKind,
+    Digest,
+    Options,
+    Subscription,
+    SubscriptionError,
+    SubscriptionState,
+)
+
+HOOK = Destination.parse("https://example.org/hook")
+PULL = Destination.parse("pull")
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[Registry]:
+    registry = Registry(tmp_path / "registry.db")
+    yield registry
+    registry.close()
+
+
+def test_a_query_is_registered_once_and_replaced_by_a_new_version(registry: Registry) -> None:
+    first = registry.register("Q1", "S//a", version="v1", point=10)
+    assert registry.register("Q1", "S//a", version="v1", point=20) == first
+    second = registry.register("Q1", "S//b", version="v2", point=30)
+    assert second.revision > first.revision
+    assert [query.point for query in registry.queries()] == [30]
+    assert [query.version for query in registry.history("Q1")] == ["v1", "v2"]
+
+
+def test_the_registry_can_be_read_as_it_was(registry: Registry) -> None:
+    registry.register("Q1", "S//a", version="v1", point=0)
+    registry.register("Q2", "S//b", version="v1", point=0)
+    then = registry.revision()
+    registry.set_state("Q1", QueryState.PAUSED, effective=5, reason="too many matches")
+    registry.register("Q2", "S//c", version="v2", point=6)
+    assert [(q.id, q.version) for q in registry.queries(as_of=then)] == [("Q1", "v1"), ("Q2", "v1")]
+    assert [(q.id, q.version) for q in registry.queries()] == [("Q2", "v2")]
+    paused = registry.query("Q1")
+    assert (paused.state, paused.effective, paused.reason) == ("paused", 5, "too many matches")
+
+
+def test_a_removed_query_can_only_be_registered_anew(registry: Registry) -> None:
+    registry.register("Q1", "S//a", version="v1", point=0)
+    registry.set_state("Q1", QueryState.REMOVED, effective=1)
+    with pytest.raises(RegistryError):
+        registry.set_state("Q1", QueryState.ACTIVE, effective=2)
+    assert registry.register("Q1", "S//a", version="v1", point=3).state is QueryState.ACTIVE
+
+
+def test_several_processes_make_one_order_of_revisions(tmp_path: Path) -> None:
+    Registry(tmp_path / "r.db").close()
+
+    def register(start: int) -> None:
+        registry = Registry(tmp_path / "r.db")
+        for number in range(20):
+            registry.register(f"Q{start}.{number}", "S//a", version="v", point=number)
+        registry.close()
+
+    threads = [threading.Thread(target=register, args=(start,)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    registry = Registry(tmp_path / "r.db")
+    queries = registry.queries()
+    assert len({query.revision for query in queries}) == len(queries) == registry.revision() == 80
+    registry.close()
+
+
+def test_subscriptions_with_equal_values_share_an_assignment(registry: Registry) -> None:
+    registry.subscribe("Q1", HOOK, point=9, parameters={"who": "Ann", "within": 1})
+    registry.subscribe("Q1", PULL, point=4, parameters={"within": 1, "who": "Ann"})
+    registry.subscribe("Q1", PULL, point=5, parameters={"within": 1.0, "who": "Ann"})
+    assert list(registry.assignments("Q1")) == [
+        ('{"who":"Ann","within":1.0}', 5),
+        ('{"who":"Ann","within":1}', 4),
+    ]
+
+
+def test_options_and_destinations_come_back_as_they_were_given(registry: Registry) -> None:
+    options = Options(digest=Digest.DAILY, batch_max=7, rate_per_s=2.5, owner="o@example.org")
+    made = registry.subscribe("Q1", HOOK, point=3, options=options)
+    again = registry.subscription(made.id)
+    assert (again.options, again.destination, again.point) == (options, HOOK, 3)
+    assert again.secrets[0].value.startswith("whsec_")
+
+
+def test_only_webhooks_have_a_key(registry: Registry) -> None:
+    assert registry.subscribe("Q1", PULL, point=0).secrets == ()
+
+
+def test_an_old_key_ends_with_the_overlap(tmp_path: Path) -> None:
+    now = [1_000]
+    registry = Registry(tmp_path / "r.db", now_us=lambda: now[0])
+    made = registry.subscribe("Q1", HOOK, point=0)
+    new = registry.rotate_secret(made.id, overlap=timedelta(microseconds=50))
+    values = [secret.value for secret in registry.subscription(made.id).secrets]
+    assert values == [new, made.secrets[0].value]
+    now[0] += 51
+    assert [secret.value for secret in registry.subscription(made.id).secrets] == [new]
+    registry.close()
+
+
+def test_changes_are_read_from_where_the_reader_stopped(registry: Registry) -> None:
+    made = [registry.subscribe("Q1", PULL, point=0) for _ in range(5)]
+    first = registry.changed_subscriptions(0, limit=3)
+    rest = registry.changed_subscriptions(first[-1].revision, first[-1].id)
+    assert [each.id for each in [*first, *rest]] == [each.id for each in made]
+    registry.set_subscription_state(made[0].id, SubscriptionState.REMOVED)
+    (changed,) = registry.changed_subscriptions(rest[-1].revision, rest[-1].id)
+    assert (changed.id, changed.state) == (made[0].id, SubscriptionState.REMOVED)
+
+
+def test_many_subscriptions_are_added_in_one_transaction(registry: Registry) -> None:
+    many = [Subscription(f"sub_{n}", "Q1", "{}", PULL, 0) for n in range(1_000)]
+    assert registry.add(many) == 1_000
+    assert registry.add(many) == 0
+    assert registry.revision() == 2
+
+
+@pytest.mark.parametrize("text", ['{"batch_max": 0}', '{"colour": 1}', "[]", '{"digest": "x"}'])
+def test_options_that_cannot_be_are_refused(text: str) -> None:
+    with pytest.raises(SubscriptionError):
+        Options.parse(text)
+
+
+@pytest.mark.parametrize("text", ["https://", "http:///path", "https://a b/", "ftp://x", "", "x"])
+def test_a_destination_that_cannot_be_reached_is_refused(text: str) -> None:
+    with pytest.raises(SubscriptionError):
+        Destination.parse(text)
+
+
+def test_a_destination_is_written_as_it_is_read() -> None:
+    for text in ("https://a.example/x?y=1", "ann@example.org", "pull", "apprise:slack://x"):
+        assert str(Destination.parse(text)) == text
+    assert Destination.parse("pull").kind is DestinationKind.PULL
