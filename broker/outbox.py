@@ -224,6 +224,10 @@ class Outbox:
         )
         return int(row[0])
 
+    def counts(self) -> dict[str, int]:
+        """Return the number of matches of each query that has any."""
+        return dict(self._rows("SELECT query, count(*) FROM match GROUP BY query"))
+
     def match(self, match_id: str) -> CommittedMatch | None:
         """Return the match with this id, or None."""
         found = self._matches("WHERE id = ?", match_id)

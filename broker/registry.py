@@ -73,6 +73,13 @@ _STEPS = (
         expires_us INTEGER,
         PRIMARY KEY (subscription, created_us, value)) WITHOUT ROWID;
     """,
+    """
+    CREATE TABLE suppressed (
+        address TEXT PRIMARY KEY,
+        reason TEXT NOT NULL,
+        at_us INTEGER NOT NULL) WITHOUT ROWID;
+    CREATE TABLE broker_key (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+    """,
 )
 
 _QUERY = "id, version, text, state, point, effective, reason, changed_us"
@@ -243,6 +250,14 @@ class Registry:
         )
         return [_subscription(row, ()) for row in rows]
 
+    def subscription_counts(self) -> dict[str, int]:
+        """Return the number of subscriptions of each query that has any; removed ones are not."""
+        return dict(
+            self._rows(
+                "SELECT query, count(*) FROM subscription WHERE state <> 'removed' GROUP BY query"
+            )
+        )
+
     def changed_subscriptions(
         self, revision: int, after: str = "", *, limit: int = 5_000
     ) -> list[Subscription]:
@@ -295,6 +310,37 @@ class Registry:
             self._db.execute("DELETE FROM secret WHERE expires_us <= ?", (now_us,))
             self._add_secret(subscription_id, now_us, value)
         return value
+
+    def suppress(self, address: str, *, reason: str) -> None:
+        """Write to an e-mail address no more, whoever subscribes it."""
+        with self._lock, transaction(self._db):
+            self._db.execute(
+                "INSERT INTO suppressed VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+                (address.lower(), reason, self._now_us()),
+            )
+
+    def allow(self, address: str) -> bool:
+        """Take an address off the suppression list; return whether it was there."""
+        with self._lock, transaction(self._db):
+            gone = self._db.execute("DELETE FROM suppressed WHERE address = ?", (address.lower(),))
+            return gone.rowcount > 0
+
+    def is_suppressed(self, address: str) -> bool:
+        """Return whether an address is on the suppression list."""
+        return bool(self._rows("SELECT 1 FROM suppressed WHERE address = ?", address.lower()))
+
+    def suppressed(self) -> list[tuple[str, str, int]]:
+        """Return the suppression list: address, reason, and since when."""
+        return self._rows("SELECT address, reason, at_us FROM suppressed ORDER BY address")
+
+    def key(self, name: str) -> bytes:
+        """Return this broker's secret key of that name, made when it is first asked for."""
+        with self._lock, transaction(self._db):
+            self._db.execute(
+                "INSERT INTO broker_key VALUES (?, ?) ON CONFLICT DO NOTHING",
+                (name, secrets.token_bytes(32)),
+            )
+        return bytes(self._rows("SELECT value FROM broker_key WHERE name = ?", name)[0][0])
 
     @contextmanager
     def _change(self) -> Iterator[int]:
