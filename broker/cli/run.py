@@ -38,6 +38,7 @@ def run(context: click.Context, verbose: bool, until_eof: bool) -> None:
         level=logging.INFO if verbose else logging.WARNING,
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     settings = settings_of(context)
     message("starting; Spark takes some seconds")
     asyncio.run(_run(settings, until_eof=until_eof))
