@@ -10,7 +10,6 @@ from collections.abc import Callable
 from xscl.durations import render_duration
 from xscl.syntax import (
     Binary,
-    BlockSyntax,
     DurationSyntax,
     Expression,
     Filter,
@@ -26,7 +25,7 @@ from xscl.syntax import (
 )
 
 __all__ = [
-    "render_block",
+    "render_binding",
     "render_expression",
     "render_number",
     "render_predicate",
@@ -41,10 +40,10 @@ _UNARY, _PATH = 7, 9
 
 
 def render_string(value: str) -> str:
-    """Return a string literal, in single quotes unless the value has some and no double ones.
+    r"""Return a string literal, in single quotes unless the value has some and no double ones.
 
     >>> render_string("Ann's")
-    '"Ann\\'s"'
+    '"Ann\'s"'
     """
     if "'" in value and '"' not in value:
         return f'"{value}"'
@@ -145,11 +144,15 @@ def _render_steps(steps: list[StepSyntax]) -> str:
     return "".join(("//" if step.is_deep else "/") + render_step(step) for step in steps)
 
 
+def render_binding(step: StepSyntax) -> str:
+    """Return a step's axis, test and variable."""
+    text = _axis_and_test(step.axis, step.test)
+    return text if step.variable is None else f"{text}->{step.variable}"
+
+
 def render_step(step: StepSyntax) -> str:
     """Return a step without the slash before it; its variable stands before its predicates."""
-    text = _axis_and_test(step.axis, step.test)
-    if step.variable is not None:
-        text += f"->{step.variable}"
+    text = render_binding(step)
     for each in step.predicates:
         text += f"[{render_expression(each)}]"
     return text
@@ -168,13 +171,6 @@ def _render_test(test: TestSyntax) -> str:
     if test.kind == "name":
         return test.name if test.prefix is None else f"{test.prefix}:{test.name}"
     return f"{test.kind}({render_string(test.name) if test.name else ''})"
-
-
-def render_block(block: BlockSyntax) -> str:
-    """Return a block on one line."""
-    if block.variable is not None:
-        return f"{block.stream}->{block.variable}"
-    return block.stream + _render_steps(block.steps)
 
 
 def render_window(window: DurationSyntax) -> str:

@@ -6,7 +6,6 @@ What the fragment does not have becomes an opaque condition, where XPath 1.0 has
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NoReturn
 
 from xscl.namespaces import Namespaces
 from xscl.opaque import (
@@ -37,6 +36,7 @@ from xscl.path import (
     StringTest,
     Value,
 )
+from xscl.positions import TURNED, as_position, speaks_of_position
 from xscl.report import Report
 from xscl.signatures import (
     NODE_FUNCTIONS,
@@ -59,7 +59,6 @@ from xscl.syntax import (
     StringLiteral,
     TestSyntax,
 )
-from xscl.positions import TURNED, as_position, speaks_of_position
 
 __all__ = ["Binding", "ParameterUse", "PatternBuilder"]
 
@@ -72,7 +71,7 @@ _AXES = {"child": Axis.CHILD, "attribute": Axis.ATTRIBUTE, "self": Axis.SELF}
 _SELF = NodeTest(ANY, ANY)
 
 
-class OutsideFragment(Exception):
+class OutsideFragmentError(Exception):
     """The fragment has no value for this syntax; `span` says which part."""
 
     def __init__(self, span: Span, reason: str) -> None:
@@ -115,7 +114,7 @@ class PatternBuilder:
         """Return a block's path; what cannot stand on it is an error."""
         try:
             return self.path(steps, is_positive=True, at_document=True)
-        except OutsideFragment as outside:
+        except OutsideFragmentError as outside:
             self.report.error(
                 "XS303",
                 outside.span,
@@ -132,22 +131,22 @@ class PatternBuilder:
             if _is_descendant_or_self(syntax):
                 is_deep = True
                 continue
-            step = self.step(syntax, is_positive)
+            step = self._step(syntax, is_positive)
             if is_deep:
                 step = replace(step, is_deep=True)
                 is_deep = False
-            self.append(built, step, syntax, at_document)
+            self._append(built, step, syntax, at_document)
         if is_deep:
-            raise OutsideFragment(steps[-1].span, "`descendant-or-self::node()`")
+            raise OutsideFragmentError(steps[-1].span, "`descendant-or-self::node()`")
         return Path(tuple(built))
 
-    def append(self, built: list[Step], step: Step, syntax: StepSyntax, at_document: bool) -> None:
+    def _append(self, built: list[Step], step: Step, syntax: StepSyntax, at_document: bool) -> None:
         if step.axis is Axis.SELF and not step.is_deep:
             is_plain = step.variable is None and not step.predicates
             if is_plain and (built or at_document or len(built) == 0):
                 return
             if not built and at_document:
-                raise OutsideFragment(syntax.span, "the document node `.`")
+                raise OutsideFragmentError(syntax.span, "the document node `.`")
             if built and _can_merge(built[-1], step):
                 last = built[-1]
                 built[-1] = replace(
@@ -158,23 +157,23 @@ class PatternBuilder:
                 return
         built.append(step)
 
-    def step(self, syntax: StepSyntax, is_positive: bool) -> Step:
+    def _step(self, syntax: StepSyntax, is_positive: bool) -> Step:
         axis, is_deep = syntax.axis, syntax.is_deep
         if axis == "descendant":
             axis, is_deep = "child", True
-        test = self.node_test(axis, syntax)
+        test = self._node_test(axis, syntax)
         variable = syntax.variable
         if variable is not None:
-            variable = self.bind(variable, syntax, is_positive)
+            variable = self._bind(variable, syntax, is_positive)
         predicates: tuple[Condition, ...] = ()
         if syntax.predicates:
             built = [self.predicate(each, is_positive) for each in syntax.predicates]
             predicates = tuple(each for each in built if each is not None)
             if syntax.axis == "descendant" and any(map(_is_positional, predicates)):
-                raise OutsideFragment(syntax.span, "`descendant::` with a position")
+                raise OutsideFragmentError(syntax.span, "`descendant::` with a position")
         return Step(_AXES[axis], test, is_deep, variable, predicates, syntax.span)
 
-    def bind(self, name: str, syntax: StepSyntax, is_positive: bool) -> str | None:
+    def _bind(self, name: str, syntax: StepSyntax, is_positive: bool) -> str | None:
         span = syntax.variable_span or syntax.span
         self.bindings.append(Binding(name, span, self.block))
         if not is_positive:
@@ -187,18 +186,18 @@ class PatternBuilder:
             return None
         return name
 
-    def node_test(self, axis: str, syntax: StepSyntax) -> NodeTest:
+    def _node_test(self, axis: str, syntax: StepSyntax) -> NodeTest:
         test = syntax.test
         if axis == "self" and test.kind == "node":
             return _SELF
         if axis not in ("child", "attribute") or (axis == "attribute" and test.kind != "name"):
-            raise OutsideFragment(syntax.span, _step_name(syntax))
+            raise OutsideFragmentError(syntax.span, _step_name(syntax))
         if test.kind == "text":
             return NodeTest("", None, is_text=True)
         if test.kind != "name":
-            raise OutsideFragment(test.span, f"`{test.kind}()`")
+            raise OutsideFragmentError(test.span, f"`{test.kind}()`")
         if test.name[-1] == "'":
-            self.primed(test)
+            self._primed(test)
         if test.prefix is None:
             if test.name == "*":
                 return NodeTest(ANY, ANY)
@@ -207,7 +206,7 @@ class PatternBuilder:
             return NodeTest(test.name, ANY)
         return NodeTest(test.name, self.namespaces.uri(test.prefix, test.span))
 
-    def primed(self, test: TestSyntax) -> None:
+    def _primed(self, test: TestSyntax) -> None:
         plain = test.name.rstrip("'")
         self.report.error(
             "XS208",
@@ -221,17 +220,17 @@ class PatternBuilder:
     def predicate(self, syntax: Expression, is_positive: bool) -> Condition | None:
         """Return the condition between two brackets; `None` after an error in it."""
         if isinstance(syntax, ParameterRef) or (is_numeric(syntax) and as_position(syntax) is None):
-            self.no_position(syntax)
+            self._no_position(syntax)
             return None
         position = as_position(syntax) if is_numeric(syntax) else None
-        return position or self.condition(syntax, is_positive)
+        return position or self._condition(syntax, is_positive)
 
-    def condition(self, syntax: Expression, is_positive: bool) -> Condition | None:
+    def _condition(self, syntax: Expression, is_positive: bool) -> Condition | None:
         if isinstance(syntax, Junction):
-            return self.junction(syntax, is_positive)
+            return self._junction(syntax, is_positive)
         if isinstance(syntax, FunctionCall) and syntax.name == "not":
             check_arity(syntax, self.report)
-            inner = self.condition(syntax.arguments[0], False) if syntax.arguments else None
+            inner = self._condition(syntax.arguments[0], False) if syntax.arguments else None
             return None if inner is None else Not(inner)
         if isinstance(syntax, Binary):
             position = as_position(syntax)
@@ -239,14 +238,14 @@ class PatternBuilder:
                 return position
         bound, used = len(self.bindings), len(self.parameters)
         try:
-            return self.leaf(syntax, is_positive)
-        except OutsideFragment as outside:
+            return self._leaf(syntax, is_positive)
+        except OutsideFragmentError as outside:
             del self.bindings[bound:], self.parameters[used:]
-            return self.opaque(syntax, outside)
+            return self._opaque(syntax, outside)
 
-    def junction(self, syntax: Junction, is_positive: bool) -> Condition | None:
+    def _junction(self, syntax: Junction, is_positive: bool) -> Condition | None:
         is_and = syntax.word == "and"
-        terms = [self.condition(term, is_positive and is_and) for term in syntax.terms]
+        terms = [self._condition(term, is_positive and is_and) for term in syntax.terms]
         known = tuple(term for term in terms if term is not None)
         if not known:
             return None
@@ -258,58 +257,58 @@ class PatternBuilder:
                 flat.append(term)
         return And(tuple(flat)) if is_and else Or(tuple(flat))
 
-    def leaf(self, syntax: Expression, is_positive: bool) -> Condition:
+    def _leaf(self, syntax: Expression, is_positive: bool) -> Condition:
         if isinstance(syntax, PathExpression):
-            return Exists(self.relative(syntax, is_positive))
+            return Exists(self._relative(syntax, is_positive))
         if isinstance(syntax, Binary) and syntax.operator in TURNED:
-            return self.comparison(syntax, is_positive)
+            return self._comparison(syntax, is_positive)
         if isinstance(syntax, FunctionCall) and syntax.name in STRING_TESTS:
-            return self.string_test(syntax, is_positive)
-        raise OutsideFragment(syntax.span, "this expression")
+            return self._string_test(syntax, is_positive)
+        raise OutsideFragmentError(syntax.span, "this expression")
 
-    def relative(self, syntax: PathExpression, is_positive: bool) -> Path:
+    def _relative(self, syntax: PathExpression, is_positive: bool) -> Path:
         if syntax.is_absolute or syntax.start is not None:
-            raise OutsideFragment(syntax.span, "this path")
+            raise OutsideFragmentError(syntax.span, "this path")
         return self.path(syntax.steps, is_positive)
 
-    def comparison(self, syntax: Binary, is_positive: bool) -> Comparison:
+    def _comparison(self, syntax: Binary, is_positive: bool) -> Comparison:
         allowed = self.allowed_functions(syntax)
         left, right = syntax.left, syntax.right
         operator = syntax.operator
         if _is_constant(left):
             left, right, operator = right, left, TURNED[operator]
         if not _is_constant(right) or _is_constant(left):
-            raise OutsideFragment(syntax.span, "this comparison")
+            raise OutsideFragmentError(syntax.span, "this comparison")
         kind = "value" if operator in ("=", "!=") else "number"
         return Comparison(
-            self.value(left, is_positive, allowed),
+            self._value(left, is_positive, allowed),
             operator,
-            self.value(right, is_positive, allowed, kind),
+            self._value(right, is_positive, allowed, kind),
         )
 
-    def string_test(self, syntax: FunctionCall, is_positive: bool) -> StringTest:
+    def _string_test(self, syntax: FunctionCall, is_positive: bool) -> StringTest:
         check_arity(syntax, self.report)
         flagged = syntax.name == "matches" and len(syntax.arguments) == 3
         if len(syntax.arguments) != 2 and not flagged:
-            raise OutsideFragment(syntax.span, "this call")
+            raise OutsideFragmentError(syntax.span, "this call")
         subject, argument = syntax.arguments[:2]
         flags = syntax.arguments[2] if flagged else None
         if not isinstance(argument, (StringLiteral, ParameterRef)) or _is_constant(subject):
-            raise OutsideFragment(syntax.span, f"`{syntax.name}` of these arguments")
+            raise OutsideFragmentError(syntax.span, f"`{syntax.name}` of these arguments")
         if flags is not None and not isinstance(flags, StringLiteral):
-            raise OutsideFragment(flags.span, "flags that are no string")
+            raise OutsideFragmentError(flags.span, "flags that are no string")
         check_pattern(syntax, self.report)
-        value = self.value(subject, is_positive, self.allowed_functions(syntax))
-        wanted = self.value(argument, is_positive, VALUE_FUNCTIONS, "string")
+        value = self._value(subject, is_positive, self.allowed_functions(syntax))
+        wanted = self._value(argument, is_positive, VALUE_FUNCTIONS, "string")
         assert isinstance(wanted, (Literal, Parameter))
         return StringTest(syntax.name, value, wanted, flags.value if flags else "")
 
-    def value(
+    def _value(
         self, syntax: Expression, is_positive: bool, allowed: frozenset[str], kind: str = "value"
     ) -> Value:
         match syntax:
             case PathExpression():
-                return PathValue(self.relative(syntax, is_positive))
+                return PathValue(self._relative(syntax, is_positive))
             case StringLiteral(value=text):
                 return Literal(text)
             case NumberLiteral(value=number):
@@ -318,14 +317,14 @@ class PatternBuilder:
                 self.parameters.append(ParameterUse(name, kind, syntax.span))
                 return Parameter(name)
             case FunctionCall(name=name) if name in allowed:
-                return self.call(syntax, is_positive, allowed)
-        raise OutsideFragment(syntax.span, "this value")
+                return self._call(syntax, is_positive, allowed)
+        raise OutsideFragmentError(syntax.span, "this value")
 
-    def call(self, syntax: FunctionCall, is_positive: bool, allowed: frozenset[str]) -> Call:
+    def _call(self, syntax: FunctionCall, is_positive: bool, allowed: frozenset[str]) -> Call:
         check_arity(syntax, self.report)
         check_pattern(syntax, self.report)
         arguments = tuple(
-            self.value(each, is_positive, allowed, parameter_type(syntax.name, index))
+            self._value(each, is_positive, allowed, parameter_type(syntax.name, index))
             for index, each in enumerate(syntax.arguments)
         )
         return Call(syntax.name, arguments or (PathValue(Path(())),))
@@ -343,29 +342,29 @@ class PatternBuilder:
 
     # -- beyond the fragment -------------------------------------------------------------------
 
-    def opaque(self, syntax: Expression, outside: OutsideFragment) -> Opaque | None:
+    def _opaque(self, syntax: Expression, outside: OutsideFragmentError) -> Opaque | None:
         if speaks_of_position(syntax):
-            self.no_position(syntax)
+            self._no_position(syntax)
             return None
         errors = self.report.errors
         for each in subexpressions(syntax):
             if isinstance(each, StepSyntax):
-                self.check_opaque_step(each)
+                self._check_opaque_step(each)
             elif isinstance(each, FunctionCall):
-                self.check_opaque_call(each, outside)
+                self._check_opaque_call(each, outside)
             elif isinstance(each, ParameterRef):
                 self.parameters.append(ParameterUse(each.name, "value", each.span))
         if self.report.errors > errors:
             return None
         return make_opaque(syntax, self.namespaces)
 
-    def check_opaque_step(self, step: StepSyntax) -> None:
+    def _check_opaque_step(self, step: StepSyntax) -> None:
         if step.variable is not None:
-            self.bind(step.variable, step, is_positive=False)
+            self._bind(step.variable, step, is_positive=False)
         if step.test.kind == "name" and step.test.name[-1] == "'":
-            self.primed(step.test)
+            self._primed(step.test)
 
-    def check_opaque_call(self, call: FunctionCall, outside: OutsideFragment) -> None:
+    def _check_opaque_call(self, call: FunctionCall, outside: OutsideFragmentError) -> None:
         if call.name in XPATH1_FUNCTIONS:
             check_arity(call, self.report)
         elif call.name in STRING_TESTS or call.name in VALUE_FUNCTIONS:
@@ -379,14 +378,14 @@ class PatternBuilder:
         else:
             unknown_function(call, XPATH1_FUNCTIONS.keys() | VALUE_FUNCTIONS, self.report)
 
-    def no_position(self, syntax: Expression) -> NoReturn | None:
+    def _no_position(self, syntax: Expression) -> None:
         self.report.error(
             "XS304",
             syntax.span,
             "this is not a position that XSCL can count",
             "write a number, `last()`, `last() - 1`, or compare `position()` with one of them",
         )
-        return None
+        return
 
 
 def _is_constant(syntax: Expression) -> bool:

@@ -148,7 +148,7 @@ class _Construction:
         declared = dict(syntax.namespaces)
         scope = {**scope, **declared}
         name = _expanded(syntax.name, scope, is_element=True)
-        wanted = {prefix or None: uri for prefix, uri in declared.items() if uri}
+        wanted: dict[Any, str] = {prefix or None: uri for prefix, uri in declared.items() if uri}
         prefix = syntax.name.partition(":")[0] if ":" in syntax.name else ""
         if scope.get(prefix):
             wanted.setdefault(prefix or None, scope[prefix])
@@ -206,13 +206,14 @@ def _add_text(parent: Any, text: str) -> None:
 
 
 def _add_node(parent: Any, item: Any) -> None:
-    if isinstance(item, elementpath.TextNode):
+    kind = item.node_kind
+    if kind == "text":
         _add_text(parent, item.string_value)
-    elif isinstance(item, elementpath.AttributeNode):
+    elif kind == "attribute":
         parent.append(copy_of(AttributeNode(None, item.name, item.string_value)))
-    elif isinstance(item, elementpath.ElementNode):
+    elif kind == "element":
         parent.append(copy_of(item.elem))
-    elif isinstance(item, elementpath.DocumentNode):
+    elif kind == "document":
         parent.append(copy_of(item.document.getroot()))
 
 

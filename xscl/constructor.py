@@ -15,7 +15,7 @@ from xscl.report import Report
 
 __all__ = [
     "Attribute",
-    "ConstructorFailure",
+    "ConstructorError",
     "Content",
     "Element",
     "Enclosed",
@@ -57,7 +57,7 @@ class Element:
 Content = str | Enclosed | Element
 
 
-class ConstructorFailure(ValueError):
+class ConstructorError(ValueError):
     """The text is no element constructor; `start` and `end` say where in it."""
 
     def __init__(self, message: str, start: int, end: int, hint: str | None = None) -> None:
@@ -73,7 +73,7 @@ def constructor_end(text: str, start: int, report: Report) -> int:
     reader = _Reader(text, start)
     try:
         reader.element(0)
-    except ConstructorFailure as failure:
+    except ConstructorError as failure:
         report.error("XS111", Span(failure.start, failure.end), failure.message, failure.hint)
         return _resume(text, max(failure.end, reader.position))
     return reader.position
@@ -106,9 +106,11 @@ class _Reader:
         self.text = text
         self.position = position
 
-    def fail(self, message: str, hint: str | None = None, start: int | None = None) -> None:
+    def fail(
+        self, message: str, hint: str | None = None, start: int | None = None
+    ) -> ConstructorError:
         at = self.position if start is None else start
-        raise ConstructorFailure(
+        return ConstructorError(
             message, at, min(max(at + 1, self.position), len(self.text) + 1), hint
         )
 
@@ -126,22 +128,21 @@ class _Reader:
     def name(self, what: str) -> str:
         found = _NAME.match(self.text, self.position)
         if found is None:
-            self.fail(f"expected {what}")
-            raise AssertionError
+            raise self.fail(f"expected {what}")
         self.position = found.end()
         return found.group()
 
     def element(self, depth: int) -> Element:
         start = self.position
         if depth > DEPTH_LIMIT:
-            self.fail(f"elements nested more than {DEPTH_LIMIT} levels deep")
+            raise self.fail(f"elements nested more than {DEPTH_LIMIT} levels deep")
         self.position += 1
         name = self.name("an element name behind `<`")
         namespaces, attributes = self.attributes(name)
         content: tuple[Content, ...] = ()
         if not self.take("/>"):
             if not self.take(">"):
-                self.fail(f"expected `>` to end the tag `<{name}`", start=start)
+                raise self.fail(f"expected `>` to end the tag `<{name}`", start=start)
             content = self.content(name, start, depth)
         return Element(name, namespaces, attributes, content, start)
 
@@ -156,32 +157,34 @@ class _Reader:
             name = self.name(f"an attribute or `>` in the tag `<{owner}`")
             self.space()
             if not self.take("="):
-                self.fail(f"the attribute `{name}` has no value", f'write `{name}="..."`', start)
+                raise self.fail(
+                    f"the attribute `{name}` has no value", f'write `{name}="..."`', start
+                )
             self.space()
             parts = self.attribute_value(name)
             if name == "xmlns" or name.startswith("xmlns:"):
                 namespaces.append((name[6:], self.plain(parts, name, start)))
             elif name in attributes:
-                self.fail(f"the attribute `{name}` stands twice on one element", start=start)
+                raise self.fail(f"the attribute `{name}` stands twice on one element", start=start)
             else:
                 attributes[name] = Attribute(name, parts)
 
     def plain(self, parts: tuple[str | Enclosed, ...], name: str, start: int) -> str:
         if any(isinstance(part, Enclosed) for part in parts):
-            self.fail(f"`{name}` must be a plain string, without `{{}}`", start=start)
+            raise self.fail(f"`{name}` must be a plain string, without `{{}}`", start=start)
         return "".join(str(part) for part in parts)
 
     def attribute_value(self, name: str) -> tuple[str | Enclosed, ...]:
         quote = self.text[self.position : self.position + 1]
         start = self.position
         if quote not in ("'", '"') or not quote:
-            self.fail(f"the value of `{name}` stands in quotes", f'write `{name}="{{...}}"`')
+            raise self.fail(f"the value of `{name}` stands in quotes", f'write `{name}="{{...}}"`')
         self.position += 1
         parts: list[str | Enclosed] = []
         while True:
             if self.position >= len(self.text):
                 self.position = start + 1
-                self.fail(f"the value of `{name}` is never closed", start=start)
+                raise self.fail(f"the value of `{name}` is never closed", start=start)
             if self.take(quote * 2):
                 parts.append(quote)
             elif self.take(quote):
@@ -204,22 +207,20 @@ class _Reader:
         if character == "{":
             return self.enclosed()
         if character == "}":
-            self.fail("a `}` without a `{`", "a brace that is meant as text is written `}}`")
-        self.fail(f"`{character}` cannot stand here", "write it `&lt;`")
-        raise AssertionError
+            raise self.fail("a `}` without a `{`", "a brace that is meant as text is written `}}`")
+        raise self.fail(f"`{character}` cannot stand here", "write it `&lt;`")
 
     def reference(self) -> str:
         found = _REFERENCE.match(self.text, self.position)
         if found is None:
-            self.fail("an `&` that begins no reference", "write it `&amp;`")
-            raise AssertionError
+            raise self.fail("an `&` that begins no reference", "write it `&amp;`")
         decimal, hexadecimal, named = found.groups()
         code = int(decimal) if decimal else int(hexadecimal, 16) if hexadecimal else 0
         if named and named not in _NAMED:
             known = f"write `&#{name2codepoint[named]};`" if named in name2codepoint else None
-            self.fail(f"`&{named};` is not known here", known)
+            raise self.fail(f"`&{named};` is not known here", known)
         if not named and not _is_xml_character(code):
-            self.fail(f"`{found.group()}` is not a character of XML")
+            raise self.fail(f"`{found.group()}` is not a character of XML")
         self.position = found.end()
         return _NAMED[named] if named else chr(code)
 
@@ -231,10 +232,9 @@ class _Reader:
             found = _EXPRESSION_PART.match(self.text, self.position)
             if found is None:
                 self.position = start + 1
-                self.fail(
+                raise self.fail(
                     "this `{` is never closed", "a brace meant as text is written `{{`", start
                 )
-                raise AssertionError
             part = found.group()
             self.position = found.end()
             if part == "(:":
@@ -242,7 +242,7 @@ class _Reader:
             depth += (part == "{") - (part == "}")
         expression = self.text[start + 1 : self.position - 1]
         if not expression.strip():
-            self.fail("nothing stands between these braces", "write `{x1/title}`", start)
+            raise self.fail("nothing stands between these braces", "write `{x1/title}`", start)
         return Enclosed(expression, start + 1)
 
     def comment(self, start: int) -> None:
@@ -252,7 +252,7 @@ class _Reader:
             if depth == 0:
                 self.position = edge.end()
                 return
-        self.fail("this comment is never closed", start=start)
+        raise self.fail("this comment is never closed", start=start)
 
     def content(self, name: str, start: int, depth: int) -> tuple[Content, ...]:
         parts: list[Content] = []
@@ -266,7 +266,7 @@ class _Reader:
 
         while not self.text.startswith("</", self.position):
             if self.position >= len(self.text):
-                self.fail(f"`<{name}>` is never closed", f"write `</{name}>`", start)
+                raise self.fail(f"`<{name}>` is never closed", f"write `</{name}>`", start)
             if self.take("<!--"):
                 self.until("-->", "comment")
             elif self.take("<![CDATA["):
@@ -289,7 +289,7 @@ class _Reader:
     def until(self, mark: str, what: str) -> str:
         end = self.text.find(mark, self.position)
         if end < 0:
-            self.fail(f"this {what} is never closed", f"close it with `{mark}`")
+            raise self.fail(f"this {what} is never closed", f"close it with `{mark}`")
         text = self.text[self.position : end]
         self.position = end + len(mark)
         return text
@@ -300,9 +300,9 @@ class _Reader:
         closing = self.name("the name of the element to close")
         self.space()
         if closing != name:
-            self.fail(f"`</{closing}>` closes `<{name}>`", f"write `</{name}>`", start)
+            raise self.fail(f"`</{closing}>` closes `<{name}>`", f"write `</{name}>`", start)
         if not self.take(">"):
-            self.fail(f"expected `>` behind `</{closing}`", start=start)
+            raise self.fail(f"expected `>` behind `</{closing}`", start=start)
 
 
 def _merged(parts: list[str | Enclosed]) -> tuple[str | Enclosed, ...]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from xscl.lexer import Token, tokenise
 from xscl.path import Span
 from xscl.report import Report
 
-__all__ = ["NESTING_LIMIT", "Cursor", "SyntaxFailure", "describe"]
+__all__ = ["NESTING_LIMIT", "Cursor", "UnreadableError", "describe"]
 
 NESTING_LIMIT = 40
 """Brackets within brackets.  Real queries stay under ten; the bound keeps recursion bounded."""
@@ -17,7 +15,7 @@ _OPENING = {"[": "]", "(": ")", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())
 
 
-class SyntaxFailure(Exception):
+class UnreadableError(Exception):
     """The construct at hand cannot be read on; what is wrong has been reported."""
 
 
@@ -73,14 +71,14 @@ class Cursor:
         """Return the span from a character to the end of the last token."""
         return Span(start, max(start, self.last.end))
 
-    def fail(self, code: str, span: Span, message: str, hint: str | None = None) -> NoReturn:
-        """Report an error and give up the construct at hand."""
+    def fail(self, code: str, span: Span, message: str, hint: str | None = None) -> UnreadableError:
+        """Report an error; the caller raises what this returns to give up the construct."""
         self.is_broken = True
         self.report.error(code, span, message, hint)
-        raise SyntaxFailure
+        return UnreadableError()
 
-    def unexpected(self, wanted: str, hint: str | None = None) -> NoReturn:
-        """Give up because the next token is not what can stand here."""
+    def unexpected(self, wanted: str, hint: str | None = None) -> UnreadableError:
+        """Report that the next token cannot stand here; the caller raises the result."""
         self.is_broken = True
         if self.token.kind != "bad":  # that one has been reported already
             self.report.error(
@@ -89,7 +87,7 @@ class Cursor:
                 f"expected {wanted}, found {describe(self.token)}",
                 hint,
             )
-        raise SyntaxFailure
+        return UnreadableError()
 
     def here(self) -> Span:
         """Return the span of the next token; at the end of the text, of the last character."""
@@ -100,7 +98,7 @@ class Cursor:
     def expect(self, kind: str, wanted: str, hint: str | None = None) -> Token:
         """Step over a token of this kind, or give up."""
         if self.token.kind != kind:
-            self.unexpected(wanted, hint)
+            raise self.unexpected(wanted, hint)
         return self.advance()
 
     def close(self, opening: Token, closing: str) -> None:
@@ -117,13 +115,13 @@ class Cursor:
                 f"it closes the `{opening.text}` that is the other place",
                 opening.span,
             )
-        raise SyntaxFailure
+        raise UnreadableError
 
     def deeper(self) -> None:
         """Count one more level of nesting, or give up."""
         self.nesting += 1
         if self.nesting > NESTING_LIMIT:
-            self.fail(
+            raise self.fail(
                 "XS112",
                 self.here(),
                 f"nested more than {NESTING_LIMIT} levels deep",
@@ -154,10 +152,16 @@ class Cursor:
         return False
 
     def at_operator(self) -> bool:
-        """Whether a join operator stands here; nothing else looks like one."""
+        """Whether a join operator stands here, misspelt perhaps; nothing else looks like one."""
         if self.token.kind != "name":
             return False
-        word = self.token.text.upper()
-        if word == "FOLLOWED":
-            return self.peek().kind == "name" and self.peek().text.upper() in ("BY", "BY_")
-        return word in ("JOIN", "JOIN_") and self.peek().text in ("{", "_")
+        following = self.peek()
+        if following.kind == "{":
+            return True
+        if following.kind != "name":
+            return False
+        if following.text == "_":
+            return self.peek(2).kind == "{"
+        return following.text.upper() in ("BY", "BY_") and (
+            self.token.text.upper() == "FOLLOWED" or self.peek(2).text in ("{", "_")
+        )

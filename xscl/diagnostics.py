@@ -72,9 +72,9 @@ class Location:
 
 
 def locate(source: str, offset: int) -> Location:
-    """Return the line and column of a character of a text.
+    r"""Return the line and column of a character of a text.
 
-    >>> locate("S//a\\nT//b", 6)
+    >>> locate("S//a\nT//b", 6)
     Location(line=2, column=2, text='T//b')
     """
     offset = min(offset, len(source))

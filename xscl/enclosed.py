@@ -29,10 +29,8 @@ _TOKEN = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _STEP_LEADERS = frozenset({"/", "//", "::", "@"})
-_OPERATORS = frozenset(
-    "and or div idiv mod eq ne lt le gt ge is to union intersect except in return satisfies then"
-    " else instance treat castable cast of as".split()
-)
+_CONTEXT_STARTS = frozenset({"/", "//", ".", "..", "@", "*"})
+_NODE_TYPES = frozenset({"text", "node", "comment", "processing-instruction", "element"})
 _TYPES = frozenset({"instance", "treat", "castable", "cast"})
 
 
@@ -108,7 +106,7 @@ class _Translator:
                 piece, position = self.variable(text, found.start())
             else:
                 piece = text
-                self.other(kind or "", text)
+                self.other(kind or "", text, found.start())
             pieces.append(piece)
         self.result.text = "".join(pieces).strip()
         return self.result
@@ -121,9 +119,11 @@ class _Translator:
                 return edge.end()
         return len(self.expression)
 
-    def other(self, kind: str, text: str) -> None:
+    def other(self, kind: str, text: str, start: int) -> None:
         if kind == "space":
             return
+        if text in _CONTEXT_STARTS and self.expects_operand and not self.has_context():
+            self.result.unknown.append(Mention(text, start))
         if text in ("(", "["):
             self.brackets.append(text == "[" or self.in_context() or (self.last in _STEP_LEADERS))
             self.expects_operand = True
@@ -131,13 +131,18 @@ class _Translator:
             if self.brackets:
                 self.brackets.pop()
             self.expects_operand = False
-        elif kind in ("string", "number") or text in (".", ".."):
+        elif (
+            kind in ("string", "number")
+            or text in (".", "..")
+            or (text == "*" and self.expects_operand)
+        ):
             self.expects_operand = False
-        elif text == "*" and self.expects_operand:
-            self.expects_operand = False
-        else:
-            self.expects_operand = True
+        else:  # `*` is a step where an operand can stand, else a multiplication
+            self.expects_operand = not (text == "*" and self.expects_operand)
         self.last = text
+
+    def has_context(self) -> bool:
+        return self.in_context() or self.last in _STEP_LEADERS
 
     def in_context(self) -> bool:
         return bool(self.brackets) and self.brackets[-1]
@@ -185,6 +190,8 @@ class _Translator:
             self.expects_operand = False
             self.last = ")"
             return f"${clock}", empty.end()
+        if text in _NODE_TYPES and not self.in_context():
+            self.result.unknown.append(Mention(text, end - len(text)))
         self.expects_operand = True
         return text, end
 

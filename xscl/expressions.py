@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xscl.cursor import Cursor, SyntaxFailure
+from xscl.cursor import Cursor, UnreadableError
 from xscl.path import Span
 from xscl.syntax import (
     Binary,
@@ -25,8 +25,21 @@ CHAIN_LIMIT = 100
 """Operands of one chain of `+`, `*`, `|` or comparisons: each is a level of the tree."""
 
 AXES = frozenset(
-    "ancestor ancestor-or-self attribute child descendant descendant-or-self following"
-    " following-sibling namespace parent preceding preceding-sibling self".split()
+    (
+        "ancestor",
+        "ancestor-or-self",
+        "attribute",
+        "child",
+        "descendant",
+        "descendant-or-self",
+        "following",
+        "following-sibling",
+        "namespace",
+        "parent",
+        "preceding",
+        "preceding-sibling",
+        "self",
+    )
 )
 _NODE_TYPES = frozenset({"text", "node", "comment", "processing-instruction"})
 _STEP_STARTS = frozenset({"name", "*", "@", ".", ".."})
@@ -55,20 +68,20 @@ class ExpressionParser(Cursor):
     def step(self, is_deep: bool) -> StepSyntax:
         """Read one step with its predicates and its variable, in either order."""
         start = self.token.start
-        axis, test = self.axis_and_test()
+        axis, test = self._axis_and_test()
         step = StepSyntax(axis, test, is_deep, Span(start, self.last.end))
         while True:
             kind = self.token.kind
             if kind == "[":
                 self.predicate(step)
             elif kind == "->" or (kind == "name" and self.at_binding_word()):
-                self.binding(step)
+                self._binding(step)
             else:
                 break
         step.span = Span(start, self.last.end)
         return step
 
-    def axis_and_test(self) -> tuple[str, TestSyntax]:
+    def _axis_and_test(self) -> tuple[str, TestSyntax]:
         token = self.token
         if token.kind in (".", ".."):
             self.advance()
@@ -81,25 +94,25 @@ class ExpressionParser(Cursor):
         elif token.kind == "name" and self.peek().kind == "::":
             axis = token.text
             if axis not in AXES:
-                self.fail("XS303", token.span, f"there is no axis `{axis}`")
+                raise self.fail("XS303", token.span, f"there is no axis `{axis}`")
             self.advance()
             self.advance()
-        return axis, self.node_test()
+        return axis, self._node_test()
 
-    def node_test(self) -> TestSyntax:
+    def _node_test(self) -> TestSyntax:
         token = self.token
         if token.kind == "*":
             self.advance()
             return TestSyntax("name", None, "*", token.span)
         if token.kind != "name":
-            self.unexpected("a step", _step_hint(token.kind))
+            raise self.unexpected("a step", _step_hint(token.kind))
         self.advance()
         if self.token.kind == "(" and token.text in _NODE_TYPES:
-            return self.node_type(token.text, token.start)
+            return self._node_type(token.text, token.start)
         prefix, colon, name = token.text.rpartition(":")
         return TestSyntax("name", prefix if colon else None, name, token.span)
 
-    def node_type(self, kind: str, start: int) -> TestSyntax:
+    def _node_type(self, kind: str, start: int) -> TestSyntax:
         opening = self.advance()
         target = ""
         if kind == "processing-instruction" and self.token.kind == "string":
@@ -108,6 +121,7 @@ class ExpressionParser(Cursor):
         return TestSyntax(kind, None, target, self.span_from(start))
 
     def at_binding_word(self) -> bool:
+        """Whether `AS x` stands here."""
         return self.token.text.upper() == "AS" and self.peek().kind == "name"
 
     def variable_name(self) -> tuple[str, Span]:
@@ -115,10 +129,10 @@ class ExpressionParser(Cursor):
         self.advance()
         token = self.expect("name", "a variable's name", "a variable is bound as `book->x1`")
         if ":" in token.text:
-            self.fail("XS209", token.span, f"a variable's name has no prefix: `{token.text}`")
+            raise self.fail("XS209", token.span, f"a variable's name has no prefix: `{token.text}`")
         return token.text, token.span
 
-    def binding(self, step: StepSyntax) -> None:
+    def _binding(self, step: StepSyntax) -> None:
         name, span = self.variable_name()
         if step.variable is not None:
             self.is_broken = True
@@ -141,7 +155,7 @@ class ExpressionParser(Cursor):
             self.deeper()
             step.predicates.append(self.expression())
             self.close(opening, "]")
-        except SyntaxFailure:
+        except UnreadableError:
             if not self.skip_to("]"):
                 raise
             self.advance()
@@ -151,10 +165,10 @@ class ExpressionParser(Cursor):
 
     def expression(self) -> Expression:
         """Read `a or b and c ...`."""
-        return self.junction("or")
+        return self._junction("or")
 
-    def junction(self, word: str) -> Expression:
-        read = self.conjunction if word == "or" else self.level
+    def _junction(self, word: str) -> Expression:
+        read = self._conjunction if word == "or" else self.level
         first = read()
         if not (self.token.kind == "name" and self.token.text.lower() == word):
             return first
@@ -164,28 +178,28 @@ class ExpressionParser(Cursor):
             terms.append(read())
         return Junction(word, terms, self.span_from(first.span.start))
 
-    def conjunction(self) -> Expression:
-        return self.junction("and")
+    def _conjunction(self) -> Expression:
+        return self._junction("and")
 
     def level(self, number: int = 0) -> Expression:
         """Read a chain of binary operators, by precedence; unary minus binds closer."""
-        left = self.unary()
-        return self.chain(left, number)
+        left = self._unary()
+        return self._chain(left, number)
 
-    def chain(self, left: Expression, lowest: int) -> Expression:
+    def _chain(self, left: Expression, lowest: int) -> Expression:
         count = 0
         while True:
-            operator, number = self.binary_operator()
+            operator, number = self._binary_operator()
             if number < lowest:
                 return left
             count += 1
             if count > CHAIN_LIMIT:
-                self.fail("XS112", self.here(), f"more than {CHAIN_LIMIT} operators in a row")
+                raise self.fail("XS112", self.here(), f"more than {CHAIN_LIMIT} operators in a row")
             self.advance()
-            right = self.chain(self.unary(), number + 1)
+            right = self._chain(self._unary(), number + 1)
             left = Binary(operator, left, right, self.span_from(left.span.start))
 
-    def binary_operator(self) -> tuple[str, int]:
+    def _binary_operator(self) -> tuple[str, int]:
         token = self.token
         word = token.text.lower() if token.kind == "name" else token.kind
         if token.kind == "name" and word not in _WORD_OPERATORS:
@@ -195,50 +209,50 @@ class ExpressionParser(Cursor):
                 return word, number
         return "", -1
 
-    def unary(self) -> Expression:
+    def _unary(self) -> Expression:
         if self.token.kind != "-":
-            return self.union()
+            return self._union()
         sign = self.advance()
         self.deeper()
-        operand = self.unary()
+        operand = self._unary()
         self.nesting -= 1
         span = self.span_from(sign.start)
         if isinstance(operand, NumberLiteral):
             return NumberLiteral(-operand.value, span)
         return Negative(operand, span)
 
-    def union(self) -> Expression:
-        left = self.path_expression()
+    def _union(self) -> Expression:
+        left = self._path_expression()
         count = 0
         while self.token.kind == "|":
             self.advance()
             count += 1
             if count > CHAIN_LIMIT:
-                self.fail("XS112", self.here(), f"more than {CHAIN_LIMIT} operators in a row")
-            right = self.path_expression()
+                raise self.fail("XS112", self.here(), f"more than {CHAIN_LIMIT} operators in a row")
+            right = self._path_expression()
             left = Binary("|", left, right, self.span_from(left.span.start))
         return left
 
-    def path_expression(self) -> Expression:
+    def _path_expression(self) -> Expression:
         token = self.token
         kind = token.kind
         if kind in ("/", "//"):
-            return self.absolute()
-        if kind in _STEP_STARTS and not self.at_call():
+            return self._absolute()
+        if kind in _STEP_STARTS and not self._at_call():
             steps = [self.step(is_deep=False)]
             if self.token.kind in ("/", "//"):
                 steps += self.steps()
             return PathExpression(steps, Span(token.start, self.last.end))
-        return self.filtered(self.primary())
+        return self.filtered(self._primary())
 
-    def absolute(self) -> Expression:
+    def _absolute(self) -> Expression:
         start = self.token.start
         if self.token.kind == "/" and self.peek().kind not in _STEP_STARTS:
             self.advance()
             return PathExpression([], self.span_from(start), is_absolute=True)
         return PathExpression(self.steps(), self.span_from(start), is_absolute=True)
 
-    def at_call(self) -> bool:
+    def _at_call(self) -> bool:
         token = self.token
         return (
             token.kind == "name"
@@ -246,7 +260,7 @@ class ExpressionParser(Cursor):
             and token.text not in _NODE_TYPES
         )
 
-    def primary(self) -> Expression:
+    def _primary(self) -> Expression:
         token = self.token
         if token.kind == "string":
             self.advance()
@@ -258,12 +272,12 @@ class ExpressionParser(Cursor):
             self.advance()
             return ParameterRef(token.text, token.span)
         if token.kind == "(":
-            return self.parenthesised()
+            return self._parenthesised()
         if token.kind == "name":
-            return self.call()
-        self.unexpected("a path, a value or a function", _value_hint(token.kind))
+            return self._call()
+        raise self.unexpected("a path, a value or a function", _value_hint(token.kind))
 
-    def parenthesised(self) -> Expression:
+    def _parenthesised(self) -> Expression:
         opening = self.advance()
         self.deeper()
         inner = self.expression()
@@ -271,7 +285,7 @@ class ExpressionParser(Cursor):
         self.nesting -= 1
         return inner
 
-    def call(self) -> FunctionCall:
+    def _call(self) -> FunctionCall:
         name = self.advance()
         opening = self.advance()
         self.deeper()

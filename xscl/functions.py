@@ -14,16 +14,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urlsplit
 
+from xscl.path import Literal, Parameter
 from xscl.patterns import PatternError, compile_pattern
 from xscl.query import Call, Derived, Operand, VariableValue
-from xscl.path import Literal, Parameter
 
 __all__ = [
     "apply",
     "compare",
     "derive",
-    "host",
     "holds",
+    "host",
     "to_double",
     "values",
 ]
@@ -107,9 +107,9 @@ def values(
 
 
 def apply(function: str, arguments: Sequence[Sequence[Atom]]) -> tuple[Atom, ...]:
-    """Return the values of a function for every combination of its arguments' values.
+    r"""Return the values of a function for every combination of its arguments' values.
 
-    >>> apply("tokenize", [["a, b"], [",\\\\s*"]])
+    >>> apply("tokenize", [["a, b"], [",\\s*"]])
     ('a', 'b')
     """
     call = FUNCTIONS[function]

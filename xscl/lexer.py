@@ -39,8 +39,10 @@ _CLOSING = frozenset("])}")
 
 
 class Token(NamedTuple):
-    """One token.  `kind` is `name`, `number`, `string`, `parameter`, `constructor`, `bad`,
-    `end`, or for punctuation the text itself.  `text` of a string is its value.
+    """One token; the `text` of a string is its value.
+
+    `kind` is `name`, `number`, `string`, `parameter`, `constructor`, `bad`, `end`, or for
+    punctuation the text itself.
     """
 
     kind: str

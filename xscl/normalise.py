@@ -23,11 +23,11 @@ __all__ = ["normalise", "query_version"]
 _KINDS = {"FOLLOWED BY": OperatorKind.FOLLOWED_BY, "JOIN": OperatorKind.JOIN}
 
 
-def normalise(statement: Statement, id: str, report: Report) -> Query | None:
+def normalise(statement: Statement, query_id: str, report: Report) -> Query | None:
     """Return the query that a statement is; `None` when it has an error, which is reported."""
     errors = report.errors
     builder = _Builder(statement, report)
-    query = builder.build(id)
+    query = builder.build(query_id)
     if query is None or statement.is_broken or report.errors > errors:
         return None
     check_query(query, statement, report)
@@ -55,7 +55,7 @@ class _Builder:
         self.patterns = PatternBuilder(self.namespaces, report)
         self.drafts: list[_BlockDraft] = []
 
-    def build(self, id: str) -> Query | None:
+    def build(self, query_id: str) -> Query | None:
         source = self.statement.source
         if source is None:
             return None
@@ -73,14 +73,11 @@ class _Builder:
             self.patterns.parameters,
         )
         types = parameter_types(self.patterns.parameters, self.patterns.bindings, self.report)
-        if self.statement.is_broken or self.report.errors:
-            if self.report.errors and not self.statement.is_broken:
-                pass
         blocks = self.blocks(predicates)
         text = statement_text(self.statement)
         publish = self.statement.publish
         return Query(
-            id=id,
+            id=query_id,
             text=text,
             version=query_version(text),
             blocks=blocks,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from xscl.canonical import render_expression
-from xscl.conditions import OutsideFragment, ParameterUse, PatternBuilder
+from xscl.conditions import OutsideFragmentError, ParameterUse, PatternBuilder
 from xscl.path import (
     ANY,
     And,
@@ -47,6 +47,7 @@ from xscl.syntax import (
     NumberLiteral,
     ParameterRef,
     PathExpression,
+    StepSyntax,
     StringLiteral,
 )
 
@@ -95,7 +96,7 @@ class PredicateBuilder:
         self.scope = _Scope(left, right)
         if predicate is None:
             return (Disjunct(),)
-        tree = self.tree(predicate)
+        tree = self._tree(predicate)
         if _count(tree) > DISJUNCT_LIMIT:
             self.report.error(
                 "XS503",
@@ -104,20 +105,20 @@ class PredicateBuilder:
                 "write several queries, or compare fewer alternatives",
             )
             return (Disjunct(),)
-        return tuple(dict.fromkeys(self.disjunct(terms) for terms in _expand(tree)))
+        return tuple(dict.fromkeys(self._disjunct(terms) for terms in _expand(tree)))
 
-    def disjunct(self, terms: tuple[_Compared, ...]) -> Disjunct:
+    def _disjunct(self, terms: tuple[_Compared, ...]) -> Disjunct:
         joins: list[ValueJoin] = []
         residuals: list[Residual] = []
         for term in dict.fromkeys(terms):
-            join = self.value_join(term)
+            join = self._value_join(term)
             if join is not None:
                 joins.append(join)
             else:
                 residuals.append(_residual(term))
         return Disjunct(tuple(joins), tuple(residuals))
 
-    def value_join(self, term: _Compared) -> ValueJoin | None:
+    def _value_join(self, term: _Compared) -> ValueJoin | None:
         left, right = term.left, term.right
         if term.operator != "=" or isinstance(left, (Literal, Parameter)):
             return None
@@ -135,9 +136,9 @@ class PredicateBuilder:
 
     # -- from syntax ---------------------------------------------------------------------------
 
-    def tree(self, syntax: Expression) -> _Tree:
+    def _tree(self, syntax: Expression) -> _Tree:
         if isinstance(syntax, Junction):
-            return _Junction(syntax.word, tuple(self.tree(term) for term in syntax.terms))
+            return _Junction(syntax.word, tuple(self._tree(term) for term in syntax.terms))
         assert isinstance(syntax, Binary)  # the parser lets nothing else through
         left, right = self.operand(syntax.left), self.operand(syntax.right)
         if left is None or right is None:
@@ -156,11 +157,11 @@ class PredicateBuilder:
             case NumberLiteral(value=number):
                 return Literal(number)
             case ParameterRef(name=name):
-                return self.parameter_or_variable(name, syntax)
+                return self._parameter_or_variable(name, syntax)
             case FunctionCall():
-                return self.call(syntax)
+                return self._call(syntax)
             case PathExpression():
-                return self.path(syntax)
+                return self._path(syntax)
         self.report.error(
             "XS307",
             syntax.span,
@@ -169,7 +170,7 @@ class PredicateBuilder:
         )
         return None
 
-    def parameter_or_variable(self, name: str, syntax: ParameterRef) -> Operand:
+    def _parameter_or_variable(self, name: str, syntax: ParameterRef) -> Operand:
         if name in self.blocks:
             self.report.error(
                 "XS206",
@@ -179,7 +180,7 @@ class PredicateBuilder:
             )
         return Parameter(name)
 
-    def call(self, syntax: FunctionCall) -> Operand | None:
+    def _call(self, syntax: FunctionCall) -> Operand | None:
         if syntax.name not in DERIVING_FUNCTIONS:
             unknown_function(syntax, DERIVING_FUNCTIONS, self.report)
             return None
@@ -201,13 +202,13 @@ class PredicateBuilder:
             return None
         return Call(syntax.name, tuple(arguments))
 
-    def path(self, syntax: PathExpression) -> Operand | None:
+    def _path(self, syntax: PathExpression) -> Operand | None:
         if syntax.is_absolute or syntax.start is not None:
-            return self.no_variable(syntax)
+            return self._no_variable(syntax)
         first, rest = syntax.steps[0], syntax.steps[1:]
         test = first.test
         if first.axis != "child" or test.kind != "name" or test.prefix or test.name == "*":
-            return self.no_variable(syntax)
+            return self._no_variable(syntax)
         for step in syntax.steps:
             if step.variable is not None:
                 self.report.error(
@@ -217,19 +218,20 @@ class PredicateBuilder:
                     "bind it in its block; here it needs no name",
                 )
                 return None
-        if not self.is_known(test.name, test.span):
+        if not self._is_known(test.name, test.span):
             return None
         return self.value(syntax, test.name, rest)
 
-    def no_variable(self, syntax: PathExpression) -> None:
+    def _no_variable(self, syntax: PathExpression) -> Operand | None:
         self.report.error(
             "XS308",
             syntax.span,
             "this path begins with no variable",
             "bind a step in a block, `S//book->x1`, and write `x1/author`",
         )
+        return None
 
-    def is_known(self, name: str, span: Span) -> bool:
+    def _is_known(self, name: str, span: Span) -> bool:
         block = self.blocks.get(name)
         if block is None:
             if name not in self.guessed:
@@ -251,7 +253,7 @@ class PredicateBuilder:
             return False
         return True
 
-    def value(self, syntax: PathExpression, base: str, rest: list) -> Operand | None:  # type: ignore[type-arg]
+    def value(self, syntax: PathExpression, base: str, rest: list[StepSyntax]) -> Operand | None:
         """Return the variable, or the fresh one for the path from it."""
         block = self.blocks[base]
         first = syntax.steps[0]
@@ -262,7 +264,7 @@ class PredicateBuilder:
                 built = [self.patterns.predicate(each, False) for each in first.predicates]
                 known = tuple(each for each in built if each is not None)
                 steps.insert(0, Step(Axis.SELF, NodeTest(ANY, ANY), predicates=known))
-        except OutsideFragment as outside:
+        except OutsideFragmentError as outside:
             self.report.error(
                 "XS303",
                 outside.span,
@@ -275,13 +277,14 @@ class PredicateBuilder:
             return None
         if not steps:
             return VariableValue(base)
-        name = self.label(render_expression(syntax))
+        label = self._label(render_expression(syntax))
+        name = label if "/" in label else f"{label}/."  # no author's variable has a slash
         steps[-1] = replace(steps[-1], variable=name)
         self.blocks[name] = block
-        self.fresh.append((base, Variable(name, block, name), Path(tuple(steps))))
+        self.fresh.append((base, Variable(name, block, label), Path(tuple(steps))))
         return VariableValue(name)
 
-    def label(self, text: str) -> str:
+    def _label(self, text: str) -> str:
         count = self.labels[text] = self.labels.get(text, 0) + 1
         return text if count == 1 else f"{text}#{count}"
 

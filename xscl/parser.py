@@ -7,7 +7,7 @@ at the next operator, clause or `;`, so that one mistake is reported once.
 
 from __future__ import annotations
 
-from xscl.cursor import SyntaxFailure, describe
+from xscl.cursor import UnreadableError, describe
 from xscl.lexer import Comment, Token
 from xscl.path import Span
 from xscl.predicates import NO_WINDOW_HINT, PredicateParser
@@ -31,7 +31,20 @@ from xscl.syntax import (
 __all__ = ["BLOCK_LIMIT", "RESERVED", "parse_file"]
 
 RESERVED = frozenset(
-    "NOT UNLESS NEXT FOLD WHILE WITHIN SAME MATCH ON CONFIDENCE LOSS WINDOW".split()
+    [
+        "NOT",
+        "UNLESS",
+        "NEXT",
+        "FOLD",
+        "WHILE",
+        "WITHIN",
+        "SAME",
+        "MATCH",
+        "ON",
+        "CONFIDENCE",
+        "LOSS",
+        "WINDOW",
+    ]
 )
 """Words kept for later, at the places where an operator or a clause can stand."""
 
@@ -70,20 +83,21 @@ class _Parser(PredicateParser):
             self.clauses(statement)
             if self.token.kind not in (";", "end"):
                 self.after_statement()
-        except SyntaxFailure:
+        except UnreadableError:
             while self.token.kind not in (";", "end"):
                 self.skip_to(";")
                 if self.token.kind not in (";", "end"):
                     self.advance()
         statement.span = self.span_from(start)
+        statement.end = self.token.start
         statement.is_broken, statement.mentioned = self.is_broken, self.mentioned
         return statement
 
     def after_statement(self) -> None:
         token = self.token
         if token.kind == "name" and token.text.upper() in RESERVED:
-            self.reserved(token)
-        self.unexpected("`;` or the end of the text", "statements are separated by `;`")
+            raise self.reserved(token)
+        raise self.unexpected("`;` or the end of the text", "statements are separated by `;`")
 
     # -- prolog --------------------------------------------------------------------------------
 
@@ -92,7 +106,7 @@ class _Parser(PredicateParser):
         while self.at_word("DECLARE") and self.peek().text.upper() in ("NAMESPACE", "DEFAULT"):
             try:
                 declarations.append(self.declaration())
-            except SyntaxFailure:
+            except UnreadableError:
                 while self.token.kind not in (";", "end"):
                     self.advance()
                 if self.token.kind == ";":
@@ -105,7 +119,7 @@ class _Parser(PredicateParser):
         if self.advance().text.upper() == "DEFAULT":
             for word in ("ELEMENT", "NAMESPACE"):
                 if not self.at_word(word):
-                    self.unexpected(
+                    raise self.unexpected(
                         f"`{word}`", "write `DECLARE DEFAULT ELEMENT NAMESPACE = '...';`"
                     )
                 self.advance()
@@ -116,7 +130,7 @@ class _Parser(PredicateParser):
         uri = self.expect("string", "the namespace's URI, a string").text
         span = self.span_from(start)
         if self.token.kind != ";":
-            self.unexpected("`;`", "a declaration ends in `;`")
+            raise self.unexpected("`;`", "a declaration ends in `;`")
         self.advance()
         return NamespaceDeclaration(prefix, uri, span)
 
@@ -140,7 +154,7 @@ class _Parser(PredicateParser):
             statement.source = self.from_()
             if any(self.at_word(word) for word in _SYNCHRONISING):
                 word = self.token.text.upper()
-                self.fail(
+                raise self.fail(
                     "XS101",
                     self.token.span,
                     f"{word} needs `FROM` before the first block",
@@ -167,7 +181,7 @@ class _Parser(PredicateParser):
         if token.kind == "name" and closest(token.text.upper(), [word]):
             self.misspelt(token, word)
             return
-        self.unexpected(wanted, hint)
+        raise self.unexpected(wanted, hint)
 
     def misspelt(self, token: Token, word: str) -> None:
         self.is_broken = True
@@ -181,7 +195,7 @@ class _Parser(PredicateParser):
         start = self.advance().start
         name = self.expect("name", "the name of the stream to publish", "write `PUBLISH alerts`")
         if ":" in name.text or name.text[-1] == "'":
-            self.fail("XS113", name.span, f"`{name.text}` is not a stream name")
+            raise self.fail("XS113", name.span, f"`{name.text}` is not a stream name")
         statement.publish = PublishSyntax(name.text, self.span_from(start))
 
     def select(self) -> SelectSyntax:
@@ -197,7 +211,7 @@ class _Parser(PredicateParser):
         while True:
             try:
                 items.append(self.level())
-            except SyntaxFailure:
+            except UnreadableError:
                 self.skip_select()
             if self.token.kind != ",":
                 return SelectSyntax(items, None, self.span_from(start))
@@ -246,7 +260,7 @@ class _Parser(PredicateParser):
         """Step over an operator's keyword, `_` behind it included; `None` where there is none."""
         token = self.token
         if token.kind == "+":
-            self.reserved(token)
+            raise self.reserved(token)
         if token.kind != "name":
             return self.operator_without_keyword()
         word = token.text.upper()
@@ -262,7 +276,7 @@ class _Parser(PredicateParser):
         if word in _SYNCHRONISING:
             return None
         if word in RESERVED:
-            self.reserved(token)
+            raise self.reserved(token)
         return self.misspelt_operator(token)
 
     def operator_without_keyword(self) -> tuple[str, Token] | None:
@@ -293,12 +307,12 @@ class _Parser(PredicateParser):
             self.misspelt(token, meant)
             self.token = token._replace(text=meant)
             return None
-        self.unexpected(
+        raise self.unexpected(
             _FROM_END, "two blocks are combined with `FOLLOWED BY {...}` or `JOIN {...}`"
         )
 
-    def reserved(self, token: Token) -> None:
-        self.fail(
+    def reserved(self, token: Token) -> UnreadableError:
+        return self.fail(
             "XS108",
             token.span,
             f"`{token.text}` is reserved for a later version of XSCL",
@@ -309,7 +323,7 @@ class _Parser(PredicateParser):
         """Read a block or a parenthesised from; `None` where it cannot be read."""
         try:
             return self.parenthesised_from() if self.token.kind == "(" else self.block()
-        except SyntaxFailure:
+        except UnreadableError:
             self.skip_operand()
             return None
 
@@ -334,24 +348,24 @@ class _Parser(PredicateParser):
     def block(self) -> BlockSyntax:
         token = self.token
         if token.kind == "name" and token.text.upper() in RESERVED and self.peek().text in "({":
-            self.reserved(token)
+            raise self.reserved(token)
         if token.kind not in ("name", "*") or token.text.endswith("*") is not (token.kind == "*"):
-            self.unexpected("a block: a stream and a path", _block_hint(token))
+            raise self.unexpected("a block: a stream and a path", _block_hint(token))
         if token.text[-1] == "'" or ":" in token.text:
-            self.fail(
+            raise self.fail(
                 "XS113", token.span, f"`{token.text}` is not a stream name", "as in `S//book`"
             )
         self.advance()
         self.blocks += 1
         if self.blocks > BLOCK_LIMIT:
-            self.fail("XS112", token.span, f"more than {BLOCK_LIMIT} blocks in one query")
+            raise self.fail("XS112", token.span, f"more than {BLOCK_LIMIT} blocks in one query")
         block = BlockSyntax(token.text, token.span, [], token.span)
         if self.token.kind in ("/", "//"):
             block.steps = self.block_steps()
         elif self.token.kind == "->" or (self.token.kind == "name" and self.at_binding_word()):
             block.variable, block.variable_span = self.variable_name()
         elif self.token.kind == "[":
-            self.fail(
+            raise self.fail(
                 "XS114",
                 self.token.span,
                 "a predicate needs a step before it",
@@ -366,7 +380,7 @@ class _Parser(PredicateParser):
         try:
             while self.token.kind in ("/", "//"):
                 steps.append(self.step(self.advance().kind == "//"))
-        except SyntaxFailure:
+        except UnreadableError:
             self.skip_operand()
         return steps
 

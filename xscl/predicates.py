@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from xscl.cursor import SyntaxFailure, describe
+from xscl.cursor import UnreadableError, describe
 from xscl.durations import DurationError, iso_duration_us, to_us
 from xscl.expressions import ExpressionParser
 from xscl.lexer import Token
@@ -31,37 +31,39 @@ class PredicateParser(ExpressionParser):
         window: DurationSyntax | None = None
         try:
             if self.token.kind not in (",", "}"):
-                predicate = self.disjunction()
-            window = self.window(opening)
+                predicate = self._disjunction()
+            window = self._window(opening)
             self.close(opening, "}")
-        except SyntaxFailure:
+        except UnreadableError:
             if self.token.kind == "," or (window is None and self.skip_to(",", "}")):
-                window = window or self.window_after_failure()
+                window = window or self._window_after_failure()
             if self.skip_to("}"):
                 self.advance()
         unknown = DurationSyntax(INFINITE_US, None, opening.span)
         return predicate, window or unknown
 
-    def window_after_failure(self) -> DurationSyntax | None:
+    def _window_after_failure(self) -> DurationSyntax | None:
         if self.token.kind != ",":
             return None
         self.advance()
         try:
             return self.duration()
-        except SyntaxFailure:
+        except UnreadableError:
             return None
 
-    def window(self, opening: Token) -> DurationSyntax:
+    def _window(self, opening: Token) -> DurationSyntax:
         if self.token.kind == ",":
             self.advance()
             return self.duration()
         if self.token.kind != "}":
-            self.unexpected("`AND`, `OR`, or `,` and a window", NO_WINDOW_HINT)
-        self.fail("XS107", Span(opening.start, self.token.end), "no window here", NO_WINDOW_HINT)
+            raise self.unexpected("`AND`, `OR`, or `,` and a window", NO_WINDOW_HINT)
+        raise self.fail(
+            "XS107", Span(opening.start, self.token.end), "no window here", NO_WINDOW_HINT
+        )
 
     # -- predicates ----------------------------------------------------------------------------
 
-    def disjunction(self) -> Expression | None:
+    def _disjunction(self) -> Expression | None:
         return self.terms("or")
 
     def terms(self, word: str) -> Expression | None:
@@ -69,7 +71,7 @@ class PredicateParser(ExpressionParser):
         found: list[Expression] = []
         start = self.token.start
         while True:
-            term = self.terms("and") if word == "or" else self.term_or_nothing()
+            term = self.terms("and") if word == "or" else self._term_or_nothing()
             if term is not None:
                 found.append(term)
             if not (self.token.kind == "name" and self.token.text.lower() == word):
@@ -79,10 +81,10 @@ class PredicateParser(ExpressionParser):
             return found[0] if found else None
         return Junction(word, found, self.span_from(start))
 
-    def term_or_nothing(self) -> Expression | None:
+    def _term_or_nothing(self) -> Expression | None:
         try:
-            return self.term()
-        except SyntaxFailure:
+            return self._term()
+        except UnreadableError:
             if not self.skip_to_next_term():
                 raise
             return None
@@ -99,33 +101,35 @@ class PredicateParser(ExpressionParser):
             self.advance()
         return False
 
-    def term(self) -> Expression | None:
+    def _term(self) -> Expression | None:
         if self.token.kind == "(":
             opening = self.advance()
             self.deeper()
-            inner = self.disjunction()
+            inner = self._disjunction()
             self.close(opening, ")")
             self.nesting -= 1
             return inner
-        if self.at_duration():
+        if self._at_duration():
             text = self.text[self.token.start : self.peek().end]
-            self.fail("XS107", self.token.span, "a window stands behind a comma", f"`{{, {text}}}`")
-        return self.comparison()
+            raise self.fail(
+                "XS107", self.token.span, "a window stands behind a comma", f"`{{, {text}}}`"
+            )
+        return self._comparison()
 
-    def at_duration(self) -> bool:
+    def _at_duration(self) -> bool:
         return self.token.kind == "number" and self.peek().kind == "name"
 
-    def comparison(self) -> Expression:
+    def _comparison(self) -> Expression:
         left = self.level(2)
         token = self.token
         if token.kind not in _COMPARISONS:
-            self.no_comparison(left)
+            raise self._no_comparison(left)
         self.advance()
         if self.token.kind == "=" and token.kind == "=":
-            self.fail("XS101", Span(token.start, self.token.end), "`==` is written `=`")
+            raise self.fail("XS101", Span(token.start, self.token.end), "`==` is written `=`")
         right = self.level(2)
         if self.token.kind in _COMPARISONS:
-            self.fail(
+            raise self.fail(
                 "XS101",
                 self.token.span,
                 f"a second comparison `{self.token.kind}` in a row",
@@ -133,10 +137,10 @@ class PredicateParser(ExpressionParser):
             )
         return Binary(token.kind, left, right, Span(left.span.start, self.last.end))
 
-    def no_comparison(self, left: Expression) -> None:
+    def _no_comparison(self, left: Expression) -> UnreadableError:
         if self.token.kind == "bad":
-            self.unexpected("a comparison")
-        self.fail(
+            return self.unexpected("a comparison")
+        return self.fail(
             "XS101",
             self.here(),
             f"expected a comparison, found {describe(self.token)}",
@@ -153,25 +157,25 @@ class PredicateParser(ExpressionParser):
             self.advance()
             return DurationSyntax(None, token.text, token.span)
         if token.kind in ("number", "-"):
-            return self.counted()
+            return self._counted()
         if token.kind != "name":
-            self.unexpected("a window", NO_WINDOW_HINT)
+            raise self.unexpected("a window", NO_WINDOW_HINT)
         self.advance()
         if token.text.upper() == "INF":
             return DurationSyntax(INFINITE_US, None, token.span)
         if _SYMBOLIC.fullmatch(token.text):
-            return self.symbolic(token)
-        return self.iso(token.text, token.span)
+            return self._symbolic(token)
+        return self._iso(token.text, token.span)
 
-    def counted(self) -> DurationSyntax:
+    def _counted(self) -> DurationSyntax:
         start = self.token
         sign = self.advance().text if start.kind == "-" else ""
         if sign and self.token.kind == "name":
             word = self.advance().text
-            return self.iso(sign + word, self.span_from(start.start))
+            return self._iso(sign + word, self.span_from(start.start))
         number = self.expect("number", "a number")
         if self.token.kind != "name":
-            self.fail(
+            raise self.fail(
                 "XS404",
                 number.span,
                 f"`{number.text}` of what? A window has a unit",
@@ -184,7 +188,7 @@ class PredicateParser(ExpressionParser):
         except DurationError as error:
             return self.wrong_duration(error, span)
 
-    def iso(self, text: str, span: Span) -> DurationSyntax:
+    def _iso(self, text: str, span: Span) -> DurationSyntax:
         try:
             if text.startswith("-"):
                 length_us = iso_duration_us(text[1:])
@@ -200,7 +204,7 @@ class PredicateParser(ExpressionParser):
         self.report.error(error.code, span, error.message, error.hint)
         return DurationSyntax(INFINITE_US, None, span)
 
-    def symbolic(self, token: Token) -> DurationSyntax:
+    def _symbolic(self, token: Token) -> DurationSyntax:
         self.report.warning(
             "XS405",
             token.span,

@@ -22,7 +22,12 @@ TEXT_LIMIT = 1_000_000
 """Characters of one text.  The longest real query file is a thousandth of that."""
 
 
-def parse(text: str, *, id: str | None = None, path: str | None = None) -> list[Query]:
+def parse(
+    text: str,
+    *,
+    id: str | None = None,  # noqa: A002
+    path: str | None = None,
+) -> list[Query]:
     """Return the queries of a text, in normal form.
 
     `id` is the id of a text of one statement; else a query's id is its PUBLISH name, else the
@@ -40,7 +45,10 @@ def parse(text: str, *, id: str | None = None, path: str | None = None) -> list[
 
 
 def check(
-    text: str, *, id: str | None = None, path: str | None = None
+    text: str,
+    *,
+    id: str | None = None,  # noqa: A002
+    path: str | None = None,
 ) -> tuple[list[Query], list[Diagnostic]]:
     """Return the queries of the statements without errors, and all diagnostics.  Never raise."""
     queries, diagnostics = _read(text, id, path)
@@ -49,7 +57,7 @@ def check(
 
 @functools.lru_cache(maxsize=4096)
 def _read(
-    text: str, id: str | None, path: str | None
+    text: str, given: str | None, path: str | None
 ) -> tuple[tuple[Query, ...], tuple[Diagnostic, ...]]:
     report = Report(text, path)
     if len(text) > TEXT_LIMIT:
@@ -61,16 +69,16 @@ def _read(
             "XS115", Span(0, 1), "there is no query here", "the shortest is a stream: `blog`"
         )
     queries = [
-        normalise(statement, _id(statement, index, len(statements), id, path), report)
+        normalise(statement, _id(statement, index, len(statements), given, path), report)
         for index, statement in enumerate(statements, 1)
     ]
     return tuple(query for query in queries if query is not None), tuple(report.sorted())
 
 
-def _id(statement: Statement, index: int, count: int, id: str | None, path: str | None) -> str:
-    if id is not None and count == 1:
-        return id
-    if id is None and statement.publish is not None:
+def _id(statement: Statement, index: int, count: int, given: str | None, path: str | None) -> str:
+    if given is not None and count == 1:
+        return given
+    if given is None and statement.publish is not None:
         return statement.publish.name
-    stem = id or (PurePath(path).stem if path else DEFAULT_ID)
+    stem = given or (PurePath(path).stem if path else DEFAULT_ID)
     return stem if count == 1 else f"{stem}.{index}"

@@ -6,16 +6,23 @@ from collections.abc import Iterator, Mapping
 
 from xscl.canonical import render_expression
 from xscl.conditions import ParameterUse
-from xscl.constructor import Attribute, ConstructorFailure, Element, Enclosed, read_constructor
+from xscl.constructor import (
+    Attribute,
+    ConstructorError,
+    Content,
+    Element,
+    Enclosed,
+    read_constructor,
+)
 from xscl.enclosed import Translation, translate
-from xscl.namespaces import KNOWN_PREFIXES, Namespaces
+from xscl.namespaces import Namespaces
 from xscl.path import Span
 from xscl.query import Constructor, Select, SelectAll, SelectNodes
 from xscl.report import Report
 from xscl.spelling import did_you_mean
 from xscl.syntax import Expression, ParameterRef, PathExpression, SelectSyntax
 
-__all__ = ["build_select", "enclosed_expressions", "item_text"]
+__all__ = ["build_select", "item_text"]
 
 
 def build_select(
@@ -52,17 +59,6 @@ def _single_variable(item: Expression) -> str | None:
     return step.test.name
 
 
-def enclosed_expressions(element: Element) -> Iterator[Enclosed]:
-    """Yield the enclosed expressions of a constructor, in the order of the text."""
-    for attribute in element.attributes:
-        yield from (part for part in attribute.parts if isinstance(part, Enclosed))
-    for part in element.content:
-        if isinstance(part, Enclosed):
-            yield part
-        elif isinstance(part, Element):
-            yield from enclosed_expressions(part)
-
-
 class _Checker:
     def __init__(
         self,
@@ -97,29 +93,39 @@ class _Checker:
     def constructor(self, text: str, offset: int) -> Select:
         try:
             element = read_constructor(text)
-        except ConstructorFailure:  # reported when it was read
+        except ConstructorError:  # reported when it was read
             return SelectAll()
-        mentioned: list[str] = []
-        for each in enclosed_expressions(element):
-            mentioned += self.expression(each.expression, offset + each.start)
-        self.prefixes(element, offset, {})
+        mentioned = list(self.element(element, offset, dict(self.namespaces.pairs())))
         return Constructor(text, tuple(dict.fromkeys(mentioned)), self.namespaces.pairs())
 
-    def prefixes(self, element: Element, offset: int, outer: Mapping[str, str]) -> None:
-        """Report prefixes in constructed names that stand for nothing."""
+    def element(self, element: Element, offset: int, outer: Mapping[str, str]) -> Iterator[str]:
+        """Check an element of a constructor; yield the variables that it mentions."""
         scope = {**outer, **dict(element.namespaces)}
-        known = scope.keys() | self.namespaces.declared.keys() | KNOWN_PREFIXES.keys()
-        start = offset + element.start
+        self.prefixes(element, offset, scope)
+        parts: list[Content] = [p for each in element.attributes for p in each.parts]
+        for part in (*parts, *element.content):
+            if isinstance(part, Enclosed):
+                start = offset + part.start
+                yield from self.expression(part.expression, start, scope=scope)
+            elif isinstance(part, Element):
+                yield from self.element(part, offset, scope)
+
+    def prefixes(self, element: Element, offset: int, scope: Mapping[str, str]) -> None:
+        """Report prefixes in constructed names that stand for nothing."""
+        start = offset + element.start + 1
         names: list[Element | Attribute] = [element, *element.attributes]
         for each in names:
             prefix, colon, _ = each.name.partition(":")
-            if colon and prefix not in known:
-                self.namespaces.uri(prefix, Span(start + 1, start + 1 + len(element.name)))
-        for part in element.content:
-            if isinstance(part, Element):
-                self.prefixes(part, offset, scope)
+            if colon and prefix not in scope:
+                self.namespaces.uri(prefix, Span(start, start + len(element.name)))
 
-    def expression(self, text: str, offset: int, whole: Span | None = None) -> list[str]:
+    def expression(
+        self,
+        text: str,
+        offset: int,
+        whole: Span | None = None,
+        scope: Mapping[str, str] | None = None,
+    ) -> list[str]:
         """Check one expression and return the variables that it mentions."""
         translation = translate(text, self.variables)
         for mention in translation.unknown:
@@ -131,7 +137,8 @@ class _Checker:
             span = whole or Span(start, start + len(mention.name) + 1)
             self.parameters.append(ParameterUse(mention.name, "value", span))
         if not translation.unknown:
-            self.check_xpath(translation, whole or Span(offset, offset + len(text)))
+            pairs = self.namespaces.pairs() if scope is None else tuple(sorted(scope.items()))
+            self.check_xpath(translation, whole or Span(offset, offset + len(text)), pairs)
         return translation.variables
 
     def unknown(self, name: str, span: Span) -> None:
@@ -145,12 +152,14 @@ class _Checker:
             or "an expression begins with a variable: write `x1/title`, with `S//item->x1`",
         )
 
-    def check_xpath(self, translation: Translation, span: Span) -> None:
+    def check_xpath(
+        self, translation: Translation, span: Span, namespaces: tuple[tuple[str, str], ...]
+    ) -> None:
         if _is_plain_path(translation.text):
             return
         from xscl.output import expression_error
 
-        wrong = expression_error(translation.text, self.namespaces.pairs())
+        wrong = expression_error(translation.text, namespaces)
         if wrong is not None:
             self.report.error("XS310", span, f"not an XPath 2.0 expression: {wrong}")
 

@@ -41,8 +41,20 @@ _ARITIES: dict[str, tuple[int, int]] = {
 }
 
 DERIVING_FUNCTIONS = frozenset(
-    "string normalize-space lower-case upper-case translate substring substring-before"
-    " substring-after concat replace tokenize host".split()
+    (
+        "string",
+        "normalize-space",
+        "lower-case",
+        "upper-case",
+        "translate",
+        "substring",
+        "substring-before",
+        "substring-after",
+        "concat",
+        "replace",
+        "tokenize",
+        "host",
+    )
 )
 """Section 5: what may be wrapped around a variable in an operator's predicate."""
 

@@ -228,9 +228,10 @@ class NamespaceDeclaration:
 
 @dataclass(slots=True)
 class Statement:
-    """One statement.  `is_broken` says that a syntax error left a part of it out.
+    """One statement; `end` is where its `;` stands.
 
-    `mentioned` has the names that an unreadable part seems to bind: they count as known.
+    `is_broken` says that a syntax error left a part of it out, and `mentioned` has the names that
+    an unreadable part seems to bind: they count as known.
     """
 
     prolog: list[NamespaceDeclaration]
@@ -238,5 +239,6 @@ class Statement:
     source: Operand | None
     publish: PublishSyntax | None
     span: Span
+    end: int = 0
     is_broken: bool = False
     mentioned: set[str] = field(default_factory=set)

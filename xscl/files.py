@@ -1,0 +1,151 @@
+"""Reads query files and directories of them, and checks what holds over the whole set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from xscl.diagnostics import Diagnostic, Severity, XsclError
+from xscl.path import Span
+from xscl.query import Query
+from xscl.reader import check
+
+__all__ = ["check_files", "check_set", "load", "query_files"]
+
+SUFFIX = ".xscl"
+
+
+def load(paths: Iterable[Path | str]) -> list[Query]:
+    """Return the queries of files, and of the `*.xscl` files in directories, sorted by path.
+
+    Raise `XsclError` with the diagnostics of all files if one of them has an error, two queries
+    have one id, or PUBLISH names form a cycle.
+    """
+    queries, diagnostics = check_files(paths)
+    if any(diagnostic.is_error for diagnostic in diagnostics):
+        raise XsclError(diagnostics)
+    return queries
+
+
+def check_files(paths: Iterable[Path | str]) -> tuple[list[Query], list[Diagnostic]]:
+    """Return the queries without errors and all diagnostics.  Raise nothing for bad files."""
+    queries: list[Query] = []
+    diagnostics: list[Diagnostic] = []
+    located: list[tuple[Query, str, str]] = []
+    for path in query_files(paths):
+        text = _read(path, diagnostics)
+        if text is None:
+            continue
+        found, more = check(text, path=str(path))
+        diagnostics += more
+        queries += found
+        located += [(query, str(path), text) for query in found]
+    diagnostics += check_set(located)
+    return queries, diagnostics
+
+
+def query_files(paths: Iterable[Path | str]) -> Iterator[Path]:
+    """Yield the files to read, each once; a directory stands for the query files below it."""
+    seen: set[Path] = set()
+    for given in map(Path, paths):
+        files = sorted(given.rglob(f"*{SUFFIX}")) if given.is_dir() else [given]
+        for path in files:
+            if path not in seen and (path.is_file() or path == given):
+                seen.add(path)
+                yield path
+
+
+def _read(path: Path, diagnostics: list[Diagnostic]) -> str | None:
+    try:
+        return path.read_bytes().decode()
+    except OSError as error:
+        message = f"cannot read this file: {error.strerror or error}"
+    except UnicodeDecodeError as error:
+        message = f"this file is not UTF-8: byte {error.start} cannot be read"
+    diagnostics.append(Diagnostic("XS701", Severity.ERROR, Span(0, 0), message, path=str(path)))
+    return None
+
+
+def check_set(located: Sequence[tuple[Query, str, str]]) -> list[Diagnostic]:
+    """Return what is wrong with queries together; each is given with its file and its text."""
+    return [*_shared_ids(located), *_shared_names(located), *_cycles(located)]
+
+
+def _finding(
+    code: str, query: Query, path: str, source: str, message: str, hint: str
+) -> Diagnostic:
+    start = min((block.span.start for block in query.blocks if block.span), default=0)
+    if query.publish and code != "XS702":
+        start = max(start, source.find(query.publish, source.upper().find("PUBLISH", start)))
+        span = Span(start, start + len(query.publish))
+    else:
+        span = next(block.span for block in query.blocks if block.span)
+    return Diagnostic(code, Severity.ERROR, span, message, hint, None, path, source)
+
+
+def _shared_ids(located: Sequence[tuple[Query, str, str]]) -> Iterator[Diagnostic]:
+    first: dict[str, str] = {}
+    for query, path, source in located:
+        other = first.setdefault(query.id, path)
+        if other != path and query.publish is None:
+            yield _finding(
+                "XS702",
+                query,
+                path,
+                source,
+                f"the id `{query.id}` belongs to a query in {other} already",
+                "rename one of the files, or give the queries PUBLISH names",
+            )
+
+
+def _shared_names(located: Sequence[tuple[Query, str, str]]) -> Iterator[Diagnostic]:
+    first: dict[str, tuple[str, Query]] = {}
+    for query, path, source in located:
+        if query.publish is None:
+            continue
+        other, owner = first.setdefault(query.publish, (path, query))
+        if owner is not query:
+            yield _finding(
+                "XS703",
+                query,
+                path,
+                source,
+                f"`{query.publish}` is published by another query already, in {other}",
+                "a PUBLISH name belongs to one query: choose another name",
+            )
+
+
+def _cycles(located: Sequence[tuple[Query, str, str]]) -> Iterator[Diagnostic]:
+    """Find publishers that read, directly or through others, what they publish."""
+    publishers = {query.publish: query for query, _, _ in located if query.publish}
+    reported: set[str] = set()
+    for query, path, source in located:
+        if query.publish is None or query.publish in reported:
+            continue
+        cycle = _path_back(query.publish, publishers)
+        if cycle:
+            reported |= set(cycle)
+            yield _finding(
+                "XS704",
+                query,
+                path,
+                source,
+                "queries publish in a cycle: " + " reads ".join((*cycle, cycle[0])),
+                "no query may read, even through others, what it publishes",
+            )
+
+
+def _path_back(name: str, publishers: dict[str, Query]) -> list[str]:
+    """Return the names on a way from a name back to itself; empty where there is none."""
+    stack: list[tuple[str, list[str]]] = [(name, [name])]
+    seen: set[str] = set()
+    while stack:
+        current, way = stack.pop()
+        for block in publishers[current].blocks:
+            stream = block.stream
+            if stream == name:
+                return way
+            if stream in publishers and stream not in seen:
+                seen.add(stream)
+                stack.append((stream, [*way, stream]))
+    return []
