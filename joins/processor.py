@@ -25,7 +25,7 @@ from typing import Literal
 import pyarrow as pa
 
 from joins import schema
-from joins.sql import render_sql, value_join_sql
+from joins.sql import Moment, render_sql, value_join_sql
 from joins.state import Instance, JoinState
 from templates.conjunctive import conjunctive_query, view_query
 from templates.template import Template, TemplateRow
@@ -115,7 +115,7 @@ class JoinProcessor:
         if template not in self._templates:
             number = self._templates[template] = len(self._templates) + 1
             name = schema.template_row(number)
-            self.state.db.execute(f"CREATE TABLE {name} ({schema.template_row_columns(template)})")
+            self.state.run(f"CREATE TABLE {name} ({schema.template_row_columns(template)})")
 
     def _refresh(self) -> None:
         """Bring the template tables up to date with the classes."""
@@ -140,14 +140,11 @@ class JoinProcessor:
         self.state.set_joined_variables(joined)
 
     def _replace(self, table: str, rows: list[tuple[object, ...]]) -> None:
-        db = self.state.db
-        db.execute(f"TRUNCATE {table}")
+        self.state.run(f"TRUNCATE {table}")
         if rows:
-            names = [row[0] for row in db.execute(f"DESCRIBE {table}").fetchall()]
+            names = [row[0] for row in self.state.run(f"DESCRIBE {table}")]
             columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-            db.register("incoming", pa.table(columns))
-            db.execute(f"INSERT INTO {table} SELECT * FROM incoming")
-            db.unregister("incoming")
+            self.state.insert(table, pa.table(columns))
 
     def begin_batch(self) -> None:
         """Start a batch: bring the classes up to date; what is absorbed from now on is new."""
@@ -156,31 +153,31 @@ class JoinProcessor:
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""
-        self.state.begin_stratum(stratum)
+        moment = Moment(self.state.first_instance, stratum, self._lateness_us)
         templates = {t: [] for c in self._numbers if c.stratum == stratum for t in (c.template,)}  # type: dict[Template, list[int]]
         for query_class, number in self._numbers.items():
             if query_class.stratum == stratum:
                 templates[query_class.template].append(number)
         if self._engine == "mmqjp-views":
-            self.state.db.execute(f"TRUNCATE {schema.VALUE_JOIN}")
-            self.state.db.execute(value_join_sql(self._lateness_us))
+            self.state.run(f"TRUNCATE {schema.VALUE_JOIN}")
+            self.state.run(value_join_sql(moment))
         return [
             found
             for template, classes in templates.items()
-            for sql in self._statements(template, classes)
+            for sql in self._statements(template, classes, moment)
             for found in self._run(sql, template)
         ]
 
-    def _statements(self, template: Template, classes: Iterable[int]) -> list[str]:
+    def _statements(self, template: Template, classes: Iterable[int], moment: Moment) -> list[str]:
         is_view = self._engine == "mmqjp-views"
         query = view_query(template) if is_view else conjunctive_query(template)
-        statements = render_sql(query, template, self._templates[template], self._lateness_us)
+        statements = render_sql(query, template, self._templates[template], moment)
         if self._engine != "sequential":
             return statements
         return [f"{sql}\n    AND t.class = {number}" for number in classes for sql in statements]
 
     def _run(self, sql: str, template: Template) -> Iterator[ClassTuple]:
-        for row in self.state.db.execute(sql).fetchall():
+        for row in self.state.run(sql):
             yield ClassTuple(row[0], row[1], row[2], row[3], row[4:])
 
     def evict(self, before_us: int) -> int:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from templates.template import Template
 
 __all__ = [
-    "BATCH",
     "BINDING",
     "JOINED_VARIABLE",
     "REMEMBERED",
@@ -30,7 +29,6 @@ SHAPE_BINDING = "shape_binding"
 JOINED_VARIABLE = "joined_variable"
 VALUE_PAIR = "value_pair"
 VALUE_JOIN = "value_join"
-BATCH = "batch"
 
 TABLES = {
     # R_docTS, R_docTSW: one row for each instance.  `docid` is its largest docid, `docid_min` its
@@ -56,8 +54,6 @@ TABLES = {
     VALUE_JOIN: """
         l BIGINT, r BIGINT, left_variable INTEGER, right_variable INTEGER,
         left_node INTEGER, right_node INTEGER""",
-    # The first instance of the batch in hand, and the stratum in hand.
-    BATCH: "first_instance BIGINT, stratum INTEGER",
 }
 
 

@@ -66,21 +66,21 @@ class JoinState:
 
     def __init__(self) -> None:
         self.db = duckdb.connect(":memory:")
-        self.db.execute("SET threads = 2")
+        self.run("SET threads = 2")
         for name, columns in schema.TABLES.items():
-            self.db.execute(f"CREATE TABLE {name} ({columns})")
-        self.db.execute(f"INSERT INTO {schema.BATCH} VALUES (0, 0)")
+            self.run(f"CREATE TABLE {name} ({columns})")
         self._shapes: dict[str, int] = {}
         self.next_instance = 1
+        self.first_instance = 1
         self.instance_count = 0
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run one statement to its end and return its rows."""
+        return self.db.execute(sql).fetchall()
 
     def begin_batch(self) -> None:
         """Make what is absorbed from now on the new instances of a batch."""
-        self.db.execute(f"UPDATE {schema.BATCH} SET first_instance = {self.next_instance}")
-
-    def begin_stratum(self, stratum: int) -> None:
-        """Say which classes the next probes are for."""
-        self.db.execute(f"UPDATE {schema.BATCH} SET stratum = {stratum}")
+        self.first_instance = self.next_instance
 
     def shape_number(self, shape: str) -> int | None:
         """Return the number of a witness shape, or None while it is not known."""
@@ -106,12 +106,13 @@ class JoinState:
             arrow = pa.table(
                 {n: pa.array(c, pa.int32()) for n, c in zip(names, columns, strict=True)}
             )
-            self._insert_arrow(table, arrow)
+            self.insert(table, arrow)
 
-    def _insert_arrow(self, table: str, arrow: pa.Table) -> None:
+    def insert(self, table: str, arrow: pa.Table) -> None:
+        """Append rows to a table; columns go by position."""
         self.db.register("incoming", arrow)
         try:
-            self.db.execute(f"INSERT INTO {table} SELECT * FROM incoming")
+            self.run(f"INSERT INTO {table} SELECT * FROM incoming")
         finally:
             self.db.unregister("incoming")
 
@@ -122,8 +123,8 @@ class JoinState:
         instances = instances.add_column(0, INSTANCE_SCHEMA.field("instance"), numbers)
         self.next_instance += len(instances)
         self.instance_count += len(instances)
-        self._insert_arrow(schema.REMEMBERED, instances.select(INSTANCE_SCHEMA.names))
-        self.db.execute(
+        self.insert(schema.REMEMBERED, instances.select(INSTANCE_SCHEMA.names))
+        self.run(
             f"""INSERT INTO {schema.BINDING}
 SELECT instance, variable, node, value FROM (
     SELECT d.instance, s.variable, s.node, d.vals[s.node + 1] AS value
@@ -134,7 +135,7 @@ WHERE value <> ''"""
 
     def set_joined_variables(self, variables: Iterable[int]) -> None:
         """Say which variables' values are kept for value joins, from the next instance on."""
-        self.db.execute(f"DELETE FROM {schema.JOINED_VARIABLE}")
+        self.run(f"DELETE FROM {schema.JOINED_VARIABLE}")
         self._insert(schema.JOINED_VARIABLE, ("variable",), [(v,) for v in sorted(variables)])
 
     def evict(self, before_us: int) -> int:
@@ -151,14 +152,12 @@ WHERE value <> ''"""
         return int(dead)
 
     def _rewrite(self, table: str, condition: str) -> None:
-        self.db.execute(f"CREATE TABLE kept AS SELECT * FROM {table} WHERE {condition}")
-        self.db.execute(f"DROP TABLE {table}")
-        self.db.execute(f"ALTER TABLE kept RENAME TO {table}")
+        self.run(f"CREATE TABLE kept AS SELECT * FROM {table} WHERE {condition}")
+        self.run(f"DROP TABLE {table}")
+        self.run(f"ALTER TABLE kept RENAME TO {table}")
 
     def _row(self, sql: str) -> tuple[Any, ...]:
-        row = self.db.execute(sql).fetchone()
-        assert row is not None
-        return row
+        return self.run(sql)[0]
 
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return remembered instances by number."""
@@ -167,11 +166,11 @@ WHERE value <> ''"""
             return {}
         self.db.register("wanted", pa.table({"instance": pa.array(wanted, pa.int64())}))
         try:
-            rows = self.db.execute(
+            rows = self.run(
                 f"""SELECT instance, stream, key, docid, depth, match_id, docid_min, start_us,
     end_us, watermark_us, leaves, nodes, vals
 FROM {schema.REMEMBERED} SEMI JOIN wanted USING (instance)"""
-            ).fetchall()
+            )
         finally:
             self.db.unregister("wanted")
         return {row[0]: Instance(*row[:10], *map(tuple, row[10:])) for row in rows}
