@@ -12,10 +12,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from xml.sax.saxutils import escape, quoteattr
 
 from feeds.item import Enclosure, FeedItem
-from feeds.text import drop_illegal, has_illegal
+from feeds.text import drop_illegal, escaped, has_illegal
 
 __all__ = ["fingerprint", "item_document", "raw_document"]
 
@@ -70,13 +69,13 @@ def _core(item: FeedItem, feed: str, source: str, entry_id: str) -> Iterator[str
 
 
 def _element(name: str, text: str) -> str:
-    return f"<{name}>{escape(text)}</{name}>" if text else ""
+    return f"<{name}>{escaped(text)}</{name}>" if text else ""
 
 
 def _enclosure(enclosure: Enclosure) -> str:
-    kind = f" type={quoteattr(enclosure.type)}" if enclosure.type else ""
-    length = f" length={quoteattr(enclosure.length)}" if enclosure.length else ""
-    return f"<enclosure{kind}{length}>{escape(enclosure.url)}</enclosure>"
+    kind = f' type="{escaped(enclosure.type)}"' if enclosure.type else ""
+    length = f' length="{escaped(enclosure.length)}"' if enclosure.length else ""
+    return f"<enclosure{kind}{length}>{escaped(enclosure.url)}</enclosure>"
 
 
 def _time(time_us: int | None) -> str:

@@ -29,12 +29,13 @@ def read_loosely(body: bytes, *, url: str = "", content_type: str = "") -> Parse
         return None
     channel = found.feed
     language = channel.get("language", "")
+    inherited = _authors(channel) if found.version.startswith("atom") else ()
     return ParsedFeed(
         format=found.version or "unknown",
         title=plain(channel.get("title", "")),
         link=channel.get("link", ""),
         language=language,
-        items=tuple(_item(entry, language) for entry in found.entries),
+        items=tuple(_item(entry, inherited, language) for entry in found.entries),
         hints=_hints(channel),
         step=Step.LOOSE,
         warnings=_warnings(found),
@@ -55,13 +56,13 @@ def _hints(channel: Any) -> Hints:
     )
 
 
-def _item(entry: Any, language: str) -> FeedItem:
+def _item(entry: Any, inherited: tuple[str, ...], language: str) -> FeedItem:
     content = entry.get("content") or [{}]
     return FeedItem(
         id=entry.get("id", ""),
         title=collapse(plain(entry.get("title", ""))),
         links=_links(entry),
-        authors=_authors(entry),
+        authors=_authors(entry) or _authors(entry.get("source", {})) or inherited,
         categories=tuple(collapse(tag["term"]) for tag in entry.get("tags", []) if tag.get("term")),
         published_us=_time(dict.get(entry, "published_parsed")),
         updated_us=_time(dict.get(entry, "updated_parsed")),
