@@ -20,11 +20,12 @@ __all__ = ["Chooser", "RandomChooser", "case_texts", "generate", "random_case"]
 
 T = TypeVar("T")
 
-NAMES = ("i", "p", "c", "t")
-VALUES = ("x", "y", "X", " x", "x,y", "x y", "", "1", "1.0", "2", "10", "http://www.a.org/x", "n,")
+NAMES = ("c", "c", "c", "c", "t", "t", "p", "i")
+COMMON = ("x", "x", "y", "x", "1", "x")
+RARE = ("X", " x", "x,y", "x y", "", "1.0", "2", "10", "http://www.a.org/x", "n,", "http://a.org")
 ATTRIBUTES = ("h", "k")
-WINDOWS = ("5 m", "10 m", "PT30M", "1 h", "1.5 h", "INF")
-LATENESSES = ("0 s", "10 m", "1 h", "1 d")
+WINDOWS = ("INF", "1 h", "1.5 h", "INF", "2 h", "PT30M", "10 m")
+LATENESSES = ("1 d", "1 d", "1 h", "10 m", "0 s")
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 FUNCTIONS = (
     "lower-case({})",
@@ -116,6 +117,7 @@ class _Generator:
     def __init__(self, chooser: Chooser) -> None:
         self._choose = chooser
         self._variables = 0
+        self._roots: set[str] = set()
         self._published: list[str] = []
         self._parameters: dict[str, list[Any]] = {}
 
@@ -125,17 +127,17 @@ class _Generator:
     def case(self) -> str:
         queries = [self._query(i) for i in range(self._choose.integer(1, 4))]
         lines = [f"lateness {self._choose.choice(LATENESSES)}", *queries]
-        count = self._choose.integer(2, 8)
+        count = self._choose.choice((3, 5, 6, 7, 8, 9, 2))
         for number in range(len(queries)):
-            if self._chance(15):
-                lines.append(f"register q{number} after {self._choose.integer(1, count)}")
+            if self._chance(10):
+                lines.append(f"register q{number} after {self._choose.integer(1, count // 2)}")
         lines += [self._document(number) for number in range(1, count + 1)]
         return "# Generated.\n" + "\n".join(lines) + "\n----\n"
 
     # Documents
 
     def _document(self, number: int) -> str:
-        stream = self._choose.choice(("S", "S", "S", "T"))
+        stream = self._choose.choice(("S", "S", "S", "S", "T"))
         minute = 5 * self._choose.integer(0, 24)
         time = f"{minute // 60:02}:{minute % 60:02}"
         options = ""
@@ -147,27 +149,29 @@ class _Generator:
         return f"document {number} {stream} {time}{options}  {self._element(0)}"
 
     def _element(self, depth: int) -> str:
-        name = "i" if depth == 0 else self._choose.choice(NAMES)
+        name = "i" if depth == 0 and not self._chance(10) else self._choose.choice(NAMES)
         attributes = "".join(
-            f' {attribute}="{self._choose.choice(VALUES)}"'
-            for attribute in ATTRIBUTES
-            if self._chance(25)
+            f' {attribute}="{self._value()}"' for attribute in ATTRIBUTES if self._chance(25)
         )
-        content = "".join(self._content(depth) for _ in range(self._choose.integer(0, 3)))
-        if depth > 0 and self._chance(60):
-            content = self._choose.choice(VALUES)
+        if depth > 0 and not (name in "ip" and self._chance(80)):
+            content = self._value()
+        else:
+            content = "".join(self._content(depth) for _ in range(self._choose.integer(2, 5)))
         return f"<{name}{attributes}>{content}</{name}>"
 
     def _content(self, depth: int) -> str:
-        if depth < 2 and not self._chance(15):
+        if depth < 2 and not self._chance(10):
             return self._element(depth + 1)
-        return self._choose.choice((*VALUES, "<!-- no -->", "x<!-- no -->y"))
+        return self._choose.choice((self._value(), "<!-- no -->", "x<!-- no -->y"))
+
+    def _value(self) -> str:
+        return self._choose.choice(RARE if self._chance(25) else COMMON)
 
     # Queries
 
     def _query(self, number: int) -> str:
         self._parameters = {}
-        from_, variables = self._from(self._choose.choice((1, 2, 2, 2, 2, 2, 3, 3, 4)))
+        from_, variables = self._from(self._choose.choice((2, 1, 2, 2, 2, 2, 2, 3, 3, 4)))
         select = self._select(variables)
         text = f"SELECT {select} FROM {from_}" if self._chance(50) else f"FROM {from_}"
         if text.startswith("FROM") and self._chance(30):
@@ -211,30 +215,36 @@ class _Generator:
         return f"v{self._variables}"
 
     def _block(self) -> tuple[str, list[str]]:
-        stream = self._choose.choice(("S", "S", "S", "S", "T", "*"))
-        if self._published and self._chance(40):
+        stream = self._choose.choice(("S", "S", "S", "S", "S", "T", "*", "*"))
+        if self._published and self._chance(30):
             stream = self._choose.choice(self._published)
         if self._chance(10):
             variable = self._new_variable()
+            self._roots.add(variable)
             return f"{stream} AS {variable}", [variable]
-        start = self._choose.choice(("//i", "//*", "//p", "/i", "//i/p", "//c", "//i//t", "//*:i"))
+        start = self._choose.choice(("//i", "/i")) if self._chance(65) else self._start()
         variables = [self._new_variable()]
+        if start in ("//i", "/i"):
+            self._roots.update(variables)
         steps = [f"{start}->{variables[0]}"]
-        for _ in range(self._choose.integer(0, 3)):
+        for _ in range(self._choose.choice((1, 1, 2, 0, 3))):
             steps.append(self._bracket(variables))
         if self._chance(10):
             variables.append(self._new_variable())
             steps.append(f"/{self._choose.choice(('c', '*', '@h', 'text()'))}->{variables[-1]}")
         return stream + "".join(steps), variables
 
+    def _start(self) -> str:
+        return self._choose.choice(("//*", "//p", "//i/p", "//c", "//i//t", "//*:i", "//i/c[1]"))
+
     def _bracket(self, variables: list[str]) -> str:
         """Return a predicate of a step; it may bind, and then says so in `variables`."""
-        if self._chance(8):
+        if self._chance(3):
             return f"[{self._choose.choice(POSITIONS)}]"
-        if self._chance(20):
+        if self._chance(10):
             condition = self._choose.choice(CONDITIONS)
             return f"[{condition.format(self._path())}]"
-        if self._chance(6):
+        if self._chance(4):
             return f"[c = {self._parameter(['x', 'y'])}]"
         variables.append(self._new_variable())
         path = f"{self._path()}->{variables[-1]}"
@@ -242,13 +252,14 @@ class _Generator:
             inner = self._new_variable()
             variables.append(inner)
             return f"[{path}[{self._path()}->{inner}]]"
-        ending = self._choose.choice(("", "", "", "", "", " = 'x'", " > 1", "[1]", "[. != 'x']"))
-        return f"[{path}{ending}]"
+        if self._chance(15):
+            path += self._choose.choice((" = 'x'", " > 1", "[1]", "[. != 'x']"))
+        return f"[{path}]"
 
     def _path(self) -> str:
-        return self._choose.choice(
-            ("c", "t", ".//c", "p", "@h", "@k", "*", ".//t", "p/c", ".", "text()", ".//@h", "i")
-        )
+        usual = ("c", "c", "c", "t", ".//c", "*")
+        rare = ("@h", "@k", "p", ".//t", "p/c", ".", "text()", ".//@h", "i", ".//p", "c[last()]")
+        return self._choose.choice(rare if self._chance(25) else usual)
 
     # Predicates of operators
 
@@ -261,9 +272,9 @@ class _Generator:
     def _conjunction(self, left: list[str], right: list[str]) -> str:
         parts = [
             f"{self._operand(left)} = {self._operand(right)}"
-            for _ in range(self._choose.choice((1, 1, 1, 2, 2, 0)))
+            for _ in range(self._choose.choice((1, 1, 1, 1, 1, 2, 0)))
         ]
-        while not parts or self._chance(20):
+        while not parts or self._chance(12):
             parts.append(self._residual(left, right))
         return " AND ".join(parts)
 
@@ -280,14 +291,16 @@ class _Generator:
             )
         )
         if self._chance(6):
-            second = self._parameter(["x", "1"])
+            second = self._parameter(["x", "1"] if comparison in ("=", "!=") else [1, 2])
         return f"{first} {comparison} {second}"
 
     def _operand(self, variables: list[str]) -> str:
         operand = self._choose.choice(variables)
-        if self._chance(25):
-            operand += self._choose.choice(("/c", "//t", "/@h", "/*", "//c", "/p/c", "/text()"))
-        if self._chance(20):
+        if self._chance(90 if operand in self._roots else 15):
+            operand += self._choose.choice(
+                ("/c", "//c", "/c", "//t", "/*", "/@h", "/p/c", "/text()")
+            )
+        if self._chance(15):
             operand = self._choose.choice(FUNCTIONS).format(operand)
         return operand
 

@@ -36,7 +36,10 @@ def without(path: Path, variables: Set[str]) -> Path:
 
 
 def _binds(predicate: Condition, variables: Set[str]) -> bool:
-    return isinstance(predicate, Exists) and predicate.path.steps[-1].variable in variables
+    match predicate:
+        case Exists(Path([*_, last])):
+            return last.variable in variables
+    return False
 
 
 def _inside(condition: Condition, variables: Set[str]) -> Condition:

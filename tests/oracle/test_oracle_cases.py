@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
-from kit import Case, cases, check, parse_case
+from kit import cases, check, parse_case
+from runners import run_oracle
 
 import oracle
-from broker.match import Match
 
 ALL = dict(cases())
-
-
-def run_oracle(case: Case) -> Sequence[Match]:
-    return oracle.matches(
-        case.queries,
-        oracle.number_documents(case.lines),
-        lateness_us=case.lateness_us,
-        assignments=case.assignments,
-        registered=case.registered,
-    )
 
 
 @pytest.mark.parametrize("name", ALL)

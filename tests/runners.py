@@ -1,0 +1,84 @@
+"""What runs a match case: the oracle, and every engine in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import oracle
+from kit import Case
+
+from broker.document import Document
+from broker.engine import Engine, RegisteredQuery
+from broker.match import Match
+from joins.processor import ENGINES, EngineName
+
+__all__ = ["ENGINES", "EngineName", "engine_of", "run_engine", "run_oracle"]
+
+T = TypeVar("T")
+
+
+def run_oracle(case: Case) -> Sequence[Match]:
+    """Return the matches that the oracle finds."""
+    return oracle.matches(
+        case.queries,
+        oracle.number_documents(case.lines),
+        lateness_us=case.lateness_us,
+        assignments=case.assignments,
+        registered=case.registered,
+    )
+
+
+def run_engine(
+    case: Case,
+    engine: EngineName = "mmqjp-views",
+    *,
+    batch_size: int | None = None,
+    restart_after: int = 0,
+) -> list[Match]:
+    """Return the matches that an engine finds, in the order of match lines.
+
+    Documents go in by batches of `batch_size`, or all at once.  With `restart_after`, the engine
+    is thrown away behind that document, and a new one absorbs what the first had processed.
+    """
+    documents = oracle.number_documents(case.lines)
+    batches = list(_batches(documents, batch_size or max(1, len(documents))))
+    if restart_after:
+        batches = [
+            *_batches(documents[:restart_after], batch_size or restart_after),
+            *_batches(documents[restart_after:], batch_size or len(documents)),
+        ]
+    running = engine_of(case, engine)
+    matches: list[Match] = []
+    read = 0
+    for i, batch in enumerate(batches):
+        if restart_after and read == restart_after:
+            running = engine_of(case, engine)
+            for earlier in batches[:i]:
+                running.absorb(running.evaluate(earlier), _look_up(documents))
+        matches += running.process(running.evaluate(batch), _look_up(documents)).matches
+        read += len(batch)
+    return sorted(matches, key=lambda match: (match.position, match.query, match.id))
+
+
+def _look_up(documents: Sequence[Document]) -> Callable[[Iterable[int]], Mapping[int, bytes]]:
+    xml = {document.docid: document.xml for document in documents}
+    return lambda docids: {docid: xml[docid] for docid in docids}
+
+
+def engine_of(case: Case, engine: EngineName) -> Engine:
+    """Return an engine that runs the queries of a case."""
+    registered = [
+        RegisteredQuery(
+            query,
+            registration_point=case.registered.get(query.id, 0),
+            assignments=tuple(case.assignments.get(query.id, ())),
+        )
+        for query in case.queries
+    ]
+    return Engine(registered, lateness_us=case.lateness_us, engine=engine)
+
+
+def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
