@@ -2,22 +2,166 @@
 
 from __future__ import annotations
 
-from xscl.query import Query
+import math
+from collections.abc import Iterable, Iterator
+
+from xscl.functions import compare, to_double
+from xscl.path import (
+    And,
+    Axis,
+    Comparison,
+    Condition,
+    Exists,
+    Literal,
+    Path,
+    PathValue,
+    Position,
+    Span,
+    Step,
+    StringTest,
+)
+from xscl.query import Disjunct, Operand, Operator, Query, Residual
 from xscl.report import Report
-from xscl.syntax import Statement
 
 __all__ = ["check_query"]
 
+_Bound = tuple[str, Literal]
 
-def check_query(query: Query, statement: Statement, report: Report) -> None:
-    """Report warnings about a query in normal form."""
+
+def check_query(query: Query, span: Span, report: Report) -> None:
+    """Report warnings about a query in normal form; `span` is its statement's."""
     for operator in query.operators():
-        if any(not disjunct.value_joins for disjunct in operator.disjuncts):
-            span = operator.span or statement.span
+        _check_cost(operator, report, operator.span or span)
+        _check_alternatives(operator, report, operator.span or span)
+    for block in query.blocks:
+        _check_path(block.path, report, block.span or span)
+
+
+def _check_cost(operator: Operator, report: Report, span: Span) -> None:
+    if any(not disjunct.value_joins for disjunct in operator.disjuncts):
+        report.warning(
+            "XS501",
+            span,
+            "nothing of one side must equal something of the other: each pair of documents within"
+            " the window is tried",
+            "add an equality, as in `{x2 = x5, 6 h}`, or keep the window short",
+        )
+
+
+def _check_alternatives(operator: Operator, report: Report, span: Span) -> None:
+    dead = [each for each in operator.disjuncts if _never_holds(each)]
+    if dead:
+        whole = len(dead) == len(operator.disjuncts)
+        report.warning(
+            "XS502",
+            span,
+            "this predicate can never hold" if whole else "an alternative of it can never hold",
+            "two conditions on one value contradict each other",
+        )
+
+
+def _never_holds(disjunct: Disjunct) -> bool:
+    by_operand: dict[Operand, list[_Bound]] = {}
+    for residual in disjunct.residuals:
+        if _is_false(residual):
+            return True
+        if isinstance(residual.right, Literal):
+            by_operand.setdefault(residual.left, []).append((residual.operator, residual.right))
+    return any(_contradict(bounds) for bounds in by_operand.values())
+
+
+def _is_false(residual: Residual) -> bool:
+    """Whether a comparison of two literals, or of a value with itself, is false."""
+    left, operator, right = residual.left, residual.operator, residual.right
+    if isinstance(left, Literal) and isinstance(right, Literal):
+        return not compare([left.value], operator, [right.value])
+    return left == right and operator in ("!=", "<", ">") and not hasattr(left, "arguments")
+
+
+def _contradict(bounds: Iterable[_Bound]) -> bool:
+    """Whether no single value can pass all of the comparisons."""
+    bounds = list(bounds)
+    equals = [literal for operator, literal in bounds if operator == "="]
+    for candidate in equals:
+        if not all(_passes(candidate, operator, literal) for operator, literal in bounds):
+            return True
+    low = max((_number(b) for o, b in bounds if o in (">", ">=")), default=-math.inf)
+    high = min((_number(b) for o, b in bounds if o in ("<", "<=")), default=math.inf)
+    is_open = any(o in ("<", ">") and _number(b) == low == high for o, b in bounds)
+    return low > high or is_open
+
+
+def _passes(candidate: Literal, operator: str, literal: Literal) -> bool:
+    if isinstance(candidate.value, float) and isinstance(literal.value, str) and operator == "=":
+        return True  # `x = 1 AND x = '1.0'` holds for the text 1.0
+    if isinstance(candidate.value, float) and isinstance(literal.value, str):
+        return operator == "!=" or compare([candidate.value], operator, [literal.value])
+    return compare([candidate.value], operator, [literal.value])
+
+
+def _number(literal: Literal) -> float:
+    return to_double(literal.value)
+
+
+# -- paths that select nothing -----------------------------------------------------------------
+
+
+def _check_path(path: Path, report: Report, span: Span) -> None:
+    before: Step | None = None
+    for step in path.steps:
+        if before is not None and _is_leaf(before) and step.axis is not Axis.SELF:
             report.warning(
-                "XS501",
-                span,
-                "nothing of one side must equal something of the other: every pair of documents"
-                " within the window is a candidate",
-                "add an equality, as in `{x2 = x5, 6 h}`, or keep the window short",
+                "XS504",
+                step.span or span,
+                "this step never selects anything: attributes and texts have nothing below them",
             )
+        before = step
+        for predicate in step.predicates:
+            _check_condition(predicate, _is_leaf(step), report, step.span or span)
+
+
+def _is_leaf(step: Step) -> bool:
+    return step.axis is Axis.ATTRIBUTE or step.test.is_text
+
+
+def _check_condition(condition: Condition, of_leaf: bool, report: Report, span: Span) -> None:
+    if isinstance(condition, Position) and _is_nowhere(condition):
+        report.warning(
+            "XS505", span, "no position is like that: positions are whole numbers from 1"
+        )
+    if isinstance(condition, And):
+        for each in condition.conditions:
+            _check_condition(each, of_leaf, report, span)
+        if _contradict(_own_value(condition.conditions)):
+            report.warning("XS502", span, "this predicate can never hold")
+    for path in _paths(condition):
+        if of_leaf and path.steps and path.steps[0].axis is not Axis.SELF:
+            report.warning(
+                "XS504",
+                path.steps[0].span or span,
+                "this path never selects anything: attributes and texts have nothing below them",
+            )
+        _check_path(path, report, span)
+
+
+def _is_nowhere(position: Position) -> bool:
+    if position.operator != "=":
+        return False
+    number = position.number
+    return number != int(number) or (number < 0 if position.of_last else number < 1)
+
+
+def _own_value(conditions: Iterable[Condition]) -> Iterator[_Bound]:
+    """Yield comparisons of the context node's own value: there is one, so they can contradict."""
+    own = PathValue(Path(()))
+    for each in conditions:
+        if isinstance(each, Comparison) and each.left == own and isinstance(each.right, Literal):
+            yield each.operator, each.right
+
+
+def _paths(condition: Condition) -> Iterator[Path]:
+    match condition:
+        case Exists(path):
+            yield path
+        case Comparison(left=PathValue(path)) | StringTest(value=PathValue(path)):
+            yield path

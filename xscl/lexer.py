@@ -121,10 +121,13 @@ class _Lexer:
         end = start + len(text)
         if text[-1] == "-" and self.text.startswith("->", end):
             stem = text.rstrip("-")
-            self.arrow_run(start + len(stem), end + 2)
+            arrow = end
+            while self.text.startswith((">", "->"), end):
+                end += 1
+            self.arrow_run(start + len(stem), end)
             self.tokens.append(Token("name", stem, start, start + len(stem)))
-            self.tokens.append(Token("->", "->", end, end + 2))
-            return end + 2
+            self.tokens.append(Token("->", "->", arrow, end))
+            return end
         self.tokens.append(Token("name", text, start, end))
         return end
 

@@ -30,7 +30,7 @@ def normalise(statement: Statement, query_id: str, report: Report) -> Query | No
     query = builder.build(query_id)
     if query is None or statement.is_broken or report.errors > errors:
         return None
-    check_query(query, statement, report)
+    check_query(query, statement.span, report)
     return query
 
 

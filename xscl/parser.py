@@ -53,6 +53,7 @@ BLOCK_LIMIT = 100
 
 _PATH_STARTS = frozenset({"/", "//", "->"})
 _SYNCHRONISING = ("SELECT", "FROM", "PUBLISH")
+_AFTER_BLOCK = frozenset({"FOLLOWED", "JOIN", "SELECT", "PUBLISH", "FROM", "AS"})
 _FROM_END = "`FOLLOWED BY`, `JOIN`, a clause, or `;`"
 
 
@@ -207,6 +208,8 @@ class _Parser(PredicateParser):
         if self.token.kind == "*":
             self.advance()
             return SelectSyntax([], None, self.span_from(start))
+        if self.at_word("FROM") and self.peek().kind in ("name", "*", "("):
+            raise self.unexpected("what to select", "write `SELECT *` for all block roots")
         items: list[Expression] = []
         while True:
             try:
@@ -269,9 +272,12 @@ class _Parser(PredicateParser):
             return "JOIN", token
         if word == "FOLLOWED":
             self.advance()
-            if not (self.at_word("BY") or self.at_word("BY_")):
-                self.misspelt_or("BY", "`BY` behind `FOLLOWED`", "the operator is `FOLLOWED BY`")
-            self.advance()
+            if self.token.kind == "name" and self.token.text != "_":
+                if not (self.at_word("BY") or self.at_word("BY_")):
+                    self.misspelt(self.token, "BY")
+                self.advance()
+            else:
+                self.misspelt(token, "FOLLOWED BY")
             return "FOLLOWED BY", token
         if word in _SYNCHRONISING:
             return None
@@ -347,7 +353,9 @@ class _Parser(PredicateParser):
 
     def block(self) -> BlockSyntax:
         token = self.token
-        if token.kind == "name" and token.text.upper() in RESERVED and self.peek().text in "({":
+        if self.at_operator() and token.text.upper() in ("FOLLOWED", "JOIN"):
+            raise self.unexpected("a block before the operator", "as in `S FOLLOWED BY {...} T`")
+        if token.kind == "name" and token.text.upper() in RESERVED and not self.at_stream():
             raise self.reserved(token)
         if token.kind not in ("name", "*") or token.text.endswith("*") is not (token.kind == "*"):
             raise self.unexpected("a block: a stream and a path", _block_hint(token))
@@ -373,6 +381,13 @@ class _Parser(PredicateParser):
             )
         block.span = Span(token.start, self.last.end)
         return block
+
+    def at_stream(self) -> bool:
+        """Whether a reserved word is a stream's name here: an operator or a path follows it."""
+        following = self.peek()
+        if following.kind == "name":
+            return following.text.upper() in _AFTER_BLOCK
+        return following.kind not in ("(", "{", "*")
 
     def block_steps(self) -> list[StepSyntax]:
         """Read the steps; an error in one leaves out the rest of the path only."""

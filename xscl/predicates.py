@@ -29,10 +29,12 @@ class PredicateParser(ExpressionParser):
         opening = self.advance()
         predicate: Expression | None = None
         window: DurationSyntax | None = None
+        errors = self.report.errors
         try:
             if self.token.kind not in (",", "}"):
                 predicate = self._disjunction()
-            window = self._window(opening)
+            if self.token.kind != "}" or self.report.errors == errors:
+                window = self._window(opening)
             self.close(opening, "}")
         except UnreadableError:
             if self.token.kind == "," or (window is None and self.skip_to(",", "}")):
@@ -112,7 +114,7 @@ class PredicateParser(ExpressionParser):
         if self._at_duration():
             text = self.text[self.token.start : self.peek().end]
             raise self.fail(
-                "XS107", self.token.span, "a window stands behind a comma", f"`{{, {text}}}`"
+                "XS107", self.token.span, "a window stands behind a comma", f"write `{{, {text}}}`"
             )
         return self._comparison()
 

@@ -68,11 +68,20 @@ def _read(
         report.error(
             "XS115", Span(0, 1), "there is no query here", "the shortest is a stream: `blog`"
         )
-    queries = [
-        normalise(statement, _id(statement, index, len(statements), given, path), report)
-        for index, statement in enumerate(statements, 1)
-    ]
-    return tuple(query for query in queries if query is not None), tuple(report.sorted())
+    queries = []
+    for index, statement in enumerate(statements, 1):
+        query = normalise(statement, _id(statement, index, len(statements), given, path), report)
+        if query is not None and not _has_error(statement, report):
+            queries.append(query)
+    return tuple(queries), tuple(report.sorted())
+
+
+def _has_error(statement: Statement, report: Report) -> bool:
+    """Whether an error, one of the lexer perhaps, stands in a statement."""
+    span = statement.span
+    return report.errors > 0 and any(
+        each.is_error and span.start <= each.span.start <= span.end for each in report.diagnostics
+    )
 
 
 def _id(statement: Statement, index: int, count: int, given: str | None, path: str | None) -> str:
