@@ -24,6 +24,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("check", "broker.cli.language:check", "Check queries and say what is wrong in them."),
         Verb("fmt", "broker.cli.language:fmt", "Write queries in their canonical form."),
         Verb("replay", "broker.cli.replay:replay", "Run queries over recorded documents."),
+        Verb("completion", "broker.cli.language:completion", "Print a shell's completion script."),
     ),
     "The broker": (
         Verb("init", "broker.cli.init:init", "Write a commented xscl.toml to start from."),

@@ -22,6 +22,7 @@ NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
 _ISO = re.compile(r"\b2026-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _RFC_822 = re.compile(r"\b[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} 2026 \d\d:\d\d:\d\d GMT")
+_ITEM = re.compile(r"<(?:item|entry)[ >]")
 _TYPES = {"rss": "application/rss+xml", "rdf:RDF": "application/rdf+xml"}
 
 
@@ -35,7 +36,6 @@ class FeedServer:
     def __init__(self, directory: Path, started: datetime) -> None:
         self._directory = directory
         self._opened = asyncio.Event()
-        self._served: set[tuple[str, int]] = set()
         self.shift = started - NOON
         self.round = 1
         self.feeds = sorted(path.parent.name for path in directory.glob("*/1.xml"))
@@ -44,9 +44,10 @@ class FeedServer:
         """Begin to answer."""
         self._opened.set()
 
-    def is_round_served(self) -> bool:
-        """Return whether every feed of this round has been fetched."""
-        return all((feed, self.round) in self._served for feed in self.feeds)
+    def item_count(self) -> int:
+        """Return how many items there are, over all feeds, in this round and those before."""
+        texts = [self._text(feed) for feed in self.feeds]
+        return sum(len(_ITEM.findall(text)) for text in texts)
 
     def application(self) -> web.Application:
         """Return the application that serves the feeds."""
@@ -54,16 +55,17 @@ class FeedServer:
         application.add_routes([web.get("/{feed}.xml", self._answer)])
         return application
 
+    def _text(self, feed: str) -> str:
+        return (self._directory / feed / f"{self.round}.xml").read_text(encoding="utf-8")
+
     async def _answer(self, request: web.Request) -> web.Response:
         feed = request.match_info["feed"]
         if feed not in self.feeds:
             raise web.HTTPNotFound(text=f"no feed {feed}")
         await self._opened.wait()
-        number = self.round
-        text = moved((self._directory / feed / f"{number}.xml").read_text(), self.shift)
+        text = moved(self._text(feed), self.shift)
         body = text.encode()
         etag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
-        self._served.add((feed, number))
         if request.headers.get("If-None-Match") == etag:
             return web.Response(status=304, headers={"ETag": etag})
         kind = next((t for tag, t in _TYPES.items() if f"<{tag} " in text), "application/atom+xml")

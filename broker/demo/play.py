@@ -38,7 +38,10 @@ EXPECTED = {
 }
 """The matches that the example documents have, by query."""
 
-_DOCUMENTS = 19
+_PUBLISH_IN = 2
+_PUBLISHED = 3
+"""Documents that are given over HTTP, and the round in which."""
+
 _BY_MAIL = ("announcement-then-article", "same-author-other-feed")
 _READER = "reader@demo.example"
 _START_WAIT_S = 60.0
@@ -59,7 +62,6 @@ class _Progress:
     after_seq: int = 0
     matches: list[dict[str, Any]] = field(default_factory=list)
     waiting: list[dict[str, Any]] = field(default_factory=list)
-    has_published: bool = False
 
 
 class Play:
@@ -154,7 +156,7 @@ class Play:
         for document in answer["documents"]:
             item = progress.items[document["docid"]] = read_item(document)
             progress.after_docid = document["docid"]
-            self._console.print(document_line(item))
+            self._console.print(document_line(item), no_wrap=True, overflow="ellipsis")
         answer = await self._call("GET", f"matches?after={progress.after_seq}")
         progress.after_seq = answer["next"]
         progress.matches += answer["matches"]
@@ -174,15 +176,32 @@ class Play:
         return [self._world.receipts.by_id[id_] for id_ in ids if id_ in self._world.receipts.by_id]
 
     async def _turn_round(self) -> None:
-        """Go on to the next round when every feed of this one has been fetched and seen."""
+        """Go on to the next round when all of this one has arrived, matched and been delivered."""
         feeds = self._world.feeds
-        if feeds.round == ROUNDS or not feeds.is_round_served() or self._progress.waiting:
+        if feeds.round == ROUNDS or not await self._is_round_over():
             return
         feeds.round += 1
         heading(self._console, f"round {feeds.round}")
-        if not self._progress.has_published:
-            self._progress.has_published = True
+        if feeds.round == _PUBLISH_IN:
             await self._publish()
+
+    async def _is_round_over(self) -> bool:
+        feeds = self._world.feeds
+        published = _PUBLISHED if feeds.round >= _PUBLISH_IN else 0
+        if self._progress.waiting or len(self._progress.items) < feeds.item_count() + published:
+            return False
+        figures = await self._figures()
+        if figures["xscl_segments_committed"] < figures["xscl_segments_accepted"]:
+            return False
+        # What was committed a moment ago is still to be seen.
+        await self._look()
+        return not self._progress.waiting
+
+    async def _figures(self) -> dict[str, float]:
+        assert self._session is not None
+        async with self._session.get(f"{self._url}/metrics") as answer:
+            pairs = (line.split() for line in (await answer.text()).splitlines())
+            return {name: float(value) for name, value in pairs}
 
     async def _publish(self) -> None:
         """Give the book and its blog articles to the broker over HTTP, as a program would."""
@@ -194,11 +213,14 @@ class Play:
     def _is_over(self) -> bool:
         return (
             self._world.feeds.round == ROUNDS
-            and self._world.feeds.is_round_served()
-            and len(self._progress.items) >= _DOCUMENTS
+            and len(self._progress.items) >= self._documents()
             and not self._counts_missing()
             and not self._progress.waiting
         )
+
+    def _documents(self) -> int:
+        """Return how many documents there are when all rounds are over."""
+        return self._world.feeds.item_count() + _PUBLISHED
 
     def _counts_missing(self) -> Counter[str]:
         found = Counter(match["query"] for match in self._progress.matches)
@@ -207,7 +229,7 @@ class Play:
     def _missing(self) -> str:
         missing = [f"{count} of {query}" for query, count in self._counts_missing().items()]
         undelivered = [f"{match['query']} {match['id']}" for match in self._progress.waiting]
-        said = [f"documents {len(self._progress.items)} of {_DOCUMENTS}"]
+        said = [f"documents {len(self._progress.items)} of {self._documents()}"]
         if missing:
             said.append("matches missing: " + ", ".join(missing))
         if undelivered:

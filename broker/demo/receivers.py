@@ -81,7 +81,7 @@ class WebhookReceiver:
             self._refusals[delivery_id] = 1
             return web.Response(status=HTTPStatus.INTERNAL_SERVER_ERROR, text="try again")
         refusals = self._refusals.get(delivery_id, 0)
-        self._receipts.add(Received(delivery_id, "webhook", refusals))
+        self._receipts.add(Received(delivery_id, "the webhook", refusals))
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
 
@@ -105,5 +105,5 @@ class MailSink:
         assert isinstance(content, bytes)
         message = message_from_bytes(content)
         self.messages.append(message)
-        self._receipts.add(Received(self._delivery_id(message), f"e-mail to {message['To']}"))
+        self._receipts.add(Received(self._delivery_id(message), str(message["To"])))
         return "250 kept"

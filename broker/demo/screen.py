@@ -17,8 +17,6 @@ from broker.demo.receivers import Received
 
 __all__ = ["Item", "document_line", "match_block", "read_item", "spoken"]
 
-_TITLE_WIDTH = 44
-
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -48,19 +46,12 @@ def read_item(document: Mapping[str, Any]) -> Item:
 
 def document_line(item: Item) -> RenderableType:
     """Return the line of a document that has arrived."""
-    line = Table.grid(padding=(0, 1), expand=False)
-    line.add_column(width=1)
-    line.add_column(width=13)
-    line.add_column(width=16)
-    line.add_column(width=_TITLE_WIDTH, no_wrap=True, overflow="ellipsis")
-    line.add_column(overflow="ellipsis")
-    line.add_row(
-        Text("+", "green"),
-        Text(item.stream, "cyan"),
-        Text(item.source, "dim"),
-        Text(item.title),
-        Text(item.authors, "dim"),
-    )
+    line = Text(no_wrap=True, overflow="ellipsis")
+    line.append("+ ", "green")
+    line.append(f"{item.stream:<14}", "cyan")
+    line.append(f"{item.source:<17}", "dim")
+    line.append(item.title)
+    line.append(f"  {item.authors}", "dim")
     return line
 
 
@@ -68,23 +59,18 @@ def match_block(
     match: Mapping[str, Any], items: Sequence[Item], deliveries: Iterable[Received]
 ) -> RenderableType:
     """Return a match: its query, the documents, the joined values, the time between, the ways."""
-    apart = abs(items[-1].time - items[0].time) if len(items) > 1 else timedelta(0)
-    heading = Text.assemble(
-        ("match ", "bold yellow"),
-        (match["query"], "bold"),
-        ("  ", ""),
-        (spoken(apart), "magenta"),
-        (" apart", "dim"),
-    )
+    apart = abs(items[-1].time - items[0].time)
+    heading = Text.assemble(("= ", "bold yellow"), (match["query"], "bold yellow"))
+    heading.append(f"  {spoken(apart)} apart", "magenta")
     body = Table.grid(padding=(0, 1))
     body.add_column(width=8, style="dim")
     body.add_column()
     for name, item in zip(("earlier", "later"), sorted(items, key=lambda i: i.time), strict=False):
-        body.add_row(name, Text.assemble((item.title, ""), (f"  {item.source}", "dim")))
+        origin = f"  {item.source}, {item.time:%a %H:%M}"
+        body.add_row(name, Text.assemble(item.title, (origin, "dim")))
     for label, value in joined_values(match):
-        body.add_row("joined", Text.assemble((f"{label}  ", "cyan"), (f"“{value}”", "")))
-    for received in deliveries:
-        body.add_row("sent", _delivery(received))
+        body.add_row("joined", Text.assemble((f"{label}  ", "cyan"), value))
+    body.add_row("sent to", Text(" and ").join(_delivery(received) for received in deliveries))
     return Group(heading, Padding(body, (0, 0, 0, 2)))
 
 
@@ -102,11 +88,9 @@ def joined_values(match: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _delivery(received: Received) -> Text:
-    text = Text.assemble((received.way, "green"))
-    if received.way == "webhook":
-        text.append(", signature verified", "dim")
+    text = Text(received.way, "green")
     if received.refusals:
-        text.append(f", at attempt {received.refusals + 1}: the first was answered with 500", "dim")
+        text.append(f" (attempt {received.refusals + 1}; the first was answered with 500)", "dim")
     return text
 
 

@@ -1,0 +1,166 @@
+"""`xscl check|fmt|completion`: query files, and the shell that one writes them in."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from broker.cli.terminal import EXIT_FAILED, Failure, is_coloured, message
+
+__all__ = ["check", "completion", "fmt"]
+
+_PATHS = click.argument(
+    "paths",
+    nargs=-1,
+    required=True,
+    type=click.Path(exists=True, allow_dash=True, path_type=Path),
+)
+_STDIN = Path("-")
+
+
+@click.command()
+@_PATHS
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["text", "json", "sarif"]),
+    default="text",
+    show_default=True,
+    help="How to print what was found.",
+)
+@click.option("--deny-warnings", is_flag=True, help="Exit with 1 for warnings too.")
+@click.pass_context
+def check(context: click.Context, paths: Sequence[Path], output: str, deny_warnings: bool) -> None:
+    """Check the queries in files and directories (*.xscl); `-` is standard input.
+
+    Everything that is wrong is reported at once, each with its code; docs/diagnostics.md
+    explains the codes.
+
+    \b
+    Examples:
+      xscl check examples/queries/
+      xscl check --format sarif queries/ > check.sarif
+    """
+    from xscl.diagnostics import render_diagnostics
+    from xscl.files import check_files
+    from xscl.messages import to_json, to_sarif
+    from xscl.reader import check as check_text
+
+    files = [path for path in paths if path != _STDIN]
+    queries, found = check_files(files)
+    if len(files) < len(paths):
+        more, diagnostics = check_text(sys.stdin.read(), path="<stdin>")
+        queries += more
+        found += diagnostics
+    if output == "text":
+        if found:
+            text = render_diagnostics(found, color=is_coloured(sys.stdout))
+            click.echo(text, color=is_coloured(sys.stdout))
+    else:
+        click.echo(to_json(found) if output == "json" else to_sarif(found))
+    errors = sum(each.is_error for each in found)
+    warnings = len(found) - errors
+    message(
+        f"{_count(len(queries), 'query', 'queries')} without errors,"
+        f" {_count(errors, 'error')}, {_count(warnings, 'warning')}"
+    )
+    if errors or (warnings and deny_warnings):
+        context.exit(EXIT_FAILED)
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+@click.command()
+@_PATHS
+@click.option("--check", "is_check", is_flag=True, help="Change nothing; exit with 1 if one would.")
+@click.option("--diff", "shows_diff", is_flag=True, help="Change nothing; print what would change.")
+@click.pass_context
+def fmt(context: click.Context, paths: Sequence[Path], is_check: bool, shows_diff: bool) -> None:
+    """Rewrite the queries in files and directories (*.xscl) in their canonical form.
+
+    Comments stay.  `-` reads standard input and writes standard output.
+
+    \b
+    Examples:
+      xscl fmt queries/
+      xscl fmt --check queries/
+      xscl fmt - < draft.xscl
+    """
+    from xscl.files import query_files
+
+    changed, failed = 0, False
+    for path in [*query_files(path for path in paths if path != _STDIN)]:
+        before, after = _formatted(path)
+        failed |= after is None
+        if after is None or before == after:
+            continue
+        changed += 1
+        if shows_diff:
+            click.echo(_difference(before, after, str(path)), nl=False)
+        elif is_check:
+            message(f"would rewrite {path}")
+        else:
+            path.write_text(after, encoding="utf-8")
+            message(f"rewrote {path}")
+    if _STDIN in paths:
+        failed |= not _format_stdin()
+    if failed or (changed and (is_check or shows_diff)):
+        context.exit(EXIT_FAILED)
+
+
+def _formatted(path: Path) -> tuple[str, str | None]:
+    """Return a file's text and its canonical text, `None` where that cannot be: it is said why."""
+    from xscl import XsclError, render
+
+    try:
+        before = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise Failure(f"cannot read {path}: {error}") from error
+    try:
+        return before, render(before, path=str(path))
+    except XsclError as error:
+        message(str(error))
+        return before, None
+
+
+def _format_stdin() -> bool:
+    from xscl import XsclError, render
+
+    try:
+        click.echo(render(sys.stdin.read(), path="<stdin>"), nl=False)
+    except XsclError as error:
+        message(str(error))
+        return False
+    return True
+
+
+def _difference(before: str, after: str, path: str) -> str:
+    lines = difflib.unified_diff(
+        before.splitlines(keepends=True), after.splitlines(keepends=True), path, path
+    )
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print the script that completes `xscl` commands in a shell.
+
+    \b
+    Examples:
+      xscl completion bash > ~/.local/share/bash-completion/completions/xscl
+      xscl completion fish > ~/.config/fish/completions/xscl.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    root = context.find_root()
+    click.echo(found(root.command, {}, "xscl", "_XSCL_COMPLETE").source())
