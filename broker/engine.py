@@ -25,7 +25,7 @@ from broker.document import Document
 from broker.fanout import FanOut, Subscriber
 from broker.match import Match
 from broker.matches import MatchBuilder
-from broker.queryclasses import Alternative, Clause, compile_query
+from broker.queryclasses import Alternative, Clause, Published, compile_query
 from joins.processor import EngineName, JoinProcessor
 from joins.state import INSTANCE_SCHEMA, Instance
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
@@ -92,26 +92,30 @@ class Engine:
         self._fan_out = FanOut()
         self._published: dict[tuple[str, str], Document] = {}
         self._watermark_us = WATERMARK_MIN_US
-        strata: dict[str, int] = {}
+        streams: dict[str, Published] = {}
         for registered in publishers_first(queries):
-            self._add(registered, strata)
+            self._add(registered, streams)
         self._must_probe = any(
             clause.stream or subscriber.query.publish is not None
             for clause, subscriber in self._fan_out.uses()
         )
+        self._reach_us = max((clause.reach_us for clause, _ in self._fan_out.uses()), default=0)
         self.plan: EvaluationPlan = self._catalog.plan()
 
-    def _add(self, registered: RegisteredQuery, strata: dict[str, int]) -> None:
+    def _add(self, registered: RegisteredQuery, streams: dict[str, Published]) -> None:
         query = registered.query
         assignments = _distinct(registered.assignments) if query.parameters else [{}]
         for i, values in enumerate(assignments):
             subscriber = Subscriber(query, values, registered.registration_point, f"{query.id}/{i}")
             plain = substitute(query, values)
-            for alternative in compile_query(plain, subscriber.name, self._catalog, strata):
+            for alternative in compile_query(plain, subscriber.name, self._catalog, streams):
                 self._add_alternative(alternative, subscriber)
                 if query.publish is not None:
-                    above = alternative.root.query_class.stratum + 1
-                    strata[query.publish] = max(strata.get(query.publish, 0), above)
+                    root, known = alternative.root, streams.get(query.publish, Published(0, 0))
+                    streams[query.publish] = Published(
+                        max(known.stratum, root.query_class.stratum + 1),
+                        max(known.reach_us, root.reach_us),
+                    )
 
     def _add_alternative(self, alternative: Alternative, subscriber: Subscriber) -> None:
         for clause in alternative.clauses:
@@ -120,11 +124,9 @@ class Engine:
 
     def horizon_us(self, watermark_us: int) -> int:
         """Return the oldest event time that is still needed when `W` is `watermark_us`."""
-        windows = (c.window_us for c, _ in self._fan_out.uses() if len(c.sources) > 1)
-        longest = max(windows, default=0)
-        if longest >= INFINITE_US:
+        if self._reach_us >= INFINITE_US:
             return WATERMARK_MIN_US
-        return watermark_us - longest - self._lateness_us
+        return watermark_us - self._reach_us - self._lateness_us
 
     def evaluate(self, documents: Iterable[Document]) -> pa.Table:
         """Return the witnesses of documents: stage 1, in this process."""

@@ -36,7 +36,7 @@ from xscl.query import (
     Window,
 )
 
-__all__ = ["Alternative", "Clause", "Source", "compile_query", "term"]
+__all__ = ["Alternative", "Clause", "Published", "Source", "compile_query", "term"]
 
 Edge = tuple[int, int]
 
@@ -48,6 +48,15 @@ class Source:
     block: int | None
     below: Clause | None
     stratum: int
+    reach_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A published stream: the stratum in which it is read, how far its documents reach back."""
+
+    stratum: int
+    reach_us: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +66,9 @@ class Clause:
     `places` gives for each term of a block operand its meta-variable.  `compared` are the
     variables whose nodes make up the witness tuples, those of the clauses below included.
     `carried` are the terms that the clause hands on, in the order of its instances' nodes 1, 2, ...
-    `tuple_variables` are the variables of those nodes, that of the root first.
+    `tuple_variables` are the variables of those nodes, that of the root first.  `reach_us` is how
+    far the oldest document of a tuple may lie behind the tuple's end: the windows of the operator
+    and of what stands below it, added up.
     """
 
     query_class: QueryClass
@@ -68,6 +79,7 @@ class Clause:
     residuals: tuple[Residual, ...]
     compared: frozenset[str]
     carried: tuple[str, ...]
+    reach_us: int
     stream: str = ""
     tuple_variables: tuple[int, ...] = ()
 
@@ -108,12 +120,12 @@ def _argument(operand: Operand) -> str:
 
 
 def compile_query(
-    query: Query, name: str, catalog: PatternCatalog, strata: Mapping[str, int]
+    query: Query, name: str, catalog: PatternCatalog, published: Mapping[str, Published]
 ) -> list[Alternative]:
     """Return the alternatives of a query without parameters, its patterns added to the catalog.
 
-    `name` is unique to the query and its assignment.  `strata` gives the stratum of the operators
-    that read each published stream; all other streams come from outside and are read in stratum 0.
+    `name` is unique to the query and its assignment.  Streams that are not in `published` come
+    from outside and are read in stratum 0.
     """
     operators = tuple(query.operators())
     choices = product(*(operator.disjuncts for operator in operators))
@@ -122,11 +134,15 @@ def compile_query(
             query,
             f"{name}/{i}",
             catalog,
-            strata,
+            published,
             dict(zip(map(id, operators), choice, strict=True)),
         ).compile()
         for i, choice in enumerate(choices)
     ]
+
+
+def _added(window_us: int, sides: list[_Side]) -> int:
+    return min(INFINITE_US, window_us + max(side.source.reach_us for side in sides))
 
 
 def _variables(operand: Operand) -> Iterator[str]:
@@ -170,7 +186,7 @@ class _Compiler:
     query: Query
     name: str
     catalog: PatternCatalog
-    strata: Mapping[str, int]
+    published: Mapping[str, Published]
     choice: Mapping[int, Disjunct]
     patterns: list[TreePattern] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
@@ -224,8 +240,8 @@ class _Compiler:
         variables = below.tuple_variables
         nodes = [GraphNode(v, -1 if i == 0 else 0) for i, v in enumerate(variables)]
         node_of = {t: i for i, t in enumerate(below.carried, 1)}
-        stratum = below.query_class.stratum + 1
-        return _Side(Source(None, below, stratum), nodes, node_of, [])
+        source = Source(None, below, below.query_class.stratum + 1, below.reach_us)
+        return _Side(source, nodes, node_of, [])
 
     def _block(self, name: str) -> int:
         derived = self.derived.get(name)
@@ -249,8 +265,9 @@ class _Compiler:
         constants = [(i, c) for i, node in enumerate(pattern.nodes) for c in node.constants]
         compared = {i for t, i in node_of.items() if t in self.compared or t in self.derived}
         self.valued.extend(ids[i] for i in sorted(compared | {i for i, _ in constants}))
-        stream = self.query.blocks[block].stream
-        return _Side(Source(block, None, self.strata.get(stream, 0)), nodes, node_of, constants)
+        read = self.published.get(self.query.blocks[block].stream, Published(0, 0))
+        source = Source(block, None, read.stratum, read.reach_us)
+        return _Side(source, nodes, node_of, constants)
 
     def _build(
         self,
@@ -294,6 +311,7 @@ class _Compiler:
             residuals=tuple(others),
             compared=compared,
             carried=tuple(sorted(needed_above | compared)),
+            reach_us=_added(window_us if len(sides) > 1 else 0, sides),
         )
 
     def _split_residuals(
