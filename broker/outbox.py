@@ -215,6 +215,18 @@ class Outbox:
             limit,
         )
 
+    def latest_topic_matches(
+        self, query: str, parameters: str, *, point: int = 0, limit: int
+    ) -> list[CommittedMatch]:
+        """Return one query's newest matches under one assignment, newest first."""
+        return self._matches(
+            "WHERE query = ? AND parameters = ? AND oldest > ? ORDER BY seq DESC LIMIT ?",
+            query,
+            parameters,
+            point,
+            limit,
+        )
+
     def head(self, query: str, parameters: str) -> int:
         """Return the number of the newest match of a query under an assignment, or 0."""
         row = self._row(

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
@@ -16,6 +16,9 @@ from typing import Any
 from aiohttp import web
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
+from broker.api.problem import problems
+from broker.delivery.pickup import Pickup
+from broker.delivery.routes import install
 from broker.delivery.schedule import Policy
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker
@@ -29,6 +32,9 @@ LOOPBACK = networks(["127.0.0.0/8", "::1"])
 
 FAST = Policy().faster(1_000)
 """The real schedule, a thousand times faster: a day is 86 seconds, the first retry 5 ms away."""
+
+IMPATIENT = replace(FAST.faster(20_000), disable_after_us=1 << 60)
+"""All retries at once, and no endpoint is ever disabled."""
 
 
 def item(number: int, *, feed: str = "one", author: str = "Ann", summary: str = "") -> str:
@@ -228,6 +234,20 @@ def broker_in(directory: Path) -> Any:
     finally:
         broker.outbox.close()
         broker.registry.close()
+
+
+@contextlib.asynccontextmanager
+async def serving(broker: Broker, **settings: Any) -> AsyncIterator[str]:
+    """Serve delivery's part of the HTTP API; yields its URL."""
+    application = web.Application(middlewares=[problems])
+    install(application, Pickup(broker.outbox, broker.registry, **settings))
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        await runner.cleanup()
 
 
 async def until(condition: Callable[[], bool], *, seconds: float = 20) -> None:

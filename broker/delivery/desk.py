@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from broker.delivery.attempt import OutcomeKind
 from broker.delivery.lanes import Lanes
 from broker.delivery.leases import Leases
 from broker.delivery.store import Finished, Taken, open_deliveries
 from broker.outbox import Outbox
 from broker.registry import Registry, RegistryError
-from broker.subscription import SubscriptionState
+from broker.subscription import DestinationKind, SubscriptionState
 
 __all__ = ["Desk", "Report"]
 
@@ -74,7 +75,11 @@ class Desk:
                 self._stop(one)
 
     def _stop(self, one: Finished) -> None:
-        subscription = one.taken.subscription
+        subscription, outcome = one.taken.subscription, one.outcome
+        is_mail = subscription.destination.kind is DestinationKind.EMAIL
+        if is_mail and outcome is not None and outcome.kind is OutcomeKind.GONE:
+            # A mail server counts against us how often we write to a mailbox that is not there.
+            self._registry.suppress(subscription.destination.address, reason=outcome.detail)
         try:
             self._registry.set_subscription_state(
                 subscription.id, SubscriptionState.DISABLED, reason=one.decision.disable

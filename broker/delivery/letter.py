@@ -25,7 +25,7 @@ from broker.delivery.attempt import Attempt
 from broker.delivery.summary import Part, summarise
 from broker.document import render_time
 
-__all__ = ["Letters", "Sender"]
+__all__ = ["Letters", "Sender", "duration", "is_web", "plain"]
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -69,7 +69,7 @@ class Letters:
             lstrip_blocks=True,
         )
         self._templates.filters.update(
-            byline=_byline, plain=_plain, clean=_clean, web=_is_web, duration=_duration
+            byline=_byline, plain=plain, clean=_clean, web=is_web, duration=duration
         )
 
     def write(self, attempt: Attempt, unsubscribe_url: str = "") -> EmailMessage:
@@ -133,10 +133,10 @@ def _byline(part: Part) -> str:
     return " · ".join(text for text in (part.source, part.author, time) if text)
 
 
-def _plain(markup: str) -> str:
+def plain(markup: str) -> str:
     """Return the text of HTML, shortened.
 
-    >>> _plain("<p>One &amp; <b>two</b></p><p>three<script>x</script></p>")
+    >>> plain("<p>One &amp; <b>two</b></p><p>three<script>x</script></p>")
     'One & two three'
     """
     spaced = re.sub(r"(?i)<(?:/p|/li|/h\d|/div|br)\b[^>]*>", r"\g<0> ", markup)
@@ -146,9 +146,9 @@ def _plain(markup: str) -> str:
 
 def _clean(markup: str) -> Markup:
     """Return HTML with nothing in it but text, paragraphs, lists and links."""
-    plain = _plain(markup)
+    text = plain(markup)
     if len(markup) > 2 * _TEXT_MAX or "<" not in markup:
-        return Markup(html.escape(plain))
+        return Markup(html.escape(text))
     cleaned = nh3.clean(
         markup,
         tags=_TAGS,
@@ -159,14 +159,15 @@ def _clean(markup: str) -> Markup:
     return Markup(cleaned)
 
 
-def _is_web(link: str) -> bool:
+def is_web(link: str) -> bool:
+    """Return whether a link may be one that people click."""
     return link.lower().startswith(("http://", "https://"))
 
 
-def _duration(apart: timedelta) -> str:
+def duration(apart: timedelta) -> str:
     """Return a length of time as people say it, to two units.
 
-    >>> _duration(timedelta(days=1, hours=2, minutes=3))
+    >>> duration(timedelta(days=1, hours=2, minutes=3))
     '1 day 2 hours'
     """
     seconds = int(apart.total_seconds())

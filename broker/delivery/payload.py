@@ -15,10 +15,12 @@ from broker.document import render_time
 from broker.outbox import CommittedMatch
 from broker.subscription import PayloadFormat
 
-__all__ = ["MATCHES_TYPE", "MATCH_TYPE", "render_payload"]
+__all__ = ["MATCHES_TYPE", "MATCH_TYPE", "SAMPLE_TYPE", "render_payload"]
 
 MATCH_TYPE = "xscl.match"
 MATCHES_TYPE = "xscl.matches"
+SAMPLE_TYPE = "xscl.sample"
+"""A trial of the way to the subscriber: nothing has been found."""
 
 
 def render_payload(
@@ -37,10 +39,15 @@ def _single(match: CommittedMatch, payload_format: PayloadFormat) -> tuple[str, 
     return content_type, render(match).encode()
 
 
+def _type(match: CommittedMatch) -> str:
+    # Matches in the outbox are numbered from 1.
+    return MATCH_TYPE if match.seq else SAMPLE_TYPE
+
+
 def _standard(match: CommittedMatch) -> str:
     time = render_time(match.committed_us)
     # The line is JSON already; reading it only to write it again would be most of the cost.
-    return f'{{"type":"{MATCH_TYPE}","timestamp":"{time}","data":{match.line}}}'
+    return f'{{"type":"{_type(match)}","timestamp":"{time}","data":{match.line}}}'
 
 
 def _standard_batch(matches: Sequence[CommittedMatch]) -> str:
@@ -52,7 +59,7 @@ def _standard_batch(matches: Sequence[CommittedMatch]) -> str:
 def _cloud_event(match: CommittedMatch) -> str:
     source = json.dumps("/v1/queries/" + quote(match.query, safe=""))
     return (
-        f'{{"specversion":"1.0","id":"{match.id}","source":{source},"type":"{MATCH_TYPE}",'
+        f'{{"specversion":"1.0","id":"{match.id}","source":{source},"type":"{_type(match)}",'
         f'"time":"{render_time(match.committed_us)}","datacontenttype":"application/json",'
         f'"data":{match.line}}}'
     )

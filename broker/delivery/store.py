@@ -49,7 +49,7 @@ _STEPS = (
     CREATE INDEX lane_resting ON lane (topic, digest) WHERE fresh_us IS NULL AND active;
     CREATE INDEX lane_leased ON lane (owner) WHERE owner <> '';
     CREATE TABLE delivery (
-        number INTEGER PRIMARY KEY,
+        number INTEGER PRIMARY KEY AUTOINCREMENT,
         id TEXT NOT NULL UNIQUE,
         subscription TEXT NOT NULL,
         first_seq INTEGER NOT NULL,
@@ -71,6 +71,25 @@ _STEPS = (
         detail TEXT NOT NULL,
         elapsed_us INTEGER NOT NULL,
         PRIMARY KEY (delivery, number, at_us)) WITHOUT ROWID;
+    """,
+    """
+    CREATE TABLE consumer (
+        number INTEGER PRIMARY KEY,
+        subscription TEXT NOT NULL,
+        name TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        ack_wait_us INTEGER NOT NULL,
+        deliver_max INTEGER NOT NULL,
+        pending_max INTEGER NOT NULL,
+        created_us INTEGER NOT NULL,
+        UNIQUE (subscription, name));
+    CREATE TABLE pending (
+        consumer INTEGER NOT NULL,
+        seq INTEGER NOT NULL,
+        attempts INTEGER NOT NULL,
+        due_us INTEGER NOT NULL,
+        PRIMARY KEY (consumer, seq)) WITHOUT ROWID;
+    CREATE INDEX pending_due ON pending (consumer, due_us);
     """,
 )
 

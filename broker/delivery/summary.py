@@ -14,7 +14,7 @@ from lxml import etree
 from broker.document import parse_time
 from broker.outbox import CommittedMatch
 
-__all__ = ["Part", "Summary", "summarise"]
+__all__ = ["Part", "Summary", "read_part", "summarise"]
 
 _TEXT_MAX = 400
 _VALUES_MAX = 8
@@ -67,8 +67,14 @@ def summarise(match: CommittedMatch) -> Summary:
     )
 
 
+def read_part(xml: bytes) -> Part:
+    """Read one document for a person; what is not XML has nothing to show."""
+    root = _root(xml)
+    return Part() if root is None else _part(root, "", None)
+
+
 def _parts(line: Mapping[str, Any]) -> Iterator[Part]:
-    root = _root(line["output"])
+    root = _root(line["output"].encode())
     documents = line["documents"]
     if root is None:
         return
@@ -80,10 +86,10 @@ def _parts(line: Mapping[str, Any]) -> Iterator[Part]:
         yield _part(root, "", None)
 
 
-def _root(output: str) -> etree._Element | None:
+def _root(output: bytes) -> etree._Element | None:
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
     try:
-        return etree.fromstring(output.encode(), parser)
+        return etree.fromstring(output, parser)
     except etree.XMLSyntaxError:
         return None
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from standardwebhooks import Webhook
-from subscribers import FAST, Broker, broker_in, found, receiving, until
+from subscribers import IMPATIENT, Broker, broker_in, found, receiving, until
 
 from broker.delivery.worker import DeliveryEventKind as Event
 from broker.registry import RegistryError
@@ -102,13 +102,12 @@ async def test_retry_after_is_honoured(broker: Broker) -> None:
 
 
 async def test_a_delivery_that_always_fails_ends_as_a_dead_letter(broker: Broker) -> None:
-    policy = FAST.faster(20_000)
-    async with receiving() as receiver, broker.delivering(policy=policy):
+    async with receiving() as receiver, broker.delivering(policy=IMPATIENT):
         receiver.always = 500
         broker.subscribe(receiver.url)
         broker.commit(found(1))
         await until(lambda: any(event.kind is Event.DEAD for event in broker.events))
-        assert len(receiver.received) == len(policy.delays_us) + 1
+        assert len(receiver.received) == len(IMPATIENT.delays_us) + 1
 
 
 async def test_redirects_are_not_followed(broker: Broker) -> None:

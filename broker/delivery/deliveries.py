@@ -1,0 +1,180 @@
+"""What was sent, what was answered, and sending again: deliveries for those who look after them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from broker.database import transaction
+from broker.delivery.lanes import settle
+from broker.delivery.store import DeliveryState
+
+__all__ = ["AttemptMade", "Deliveries", "Delivery", "DeliveryError"]
+
+_COLUMNS = (
+    "delivery.number, id, delivery.subscription, first_seq, delivery.seq, state, attempts, next_us,"
+    " created_us, changed_us"
+)
+
+
+class DeliveryError(LookupError):
+    """There is no such delivery."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One delivery: the matches numbered `first_seq` to `seq` of a subscription's topic.
+
+    `last_outcome`, `last_status` and `last_detail` are those of its newest attempt.
+    """
+
+    row: int
+    id: str
+    subscription: str
+    first_seq: int
+    seq: int
+    state: DeliveryState
+    attempts: int
+    next_us: int | None
+    created_us: int
+    changed_us: int
+    last_outcome: str | None
+    last_status: int | None
+    last_detail: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptMade:
+    """One attempt, and what the endpoint answered (its first 1,024 characters)."""
+
+    number: int
+    at_us: int
+    outcome: str
+    status: int | None
+    detail: str
+    elapsed_us: int
+
+
+class Deliveries:
+    """The deliveries in their file.  One object serves one thread at a time."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def find(
+        self,
+        *,
+        subscription: str | None = None,
+        state: DeliveryState | None = None,
+        before: int | None = None,
+        limit: int = 100,
+    ) -> list[Delivery]:
+        """Return deliveries, newest first; `before` is the `row` of the last one seen."""
+        conditions = ["delivery.number < ?"]
+        values: list[object] = [1 << 62 if before is None else before]
+        if subscription is not None:
+            conditions.append("delivery.subscription = ?")
+            values.append(subscription)
+        if state is not None:
+            conditions.append("state = ?")
+            values.append(state)
+        where = " AND ".join(conditions)
+        return self._select(f"WHERE {where} ORDER BY delivery.number DESC LIMIT ?", *values, limit)
+
+    def show(self, delivery_id: str) -> tuple[Delivery, list[AttemptMade]]:
+        """Return a delivery and its attempts, oldest first; raise `DeliveryError`."""
+        found = self._select("WHERE id = ?", delivery_id)
+        if not found:
+            raise DeliveryError(f"no delivery {delivery_id!r}")
+        rows = self._db.execute(
+            "SELECT number, at_us, outcome, status, detail, elapsed_us FROM attempt"
+            " WHERE delivery = ? ORDER BY at_us, number",
+            (found[0].row,),
+        )
+        return found[0], [AttemptMade(*row) for row in rows.fetchall()]
+
+    def retry(self, ids: Sequence[str], now_us: int) -> int:
+        """Try deliveries again now, also dead letters and delivered ones; return how many."""
+        return sum(self._again("id = ?", id_, now_us) for id_ in ids)
+
+    def retry_dead(self, subscription: str, now_us: int) -> int:
+        """Try all dead letters of a subscription again now; return how many."""
+        return self._again("state = 'dead' AND subscription = ?", subscription, now_us)
+
+    def replay(self, subscription: str, *, after: int, now_us: int) -> None:
+        """Send a subscription's matches numbered above `after` again, under their ids.
+
+        What receivers have taken they know by its id.
+        """
+        with transaction(self._db):
+            self._db.execute(
+                "DELETE FROM attempt WHERE delivery IN (SELECT number FROM delivery"
+                " WHERE subscription = ? AND first_seq > ?)",
+                (subscription, after),
+            )
+            self._db.execute(
+                "DELETE FROM delivery WHERE subscription = ? AND first_seq > ?",
+                (subscription, after),
+            )
+            self._db.execute(
+                "UPDATE lane SET seq = min(seq, ?), fresh_us = NULL WHERE subscription = ?",
+                (after, subscription),
+            )
+            self._settle(subscription, now_us)
+
+    def counts(self) -> dict[str, int]:
+        """Return how many deliveries there are in each state."""
+        rows = self._db.execute("SELECT state, count(*) FROM delivery GROUP BY state").fetchall()
+        return dict(rows)
+
+    def prune(self, *, before_us: int) -> int:
+        """Forget deliveries that ended before then, dead letters included; return how many."""
+        with transaction(self._db):
+            self._db.execute(
+                "DELETE FROM attempt WHERE delivery IN (SELECT number FROM delivery"
+                " WHERE next_us IS NULL AND changed_us < ?)",
+                (before_us,),
+            )
+            gone = self._db.execute(
+                "DELETE FROM delivery WHERE next_us IS NULL AND changed_us < ?", (before_us,)
+            )
+            return gone.rowcount
+
+    def _again(self, condition: str, value: str, now_us: int) -> int:
+        with transaction(self._db):
+            changed = self._db.execute(
+                # The schedule begins anew; attempts made so far stay listed under their times.
+                "UPDATE delivery SET state = 'due', attempts = 0, next_us = ?1, changed_us = ?1"
+                f" WHERE {condition.replace('?', '?2')} AND state <> 'cancelled'"
+                " AND subscription IN (SELECT subscription FROM lane)"
+                " RETURNING subscription",
+                (now_us, value),
+            ).fetchall()
+            for subscription in {name for (name,) in changed}:
+                self._db.execute(
+                    "UPDATE lane SET paused_until_us = 0 WHERE subscription = ?", (subscription,)
+                )
+                self._settle(subscription, now_us)
+        return len(changed)
+
+    def _settle(self, subscription: str, now_us: int) -> None:
+        leased = "SELECT 1 FROM lane WHERE subscription = ? AND owner <> ''"
+        if not self._db.execute(leased, (subscription,)).fetchone():
+            settle(self._db, subscription, now_us)
+
+    def _select(self, condition: str, *values: object) -> list[Delivery]:
+        rows: list[Any] = self._db.execute(
+            f"SELECT {_COLUMNS}, last.outcome, last.status, last.detail FROM delivery"
+            " LEFT JOIN attempt AS last ON last.delivery = delivery.number AND last.at_us ="
+            " (SELECT max(at_us) FROM attempt WHERE delivery = delivery.number)"
+            f" {condition}",
+            values,
+        ).fetchall()
+        return [_delivery(row) for row in rows]
+
+
+def _delivery(row: Sequence[Any]) -> Delivery:
+    number, id_, subscription, first_seq, seq, state, *rest = row
+    return Delivery(number, id_, subscription, first_seq, seq, DeliveryState(state), *rest)

@@ -1,0 +1,131 @@
+"""One watch over the outbox for all who wait for matches: streams, long polls, consumers.
+
+However many wait, the outbox is looked at once for a commit, and readers of one topic who stand
+at the same match share what was read.  Nothing is kept for a reader but its cursor, so that one
+who is slow holds nothing up and loses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
+
+from broker.outbox import CommittedMatch, Outbox
+
+__all__ = ["Hub", "Topic"]
+
+Topic = tuple[str, str]
+
+_READ_MAX = 256
+_PAGES_MAX = 512
+
+
+class Hub:
+    """Reads for many.  All of it in one event loop."""
+
+    def __init__(self, outbox: Outbox, *, poll_s: float = 0.1) -> None:
+        self._outbox = outbox
+        self._poll_s = poll_s
+        self._waiting: defaultdict[Topic, set[asyncio.Future[None]]] = defaultdict(set)
+        self._pages: OrderedDict[
+            tuple[Topic, int, int], asyncio.Future[Sequence[CommittedMatch]]
+        ] = OrderedDict()
+        self._watch: asyncio.Task[None] | None = None
+
+    async def next(
+        self, topic: Topic, *, after: int, point: int = 0, wait_s: float = 0.0
+    ) -> Sequence[CommittedMatch]:
+        """Return matches numbered above `after`, in order; waits for one if there is none yet.
+
+        Empty if none came in time.
+        """
+        deadline = asyncio.get_running_loop().time() + wait_s
+        while True:
+            # Registered before reading: a commit in between is not missed.
+            committed = self._register(topic)
+            try:
+                found = await self._read(topic, after, point)
+                rest_s = deadline - asyncio.get_running_loop().time()
+                if found or rest_s <= 0:
+                    return found
+                await asyncio.wait([committed], timeout=rest_s)
+            finally:
+                self._unregister(topic, committed)
+
+    async def close(self) -> None:
+        """End the watch.  Who waits gets nothing."""
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
+
+    def _register(self, topic: Topic) -> asyncio.Future[None]:
+        if self._watch is None or self._watch.done():
+            self._watch = asyncio.create_task(self._run())
+        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[topic].add(committed)
+        return committed
+
+    def _unregister(self, topic: Topic, committed: asyncio.Future[None]) -> None:
+        waiting = self._waiting.get(topic)
+        if waiting is not None:
+            waiting.discard(committed)
+            if not waiting:
+                del self._waiting[topic]
+
+    async def _read(self, topic: Topic, after: int, point: int) -> Sequence[CommittedMatch]:
+        key = (topic, after, point)
+        page = self._pages.get(key)
+        if page is None:
+            page = asyncio.ensure_future(asyncio.to_thread(self._page, topic, after, point))
+            self._pages[key] = page
+            if len(self._pages) > _PAGES_MAX:
+                self._pages.popitem(last=False)
+        found: Sequence[CommittedMatch] = ()
+        try:
+            # One reader who leaves does not take the page from the others.
+            found = await asyncio.shield(page)
+        finally:
+            if not found and page.done() and self._pages.get(key) is page:
+                del self._pages[key]
+        return found
+
+    def _page(self, topic: Topic, after: int, point: int) -> Sequence[CommittedMatch]:
+        return self._outbox.topic_matches(*topic, after=after, point=point, limit=_READ_MAX)
+
+    async def _run(self) -> None:
+        loop, committed = asyncio.get_running_loop(), asyncio.Event()
+
+        def notify() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(committed.set)
+
+        self._outbox.listen(notify)
+        try:
+            seq = await asyncio.to_thread(self._outbox.last_seq)
+            self._wake(list(self._waiting))
+            while True:
+                committed.clear()
+                heads, seq = await asyncio.to_thread(self._outbox.topics, seq, limit=1_000)
+                if heads:
+                    self._wake(list(heads))
+                else:
+                    await self._either(committed)
+        finally:
+            self._outbox.unlisten(notify)
+
+    async def _either(self, committed: asyncio.Event) -> None:
+        try:
+            await asyncio.wait_for(committed.wait(), self._poll_s)
+        except TimeoutError:
+            return
+
+    def _wake(self, topics: Sequence[Topic]) -> None:
+        # A page that was read to the end of its topic has grown.
+        woken = set(topics)
+        for key in [key for key in self._pages if key[0] in woken]:
+            del self._pages[key]
+        for topic in topics:
+            for committed in self._waiting.pop(topic, ()):
+                if not committed.done():
+                    committed.set_result(None)

@@ -1,0 +1,277 @@
+"""Looking after deliveries over HTTP: what was sent, sending again, keys, unsubscribing."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from html import escape
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp import web
+
+from broker.api.problem import Problem
+from broker.delivery.deliveries import Delivery, DeliveryError
+from broker.delivery.pickup import PICKUP, Pickup, number_asked
+from broker.delivery.sample import sample_attempt
+from broker.delivery.store import DeliveryState
+from broker.document import parse_time, render_time
+from broker.registry import RegistryError
+from broker.subscription import DestinationKind, SubscriptionState
+
+__all__ = ["ROUTES"]
+
+_PAGE_MAX = 1_000
+_OVERLAP_MAX_S = 30 * 86_400
+
+
+async def list_deliveries(request: web.Request) -> web.Response:
+    """Answer deliveries, newest first, of one `?subscription=` or `?state=`; `next` goes on."""
+    pickup = request.app[PICKUP]
+    try:
+        state = DeliveryState(request.query["state"]) if "state" in request.query else None
+    except ValueError as error:
+        raise Problem(HTTPStatus.BAD_REQUEST, str(error)) from error
+    limit = min(number_asked(request, "limit", 100), _PAGE_MAX)
+    before = number_asked(request, "before", 1 << 62)
+    found = await pickup.write(
+        lambda: pickup.deliveries.find(
+            subscription=request.query.get("subscription"), state=state, before=before, limit=limit
+        )
+    )
+    rest = found[-1].row if len(found) == limit else None
+    return web.json_response({"deliveries": [_rendered(each) for each in found], "next": rest})
+
+
+async def get_delivery(request: web.Request) -> web.Response:
+    """Answer one delivery with its attempts and the ids of its matches."""
+    pickup, name = request.app[PICKUP], request.match_info["id"]
+    try:
+        delivery, attempts = await pickup.write(lambda: pickup.deliveries.show(name))
+    except DeliveryError as error:
+        raise Problem(HTTPStatus.NOT_FOUND, str(error)) from error
+    matches = await asyncio.to_thread(_match_ids, pickup, delivery)
+    made = [
+        {
+            "number": attempt.number,
+            "time": render_time(attempt.at_us),
+            "outcome": attempt.outcome,
+            "status": attempt.status,
+            "detail": attempt.detail,
+            "seconds": attempt.elapsed_us / 1e6,
+        }
+        for attempt in attempts
+    ]
+    return web.json_response({**_rendered(delivery), "matches": matches, "made": made})
+
+
+async def retry_delivery(request: web.Request) -> web.Response:
+    """Try a delivery again now, whatever its state; its schedule begins anew."""
+    pickup, name = request.app[PICKUP], request.match_info["id"]
+    count = await pickup.write(lambda: pickup.deliveries.retry([name], pickup.now_us()))
+    if not count:
+        raise Problem(HTTPStatus.NOT_FOUND, f"no delivery {name!r} that can be tried again")
+    return web.json_response({"retried": count})
+
+
+async def retry_dead(request: web.Request) -> web.Response:
+    """Try all dead letters of a subscription again now."""
+    pickup, name = request.app[PICKUP], request.match_info["id"]
+    count = await pickup.write(lambda: pickup.deliveries.retry_dead(name, pickup.now_us()))
+    return web.json_response({"retried": count})
+
+
+async def replay(request: web.Request) -> web.Response:
+    """Send a subscription's matches since `?since=` (a time, a docid or `all`) again."""
+    pickup, name = request.app[PICKUP], request.match_info["id"]
+    subscription = await asyncio.to_thread(pickup.registry.subscription, name)
+    if subscription.destination.kind is DestinationKind.PULL:
+        raise Problem(
+            HTTPStatus.CONFLICT, "who pulls reads again from an earlier match number by itself"
+        )
+    after = await asyncio.to_thread(_place, pickup, request.query.get("since", ""))
+    await pickup.write(lambda: pickup.deliveries.replay(name, after=after, now_us=pickup.now_us()))
+    return web.json_response({"after": after})
+
+
+async def send_sample(request: web.Request) -> web.Response:
+    """Send a signed sample to the destination now, and answer what came of it."""
+    pickup, name = request.app[PICKUP], request.match_info["id"]
+    subscription = await asyncio.to_thread(pickup.registry.subscription, name)
+    channel = pickup.channels.get(subscription.destination.kind)
+    if channel is None:
+        kind = subscription.destination.kind.value
+        raise Problem(HTTPStatus.CONFLICT, f"this broker does not send by {kind}")
+    attempt = await asyncio.to_thread(sample_attempt, subscription, pickup.outbox, pickup.now_us())
+    outcome = await channel.send(attempt)
+    return web.json_response(
+        {
+            "outcome": outcome.kind.value,
+            "status": outcome.status,
+            "detail": outcome.detail,
+            "seconds": outcome.elapsed_us / 1e6,
+        }
+    )
+
+
+async def rotate_secret(request: web.Request) -> web.Response:
+    """Answer a new signing key; the old ones sign too for `?overlap=` seconds (a day)."""
+    pickup, name = request.app[PICKUP], request.match_info["id"]
+    overlap_s = min(number_asked(request, "overlap", 86_400), _OVERLAP_MAX_S)
+    secret = await asyncio.to_thread(
+        pickup.registry.rotate_secret, name, overlap=timedelta(seconds=overlap_s)
+    )
+    return web.json_response({"secret": secret})
+
+
+async def pause(request: web.Request) -> web.Response:
+    """Deliver nothing until the subscription is resumed."""
+    return await _set_state(request, SubscriptionState.PAUSED)
+
+
+async def resume(request: web.Request) -> web.Response:
+    """Deliver again, beginning with what was missed."""
+    return await _set_state(request, SubscriptionState.ACTIVE)
+
+
+async def get_token(request: web.Request) -> web.Response:
+    """Answer the token and the addresses with which a subscription is read, and only it."""
+    pickup, name = request.app[PICKUP], request.match_info["id"]
+    await asyncio.to_thread(pickup.registry.subscription, name)
+    token = pickup.read_token(name)
+    base = f"{pickup.base_url}/v1/subscriptions/{name}"
+    return web.json_response(
+        {
+            "token": token,
+            "feed": f"{base}/feed.atom?token={token}",
+            "stream": f"{base}/stream?token={token}",
+        }
+    )
+
+
+async def list_suppressed(request: web.Request) -> web.Response:
+    """Answer the addresses that are not written to, and why."""
+    rows = await asyncio.to_thread(request.app[PICKUP].registry.suppressed)
+    found = [{"address": a, "reason": why, "since": render_time(at)} for a, why, at in rows]
+    return web.json_response({"suppressed": found})
+
+
+async def allow_address(request: web.Request) -> web.Response:
+    """Take an address off the suppression list."""
+    address = request.match_info["address"]
+    if not await asyncio.to_thread(request.app[PICKUP].registry.allow, address):
+        raise Problem(HTTPStatus.NOT_FOUND, f"{address!r} is not on the suppression list")
+    return web.Response(status=HTTPStatus.NO_CONTENT)
+
+
+async def ask_to_unsubscribe(request: web.Request) -> web.Response:
+    """Show a page with one button.  A GET changes nothing: link scanners send those."""
+    pickup = request.app[PICKUP]
+    subscription_id = _unsubscribing(request, pickup)
+    subscription = await asyncio.to_thread(pickup.registry.subscription, subscription_id)
+    body = (
+        f"<p>{escape(str(subscription.destination))} gets the matches of"
+        f" <b>{escape(subscription.query)}</b>.</p>"
+        '<form method="post"><button name="List-Unsubscribe" value="One-Click">'
+        "Unsubscribe</button></form>"
+    )
+    return _page(body)
+
+
+async def unsubscribe(request: web.Request) -> web.Response:
+    """End the subscription (RFC 8058: one POST, no login, no question); can be repeated."""
+    pickup = request.app[PICKUP]
+    subscription_id = _unsubscribing(request, pickup)
+    try:
+        await asyncio.to_thread(
+            pickup.registry.set_subscription_state,
+            subscription_id,
+            SubscriptionState.REMOVED,
+            reason="unsubscribed by link",
+        )
+    except RegistryError:
+        return _page("<p>You had unsubscribed already.</p>")
+    return _page("<p>You are unsubscribed.</p>")
+
+
+async def _set_state(request: web.Request, state: SubscriptionState) -> web.Response:
+    pickup, name = request.app[PICKUP], request.match_info["id"]
+    await asyncio.to_thread(pickup.registry.set_subscription_state, name, state)
+    return web.json_response({"id": name, "state": state.value})
+
+
+def _unsubscribing(request: web.Request, pickup: Pickup) -> str:
+    subscription_id = pickup.unsubscribing(request.match_info["token"])
+    if subscription_id is None:
+        raise Problem(HTTPStatus.NOT_FOUND, "this link is not, or no longer, one of ours")
+    return subscription_id
+
+
+def _page(body: str) -> web.Response:
+    head = '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Subscription</title>'
+    style = "<style>body{font:18px/1.5 sans-serif;max-width:32em;margin:4em auto}</style>"
+    return web.Response(
+        text=head + style + body,
+        content_type="text/html",
+        headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"},
+    )
+
+
+def _place(pickup: Pickup, since: str) -> int:
+    if since == "all":
+        return 0
+    if since.isdecimal() and len(since) <= 18:
+        return pickup.outbox.seq_since(docid=int(since))
+    try:
+        return pickup.outbox.seq_since(committed_us=parse_time(since))
+    except ValueError as error:
+        raise Problem(HTTPStatus.BAD_REQUEST, "'since' must be a time, a docid or 'all'") from error
+
+
+def _match_ids(pickup: Pickup, delivery: Delivery) -> list[str]:
+    subscription = pickup.registry.subscription(delivery.subscription)
+    matches = pickup.outbox.topic_matches(
+        *subscription.topic,
+        after=delivery.first_seq - 1,
+        through=delivery.seq,
+        point=subscription.point,
+    )
+    return [match.id for match in matches]
+
+
+def _rendered(delivery: Delivery) -> dict[str, Any]:
+    next_us = delivery.next_us
+    return {
+        "id": delivery.id,
+        "subscription": delivery.subscription,
+        "state": delivery.state.value,
+        "attempts": delivery.attempts,
+        "first_match": delivery.first_seq,
+        "last_match": delivery.seq,
+        "created": render_time(delivery.created_us),
+        "changed": render_time(delivery.changed_us),
+        "next": None if next_us is None else render_time(next_us),
+        "outcome": delivery.last_outcome,
+        "status": delivery.last_status,
+        "detail": delivery.last_detail,
+    }
+
+
+_SUBSCRIPTION = "/v1/subscriptions/{id}"
+
+ROUTES = [
+    web.get("/v1/deliveries", list_deliveries),
+    web.get("/v1/deliveries/{id}", get_delivery),
+    web.post("/v1/deliveries/{id}/retry", retry_delivery),
+    web.post(_SUBSCRIPTION + "/retry", retry_dead),
+    web.post(_SUBSCRIPTION + "/replay", replay),
+    web.post(_SUBSCRIPTION + "/test", send_sample),
+    web.post(_SUBSCRIPTION + "/rotate-secret", rotate_secret),
+    web.post(_SUBSCRIPTION + "/pause", pause),
+    web.post(_SUBSCRIPTION + "/resume", resume),
+    web.get(_SUBSCRIPTION + "/token", get_token),
+    web.get("/v1/suppressed", list_suppressed),
+    web.delete("/v1/suppressed/{address}", allow_address),
+    web.get("/v1/unsubscribe/{token}", ask_to_unsubscribe),
+    web.post("/v1/unsubscribe/{token}", unsubscribe),
+]

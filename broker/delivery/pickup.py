@@ -1,0 +1,128 @@
+"""What the HTTP handlers of delivery stand on, and who may see what."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from pathlib import Path
+from typing import TypeVar
+
+from aiohttp import web
+
+from broker.api.problem import Problem
+from broker.delivery.attempt import Channel
+from broker.delivery.consumers import Consumers
+from broker.delivery.deliveries import Deliveries
+from broker.delivery.hub import Hub
+from broker.delivery.links import link_token, read_link_token
+from broker.delivery.store import open_deliveries
+from broker.outbox import Outbox
+from broker.registry import Registry
+from broker.subscription import DestinationKind, Subscription, SubscriptionState
+
+__all__ = ["PICKUP", "Pickup", "number_asked"]
+
+T = TypeVar("T")
+
+
+class Pickup:
+    """Where subscribers fetch, and where operators look after what is sent.
+
+    With `token_required` a subscription is shown only to who has its token; without, a token
+    that is given must be right all the same.  `base_url` is how the broker is reached from
+    outside, for links.
+    """
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        registry: Registry,
+        *,
+        path: Path | None = None,
+        channels: dict[DestinationKind, Channel] | None = None,
+        base_url: str = "",
+        token_required: bool = False,
+        now_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
+    ) -> None:
+        self.outbox = outbox
+        self.registry = registry
+        self.channels = channels or {}
+        self.base_url = base_url.rstrip("/")
+        self.now_us = now_us
+        self.hub = Hub(outbox)
+        self._token_required = token_required
+        self._key = registry.key("links")
+        # Consumers and deliveries are one connection, and so one thread's.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="pickup")
+        self._db = open_deliveries(path or outbox.path.with_name("deliveries.db"))
+        self.consumers = Consumers(self._db, outbox)
+        self.deliveries = Deliveries(self._db)
+
+    async def close(self) -> None:
+        """End the watch and give the file back."""
+        await self.hub.close()
+        self._thread.shutdown()
+        self._db.close()
+
+    async def write(self, work: Callable[[], T]) -> T:
+        """Run work on `consumers` or `deliveries` in their thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def read_token(self, subscription_id: str) -> str:
+        """Return the token with which a subscription's matches are read."""
+        return link_token(self._key, "read", subscription_id)
+
+    def unsubscribe_url(self, subscription_id: str) -> str:
+        """Return the one-click page of a subscription, "" if the broker has no outside address."""
+        if not self.base_url:
+            return ""
+        return f"{self.base_url}/v1/unsubscribe/{self.unsubscribe_token(subscription_id)}"
+
+    def unsubscribe_token(self, subscription_id: str) -> str:
+        """Return the token with which a subscription can be ended, and nothing else be done."""
+        return link_token(self._key, "unsubscribe", subscription_id)
+
+    def unsubscribing(self, token: str) -> str | None:
+        """Return the subscription that an unsubscribe token is for."""
+        return read_link_token(self._key, "unsubscribe", token)
+
+    async def subscription(self, request: web.Request) -> Subscription:
+        """Return the subscription that a request names, if it may be seen and is not stopped.
+
+        A wrong token and a wrong id are answered alike: whether an id exists is not told.
+        """
+        name = request.match_info["id"]
+        if not self._may_read(request, name):
+            raise Problem(HTTPStatus.NOT_FOUND, f"no subscription {name!r} for this token")
+        found = await asyncio.to_thread(self.registry.subscription, name)
+        if found.state is SubscriptionState.REMOVED:
+            raise Problem(HTTPStatus.NOT_FOUND, f"no subscription {name!r}")
+        if found.state is not SubscriptionState.ACTIVE:
+            reason = f": {found.reason}" if found.reason else ""
+            raise Problem(HTTPStatus.CONFLICT, f"the subscription is {found.state.value}{reason}")
+        return found
+
+    def _may_read(self, request: web.Request, subscription_id: str) -> bool:
+        token = request.query.get("token")
+        kind, _, bearer = request.headers.get("Authorization", "").partition(" ")
+        if token is None and kind.lower() == "bearer":
+            token = bearer.strip()
+        if token is None:
+            return not self._token_required
+        return read_link_token(self._key, "read", token) == subscription_id
+
+
+PICKUP = web.AppKey("pickup", Pickup)
+
+
+def number_asked(request: web.Request, name: str, default: int) -> int:
+    """Return a whole number from the query string."""
+    text = request.query.get(name)
+    if text is None:
+        return default
+    if not text.isdecimal() or len(text) > 18:
+        raise Problem(HTTPStatus.BAD_REQUEST, f"{name!r} must be a whole number, not {text!r}")
+    return int(text)

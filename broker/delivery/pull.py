@@ -1,0 +1,126 @@
+"""What subscribers fetch themselves: event streams, pages, and Atom feeds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from functools import lru_cache
+from http import HTTPStatus
+
+from aiohttp import web
+
+from broker.api.problem import Problem
+from broker.delivery import atom
+from broker.delivery.pickup import PICKUP, number_asked
+from broker.outbox import CommittedMatch
+
+__all__ = ["ROUTES"]
+
+_HEARTBEAT_S = 15.0
+_WAIT_MAX_S = 60
+_FEED_MAX = 100
+
+
+async def stream(request: web.Request) -> web.StreamResponse:
+    """Send the subscription's matches as server-sent events, as they are committed, without end.
+
+    An event's id is its match number; `Last-Event-ID`, or `?after=`, goes on behind it.  Without
+    either the stream begins with what comes next.
+    """
+    pickup = request.app[PICKUP]
+    subscription = await pickup.subscription(request)
+    cursor = await _cursor(request)
+    response = web.StreamResponse(
+        headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
+    )
+    await response.prepare(request)
+    await response.write(b"retry: 2000\n\n")
+    while True:
+        found = await pickup.hub.next(
+            subscription.topic, after=cursor, point=subscription.point, wait_s=_HEARTBEAT_S
+        )
+        if found:
+            cursor = found[-1].seq
+            await response.write(b"".join(map(_event, found)))
+        else:
+            # A line that is no event: it tells both sides that the other is there.
+            await response.write(b":\n\n")
+            await pickup.subscription(request)
+
+
+async def matches(request: web.Request) -> web.Response:
+    """Answer the subscription's matches behind `?after=`, and the number to go on from as `next`.
+
+    `?wait=` seconds lets the request wait for a match where there is none yet.
+    """
+    pickup = request.app[PICKUP]
+    subscription = await pickup.subscription(request)
+    cursor = await _cursor(request)
+    found = await pickup.hub.next(
+        subscription.topic,
+        after=cursor,
+        point=subscription.point,
+        wait_s=min(number_asked(request, "wait", 0), _WAIT_MAX_S),
+    )
+    found = found[: number_asked(request, "limit", len(found) or 1)]
+    lines = [{"seq": match.seq, **json.loads(match.line)} for match in found]
+    return web.json_response({"matches": lines, "next": found[-1].seq if found else cursor})
+
+
+async def subscription_feed(request: web.Request) -> web.Response:
+    """Answer the subscription's newest matches as an Atom feed."""
+    pickup = request.app[PICKUP]
+    subscription = await pickup.subscription(request)
+    newest = await asyncio.to_thread(
+        pickup.outbox.latest_topic_matches,
+        *subscription.topic,
+        point=subscription.point,
+        limit=_FEED_MAX,
+    )
+    url = f"{pickup.base_url}/v1/subscriptions/{subscription.id}/feed.atom"
+    body = await asyncio.to_thread(atom.matches_feed, subscription.query, url, newest)
+    return _feed(request, body)
+
+
+async def stream_feed(request: web.Request) -> web.Response:
+    """Answer the newest documents of a stream that a query publishes as an Atom feed."""
+    pickup, name = request.app[PICKUP], request.match_info["stream"]
+    newest = await asyncio.to_thread(pickup.outbox.latest_published, name, limit=_FEED_MAX)
+    if not newest:
+        raise Problem(HTTPStatus.NOT_FOUND, f"no query has published to {name!r} yet")
+    url = f"{pickup.base_url}/v1/streams/{name}/feed.atom"
+    return _feed(request, await asyncio.to_thread(atom.stream_feed, name, url, newest))
+
+
+async def _cursor(request: web.Request) -> int:
+    last = request.headers.get("Last-Event-ID", "").strip()
+    if last.isdecimal() and len(last) <= 18:
+        return int(last)
+    if "after" in request.query:
+        return number_asked(request, "after", 0)
+    return await asyncio.to_thread(request.app[PICKUP].outbox.last_seq)
+
+
+@lru_cache(maxsize=1_024)
+def _event(match: CommittedMatch) -> bytes:
+    # A match line has no line end in it, so it is one line of data.
+    return f"id: {match.seq}\nevent: match\ndata: {match.line}\n\n".encode()
+
+
+def _feed(request: web.Request, body: bytes) -> web.Response:
+    tag = atom.etag(body)
+    known = {each.value for each in request.if_none_match or ()}
+    headers = {"ETag": f'"{tag}"', "Cache-Control": "private, max-age=60"}
+    if tag in known or "*" in known:
+        return web.Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+    return web.Response(
+        body=body, content_type="application/atom+xml", charset="utf-8", headers=headers
+    )
+
+
+ROUTES = [
+    web.get("/v1/subscriptions/{id}/stream", stream),
+    web.get("/v1/subscriptions/{id}/matches", matches),
+    web.get("/v1/subscriptions/{id}/feed.atom", subscription_feed),
+    web.get("/v1/streams/{stream}/feed.atom", stream_feed),
+]

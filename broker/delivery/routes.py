@@ -1,0 +1,23 @@
+"""Put delivery's part into the broker's HTTP application."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from broker.delivery import consuming, office, pull
+from broker.delivery.pickup import PICKUP, Pickup
+
+__all__ = ["ROUTES", "install"]
+
+ROUTES = [*pull.ROUTES, *consuming.ROUTES, *office.ROUTES]
+
+
+def install(application: web.Application, pickup: Pickup) -> None:
+    """Add the routes; `pickup` is closed when the application is cleaned up."""
+    application[PICKUP] = pickup
+    application.add_routes(ROUTES)
+
+    async def close(application: web.Application) -> None:
+        await pickup.close()
+
+    application.on_cleanup.append(close)
