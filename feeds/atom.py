@@ -28,31 +28,34 @@ from feeds.draft import (
 from feeds.hints import read_hints
 from feeds.item import FeedItem, ParsedFeed
 from feeds.namespaces import CORE_ATOM, DC, MEDIA, XML
-from feeds.text import collapse, plain
+from feeds.text import collapse
 
 __all__ = ["ATOM_ENTRY", "is_atom", "read_atom"]
 
 _LANG = f"{{{XML}}}lang"
 
 
-def construct(element: etree._Element) -> str:
-    """Return the plain text of an Atom text construct, by its `type` (1.0) and `mode` (0.3)."""
+def construct(element: etree._Element, draft: Draft) -> str:
+    """Return the plain text of an Atom text construct, by its `type` (1.0) and `mode` (0.3).
+
+    The pages that it links to are taken down in `draft`.
+    """
     kind = element.get("type", "text")
     if element.get("mode") == "base64":
-        return _decoded(text_of(element))
+        return draft.plain(_decoded(text_of(element)), element)
     if "xhtml" in kind or len(element):
-        return plain(etree.tostring(element, encoding="unicode", with_tail=False))
+        return draft.plain(etree.tostring(element, encoding="unicode", with_tail=False), element)
     if kind in ("text", "text/plain") and element.get("mode") != "escaped":
         # Some publishers escape entities twice: "&nbsp;" is never meant to be read as such.
         return collapse(unescape(element.text or ""))
     if kind == "html" or kind.startswith("text/") or element.get("mode") == "escaped":
-        return plain(element.text or "")
+        return draft.plain(element.text or "", element)
     return ""
 
 
 def _decoded(text: str) -> str:
     try:
-        return plain(base64.b64decode(text, validate=False).decode("utf-8", "replace"))
+        return base64.b64decode(text, validate=False).decode("utf-8", "replace")
     except binascii.Error:
         return ""
 
@@ -62,15 +65,15 @@ def _set_id(draft: Draft, element: etree._Element) -> None:
 
 
 def _set_title(draft: Draft, element: etree._Element) -> None:
-    draft.title = collapse(construct(element))
+    draft.title = collapse(construct(element, draft))
 
 
 def _set_summary(draft: Draft, element: etree._Element) -> None:
-    draft.summary = construct(element)
+    draft.summary = construct(element, draft)
 
 
 def _set_content(draft: Draft, element: etree._Element) -> None:
-    draft.content = construct(element) or draft.content
+    draft.content = construct(element, draft) or draft.content
     draft.language = draft.language or element.get(_LANG, "")
     if element.get("src") and not draft.links:
         draft.links.append(draft.resolved(element.get("src", ""), element))
@@ -125,7 +128,7 @@ def read_atom(root: etree._Element, *, url: str, items_max: int, raw: bool = Fal
     entries = islice(root.iter(*_ENTRIES), items_max)
     return ParsedFeed(
         format="atom03" if "purl.org/atom" in prefix else "atom10",
-        title="" if title is None else collapse(construct(title)),
+        title="" if title is None else collapse(construct(title, Draft(url))),
         link=_own_page(root, prefix, url),
         language=language,
         items=tuple(_item(entry, prefix, url, language, raw) for entry in entries),

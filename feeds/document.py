@@ -4,7 +4,7 @@ The children stand in this order, the core ones in no namespace; `docs/item.md` 
 from each dialect to it.
 
     id title? link* author* category* published? updated? summary? content? enclosure*
-    source? feed language? comments? (extension elements in their own namespaces)*
+    source? feed language? comments? mention* (extension elements in their own namespaces)*
 """
 
 from __future__ import annotations
@@ -66,6 +66,8 @@ def _core(item: FeedItem, feed: str, source: str, entry_id: str) -> Iterator[str
     yield _element("feed", feed)
     yield _element("language", item.language)
     yield _element("comments", item.comments)
+    for page in item.mentions:
+        yield _element("mention", page)
 
 
 def _element(name: str, text: str) -> str:

@@ -13,6 +13,7 @@ from lxml import etree
 from feeds.dates import parse_date
 from feeds.extension import render_element
 from feeds.item import Enclosure, FeedItem
+from feeds.mentions import hrefs, mentions
 from feeds.namespaces import CONTENT, CORE_ATOM, CORE_RSS, MEDIA, XML
 from feeds.text import collapse, plain
 
@@ -47,6 +48,7 @@ class Draft:
     comments: str = ""
     extensions: list[bytes] = field(default_factory=list)
     raw: bytes = b""
+    mentions: list[str] = field(default_factory=list)
 
     def resolved(self, reference: str, element: etree._Element) -> str:
         """Return a link as an absolute one: against xml:base, else the feed's own address."""
@@ -54,6 +56,11 @@ class Draft:
         if not reference or _ABSOLUTE.match(reference):
             return reference
         return urljoin(base_of(element, self.url), reference)
+
+    def plain(self, markup: str, element: etree._Element) -> str:
+        """Return the plain text of HTML in `element`; the pages it links to are taken down."""
+        self.mentions += (self.resolved(target, element) for target in hrefs(markup))
+        return plain(markup)
 
     def item(self) -> FeedItem:
         """Return the finished item."""
@@ -74,6 +81,7 @@ class Draft:
             self.comments,
             tuple(self.extensions),
             self.raw,
+            mentions(self.mentions, own=self.links) if self.mentions else (),
         )
 
 
@@ -194,12 +202,12 @@ def set_description(draft: Draft, element: etree._Element) -> None:
         return
     found = element if element.tag == MEDIA_DESCRIPTION else element.find(MEDIA_DESCRIPTION)
     if found is not None:
-        draft.summary = plain(text_of(found))
+        draft.summary = draft.plain(text_of(found), found)
 
 
 def set_content(draft: Draft, element: etree._Element) -> None:
     """Take the full text, written as HTML in text."""
-    draft.content = plain(text_of(element)) or draft.content
+    draft.content = draft.plain(text_of(element), element) or draft.content
 
 
 def add_atom_link(draft: Draft, element: etree._Element) -> None:

@@ -32,6 +32,7 @@ class FeedItem:
     `id` is what the publisher gave (guid, atom:id, rdf:about, JSON id), else "".
     `links` has the entry's own page first.  `extensions` are serialised elements of foreign
     namespaces, `raw` is the serialised entry element; both only where an XML tree was read.
+    `mentions` are the other pages that the item's text links to.
     """
 
     id: str = ""
@@ -48,6 +49,7 @@ class FeedItem:
     comments: str = ""
     extensions: tuple[bytes, ...] = ()
     raw: bytes = b""
+    mentions: tuple[str, ...] = ()
 
     @property
     def event_time_us(self) -> int | None:

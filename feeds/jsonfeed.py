@@ -10,6 +10,7 @@ from feeds.charset import decode
 from feeds.dates import parse_date
 from feeds.draft import union
 from feeds.item import Enclosure, FeedItem, Hints, ParsedFeed
+from feeds.mentions import hrefs, mentions
 from feeds.text import collapse, plain
 
 __all__ = ["is_json", "read_json_feed"]
@@ -58,6 +59,10 @@ def _item(entry: dict[str, Any], feed: dict[str, Any], url: str, language: str) 
             if isinstance(file, dict) and _text(file, "url")
         ),
         language=_text(entry, "language") or language,
+        mentions=mentions(
+            (urljoin(url, href) for href in hrefs(_text(entry, "content_html"))),
+            own=(urljoin(url, link) for link in links),
+        ),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import feedparser
 
 from feeds.item import Enclosure, FeedItem, Hints, ParsedFeed, Step
+from feeds.mentions import hrefs, mentions
 from feeds.text import collapse, plain
 
 __all__ = ["read_loosely"]
@@ -58,6 +59,7 @@ def _hints(channel: Any) -> Hints:
 
 def _item(entry: Any, inherited: tuple[str, ...], language: str) -> FeedItem:
     content = entry.get("content") or [{}]
+    texts = (dict.get(entry, "summary") or "", content[0].get("value") or "")
     return FeedItem(
         id=entry.get("id", ""),
         title=collapse(plain(entry.get("title", ""))),
@@ -75,6 +77,7 @@ def _item(entry: Any, inherited: tuple[str, ...], language: str) -> FeedItem:
         ),
         language=content[0].get("language") or language,
         comments=entry.get("comments", ""),
+        mentions=mentions((href for text in texts for href in hrefs(text)), own=_links(entry)),
     )
 
 

@@ -25,7 +25,6 @@ from feeds.draft import (
 from feeds.hints import read_hints
 from feeds.item import Enclosure, FeedItem, ParsedFeed
 from feeds.namespaces import ATOM, CONTENT, CORE_RSS, DC, DCTERMS, ITUNES, MEDIA, RDF
-from feeds.text import plain
 
 __all__ = ["RSS", "is_rss", "read_rss"]
 
@@ -51,11 +50,11 @@ def _add_link(draft: Draft, element: etree._Element) -> None:
 
 
 def _set_summary(draft: Draft, element: etree._Element) -> None:
-    draft.summary = plain(text_of(element)) or draft.summary
+    draft.summary = draft.plain(text_of(element), element) or draft.summary
 
 
 def _set_short_summary(draft: Draft, element: etree._Element) -> None:
-    draft.summary = draft.summary or plain(text_of(element))
+    draft.summary = draft.summary or draft.plain(text_of(element), element)
 
 
 def _add_enclosure(draft: Draft, element: etree._Element) -> None:

@@ -1,0 +1,41 @@
+"""The pages that an item's text links to: what plain text loses of HTML."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+
+__all__ = ["MENTIONS_MAX", "hrefs", "mentions"]
+
+MENTIONS_MAX = 100
+"""More links than this are a directory, not a text that speaks of something."""
+
+# No part can run past the next "<" or ">", so the search is linear in its input.
+_HREF = re.compile(
+    r"""<a\s[^<>]*?\bhref\s*=\s*(?:"([^"<>]*)"|'([^'<>]*)'|([^\s"'<>]+))""", re.IGNORECASE
+)
+
+
+def hrefs(markup: str) -> list[str]:
+    """Return what the `<a>` elements of an HTML fragment point to, in order, as written.
+
+    >>> hrefs('<p>See <a class="x" href="/a?b=1&amp;c=2">this</a> and <A HREF=b>that</A>.</p>')
+    ['/a?b=1&c=2', 'b']
+    """
+    if "<a" not in markup and "<A" not in markup:
+        return []
+    return [html.unescape("".join(found)).strip() for found in _HREF.findall(markup)]
+
+
+def mentions(targets: Iterable[str], own: Iterable[str]) -> tuple[str, ...]:
+    """Return the web pages among `targets`, each once, without the item's own.
+
+    >>> mentions(["https://a.example/", "mailto:ann@a.example", "#top", "http://b.example/x",
+    ...           "https://a.example/"], own=["http://b.example/x"])
+    ('https://a.example/',)
+    """
+    pages = dict.fromkeys(url for url in targets if url.startswith(("http://", "https://")))
+    for url in own:
+        pages.pop(url, None)
+    return tuple(pages)[:MENTIONS_MAX]
