@@ -97,9 +97,9 @@ class Engine:
             self._add(registered, streams)
         self._must_probe = any(
             clause.stream or subscriber.query.publish is not None
-            for clause, subscriber in self._fan_out.uses()
+            for _, clause, subscriber in self._fan_out.uses()
         )
-        self._reach_us = max((clause.reach_us for clause, _ in self._fan_out.uses()), default=0)
+        self._reach_us = max((clause.reach_us for _, clause, _ in self._fan_out.uses()), default=0)
         self.plan: EvaluationPlan = self._catalog.plan()
 
     def _add(self, registered: RegisteredQuery, streams: dict[str, Published]) -> None:
@@ -121,6 +121,20 @@ class Engine:
         for clause in alternative.clauses:
             number = self._processor.add(clause.query_class, clause.window_us)
             self._fan_out.add(number, clause, subscriber)
+
+    @property
+    def processor(self) -> JoinProcessor:
+        """The join, to be looked at."""
+        return self._processor
+
+    def classes(self) -> Iterator[tuple[int, Clause, Subscriber]]:
+        """Yield every clause of every query, with the number of its class."""
+        return self._fan_out.uses()
+
+    @property
+    def variable_names(self) -> Mapping[int, str]:
+        """A name for each variable of the catalog: what the first query to define it calls it."""
+        return self._catalog.names
 
     def horizon_us(self, watermark_us: int) -> int:
         """Return the oldest event time that is still needed when `W` is `watermark_us`."""

@@ -114,12 +114,13 @@ class FanOut:
         """Add one clause of a subscriber's query."""
         self._uses[query_class].add(clause, subscriber)
 
-    def uses(self) -> Iterator[tuple[Clause, Subscriber]]:
-        """Yield all clauses with their subscribers."""
-        for uses in self._uses.values():
+    def uses(self) -> Iterator[tuple[int, Clause, Subscriber]]:
+        """Yield all clauses with the numbers of their classes and their subscribers."""
+        for number, uses in self._uses.items():
             for by_values in uses.by_constants.values():
                 for entries in by_values.values():
-                    yield from entries
+                    for clause, subscriber in entries:
+                        yield number, clause, subscriber
 
     def expand(
         self, tuples: Iterable[ClassTuple], instances: Mapping[int, Instance]

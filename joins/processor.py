@@ -111,6 +111,10 @@ class JoinProcessor:
         """The widest window of all classes; 0 without any."""
         return max((max(windows) for windows in self._windows.values()), default=0)
 
+    def template_of(self, number: int) -> Template:
+        """Return the template of a class."""
+        return next(c.template for c, n in self._numbers.items() if n == number)
+
     def _create_template(self, template: Template) -> None:
         if template not in self._templates:
             number = self._templates[template] = len(self._templates) + 1
