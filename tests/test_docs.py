@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+import typing
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from broker.api import documents, health, matches, queries, subscriptions
+from broker.cli.group import VERBS
+from broker.cli.terminal import EXIT_FAILED, EXIT_NO_BROKER, EXIT_SETTINGS
+from broker.config import Settings
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted(DOCS.rglob("*.md"))]
+
+
+def setting_names(kind: type = Settings, prefix: str = "") -> set[str]:
+    names = set()
+    for name, hint in typing.get_type_hints(kind).items():
+        is_array = typing.get_origin(hint) is tuple
+        inner = typing.get_args(hint)[0] if is_array or isinstance(hint, types.UnionType) else hint
+        if dataclasses.is_dataclass(inner):
+            names |= setting_names(inner, f"{prefix}{name}[]." if is_array else f"{prefix}{name}.")
+        else:
+            names.add(prefix + name)
+    return names
+
+
+def test_every_setting_is_documented_and_no_other() -> None:
+    table = re.findall(r"^\| `([^`]+)`", (DOCS / "settings.md").read_text(), re.MULTILINE)
+    assert set(table) == setting_names()
+
+
+def test_every_verb_is_documented_and_no_other() -> None:
+    text = (DOCS / "commands.md").read_text()
+    table = {
+        name
+        for row in re.findall(r"^\| (`xscl .*?) \|", text, re.MULTILINE)
+        for name in re.findall(r"`xscl ([a-z]+)", row)
+    }
+    assert table == {verb.name for verb in chain.from_iterable(VERBS.values())}
+
+
+def test_every_exit_code_is_documented() -> None:
+    codes = re.findall(r"^\| (\d+) \|", (DOCS / "commands.md").read_text(), re.MULTILINE)
+    assert set(map(int, codes)) == {0, EXIT_FAILED, 2, EXIT_NO_BROKER, EXIT_SETTINGS}
+
+
+def test_every_resource_of_the_api_is_documented() -> None:
+    documented = re.findall(r"^\| `([A-Z]+ /[^?`]*)", (DOCS / "api.md").read_text(), re.MULTILINE)
+    routes = chain.from_iterable(
+        module.ROUTES for module in (documents, health, matches, queries, subscriptions)
+    )
+    served = {f"{route.method} {re.sub(r':[^/]*}', '}', route.path)}" for route in routes}
+    assert served <= set(documented)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
