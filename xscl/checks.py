@@ -20,7 +20,7 @@ from xscl.path import (
     Step,
     StringTest,
 )
-from xscl.query import Disjunct, Operand, Operator, Query, Residual
+from xscl.query import Call, Disjunct, Operand, Operator, Query, Residual
 from xscl.report import Report
 
 __all__ = ["check_query"]
@@ -65,9 +65,15 @@ def _never_holds(disjunct: Disjunct) -> bool:
     for residual in disjunct.residuals:
         if _is_false(residual):
             return True
-        if isinstance(residual.right, Literal):
+        if isinstance(residual.right, Literal) and not _has_several_values(residual.left):
             by_operand.setdefault(residual.left, []).append((residual.operator, residual.right))
     return any(_contradict(bounds) for bounds in by_operand.values())
+
+
+def _has_several_values(operand: Operand) -> bool:
+    if not isinstance(operand, Call):
+        return False
+    return operand.function == "tokenize" or any(map(_has_several_values, operand.arguments))
 
 
 def _is_false(residual: Residual) -> bool:

@@ -75,11 +75,11 @@ def constructor_end(text: str, start: int, report: Report) -> int:
         reader.element(0)
     except ConstructorError as failure:
         report.error("XS111", Span(failure.start, failure.end), failure.message, failure.hint)
-        return _resume(text, max(failure.end, reader.position))
+        return _resume(text, failure.end)
     return reader.position
 
 
-_CLAUSE = re.compile(r"\b(?:FROM|PUBLISH)\s+[\w*(]|;", re.IGNORECASE)
+_CLAUSE = re.compile(r"\b(?:FROM|PUBLISH)\s+[\w*(]|;[ \t]*(?=\r?\n|$)", re.IGNORECASE)
 
 
 def _resume(text: str, position: int) -> int:

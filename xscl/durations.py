@@ -7,7 +7,15 @@ from fractions import Fraction
 
 from xscl.query import INFINITE_US
 
-__all__ = ["UNITS", "DurationError", "iso_duration_us", "read_duration", "render_duration", "to_us"]
+__all__ = [
+    "UNITS",
+    "DurationError",
+    "iso_duration_us",
+    "read_duration",
+    "render_duration",
+    "to_us",
+    "window_us",
+]
 
 _MICROSECOND, _MILLISECOND, _SECOND = 1, 1_000, 1_000_000
 _MINUTE, _HOUR, _DAY = 60 * _SECOND, 3600 * _SECOND, 86_400 * _SECOND
@@ -54,11 +62,11 @@ class DurationError(ValueError):
 
 
 def to_us(number: str, unit: str) -> int:
-    """Return the microseconds of a number and a unit, as in `30 days`."""
+    """Return the microseconds of a number and a unit, as in `30 days`; zero and below too."""
     length = UNITS.get(unit) or UNITS.get(unit.lower())
     if length is None:
         raise _unknown_unit(number, unit)
-    return _checked(Fraction(number) * length, f"{number} {unit}")
+    return round(Fraction(number) * length)
 
 
 def iso_duration_us(text: str) -> int:
@@ -75,11 +83,11 @@ def iso_duration_us(text: str) -> int:
             f"`{text}` counts years or months, whose length varies",
             "write days: `P30D` or `30 days`; minutes stand behind a T: `PT30M`",
         )
-    return _checked(sum(Fraction(v) * _ISO_LENGTHS[k] for k, v in parts.items()), text)
+    return round(sum(Fraction(v) * _ISO_LENGTHS[k] for k, v in parts.items()))
 
 
 def read_duration(text: str) -> int:
-    """Return the microseconds of any spelling of a duration.
+    """Return the microseconds of any spelling of a duration that is not negative.
 
     >>> read_duration("6 h") == read_duration("PT6H")
     True
@@ -88,7 +96,10 @@ def read_duration(text: str) -> int:
     if stripped.upper() == "INF":
         return INFINITE_US
     found = _WRITTEN.fullmatch(text)
-    return to_us(found["number"], found["unit"]) if found else iso_duration_us(stripped)
+    length_us = to_us(found["number"], found["unit"]) if found else iso_duration_us(stripped)
+    if length_us < 0:
+        raise DurationError("XS401", f"`{stripped}` is negative")
+    return length_us
 
 
 def render_duration(length_us: int) -> str:
@@ -105,8 +116,8 @@ def render_duration(length_us: int) -> str:
     return f"{count} {unit}{plural}"
 
 
-def _checked(length: Fraction | int, text: str) -> int:
-    length_us = round(length)
+def window_us(length_us: int, text: str) -> int:
+    """Return a length that can be a window; raise `DurationError` for one that cannot."""
     if length_us <= 0:
         raise DurationError(
             "XS401",

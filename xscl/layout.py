@@ -91,7 +91,14 @@ def _lines(statement: Statement) -> Iterator[_Line]:
     if select is None and publish is None:
         yield from _operand(statement.source, "", "")
         return
-    yield _Line("", _select(select, statement.span.start))
+    pieces = _select(select, statement.span.start)
+    if select is not None and select.constructor and "\n" in select.constructor.text:
+        text = select.constructor.text  # its own lines stay as they are
+        yield _Line("", [_Piece("SELECT", select.span.start)])
+        pieces = [_Piece(text, select.constructor.span.start)]
+        yield _Line(_INDENT, pieces)
+    else:
+        yield _Line("", pieces)
     yield from _operand(statement.source, "", "FROM ")
     if publish is not None:
         yield _Line("", [_Piece(f"PUBLISH {publish.name}", publish.span.start)])

@@ -23,7 +23,7 @@ from xscl.syntax import (
     TestSyntax,
 )
 
-__all__ = ["XPATH1_FUNCTIONS", "is_boolean", "is_numeric", "make_opaque", "subexpressions"]
+__all__ = ["XPATH1_FUNCTIONS", "is_numeric", "make_opaque", "subexpressions"]
 
 _DEFAULT_PREFIX = "default"
 """Stands for the default element namespace, which XPath 1.0 does not have."""
@@ -62,7 +62,6 @@ XPATH1_FUNCTIONS: dict[str, tuple[int, int]] = {
 _NUMERIC = frozenset(
     {"last", "position", "count", "string-length", "number", "sum", "floor", "ceiling", "round"}
 )
-_BOOLEAN = frozenset({"starts-with", "contains", "boolean", "not", "true", "false", "lang"})
 _ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
 
 
@@ -75,18 +74,6 @@ def is_numeric(expression: Expression) -> bool:
             return operator in _ARITHMETIC
         case FunctionCall(name=name):
             return name in _NUMERIC
-    return False
-
-
-def is_boolean(expression: Expression) -> bool:
-    """Whether XPath 1.0 gives the expression the type boolean."""
-    match expression:
-        case Junction():
-            return True
-        case Binary(operator=operator):
-            return operator not in _ARITHMETIC and operator != "|"
-        case FunctionCall(name=name):
-            return name in _BOOLEAN
     return False
 
 
@@ -120,7 +107,7 @@ def make_opaque(expression: Expression, namespaces: Namespaces) -> Opaque:
     used: dict[str, str] = {}
     rewritten = _rewrite(expression, namespaces, used)
     text = render_expression(rewritten)
-    if not (is_boolean(expression) or isinstance(expression, PathExpression)):
+    if is_numeric(expression):  # a bare number would be a position
         text = f"boolean({text})"
     return Opaque(text, tuple(sorted(used.items())))
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from xscl.diagnostics import XsclError
-from xscl.durations import DurationError, read_duration
+from xscl.durations import DurationError, read_duration, window_us
 from xscl.path import Span
 from xscl.query import Query
 from xscl.report import Report
@@ -132,6 +132,7 @@ def _duration(value: object) -> int | None:
     if not isinstance(value, str):
         return None
     try:
-        return read_duration(value)
+        length_us = read_duration(value)
+        return length_us if value.strip().upper() == "INF" else window_us(length_us, value)
     except DurationError:
         return None

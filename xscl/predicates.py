@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from xscl.cursor import UnreadableError, describe
-from xscl.durations import DurationError, iso_duration_us, to_us
+from xscl.durations import DurationError, iso_duration_us, to_us, window_us
 from xscl.expressions import ExpressionParser
 from xscl.lexer import Token
 from xscl.path import Span
@@ -186,16 +186,17 @@ class PredicateParser(ExpressionParser):
         unit = self.advance()
         span = Span(start.start, unit.end)
         try:
-            return DurationSyntax(to_us(sign + number.text, unit.text), None, span)
+            length_us = to_us(sign + number.text, unit.text)
+            text = f"{sign}{number.text} {unit.text}"
+            return DurationSyntax(window_us(length_us, text), None, span)
         except DurationError as error:
             return self.wrong_duration(error, span)
 
     def _iso(self, text: str, span: Span) -> DurationSyntax:
         try:
-            if text.startswith("-"):
-                length_us = iso_duration_us(text[1:])
-                raise DurationError("XS401", f"a window of `{text}` is negative")
-            length_us = iso_duration_us(text)
+            stem = text.removeprefix("-")
+            length_us = iso_duration_us(stem) * (1 if stem == text else -1)
+            window_us(length_us, text)
         except DurationError as error:
             return self.wrong_duration(error, span)
         return DurationSyntax(length_us, None, span)

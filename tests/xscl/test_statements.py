@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from reading import block, codes, operator, query
+
 import xscl
 from xscl.path import ANY, Axis, NodeTest, Parameter
 from xscl.query import (
@@ -14,8 +16,6 @@ from xscl.query import (
     SelectNodes,
     Window,
 )
-
-from reading import block, codes, operator, query
 
 HOUR_US = 3_600_000_000
 DAY_US = 24 * HOUR_US
@@ -288,9 +288,7 @@ def test_a_plus_after_a_block_is_reserved() -> None:
 
 
 def test_a_parameter_stands_for_a_literal_or_a_duration() -> None:
-    found = query(
-        "S//item[author = $who]->a FOLLOWED BY {a/link = b/link, $within} T//item->b"
-    )
+    found = query("S//item[author = $who]->a FOLLOWED BY {a/link = b/link, $within} T//item->b")
     assert found.parameters == (("who", "value"), ("within", "duration"))
     assert isinstance(found.root, Operator)
     assert found.root.window == Parameter("within")

@@ -1,0 +1,189 @@
+"""Sections 4 and 5 of the semantics, as values: comparisons, and functions of strings."""
+
+from __future__ import annotations
+
+import math
+
+import elementpath
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from xscl.functions import apply, compare, derive, holds, host, to_double, values
+from xscl.path import Literal, Parameter
+from xscl.query import Call, VariableValue
+
+X = VariableValue("x")
+
+
+@pytest.mark.parametrize(
+    ("left", "operator", "right", "holds_so"),
+    [
+        (["a"], "=", ["a"], True),
+        (["1.0"], "=", ["1"], False),
+        (["1.0"], "=", [1.0], True),
+        ([1.0], "=", ["1.0"], True),
+        (["a"], "!=", ["b"], True),
+        (["1.0"], "!=", [1.0], False),
+        (["a"], "!=", [1.0], False),
+        (["10"], ">", ["9"], True),
+        (["b"], ">", ["a"], False),
+        ([" 1e1 "], ">=", [10.0], True),
+        (["NaN"], "!=", [1.0], False),
+        (["INF"], ">", ["1e308"], True),
+        ([], "=", ["a"], False),
+        (["a", "b"], "=", ["b", "c"], True),
+        (["a", "b"], "!=", ["a"], True),
+        (["A"], "=", ["a"], False),
+        ([" a"], "=", ["a"], False),
+        (["1_0"], "=", [10.0], False),
+        (["١"], "=", [1.0], False),
+        (["infinity"], ">", [1.0], False),
+    ],
+)
+def test_comparisons_are_general_and_typed_by_section_4(
+    left: list[str | float], operator: str, right: list[str | float], holds_so: bool
+) -> None:
+    assert compare(left, operator, right) is holds_so
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "result"),
+    [
+        ("string", ["x"], ["x"]),
+        ("string", [1.0], ["1"]),
+        ("normalize-space", ["  a\t\n b "], ["a b"]),
+        ("normalize-space", ["\u00a0a"], ["\u00a0a"]),
+        ("lower-case", ["ÄB"], ["äb"]),
+        ("upper-case", ["äb"], ["ÄB"]),
+        ("translate", ["bar", "abc", "AB"], ["BAr"]),
+        ("translate", ["aaa", "aa", "xy"], ["xxx"]),
+        ("substring", ["motor car", 6.0], [" car"]),
+        ("substring", ["metadata", 4.0, 3.0], ["ada"]),
+        ("substring", ["12345", 1.5, 2.6], ["234"]),
+        ("substring", ["12345", 0.0, 3.0], ["12"]),
+        ("substring", ["12345", math.nan, 3.0], [""]),
+        ("substring", ["12345", -3.0, 5.0], ["1"]),
+        ("substring", ["12345", "x"], [""]),
+        ("substring-before", ["tattoo", "attoo"], ["t"]),
+        ("substring-before", ["tattoo", "z"], [""]),
+        ("substring-after", ["tattoo", "tat"], ["too"]),
+        ("substring-after", ["tattoo", ""], ["tattoo"]),
+        ("concat", ["a", "b", 3.0], ["ab3"]),
+        ("replace", ["abracadabra", "bra", "*"], ["a*cada*"]),
+        ("replace", ["abracadabra", "a(.)", "a$1$1"], ["abbraccaddabbra"]),
+        ("replace", ["a", "(a)", "$1$9\\$"], ["a$"]),
+        ("replace", ["ABA", "a", "x", "i"], ["xBx"]),
+        ("replace", ["a", "[", "x"], []),
+        ("replace", ["a", "a", "\\n"], []),
+        ("tokenize", ["a, b,c", ",\\s*"], ["a", "b", "c"]),
+        ("tokenize", ["", ","], []),
+        ("tokenize", [",a,", ","], ["", "a", ""]),
+        ("string-length", ["añb"], [3.0]),
+    ],
+)
+def test_functions_of_xpath(
+    function: str, arguments: list[str | float], result: list[str | float]
+) -> None:
+    assert list(apply(function, [[each] for each in arguments])) == result
+
+
+_TEXTS = st.text(alphabet="ab ,.-\t", max_size=12)
+
+
+@given(_TEXTS, _TEXTS, st.integers(-3, 9), st.integers(-3, 9))
+def test_functions_agree_with_elementpath(text: str, other: str, start: int, length: int) -> None:
+    calls: list[tuple[str, list[str | float]]] = [
+        ("normalize-space", [text]),
+        ("upper-case", [text]),
+        ("translate", [text, other, "xy"]),
+        # elementpath rounds halves to even, XPath up: halves are in the table above.
+        ("substring", [text, start + 0.25, length - 0.25]),
+        ("substring", [text, start + 0.75]),
+        ("substring-before", [text, other]),
+        ("substring-after", [text, other]),
+        ("concat", [text, other]),
+        ("tokenize", [text, "[,.]"]),
+        ("replace", [text, "[ab]+", "($0)"]),
+        ("string-length", [text]),
+    ]
+    root = etree.Element("none")
+    for function, arguments in calls:
+        names = [f"$v{index}" for index in range(len(arguments))]
+        variables = {name[1:]: value for name, value in zip(names, arguments, strict=True)}
+        expected = elementpath.select(root, f"{function}({', '.join(names)})", variables=variables)
+        wanted = expected if isinstance(expected, list) else [expected]
+        assert list(apply(function, [[each] for each in arguments])) == wanted
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://www.Example.org/a", "example.org"),
+        ("http://example.org:8080/?q#f", "example.org"),
+        ("https://user:secret@News.Example.org", "news.example.org"),
+        ("  https://a.b ", "a.b"),
+        ("//a.b/c", "a.b"),
+        ("ftp://[::1]/x", "::1"),
+        ("example.org", None),
+        ("mailto:ann@example.org", None),
+        ("urn:isbn:1", None),
+        ("", None),
+        ("https://", None),
+        ("http://[bad", None),
+    ],
+)
+def test_host_is_the_host_name_without_www_or_nothing(url: str, name: str | None) -> None:
+    assert host(url) == name
+    assert apply("host", [[url]]) == (() if name is None else (name,))
+
+
+@given(st.text())
+def test_host_never_fails(text: str) -> None:
+    found = host(f"http://{text}")
+    assert found is None or found
+
+
+def test_functions_map_over_sequences() -> None:
+    tokens = Call("tokenize", (X, Literal(",")))
+    assert derive(Call("upper-case", (tokens,)), "a,b") == ("A", "B")
+    assert derive(Call("concat", (tokens, Literal("!"))), "a,b") == ("a!", "b!")
+    assert derive(X, "a") == ("a",)
+    assert derive(Call("host", (X,)), "no url") == ()
+
+
+def test_an_operand_of_several_variables_has_a_value_for_each_combination() -> None:
+    nodes = {"x": "a,b", "y": "c"}
+    operand = Call("concat", (Call("tokenize", (X, Literal(","))), VariableValue("y")))
+    assert values(operand, nodes.__getitem__) == ("ac", "bc")
+    assert values(Parameter("p"), nodes.__getitem__, {"p": 2.0}) == (2.0,)
+    assert values(Literal(3.0), nodes.__getitem__) == (3.0,)
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "argument", "flags", "result"),
+    [
+        ("contains", "abc", "b", "", True),
+        ("contains", "abc", "", "", True),
+        ("starts-with", "abc", "ab", "", True),
+        ("ends-with", "abc", "bc", "", True),
+        ("ends-with", "abc", "ab", "", False),
+        ("matches", "abracadabra", "bra", "", True),
+        ("matches", "abracadabra", "^a.*a$", "", True),
+        ("matches", "abracadabra", "^bra", "", False),
+        ("matches", "ABBA", "b+", "i", True),
+        ("matches", "helloworld", "hello world", "x", True),
+        ("matches", "x", "[a-z-[x]]", "", False),
+        ("matches", "é", "\\p{L}", "", True),
+        ("matches", "x", "(", "", False),
+    ],
+)
+def test_string_tests(function: str, value: str, argument: str, flags: str, result: bool) -> None:
+    assert holds(function, value, argument, flags) is result
+
+
+@given(st.floats(allow_nan=False))
+def test_doubles_are_read_as_they_are_written(number: float) -> None:
+    text = {"inf": "INF", "-inf": "-INF"}.get(repr(number), repr(number))
+    assert to_double(text) == number

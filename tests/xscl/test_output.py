@@ -1,0 +1,306 @@
+"""Section 6 of the semantics, as far as the language goes: SELECT, constructors, node numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from lxml import etree
+from reading import codes, query
+
+import xscl
+from xscl.nodes import AttributeNode, TextNode, node_at, number_nodes, string_value
+from xscl.output import build
+from xscl.query import Constructor, SelectNodes
+
+HOUR_US = 3_600_000_000
+BOOK = "<book id='7'><author>Ann</author><title>T &amp; U</title><c>x</c><c>y</c></book>"
+
+
+def output(
+    text: str,
+    *documents: str,
+    nodes: Mapping[str, tuple[int, int]] | None = None,
+    times: tuple[int, int] = (0, HOUR_US),
+    parameters: Mapping[str, str | float | int] | None = None,
+) -> tuple[str, str | None]:
+    """Build the output of a match whose block roots are the documents' root elements."""
+    found = query(text)
+    trees = [etree.XML(document) for document in documents or (BOOK,)]
+    roots = {block.root: (index, 0) for index, block in enumerate(found.blocks)}
+    return build(found, trees, {**roots, **(nodes or {})}, *times, parameters)
+
+
+def constructed(content: str, *documents: str) -> str:
+    text, error = output(
+        f"SELECT {content} FROM S//book->x1[author->x2]", *documents, nodes={"x2": (0, 1)}
+    )
+    assert error is None
+    return text
+
+
+# -- numbering (section 1) ---------------------------------------------------------------------
+
+
+def test_elements_then_attributes_then_texts_are_numbered() -> None:
+    root = etree.XML(
+        "<a xmlns:p='urn:a' z='1' p:b='2' a='3'>one<b c='4'/>two<!-- no -->three<?no no?></a>"
+    )
+    nodes = number_nodes(root)
+    assert [each.tag for each in nodes[:2]] == ["a", "b"]
+    assert [(each.name, each.value) for each in nodes[2:6]] == [
+        ("a", "3"),
+        ("z", "1"),
+        ("{urn:a}b", "2"),
+        ("c", "4"),
+    ]
+    assert [each.value for each in nodes[6:]] == ["one", "twothree"]
+
+
+def test_texts_are_numbered_in_document_order() -> None:
+    nodes = number_nodes(etree.XML("<a>1<b>2<c/>3</b>4<d>5</d> </a>"))
+    assert [each.value for each in nodes[4:]] == ["1", "2", "3", "4", "5", " "]
+
+
+def test_a_tree_is_numbered_from_its_root_element() -> None:
+    root = etree.XML("<!-- before --><a><b/></a>")
+    assert number_nodes(root.getroottree()) == number_nodes(root)
+    assert node_at(root, 0) is root
+    with pytest.raises(IndexError):
+        node_at(root, 2)
+    with pytest.raises(IndexError):
+        node_at(root, -1)
+
+
+def test_string_values_are_those_of_xpath() -> None:
+    root = etree.XML("<a b='v'>1<!-- no --><c>2<?no no?></c> 3</a>")
+    nodes = number_nodes(root)
+    assert [string_value(each) for each in nodes] == ["12 3", "2", "v", "1", "2", " 3"]
+    assert isinstance(nodes[2], AttributeNode)
+    assert isinstance(nodes[3], TextNode)
+
+
+# -- SELECT * and lists ------------------------------------------------------------------------
+
+
+def test_select_all_copies_each_block_root_in_the_order_of_the_blocks() -> None:
+    text = "S JOIN {, 1 h} (T JOIN {, 1 h} U)"
+    assert output(text, "<a/>", "<b>1</b>", "<c/>") == (
+        "<match><a/><b>1</b><c/></match>",
+        None,
+    )
+
+
+def test_select_all_copies_what_the_last_step_selects() -> None:
+    assert output("S//book/author", nodes={"#0": (0, 1)})[0] == (
+        "<match><author>Ann</author></match>"
+    )
+
+
+def test_a_list_copies_nodes_in_its_order() -> None:
+    text = "SELECT x4, x1 FROM S//book->x1[title->x4]"
+    assert query(text).select == SelectNodes(("x4", "x1"))
+    assert query("SELECT $x4 FROM S//book->x4").select == SelectNodes(("x4",))
+    assert output(text, nodes={"x4": (0, 2), "x1": (0, 1)})[0] == (
+        "<match><title>T &amp; U</title><author>Ann</author></match>"
+    )
+
+
+def test_a_copied_attribute_becomes_an_element_and_a_text_text() -> None:
+    text = "SELECT x2, x3 FROM S//book[@id->x2][title/text()->x3]"
+    assert output(text, nodes={"x2": (0, 5), "x3": (0, 7)})[0] == (
+        "<match><id>7</id>T &amp; U</match>"
+    )
+
+
+def test_a_list_may_hold_paths() -> None:
+    found = query("SELECT x1/c, x1 FROM S//book->x1")
+    assert isinstance(found.select, Constructor)
+    assert found.select.variables == ("x1",)
+    assert output("SELECT x1/c FROM S//book->x1")[0] == "<match><c>x</c><c>y</c></match>"
+
+
+def test_a_variable_may_be_asked_for_twice() -> None:
+    assert output("SELECT x, x FROM S//book->x", "<book/>")[0] == "<match><book/><book/></match>"
+    assert query("SELECT x, x FROM S//book->x").visible() == ("x",)
+
+
+def test_visible_nodes_are_the_roots_and_what_the_clause_mentions() -> None:
+    text = "FROM S//a[b->x][c->y] JOIN {x = z, 1 h} T->z"
+    assert query(text).visible() == ("#0", "z")
+    assert query(f"{text} SELECT y, z").visible() == ("#0", "z", "y")
+    assert query(f"{text} SELECT <r a='{{x}}'>{{y/d}}</r>").visible() == ("#0", "z", "x", "y")
+
+
+# -- constructors ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "result"),
+    [
+        ("<a/>", "<a/>"),
+        ("<a b='1' c=\"x&quot;y\"/>", '<a b="1" c="x&quot;y"/>'),
+        ("<a by='{x2}'>{x1/title}</a>", '<a by="Ann"><title>T &amp; U</title></a>'),
+        ("<a>{x1/c}</a>", "<a><c>x</c><c>y</c></a>"),
+        ("<a b='{x1/c}'/>", '<a b="x y"/>'),
+        ("<a b='-{x1/c}-{x2}'/>", '<a b="-x y-Ann"/>'),
+        ("<a>{string(x1/title)}</a>", "<a>T &amp; U</a>"),
+        ("<a>{x1/@id}</a>", "<a><id>7</id></a>"),
+        ("<a>{x1/title/text()}!</a>", "<a>T &amp; U!</a>"),
+        ("<a>{{ and }}</a>", "<a>{ and }</a>"),
+        ("<a b='{{}}'/>", '<a b="{}"/>'),
+        ("<a>{1, 2, 'x'}{3}</a>", "<a>1 2 x3</a>"),
+        ("<a>{1 + 1, 1.50, 1e3, 1 div 4, 5 idiv 2}</a>", "<a>2 1.5 1000 0.25 2</a>"),
+        ("<a>{count(x1/c)} of {x2}</a>", "<a>1 of <author>Ann</author></a>".replace("1", "2")),
+        ("<a> <b/> </a>", "<a><b/></a>"),
+        ("<a> x <b/> </a>", "<a> x <b/></a>"),
+        ("<a>&#32;<b/></a>", "<a> <b/></a>"),
+        ("<a><![CDATA[<&]]></a>", "<a>&lt;&amp;</a>"),
+        ("<a><!-- no --></a>", "<a/>"),
+        ("<a>{x1/c[. = 'y']}</a>", "<a><c>y</c></a>"),
+        ("<a>{x1/c[2] = 'y'}</a>", "<a>true</a>"),
+        ("<a>{x1/*[name() = 'c'][1]}</a>", "<a><c>x</c></a>"),
+        ("<a>{$x1/c[. = $x1/c[1]]}</a>", "<a><c>x</c></a>"),
+        ("<a>{for $v in x1/c return concat($v, '.')}</a>", "<a>x. y.</a>"),
+        ("<a>{if (x1/d) then 'yes' else 'no'}</a>", "<a>no</a>"),
+        ("<a>{string-join(x1/c, '+')}</a>", "<a>x+y</a>"),
+        ("<a>{x1/(title|author)}</a>", "<a><author>Ann</author><title>T &amp; U</title></a>"),
+        ("<a>{(x1/title, x2)}</a>", "<a><title>T &amp; U</title><author>Ann</author></a>"),
+        ("<a>{x1/c (: all of them :)}</a>", "<a><c>x</c><c>y</c></a>"),
+        ("<a>{some $v in x1/c satisfies $v = 'y'}</a>", "<a>true</a>"),
+        ("<a>{x1/@id cast as xs:integer + 1}</a>", "<a>8</a>"),
+        ("<a>{'}'}</a>", "<a>}</a>"),
+        (
+            "<a><b c='{x2}'/>{x2}<b>{x2}</b>tail</a>",
+            '<a><b c="Ann"/><author>Ann</author><b><author>Ann</author></b>tail</a>',
+        ),
+    ],
+)
+def test_constructors(content: str, result: str) -> None:
+    assert constructed(content) == result
+
+
+def test_the_interval_is_at_hand() -> None:
+    text = (
+        "SELECT <a from='{start()}' to='{end()}' long='{dur()}'>"
+        "{dur() gt xs:dayTimeDuration('PT1H')}</a> FROM S"
+    )
+    times = (1_767_225_600_000_000, 1_767_225_600_000_000 + 90 * 60_000_000 + 500_000)
+    assert output(text, times=times)[0] == (
+        '<a from="2026-01-01T00:00:00Z" to="2026-01-01T01:30:00.5Z" long="PT1H30M0.5S">true</a>'
+    )
+
+
+def test_variables_with_primes_are_at_hand() -> None:
+    text = "SELECT <a>{x'/b, $x''[c = $x'/b]}</a> FROM S//d->x' JOIN {, 1 h} T//e->x''"
+    assert output(text, "<d><b>1</b></d>", "<e><c>1</c></e>")[0] == (
+        "<a><b>1</b><e><c>1</c></e></a>"
+    )
+
+
+def test_parameters_are_at_hand() -> None:
+    found = output("SELECT <a>{$p, x/c[. = $p]}</a> FROM S//book->x", parameters={"p": "y"})
+    assert found[0] == "<a>y<c>y</c></a>"
+
+
+def test_namespaces_are_kept() -> None:
+    document = "<r xmlns='urn:d' xmlns:p='urn:p'><p:a b='1'><c/></p:a></r>"
+    text = "DECLARE NAMESPACE q = 'urn:p'; SELECT <out>{x/q:a}</out> FROM S->x"
+    found, error = output(text, document)
+    assert error is None
+    tree = etree.XML(found)
+    assert tree[0].tag == "{urn:p}a"
+    assert tree[0][0].tag == "{urn:d}c"
+
+
+def test_the_default_element_namespace_holds_in_constructors() -> None:
+    text = "DECLARE DEFAULT ELEMENT NAMESPACE = 'urn:d'; SELECT <out>{x/a}</out> FROM S->x"
+    found, _ = output(text, "<r xmlns='urn:d'><a/></r>")
+    assert [each.tag for each in etree.XML(found).iter()] == ["{urn:d}out", "{urn:d}a"]
+
+
+def test_a_constructor_may_declare_namespaces() -> None:
+    text = "SELECT <p:out xmlns:p='urn:p' p:k='v'><in xmlns='urn:i'/>{x/p:a}</p:out> FROM S->x"
+    found, _ = output(text, "<r xmlns:q='urn:p'><q:a/></r>")
+    tree = etree.XML(found)
+    assert [each.tag for each in tree.iter()] == ["{urn:p}out", "{urn:i}in", "{urn:p}a"]
+    assert tree.get("{urn:p}k") == "v"
+
+
+def test_known_prefixes_stand_in_constructors() -> None:
+    found, _ = output("SELECT <atom:entry>{x/dc:creator}</atom:entry> FROM S->x", "<r/>")
+    assert etree.XML(found).tag == "{http://www.w3.org/2005/Atom}entry"
+
+
+def test_comments_and_processing_instructions_are_not_copied() -> None:
+    document = "<a>x<!-- no -->y<?no no?><b/></a>"
+    assert output("S", document)[0] == "<match><a>xy<b/></a></match>"
+    assert output("SELECT <o>{x/text()}</o> FROM S->x", document)[0] == "<o>xy</o>"
+
+
+def test_the_given_trees_are_not_changed() -> None:
+    root = etree.XML("<a>x<!-- no -->y<b>1</b>tail</a>")
+    before = etree.tostring(root)
+    build(query("SELECT <o>{x/b}</o> FROM S->x"), [root], {"x": (0, 0)}, 0, 0)
+    build(query("S//b"), [root], {"#0": (0, 1)}, 0, 0)
+    assert etree.tostring(root) == before
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "xs:integer(x/b)",
+        "x/b cast as xs:date",
+        "1 idiv (count(x/none))",
+        "x/b + 1",
+        "exactly-one(x/none)",
+        "number(x/b) to 3",
+    ],
+)
+def test_a_constructor_that_fails_notes_the_error_and_keeps_the_match(expression: str) -> None:
+    text = f"SELECT <o>{{{expression}}}</o> FROM S->x"
+    found, error = output(text, "<a><b>no number</b></a>")
+    assert found == "<match><a><b>no number</b></a></match>"
+    assert error
+
+
+@pytest.mark.parametrize(
+    ("select", "code"),
+    [
+        ("<a>", "XS111"),
+        ("<a></b>", "XS111"),
+        ("<a b=1/>", "XS111"),
+        ("<a b='1' b='2'/>", "XS111"),
+        ("<a>}</a>", "XS111"),
+        ("<a>{}</a>", "XS111"),
+        ("<a>{x</a>", "XS111"),
+        ("<a>&nope;</a>", "XS111"),
+        ("<a>&</a>", "XS111"),
+        ("<a b='<'/>", "XS111"),
+        ("<a>{z}</a>", "XS201"),
+        ("<a>{title}</a>", "XS201"),
+        ("<a>{/x}</a>", "XS201"),
+        ("<a>{.}</a>", "XS201"),
+        ("<a>{x/}</a>", "XS310"),
+        ("<a>{x +}</a>", "XS310"),
+        ("<a>{nope(x)}</a>", "XS310"),
+        ("<p:a/>", "XS205"),
+        ("<a p:b='1'/>", "XS205"),
+        ("z", "XS201"),
+        ("z/a", "XS201"),
+    ],
+)
+def test_what_is_no_select_clause_is_an_error(select: str, code: str) -> None:
+    assert codes(f"SELECT {select} FROM S->x") == [code]
+
+
+def test_an_error_in_a_constructor_points_into_it() -> None:
+    text = "SELECT <a>{x/title}{y/b}</a> FROM S->x"
+    _, [found] = xscl.check(text)
+    assert text[found.span.start : found.span.end] == "y"
+
+
+def test_publish_names_the_stream_of_the_outputs() -> None:
+    assert query("FROM S PUBLISH alerts").publish == "alerts"
+    for name in ("p:q", "x'", "*", "'a'"):
+        assert len(codes(f"FROM S PUBLISH {name}")) == 1
