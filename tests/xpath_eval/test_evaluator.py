@@ -1,0 +1,163 @@
+"""Stage 1 is right (against the oracle) and agrees with itself whatever it remembers."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from oracle.paths import bindings
+from oracle.tree import parse_tree
+from registered import Registered, register
+
+import xscl
+from xpath_eval.catalog import PatternCatalog
+from xpath_eval.evaluator import Evaluator
+from xscl.query import Block
+
+STEPS = ("a", "b", "*", "c", "text()", "@k", "@*", "n:a", "*:b")
+TESTS = (
+    "[{0}]",
+    "[{0} = 'x']",
+    "[{0} = '']",
+    "[. = 'x']",
+    "[{0} != 'x']",
+    "[{0} > 1]",
+    "[not({0})]",
+    "[{0} or {1} = 'y']",
+    "[{0} and {1}]",
+    "[contains({0}, 'x')]",
+    "[starts-with({0}, 'x') and ends-with({1}, 'y')]",
+    "[1]",
+    "[last()]",
+    "[position() > 1]",
+    "[{0}][1]",
+    "[{0} = 'x'][2]",
+    "[2][{0}]",
+    "[string-length({0}) = 1]",
+    "[lower-case({0}) = 'x']",
+    "[count({0}) = 2]",
+    "[{0}[{1}]]",
+    "[.//{0}]",
+)
+BINDING = ("[{0}->{2}]", "[{0}->{2} = 'x']", "[.//{0}->{2}[{1}]]", "[contains({0}->{2}, 'x')]")
+DECLARE = "DECLARE NAMESPACE n = 'urn:n'; "
+
+
+def random_block(random_: random.Random) -> Block:
+    names = iter(f"v{i}" for i in range(50))
+    text = "S"
+    for i in range(random_.randint(1, 3)):
+        step = random_.choice(STEPS[:4] + STEPS[7:]) if i == 0 else random_.choice(STEPS)
+        text += random_.choice(("/", "//")) + step
+        if random_.random() < 0.5:
+            text += f"->{next(names)}"
+        if "text" in step or "@" in step:
+            break
+        for _ in range(random_.choice((0, 1, 1, 2))):
+            form = random_.choice(BINDING if random_.random() < 0.4 else TESTS)
+            text += form.format(random_.choice(STEPS), random_.choice(STEPS), next(names))
+    (query,) = xscl.parse(DECLARE + text)
+    return query.blocks[0]
+
+
+def random_xml(random_: random.Random) -> str:
+    def element(depth: int) -> str:
+        name = random_.choice(("a", "b", "c", "n:a", "n:b"))
+        attributes = "".join(
+            f' {k}="{random_.choice("xy1")}"' for k in ("k", "n:k") if random_.random() < 0.2
+        )
+        if depth > 3:
+            content = ""
+        else:
+            content = "".join(
+                element(depth + 1) if random_.random() < 0.6 else random_.choice(VALUES)
+                for _ in range(random_.randint(0, 4))
+            )
+        return f"<{name}{attributes}>{content}</{name}>"
+
+    xml = element(0)
+    end = xml.index(">")
+    return f'{xml[:end]} xmlns:n="urn:n"{xml[end:]}'
+
+
+VALUES = ("x", "y", "xy", "1", "2", "", "<!-- no -->", "x<!-- no -->y", "<?pi?>", "<![CDATA[x]]>")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_bindings_are_right(seed: int) -> None:
+    random_ = random.Random(seed)
+    blocks = [random_block(random_) for _ in range(8)]
+    registered, evaluator = register(blocks)
+    for _ in range(8):
+        xml = random_xml(random_).encode()
+        witnesses = evaluator.evaluate("S", xml)
+        for block, one in zip(blocks, registered, strict=True):
+            expected = {
+                frozenset((v, node.number) for v, node in assignment if v in block.variables)
+                for assignment in bindings(block.path, parse_tree(xml), {})
+            }
+            assert one.bindings(witnesses) == expected, (block, xml)
+
+
+@pytest.mark.parametrize("caches", [(0, 1), (1, 1), (2, 1)])
+def test_caches_that_are_off_or_tiny_change_nothing(caches: tuple[int, int]) -> None:
+    random_ = random.Random(7)
+    blocks = [random_block(random_) for _ in range(10)]
+    documents = [random_xml(random_).encode() for _ in range(12)]
+    _, large = register(blocks)
+    _, small = register(blocks, raw_shapes_max=caches[0], outcomes_max=caches[1])
+    for xml in documents * 2:
+        assert small.evaluate("S", xml) == large.evaluate("S", xml)
+
+
+def test_a_document_of_a_known_shape_is_not_evaluated_again() -> None:
+    (query,) = xscl.parse("S//item->x[title->t]")
+    _, evaluator = register(query.blocks)
+    first = evaluator.evaluate("S", b"<item><title>one</title></item>")
+    second = evaluator.evaluate("S", b"<item><title>two</title></item>")
+    assert (evaluator.misses, evaluator.hits) == (1, 1)
+    assert first.shape == second.shape
+    assert (first.values[-1], second.values[-1]) == ("one", "two")
+
+
+def test_other_patterns_do_not_show() -> None:
+    random_ = random.Random(11)
+    blocks = [random_block(random_) for _ in range(10)]
+    for _ in range(10):
+        xml = random_xml(random_).encode()
+        alone, evaluator = register(blocks[:1])
+        expected = alone[0].bindings(evaluator.evaluate("S", xml))
+        for order in (blocks, blocks[::-1]):
+            together, evaluator = register(order)
+            one = together[order.index(blocks[0])]
+            assert one.bindings(evaluator.evaluate("S", xml)) == expected
+
+
+def test_removing_every_pattern_leaves_the_catalog_as_new() -> None:
+    random_ = random.Random(3)
+    catalog = PatternCatalog()
+    registered = [Registered(catalog, random_block(random_)) for _ in range(50)]
+    assert catalog.plan() != PatternCatalog().plan()
+    random_.shuffle(registered)
+    for one in registered:
+        one.remove()
+    assert catalog.plan() == PatternCatalog().plan()
+    assert catalog.names == {}
+
+
+def test_equal_definitions_are_one_variable_whatever_they_are_called() -> None:
+    first, second = xscl.parse("S//item->x[title->t]; S//item->y[title->z][author->w]")
+    catalog = PatternCatalog()
+    one, two = Registered(catalog, first.blocks[0]), Registered(catalog, second.blocks[0])
+    assert one.ids == two.ids[:2]
+
+
+def test_a_pattern_on_any_stream_does_not_read_published_documents() -> None:
+    (query,) = xscl.parse("*//item->x")
+    _, evaluator = register(query.blocks)
+    assert evaluator.evaluate("T", b"<item/>").nodes == (0,)
+    assert evaluator.evaluate("T", b"<item/>", is_published=True).nodes == ()
+
+
+def test_an_evaluator_without_patterns_reads_documents() -> None:
+    assert Evaluator(PatternCatalog().plan()).evaluate("S", b"<a/>").nodes == ()
