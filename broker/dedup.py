@@ -51,9 +51,9 @@ class DedupIndex:
     """Keys that were accepted less than `horizon_us` of arrival time ago; None never forgets."""
 
     def __init__(self, horizon_us: int | None = DEDUP_HORIZON_US) -> None:
-        self._period_us = None if horizon_us is None else max(1, horizon_us // _PERIODS)
+        self._period_us = max(1, (horizon_us or 0) // _PERIODS)
         self._horizon_us = horizon_us
-        self._periods: list[_Period] = [_Period(0)]
+        self._periods: list[_Period] = []
 
     def __len__(self) -> int:
         return sum(len(period.entries) for period in self._periods)
@@ -76,7 +76,7 @@ class DedupIndex:
     def add(
         self, identity: bytes, content: bytes, revision: int, docid: int, arrival_us: int
     ) -> None:
-        """Remember an accepted document.  Arrival times must not decrease by more than a period."""
+        """Remember an accepted document.  Arrival times do not decrease where there is a horizon."""
         entries = self._period_at(arrival_us).entries
         known = entries.get(identity)
         if known is None:
@@ -91,17 +91,15 @@ class DedupIndex:
             if identity is not None:
                 self.add(identity, content, revision, docid, arrival_us)
 
-    def _period_at(self, arrival_us: int) -> _Period:
-        newest = self._periods[-1]
-        if self._period_us is None or self._horizon_us is None:
-            return newest
-        start_us = arrival_us - arrival_us % self._period_us
-        if start_us > newest.start_us:
-            self._forget(before_us=start_us - self._horizon_us)
-            self._periods.append(newest := _Period(start_us))
-        return newest
+    def advance(self, arrival_us: int) -> None:
+        """Forget what is behind the horizon at an arrival time."""
+        if self._horizon_us is None:
+            return
+        before_us = arrival_us - self._horizon_us
+        self._periods = [p for p in self._periods if p.start_us + self._period_us > before_us]
 
-    def _forget(self, before_us: int) -> None:
-        assert self._period_us is not None
-        period_us = self._period_us
-        self._periods = [p for p in self._periods if p.start_us + period_us > before_us]
+    def _period_at(self, arrival_us: int) -> _Period:
+        start_us = 0 if self._horizon_us is None else arrival_us - arrival_us % self._period_us
+        if not self._periods or start_us > self._periods[-1].start_us:
+            self._periods.append(_Period(start_us))
+        return self._periods[-1]

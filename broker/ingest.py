@@ -76,6 +76,8 @@ class Ingest:
         refused has the reason in its receipt and does not hold up the others.  On `OSError` (a full
         disk) nothing has been accepted.
         """
+        if arrival_us is not None:
+            self._dedup.advance(arrival_us)
         rows = _Rows(self._spool.next_docid, self._spool.watermark_us)
         receipts = []
         for line in lines:

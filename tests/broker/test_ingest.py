@@ -84,9 +84,11 @@ def test_a_repetition_is_recognised_after_a_restart(tmp_path: Path) -> None:
 
 def test_a_repetition_behind_the_horizon_is_a_new_document(spool: SpoolWriter) -> None:
     ingest = Ingest(spool, dedup_horizon_us=HOUR_US)
-    for hour in range(4):
-        ingest.append([line(key="a")], arrival_us=hour * HOUR_US // 2, registry_version=1)
-    assert spool.next_docid == 2 + 1
+    outcomes = [
+        ingest.append([line(key="a")], arrival_us=arrival_us, registry_version=1)[0].outcome.value
+        for arrival_us in (0, HOUR_US // 2, HOUR_US, 2 * HOUR_US, 3 * HOUR_US)
+    ]
+    assert outcomes == ["accepted", "duplicate", "duplicate", "accepted", "duplicate"]
 
 
 def test_an_event_time_behind_the_arrival_is_set_back_to_it(spool: SpoolWriter) -> None:

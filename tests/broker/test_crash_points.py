@@ -1,0 +1,86 @@
+"""A broker that is killed anywhere finds the same matches, under the same ids and numbers."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import doomed
+import pytest
+from doomed import Forks
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    forks = Forks()
+    yield forks
+    forks.close()
+
+
+@pytest.fixture(scope="module")
+def undisturbed(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[object, ...]]:
+    directory = tmp_path_factory.mktemp("undisturbed")
+    assert forks.run("live", directory) == 0
+    found = doomed.contents(directory)
+    assert sum(row[0] == "match" for row in found) > 50
+    assert sum(row[0] == "dead_letter" for row in found) == 1
+    return found
+
+
+@pytest.mark.parametrize("visit", [1, 2, 5])
+@pytest.mark.parametrize("point", doomed.POINTS)
+def test_a_kill_at_a_commit_point_changes_nothing(
+    forks: Forks, tmp_path: Path, undisturbed: list[tuple[object, ...]], point: str, visit: int
+) -> None:
+    assert forks.run("die_at", tmp_path, point, visit) == -signal.SIGKILL
+    assert forks.run("live", tmp_path) == 0
+    assert doomed.contents(tmp_path) == undisturbed
+
+
+def test_a_broker_that_is_killed_again_and_again_gets_there(
+    forks: Forks, tmp_path: Path, undisturbed: list[tuple[object, ...]]
+) -> None:
+    kills = 0
+    for point in doomed.POINTS * 2:
+        kills += forks.run("die_at", tmp_path, point, 1) == -signal.SIGKILL
+    assert kills >= len(doomed.POINTS)
+    assert forks.run("live", tmp_path) == 0
+    assert doomed.contents(tmp_path) == undisturbed
+
+
+def test_kills_at_random_instants_change_nothing(
+    forks: Forks, tmp_path: Path, undisturbed: list[tuple[object, ...]]
+) -> None:
+    chosen = random.Random(5)
+    for seed in range(15):
+        directory = tmp_path / str(seed)
+        directory.mkdir()
+        for _ in range(10):
+            if forks.run("die_after", directory, chosen.uniform(0, 0.15)) == 0:
+                break
+        else:
+            assert forks.run("live", directory) == 0
+        assert doomed.contents(directory) == undisturbed
+
+
+def test_a_torn_newest_segment_is_sent_again_and_changes_nothing(
+    forks: Forks, tmp_path: Path, undisturbed: list[tuple[object, ...]]
+) -> None:
+    # Killed before the newest segment was processed; then the disk loses the end of it.
+    assert forks.run("die_at", tmp_path, "evaluated", 3) == -signal.SIGKILL
+    newest = max((tmp_path / "spool").glob("*.segment"))
+    newest.write_bytes(newest.read_bytes()[:-10])
+    assert forks.run("live", tmp_path) == 0
+    assert doomed.contents(tmp_path) == undisturbed
+
+
+def test_plans_that_are_lost_are_made_again(
+    forks: Forks, tmp_path: Path, undisturbed: list[tuple[object, ...]]
+) -> None:
+    assert forks.run("die_at", tmp_path, "evaluated", 3) == -signal.SIGKILL
+    shutil.rmtree(tmp_path / "plans")
+    assert forks.run("live", tmp_path) == 0
+    assert doomed.contents(tmp_path) == undisturbed

@@ -1,0 +1,164 @@
+"""A broker's core in processes of its own, which are killed at a chosen commit point.
+
+Each accepts documents and processes them, as a publisher does who sends everything again that was
+not acknowledged.  Run one until it ends by itself; `contents` is then what it has found.
+
+`python -m doomed` reads lines `["live", directory]`, runs each in a fork, and answers with its exit
+code: a fork costs a few milliseconds, an interpreter with all imports more than a second.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd  # noqa: F401 - pyarrow imports it at first use, which costs each fork a second
+from standin import StandInEngine
+
+from broker.disk import Disk
+from broker.document import DocumentLine
+from broker.evaluation import PlanStore
+from broker.ingest import Ingest
+from broker.outbox import Outbox
+from broker.pipeline import Pipeline
+from broker.spool import Spool, SpoolWriter
+
+POINTS = ("file written", "file renamed", "file durable", "evaluated", "processed", "committed")
+
+SECOND_US = 1_000_000
+
+
+def document_lines(count: int) -> list[DocumentLine]:
+    """Return documents of which many join, some repeat one before, and one is not XML."""
+    chosen = random.Random(17)
+    lines = []
+    for number in range(count):
+        again = number if number % 7 else max(0, number - 3)
+        xml = "<broken" if number == 11 else f"<d><v>{chosen.randrange(5)}</v><n>{again}</n></d>"
+        time_us = (1000 + number) * SECOND_US
+        lines.append(DocumentLine("S", xml.encode(), time_us, time_us, key=f"k{again}"))
+    return lines
+
+
+def run(directory: Path, reached: Callable[[str], None], *, chunk: int = 5) -> None:
+    """Accept and process everything, in chunks."""
+    outbox = Outbox(directory / "outbox.db", now_us=lambda: 0)
+    disk = Disk(is_durable=False, reached=reached)
+    spool = SpoolWriter(directory / "spool", disk, processed=outbox.through())
+    ingest = Ingest(spool, dedup_horizon_us=None)
+    pipeline = Pipeline(
+        Spool(directory / "spool"),
+        outbox,
+        lambda registry_version: StandInEngine(),
+        PlanStore(directory / "plans"),
+        reached=reached,
+    )
+    pipeline.recover(1)
+    lines = document_lines(40)
+    for start in range(0, len(lines), chunk):
+        ingest.append(lines[start : start + chunk], registry_version=1)
+        for _ in pipeline.drain():
+            spool.compact(through=pipeline.through, documents_max=16)
+    outbox.close()
+    spool.close()
+
+
+def contents(directory: Path) -> list[tuple[object, ...]]:
+    """Return everything in the outbox, and every document in the spool."""
+    rows: list[tuple[object, ...]] = []
+    with sqlite3.connect(directory / "outbox.db") as db:
+        for table in ("match", "published", "dead_letter"):
+            rows += db.execute(f"SELECT '{table}', * FROM {table} ORDER BY 2").fetchall()
+    spool = Spool(directory / "spool")
+    return [*rows, *sorted(spool.documents(range(1, 1000)).items())]
+
+
+class KillAt:
+    """Kills this process at the n-th visit of a commit point."""
+
+    def __init__(self, point: str, visit: int) -> None:
+        self._point = point
+        self._visit = visit
+        self._visits: Counter[str] = Counter()
+
+    def __call__(self, point: str) -> None:
+        self._visits[point] += 1
+        if point == self._point and self._visits[point] == self._visit:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def live(directory: str) -> None:
+    """Run to the end."""
+    run(Path(directory), lambda point: None)
+
+
+def die_at(directory: str, point: str, visit: int) -> None:
+    """Run, to be killed at a commit point."""
+    run(Path(directory), KillAt(point, visit))
+
+
+def die_after(directory: str, seconds: float) -> None:
+    """Run, to be killed at some instant."""
+    signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    live(directory)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+TARGETS = {"live": live, "die_at": die_at, "die_after": die_after}
+
+
+class Forks:
+    """Runs the targets above in forks of one process that has imported everything."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "doomed"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        )
+
+    def run(self, target: str, *arguments: object) -> int:
+        """Return the exit code of a target, negative for the signal that ended it."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([target, *map(_plain, arguments)]) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        assert self._process.wait(10) == 0
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+
+def _plain(argument: object) -> object:
+    return str(argument) if isinstance(argument, Path) else argument
+
+
+def _serve() -> None:
+    for line in sys.stdin:
+        target, *arguments = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            TARGETS[target](*arguments)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    _serve()
