@@ -15,19 +15,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import aiohttp
 
 from feeds import schedule
 from feeds.document import item_document
-from feeds.errors import FeedError
+from feeds.errors import Fault, FeedError
 from feeds.feed import Feed
 from feeds.fetcher import Limits, Request, Response, fetch
 from feeds.freshness import fresh_s
+from feeds.hints import linked
+from feeds.hosts import Pauses
 from feeds.identity import Entry, News, choose_policy, entries, news
 from feeds.item import ParsedFeed
 from feeds.parser import parse
+from feeds.robots import Robots
 from feeds.schedule import Check, Policy
 from feeds.state import FeedState
 from feeds.store import FeedStore, Seen, Subscribed
@@ -47,7 +51,8 @@ _AT_ONCE = 100
 class PollReport:
     """What one check of a feed came to.
 
-    `outcome` is "new items", "no new items", "not modified" (304), "same bytes", or "failed".
+    `outcome` is "new items", "no new items", "not modified" (304), "same bytes", "pushed",
+    "postponed" (its domain is left alone), or "failed".
     """
 
     url: str
@@ -78,11 +83,20 @@ class Checker:
     policy: Policy
     limits: Limits
     user_agent: str
+    pauses: Pauses
+    robots: Robots
+    is_pushed: Callable[[str, int], bool] = lambda url, now_us: False
+    on_polled_news: Callable[[str, int], None] = lambda url, now_us: None
 
     async def check(self, subscribed: Subscribed) -> PollReport:
         """Check one feed and store what came of it.  An error of the sink is raised."""
         feed, state = subscribed.feed, subscribed.state
-        answer = await fetch(self.session, self._request(feed, state), self.limits)
+        request = self._request(feed, state)
+        held = self.pauses.holding(request.url, self.now_us())
+        if held:
+            state = await self._store(feed, state, schedule.during_pause(held, self.random()))
+            return _report(feed, state, "postponed")
+        answer = await self._fetch(feed, request)
         now_us = self.now_us()
         state = replace(state, checks=state.checks + 1, last_check_us=now_us)
         if isinstance(answer, FeedError):
@@ -90,10 +104,33 @@ class Checker:
         state = schedule.after_redirect(state, answer.moved_to, now_us, self.policy)
         if answer.is_not_modified or answer.body_hash == state.body_hash:
             return await self._unchanged(feed, state, answer)
-        found = await _parse(answer, feed)
+        found = await _parse(answer, raw=_raw(feed))
         if isinstance(found, FeedError):
             return await self._failed(feed, state, found)
         return await self._read(feed, state, answer, found)
+
+    async def push(self, subscribed: Subscribed, body: bytes, content_type: str) -> PollReport:
+        """Take in a feed document that the feed's hub has pushed.
+
+        Validators and schedule stay as they are: the backup check finds out whether the hub
+        pushes everything.
+        """
+        feed, state = subscribed.feed, subscribed.state
+        found = parse(body, url=state.topic or feed.url, content_type=content_type, raw=_raw(feed))
+        if isinstance(found, FeedError):
+            return _report(feed, state, "failed", error=f"pushed {found}")
+        policy = state.identity or choose_policy(found.items)
+        fresh = self._compare(feed, state, found, policy)
+        due = _documents_due(feed, state, fresh)
+        await self._hand_over(feed, state, found, due)
+        state = replace(state, identity=policy, items=state.items + len(due))
+        state = await self._store(feed, state, Check(state.next_check_us, state.why), fresh.memory)
+        return _report(feed, state, "pushed", items=len(found.items), new=len(due))
+
+    async def _fetch(self, feed: Feed, request: Request) -> Response | FeedError:
+        if feed.options.robots and not await self.robots.allows(request):
+            return FeedError(Fault.ROBOTS, request.url, "its robots.txt asks us to stay away")
+        return await fetch(self.session, request, self.limits)
 
     def _request(self, feed: Feed, state: FeedState) -> Request:
         return Request(
@@ -116,6 +153,9 @@ class Checker:
         if schedule.is_gone(state, error, now_us, self.policy):
             state = replace(state, gone=True)
         check = schedule.after_failure(state, error, now_us, self.random(), self.policy)
+        pause_s = schedule.domain_pause_s(error, self.policy)
+        if pause_s:
+            self.pauses.pause(error.url, now_us + int(pause_s * 1e6), error.detail)
         state = await self._store(feed, state, check)
         return _report(feed, state, "failed", status=error.status, error=str(error))
 
@@ -131,7 +171,7 @@ class Checker:
         policy = choose_policy(found.items, state.identity)
         fresh = self._compare(feed, state, found, policy)
         due = _documents_due(feed, state, fresh)
-        await self._hand_over(feed, found, due)
+        await self._hand_over(feed, state, found, due)
         first_us = state.first_item_us or (state.last_check_us if due else 0)
         state = replace(
             self._succeeded(_learnt(state, found, answer), answer),
@@ -141,6 +181,8 @@ class Checker:
             first_item_us=first_us,
             last_new_us=state.last_check_us if fresh.new else state.last_new_us,
         )
+        if fresh.new and state.checks > 1:
+            self.on_polled_news(feed.url, state.last_check_us)
         check = self._next(feed, state, answer)
         state = await self._store(feed, state, check, fresh.memory)
         return _report(
@@ -159,11 +201,14 @@ class Checker:
         seen = self.store.seen(feed.url, (entry.key for entry in current))
         if policy == state.identity or not state.identity:
             return news(current, seen)
-        before = entries(found.items, state.identity)
-        old = self.store.seen(feed.url, (entry.key for entry in before))
-        return news(current, seen, frozenset(each.content for each in old.values()))
+        # On another rung of the ladder every key is new: known entries show by their content.
+        known = self.store.known_content(feed.url, (entry.content for entry in current))
+        return news(current, seen, known)
 
-    async def _hand_over(self, feed: Feed, found: ParsedFeed, due: Sequence[Entry]) -> None:
+    async def _hand_over(
+        self, feed: Feed, state: FeedState, found: ParsedFeed, due: Sequence[Entry]
+    ) -> None:
+        title = feed.options.title or found.title or state.title
         for start in range(0, len(due), _AT_ONCE):
             await asyncio.gather(
                 *(
@@ -171,7 +216,7 @@ class Checker:
                         feed.stream,
                         f"{feed.url} {entry.key}",
                         entry.item.event_time_us,
-                        _document(feed, found, entry),
+                        _document(feed, title, entry),
                     )
                     for entry in due[start : start + _AT_ONCE]
                 )
@@ -198,6 +243,7 @@ class Checker:
             self.policy,
             fresh_s=fresh_s(answer.headers, state.last_check_us / 1e6),
             interval_s=feed.options.interval_s,
+            is_pushed=self.is_pushed(feed.url, state.last_check_us),
         )
 
     async def _store(
@@ -218,11 +264,15 @@ async def _completed(work: Coroutine[Any, Any, object]) -> None:
         raise
 
 
-async def _parse(answer: Response, feed: Feed) -> ParsedFeed | FeedError:
-    content_type = answer.headers.get("content-type", "")
+async def _parse(answer: Response, *, raw: bool) -> ParsedFeed | FeedError:
+    read = partial(parse, url=answer.url, content_type=answer.headers.get("content-type", ""))
     if len(answer.body) < _IN_THREAD_BYTES:
-        return parse(answer.body, url=answer.url, content_type=content_type)
-    return await asyncio.to_thread(parse, answer.body, url=answer.url, content_type=content_type)
+        return read(answer.body, raw=raw)
+    return await asyncio.to_thread(read, answer.body, raw=raw)
+
+
+def _raw(feed: Feed) -> bool:
+    return feed.options.item == "raw"
 
 
 def _documents_due(feed: Feed, state: FeedState, fresh: News) -> list[Entry]:
@@ -238,18 +288,17 @@ def _documents_due(feed: Feed, state: FeedState, fresh: News) -> list[Entry]:
     return new
 
 
-def _document(feed: Feed, found: ParsedFeed, entry: Entry) -> bytes:
-    if feed.options.item == "raw" and entry.item.raw:
+def _document(feed: Feed, title: str, entry: Entry) -> bytes:
+    if _raw(feed) and entry.item.raw:
         return entry.item.raw
-    return item_document(
-        entry.item, feed=feed.url, source=feed.options.title or found.title, entry_id=entry.key
-    )
+    return item_document(entry.item, feed=feed.url, source=title, entry_id=entry.key)
 
 
 def _learnt(state: FeedState, found: ParsedFeed, answer: Response) -> FeedState:
     """Return the state with what the feed document says of the feed itself."""
     times = sorted(item.event_time_us for item in found.items if item.event_time_us is not None)
     gap_s, span_s = schedule.publishing_rate(times)
+    links = answer.headers.get("link", "")
     return replace(
         state,
         format=found.format,
@@ -262,8 +311,8 @@ def _learnt(state: FeedState, found: ParsedFeed, answer: Response) -> FeedState:
         ttl_s=found.hints.ttl_s or 0.0,
         skip_hours=tuple(sorted(found.hints.skip_hours)),
         skip_days=tuple(sorted(found.hints.skip_days)),
-        hub=found.hints.hubs[0] if found.hints.hubs else "",
-        topic=found.hints.self_url or answer.url,
+        hub=linked(links, "hub", answer.url) or next(iter(found.hints.hubs), ""),
+        topic=linked(links, "self", answer.url) or found.hints.self_url or answer.url,
     )
 
 

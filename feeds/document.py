@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from feeds.item import Enclosure, FeedItem
@@ -41,9 +42,11 @@ def raw_document(item: FeedItem) -> bytes:
 def fingerprint(item: FeedItem) -> bytes:
     """Return 16 bytes that change when the publisher edits the item.
 
-    The feed's title is left out: renaming a feed does not revise all its items.  Extensions
-    are left out too, because counters live there (`slash:comments`, `media:statistics`).
+    The id is left out, so that an entry is known again when the feed's guids change, and the
+    feed's title: renaming a feed does not revise all its items.  Extensions are left out too,
+    because counters live there (`slash:comments`, `media:statistics`).
     """
+    item = replace(item, id="")
     return hashlib.blake2b("".join(_core(item, "", "", "")).encode(), digest_size=16).digest()
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from urllib.parse import urljoin
+
 from lxml import etree
 
 from feeds.draft import Draft, text_of, union
 from feeds.item import Hints
 from feeds.namespaces import ATOM, SYNDICATION
 
-__all__ = ["read_hints"]
+__all__ = ["linked", "read_hints"]
 
+_LINK = re.compile(r"<([^<>]{1,2000})>([^<>]{0,500})")
+_RELATION = re.compile(r"rel\s*=\s*\"?([^\";,]+)", re.IGNORECASE)
 _DAYS = {
     name: number
     for number, name in enumerate(
@@ -35,6 +40,19 @@ def read_hints(channel: etree._Element, prefix: str, url: str) -> Hints:
         hubs=union(_targets(links, "hub", url)),
         self_url=next(iter(_targets(links, "self", url)), ""),
     )
+
+
+def linked(header: str, relation: str, url: str) -> str:
+    """Return where an HTTP Link header points by `relation`, or "".
+
+    >>> linked('<https://hub.example/>; rel="hub", </feed>; rel=self', "self", "https://a.org/x")
+    'https://a.org/feed'
+    """
+    for target, parameters in _LINK.findall(header):
+        found = _RELATION.search(parameters)
+        if found and relation in found[1].lower().split():
+            return urljoin(url, str(target))
+    return ""
 
 
 def _targets(links: list[etree._Element], relation: str, url: str) -> list[str]:

@@ -13,7 +13,10 @@ from urllib.parse import urlsplit
 
 from publicsuffixlist import PublicSuffixList
 
-__all__ = ["Hosts", "host_of", "registrable_domain"]
+from feeds.guard import Network
+from feeds.store import FeedStore
+
+__all__ = ["Hosts", "Pauses", "host_of", "registrable_domain"]
 
 
 def host_of(url: str) -> str:
@@ -43,6 +46,29 @@ def _suffixes() -> PublicSuffixList:
 
 
 @dataclass(slots=True)
+class Pauses:
+    """The registrable domains that asked for silence.  Kept in the store over restarts."""
+
+    store: FeedStore
+    _until: dict[str, tuple[int, str]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._until = self.store.pauses()
+
+    def holding(self, url: str, now_us: int) -> tuple[int, str] | None:
+        """Return until when the domain of `url` is left alone, and why; None: it is not."""
+        held = self._until.get(registrable_domain(host_of(url)))
+        return held if held and held[0] > now_us else None
+
+    def pause(self, url: str, until_us: int, why: str) -> None:
+        """Leave the whole domain of `url` alone until then; a longer pause stays."""
+        domain = registrable_domain(host_of(url))
+        if until_us > self._until.get(domain, (0, ""))[0]:
+            self._until[domain] = until_us, f"{domain}: {why}"
+            self.store.set_pause(domain, until_us, f"{domain}: {why}")
+
+
+@dataclass(slots=True)
 class _Host:
     lock: asyncio.Semaphore
     free_at: float = 0.0
@@ -51,10 +77,15 @@ class _Host:
 
 @dataclass(slots=True)
 class Hosts:
-    """Turns at hosts: at most `in_flight_max` requests each, `gap_s` between their starts."""
+    """Turns at hosts: at most `in_flight_max` requests each, `gap_s` between their starts.
+
+    Hosts given as addresses of a network in `ours` are asked without a gap: whoever allows a
+    private network is at home there.
+    """
 
     in_flight_max: int = 1
     gap_s: float = 1.0
+    ours: tuple[Network, ...] = ()
     _hosts: dict[str, _Host] = field(default_factory=dict)
 
     @asynccontextmanager
@@ -64,11 +95,19 @@ class Hosts:
         host.users += 1
         try:
             async with host.lock:
-                await self._wait_for_gap(host)
+                if not self._is_ours(name):
+                    await self._wait_for_gap(host)
                 yield
         finally:
             host.users -= 1
             self._drop_idle(name, host)
+
+    def _is_ours(self, name: str) -> bool:
+        try:
+            address = ip_address(name)
+        except ValueError:
+            return False
+        return any(address in network for network in self.ours)
 
     async def _wait_for_gap(self, host: _Host) -> None:
         now = time.monotonic()

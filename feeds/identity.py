@@ -97,7 +97,7 @@ def news(
 ) -> News:
     """Tell new entries from edited and from old ones.
 
-    `known_content` are the fingerprints accepted under the keys of an earlier policy.
+    `known_content` are fingerprints that were accepted under the keys of an earlier policy.
     """
     new, revised, memory = [], [], {}
     for entry in current:

@@ -13,7 +13,9 @@ import logging
 import random as random_module
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
 
 import aiohttp
 
@@ -21,7 +23,9 @@ from feeds import schedule
 from feeds.checker import Checker, PollReport, Sink
 from feeds.fetcher import Limits, user_agent
 from feeds.guard import Network, guarded_connector
-from feeds.hosts import Hosts, host_of
+from feeds.hosts import Hosts, Pauses, host_of
+from feeds.push import Push, Pushed
+from feeds.robots import Robots
 from feeds.schedule import Policy
 from feeds.state import FeedState
 from feeds.store import FeedStore, Subscribed, UnknownFeedError
@@ -69,6 +73,7 @@ class Poller:
 
     `on_report` is called after each check, in the event loop.  `session` stays the caller's;
     without one the poller opens its own, in which only `allowed` private networks are dialled.
+    With `push` feeds are subscribed at their hubs; its routes must then be reachable.
     """
 
     def __init__(
@@ -83,6 +88,7 @@ class Poller:
         limits: Limits | None = None,
         hosts: Hosts | None = None,
         concurrency: int = 32,
+        push: Push | None = None,
         contact: str = "https://pypi.org/project/xscl-broker/",
         random: Callable[[], float] = random_module.random,
         on_report: Callable[[PollReport], None] | None = None,
@@ -94,7 +100,7 @@ class Poller:
         self._allowed = allowed
         self._policy = policy or Policy()
         self._limits = limits or Limits()
-        self._hosts = hosts or Hosts()
+        self._hosts = hosts or Hosts(ours=tuple(allowed))
         self._slots = asyncio.Semaphore(concurrency)
         self._concurrency = concurrency
         self._user_agent = user_agent(contact)
@@ -103,7 +109,9 @@ class Poller:
         self._due: dict[str, int] = {}
         self._queue: list[tuple[int, str]] = []
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._pauses = store.pauses()
+        self._pauses = Pauses(store)
+        self._push = push
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._version = store.version()
         self._changed = asyncio.Event()
 
@@ -112,13 +120,14 @@ class Poller:
         async with self._own_session() as session:
             checker = self._checker(session)
             self._schedule_all()
+            pushes = asyncio.create_task(self._take_pushes(session, checker))
             try:
                 while True:
                     self._notice_changes()
                     self._start_due(checker)
                     await self._pause()
             finally:
-                await self._stop()
+                await self._stop(pushes)
 
     async def check_due(self) -> list[PollReport]:
         """Check every feed that is due now, once, and return how it went, by URL."""
@@ -149,7 +158,18 @@ class Poller:
             policy=self._policy,
             limits=self._limits,
             user_agent=self._user_agent,
+            pauses=self._pauses,
+            robots=Robots(session, self._clock.now_us),
+            **self._push_options(),
         )
+
+    def _push_options(self) -> dict[str, Any]:
+        if self._push is None:
+            return {}
+        return {
+            "is_pushed": self._push.is_working,
+            "on_polled_news": self._push.note_polled_news,
+        }
 
     def _schedule_all(self) -> None:
         waiting = [each for each in self._store.all() if _is_wanted(each.state)]
@@ -217,9 +237,11 @@ class Poller:
             self._plan(url, next_us)
 
     async def _polite_check(self, checker: Checker, subscribed: Subscribed) -> PollReport:
-        host = host_of(subscribed.state.moved_to or subscribed.feed.url)
-        async with self._hosts.turn(host), self._slots:
-            report = await checker.check(subscribed)
+        """Wait for the host's turn, then check the feed as it stands by then."""
+        url = subscribed.feed.url
+        host = host_of(subscribed.state.moved_to or url)
+        async with self._hosts.turn(host), self._slots, self._lock(url):
+            report = await checker.check(self._store.get(url))
         self._on_report(report)
         return report
 
@@ -233,8 +255,23 @@ class Poller:
             async with asyncio.timeout(max(0.0, timeout_s)):
                 await self._changed.wait()
 
-    async def _stop(self) -> None:
-        tasks = list(self._running.values())
+    async def _take_pushes(self, session: aiohttp.ClientSession, checker: Checker) -> None:
+        if self._push is not None:
+            await self._push.run(session, partial(self._take_push, checker))
+
+    async def _take_push(self, checker: Checker, pushed: Pushed) -> None:
+        async with self._lock(pushed.url):
+            subscribed = self._store.get(pushed.url)
+            if _is_wanted(subscribed.state):
+                report = await checker.push(subscribed, pushed.body, pushed.content_type)
+                self._on_report(report)
+
+    def _lock(self, url: str) -> asyncio.Lock:
+        """A push and a check of one feed do not run side by side: they tell news by one memory."""
+        return self._locks.setdefault(url, asyncio.Lock())
+
+    async def _stop(self, *others: asyncio.Task[None]) -> None:
+        tasks = [*others, *self._running.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

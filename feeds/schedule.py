@@ -24,7 +24,18 @@ from datetime import UTC, datetime, timedelta
 from feeds.errors import Fault, FeedError
 from feeds.state import FeedState
 
-__all__ = ["Check", "Policy", "after_failure", "after_success", "domain_pause_s", "on_start"]
+__all__ = [
+    "Check",
+    "Policy",
+    "after_failure",
+    "after_redirect",
+    "after_success",
+    "domain_pause_s",
+    "during_pause",
+    "is_gone",
+    "on_start",
+    "publishing_rate",
+]
 
 SECOND_US = 1_000_000
 HOUR_S = 3_600.0
@@ -45,6 +56,7 @@ class Policy:
     invited_min_s: float = 900.0
     unconditional_min_s: float = DAY_S
     first_interval_s: float = HOUR_S
+    pushed_interval_s: float = DAY_S
     publisher_max_s: float = 7 * DAY_S
     jitter: float = 0.1
     backoff_first_s: float = 300.0
@@ -74,13 +86,17 @@ def after_success(
     *,
     fresh_s: float = 0.0,
     interval_s: float | None = None,
+    is_pushed: bool = False,
 ) -> Check:
     """Return the next check of a feed that has just been read, or found unchanged.
 
     `fresh_s` is how long the answer calls itself fresh (max-age, Expires); `interval_s` is the
-    subscriber's own choice, in place of the adaptive interval.
+    subscriber's own choice, in place of the adaptive interval.  A feed whose hub pushes is
+    asked seldom, but it is asked: hubs die in silence.
     """
     wanted_s, why = _wanted(state, now_us, policy, interval_s, fresh_s)
+    if is_pushed and interval_s is None and wanted_s < policy.pushed_interval_s:
+        wanted_s, why = policy.pushed_interval_s, "its hub pushes; this is the backup check"
     wanted_s *= 1 + policy.jitter * (2 * random - 1)
     bound_s, bound_why = _publisher_bound(state, policy, fresh_s)
     if bound_s > wanted_s:
@@ -168,6 +184,15 @@ def after_failure(
     if asked_s > wait_s:
         wait_s, why = asked_s + wait_s * policy.jitter * random, "the server asked for this pause"
     return Check(now_us + int(wait_s * SECOND_US), why)
+
+
+def during_pause(held: tuple[int, str], random: float) -> Check:
+    """Return the next check of a feed whose registrable domain is left alone until `held[0]`.
+
+    The feeds of one domain come back spread over a minute, not all in the first second.
+    """
+    until_us, why = held
+    return Check(until_us + int(random * 60 * SECOND_US), f"the domain is left alone ({why})")
 
 
 def is_gone(state: FeedState, error: FeedError, now_us: int, policy: Policy) -> bool:

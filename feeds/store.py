@@ -49,6 +49,7 @@ CREATE TABLE IF NOT EXISTS pause (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS push (
     feed INTEGER PRIMARY KEY REFERENCES feed (id) ON DELETE CASCADE,
+    token TEXT NOT NULL UNIQUE,
     lease TEXT NOT NULL
 );
 """
@@ -86,25 +87,35 @@ class FeedStore:
     def __init__(self, path: Path | str) -> None:
         self._lock = threading.Lock()
         self._edits = 0
-        if str(path) != ":memory:":
-            # Credentials are in it: nobody else's business from the first byte on.
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
+        self._others = 0
+        # Credentials are in it: nobody else's business from the first byte on.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        self._db = _connected(path)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA foreign_keys = ON")
         self._db.executescript(_SCHEMA)
+        # Reading has a connection of its own: it must not wait for another thread's fsync.
+        self._reader = _connected(path)
+        self._read_lock = threading.Lock()
 
     def close(self) -> None:
         """Close the file; what was committed stays."""
-        with self._lock:
+        with self._lock, self._read_lock:
             self._db.close()
+            self._reader.close()
 
     def version(self) -> tuple[int, int]:
-        """Return a value that changes when feeds may have been added, changed or removed."""
-        with self._lock:
-            others = self._db.execute("PRAGMA data_version").fetchone()[0]
-            return int(others), self._edits
+        """Return a value that changes when feeds may have been added, changed or removed.
+
+        Never waits: while somebody commits it is the value of last time.
+        """
+        if self._lock.acquire(blocking=False):
+            try:
+                self._others = int(self._db.execute("PRAGMA data_version").fetchone()[0])
+            finally:
+                self._lock.release()
+        return self._others, self._edits
 
     def add(self, feed: Feed, state: FeedState | None = None) -> bool:
         """Subscribe `feed`; return False, and change nothing, where its URL already is."""
@@ -168,12 +179,19 @@ class FeedStore:
             "SELECT content, revision FROM seen JOIN feed ON feed = id WHERE url = ? AND key = ?"
         )
         found = {}
-        with self._lock:
+        with self._read_lock:
             for key in keys:
-                row = self._db.execute(statement, (url, _key(key))).fetchone()
+                row = self._reader.execute(statement, (url, _key(key))).fetchone()
                 if row is not None:
                     found[key] = Seen(*row)
         return found
+
+    def known_content(self, url: str, contents: Iterable[bytes]) -> frozenset[bytes]:
+        """Return those of `contents` that were accepted before, under whatever key."""
+        statement = "SELECT content FROM seen JOIN feed ON feed = id WHERE url = ?"
+        with self._read_lock:
+            known = {bytes(row[0]) for row in self._reader.execute(statement, (url,))}
+        return frozenset(known.intersection(contents))
 
     def commit(self, url: str, state: FeedState, entries: Mapping[str, Seen] | None = None) -> bool:
         """Store the state of a feed and the entries of its document, all or nothing.
@@ -200,8 +218,8 @@ class FeedStore:
 
     def pauses(self) -> dict[str, tuple[int, str]]:
         """Return the registrable domains that asked for silence: until when, and why."""
-        with self._lock:
-            rows = self._db.execute("SELECT domain, until_us, why FROM pause").fetchall()
+        with self._read_lock:
+            rows = self._reader.execute("SELECT domain, until_us, why FROM pause").fetchall()
         return {domain: (until_us, why) for domain, until_us, why in rows}
 
     def set_pause(self, domain: str, until_us: int, why: str) -> None:
@@ -209,10 +227,34 @@ class FeedStore:
         with self._transaction() as db:
             db.execute("INSERT OR REPLACE INTO pause VALUES (?, ?, ?)", (domain, until_us, why))
 
+    def leases(self) -> dict[str, str]:
+        """Return what is stored of each push subscription, by feed URL."""
+        with self._read_lock:
+            rows = self._reader.execute(
+                "SELECT url, lease FROM push JOIN feed ON feed = id"
+            ).fetchall()
+        return dict(rows)
+
+    def url_of_token(self, token: str) -> str | None:
+        """Return the feed whose callback carries `token`, or None."""
+        statement = "SELECT url FROM push JOIN feed ON feed = id WHERE token = ?"
+        with self._read_lock:
+            row = self._reader.execute(statement, (token,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def set_lease(self, url: str, token: str, lease: str) -> None:
+        """Store the push subscription of a feed; a feed removed meanwhile is left out."""
+        with self._transaction() as db:
+            db.execute(
+                "INSERT INTO push SELECT id, ?, ? FROM feed WHERE url = ? "
+                "ON CONFLICT (feed) DO UPDATE SET token = excluded.token, lease = excluded.lease",
+                (token, lease, url),
+            )
+
     def _select(self, clause: str, parameters: Sequence[object]) -> Iterator[Subscribed]:
         statement = f"SELECT url, stream, options, secrets, state FROM feed {clause}"
-        with self._lock:
-            rows = self._db.execute(statement, parameters).fetchall()
+        with self._read_lock:
+            rows = self._reader.execute(statement, parameters).fetchall()
         for url, stream, options, secrets, state in rows:
             feed = Feed(url, stream, FeedOptions(**json.loads(options)), _secrets(secrets))
             yield Subscribed(feed, parse_state(json.loads(state)))
@@ -227,6 +269,10 @@ class FeedStore:
                 self._db.execute("ROLLBACK")
                 raise
             self._db.execute("COMMIT")
+
+
+def _connected(path: Path | str) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
 
 
 def _put_entries(db: sqlite3.Connection, feed: int, entries: Mapping[str, Seen], day: int) -> None:
