@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -422,6 +423,10 @@ def _registered(row: tuple[Any, ...]) -> RegisteredText:
     return RegisteredText(query_id, version, text, QueryState(state), *rest)
 
 
+# Most subscribers choose the same few.
+_options = lru_cache(maxsize=1_024)(Options.parse)
+
+
 def _subscription(row: tuple[Any, ...], keys: tuple[Secret, ...]) -> Subscription:
     (id_, query, parameters, kind, address, point, state, reason, options, created, revision) = row
     return Subscription(
@@ -432,7 +437,7 @@ def _subscription(row: tuple[Any, ...], keys: tuple[Secret, ...]) -> Subscriptio
         point=point,
         state=SubscriptionState(state),
         reason=reason,
-        options=Options.parse(options),
+        options=_options(options),
         created_us=created,
         revision=revision,
         secrets=keys,

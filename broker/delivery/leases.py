@@ -6,8 +6,8 @@ See `broker.delivery.lanes` for the whole and for what must never happen.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from broker.database import transaction
 from broker.delivery.attempt import RESPONSE_KEPT_MAX, Outcome
@@ -34,14 +34,28 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True)
 class _Lane:
+    """A lane as it is found; `due_us` is when the first of its retries is due, if it has one."""
+
     subscription: str
     seq: int
     fresh_us: int | None
     head: int
+    due_us: int | None
     health: Health
 
 
-_Cache = dict[tuple[object, ...], list[CommittedMatch]]
+@dataclass(slots=True)
+class _Taking:
+    """One transaction of `take` in the making: what it reads once and what it writes at its end.
+
+    Lanes of one topic mostly stand at the same match, so matches that were read are kept.
+    """
+
+    now_us: int
+    next_row: int
+    pages: dict[tuple[object, ...], Sequence[CommittedMatch]] = field(default_factory=dict)
+    made: list[tuple[object, ...]] = field(default_factory=list)
+    moved: list[tuple[object, ...]] = field(default_factory=list)
 
 
 class Leases:
@@ -60,21 +74,21 @@ class Leases:
         with transaction(self._db):
             lanes = self._ready(room, now_us)
             known = self._registry.subscriptions_by_id([lane.subscription for lane in lanes])
-            # Lanes of one topic mostly stand at the same match: it is read once.
-            cache: _Cache = {}
-            taken = []
-            for lane in lanes:
-                subscription = known.get(lane.subscription)
-                work = self._choose(lane, subscription, cache, now_us) if subscription else None
+            taking = _Taking(now_us, self._next_row())
+            found = [(lane, self._choose(lane, known, taking)) for lane in lanes]
+            self._write(taking)
+            for lane, work in found:
                 if work is None:
                     settle(self._db, lane.subscription, now_us)
-                else:
-                    taken.append(work)
             self._db.executemany(
                 "UPDATE lane SET owner = ?, ready_us = ? WHERE subscription = ?",
-                [(self._owner, now_us + lease_us, work.subscription.id) for work in taken],
+                [
+                    (self._owner, now_us + lease_us, lane.subscription)
+                    for lane, work in found
+                    if work is not None
+                ],
             )
-        return taken
+        return [work for _, work in found if work is not None]
 
     def finish(self, finished: Iterable[Finished], now_us: int) -> None:
         """Write what came of leased work, and make its lanes ready for what is next."""
@@ -110,71 +124,81 @@ class Leases:
 
     def _ready(self, room: int, now_us: int) -> list[_Lane]:
         rows = self._db.execute(
-            "SELECT subscription, lane.seq, fresh_us, head,"
+            "SELECT subscription, lane.seq, fresh_us, head, (SELECT min(next_us) FROM delivery"
+            "  WHERE delivery.subscription = lane.subscription AND next_us IS NOT NULL),"
             " failures, failing_since_us, paused_until_us"
             " FROM lane JOIN topic ON topic.number = lane.topic"
             " WHERE ready_us <= ? ORDER BY ready_us LIMIT ?",
             (now_us, room),
         )
         return [
-            _Lane(name, seq, fresh_us, head, Health(*health))
-            for name, seq, fresh_us, head, *health in rows.fetchall()
+            _Lane(name, seq, fresh_us, head, due_us, Health(*health))
+            for name, seq, fresh_us, head, due_us, *health in rows.fetchall()
         ]
 
+    def _next_row(self) -> int:
+        row = self._db.execute("SELECT coalesce(max(number), 0) + 1 FROM delivery").fetchone()
+        return int(row[0])
+
     def _choose(
-        self, lane: _Lane, subscription: Subscription, cache: _Cache, now_us: int
+        self, lane: _Lane, known: Mapping[str, Subscription], taking: _Taking
     ) -> Taken | None:
         """Return the retry that is due longest, else the next match, else None."""
-        due = self._db.execute(
-            "SELECT number, id, attempts, first_seq, seq FROM delivery"
-            " WHERE subscription = ? AND next_us <= ? ORDER BY next_us, number LIMIT 1",
-            (lane.subscription, now_us),
-        ).fetchone()
-        if due:
-            row, id_, attempts, first, last = due
-            matches = self._matches(subscription, first - 1, last, cache)
-            return Taken(row, id_, attempts + 1, subscription, matches, lane.health)
-        if lane.fresh_us is None or lane.fresh_us > now_us:
+        subscription = known.get(lane.subscription)
+        if subscription is None:
             return None
-        matches = self._matches(subscription, lane.seq, _FOREVER, cache)
+        if lane.due_us is not None and lane.due_us <= taking.now_us:
+            return self._retry(lane, subscription, taking)
+        if lane.fresh_us is not None and lane.fresh_us <= taking.now_us:
+            return self._begin(lane, subscription, taking)
+        return None
+
+    def _retry(self, lane: _Lane, subscription: Subscription, taking: _Taking) -> Taken:
+        row, id_, attempts, first, last = self._db.execute(
+            "SELECT number, id, attempts, first_seq, seq FROM delivery"
+            " WHERE subscription = ? AND next_us = ? ORDER BY number LIMIT 1",
+            (lane.subscription, lane.due_us),
+        ).fetchone()
+        matches = self._matches(subscription, first - 1, last, taking)
+        return Taken(row, id_, attempts + 1, subscription, matches, lane.health)
+
+    def _begin(self, lane: _Lane, subscription: Subscription, taking: _Taking) -> Taken | None:
+        matches = self._matches(subscription, lane.seq, _FOREVER, taking)
         if not matches:
-            self._advance(lane, max(lane.seq, lane.head), None)
+            taking.moved.append((max(lane.seq, lane.head), None, lane.subscription))
             return None
         id_ = delivery_id(subscription.id, matches[0].id)
-        row = self._make(id_, subscription, matches, now_us)
-        rest = len(matches) == DIGEST_MAX and subscription.options.digest is not Digest.IMMEDIATE
-        self._advance(lane, matches[-1].seq, now_us if rest else None)
+        row, last = taking.next_row, matches[-1].seq
+        taking.next_row += 1
+        taking.made.append((row, id_, subscription.id, matches[0].seq, last, taking.now_us))
+        is_digest = subscription.options.digest is not Digest.IMMEDIATE
+        rest_us = taking.now_us if is_digest and len(matches) == DIGEST_MAX else None
+        taking.moved.append((last, rest_us, lane.subscription))
         return Taken(row, id_, 1, subscription, matches, lane.health)
 
     def _matches(
-        self, subscription: Subscription, after: int, through: int, cache: _Cache
+        self, subscription: Subscription, after: int, through: int, taking: _Taking
     ) -> Sequence[CommittedMatch]:
         limit = _limit(subscription) if through == _FOREVER else _FOREVER
         key = (subscription.topic, after, through, subscription.point, limit)
-        if key not in cache:
-            cache[key] = self._outbox.topic_matches(
+        if key not in taking.pages:
+            taking.pages[key] = self._outbox.topic_matches(
                 *subscription.topic,
                 after=after,
                 through=through,
                 point=subscription.point,
                 limit=limit,
             )
-        return cache[key]
+        return taking.pages[key]
 
-    def _make(
-        self, id_: str, subscription: Subscription, matches: Sequence[CommittedMatch], now_us: int
-    ) -> int:
-        made = self._db.execute(
-            "INSERT INTO delivery (id, subscription, first_seq, seq, state, attempts, next_us,"
-            " created_us, changed_us) VALUES (?1, ?2, ?3, ?4, 'due', 0, ?5, ?5, ?5)",
-            (id_, subscription.id, matches[0].seq, matches[-1].seq, now_us),
+    def _write(self, taking: _Taking) -> None:
+        self._db.executemany(
+            "INSERT INTO delivery (number, id, subscription, first_seq, seq, state, attempts,"
+            " next_us, created_us, changed_us) VALUES (?1, ?2, ?3, ?4, ?5, 'due', 0, ?6, ?6, ?6)",
+            taking.made,
         )
-        return int(made.lastrowid or 0)
-
-    def _advance(self, lane: _Lane, seq: int, fresh_us: int | None) -> None:
-        self._db.execute(
-            "UPDATE lane SET seq = ?, fresh_us = ? WHERE subscription = ?",
-            (seq, fresh_us, lane.subscription),
+        self._db.executemany(
+            "UPDATE lane SET seq = ?, fresh_us = ? WHERE subscription = ?", taking.moved
         )
 
     def _write_health(self, one: Finished) -> bool:
@@ -195,15 +219,18 @@ class Leases:
 
     def _write_attempt(self, one: Finished, outcome: Outcome) -> None:
         self._db.execute(
-            "INSERT OR REPLACE INTO attempt VALUES (?, ?, ?, ?, ?, ?, ?)",
+            # A replay may have taken the delivery away, and its row may be another's by now.
+            "INSERT OR REPLACE INTO attempt SELECT number, ?, ?, ?, ?, ?, ? FROM delivery"
+            " WHERE number = ? AND id = ?",
             (
-                one.taken.row,
                 one.taken.number,
                 one.at_us,
                 outcome.kind,
                 outcome.status,
                 outcome.detail[:RESPONSE_KEPT_MAX],
                 outcome.elapsed_us,
+                one.taken.row,
+                one.taken.delivery_id,
             ),
         )
 
@@ -211,13 +238,14 @@ class Leases:
         fate = one.decision.fate
         self._db.execute(
             "UPDATE delivery SET state = ?, attempts = ?, next_us = ?, changed_us = ?"
-            " WHERE number = ? AND state <> 'cancelled'",
+            " WHERE number = ? AND id = ? AND state <> 'cancelled'",
             (
                 _STATES[fate],
                 one.taken.number,
                 one.decision.next_us if fate is Fate.RETRY else None,
                 now_us,
                 one.taken.row,
+                one.taken.delivery_id,
             ),
         )
 

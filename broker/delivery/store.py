@@ -49,7 +49,7 @@ _STEPS = (
     CREATE INDEX lane_resting ON lane (topic, digest) WHERE fresh_us IS NULL AND active;
     CREATE INDEX lane_leased ON lane (owner) WHERE owner <> '';
     CREATE TABLE delivery (
-        number INTEGER PRIMARY KEY AUTOINCREMENT,
+        number INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
         subscription TEXT NOT NULL,
         first_seq INTEGER NOT NULL,
