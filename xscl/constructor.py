@@ -266,6 +266,7 @@ class _Reader:
 
         while not self.text.startswith("</", self.position):
             if self.position >= len(self.text):
+                self.position = start + 1 + len(name)
                 raise self.fail(f"`<{name}>` is never closed", f"write `</{name}>`", start)
             if self.take("<!--"):
                 self.until("-->", "comment")

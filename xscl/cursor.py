@@ -43,7 +43,6 @@ class Cursor:
         self.token = self.tokens[0]
         self.nesting = 0
         self.is_broken = False
-        self.mentioned: set[str] = set()
 
     def advance(self) -> Token:
         """Return the next token and step over it; the `end` token stays."""
@@ -132,7 +131,7 @@ class Cursor:
         """Skip to a token of these kinds outside brackets opened on the way.
 
         Stop before anything that begins a new part of the statement.  Return whether such a
-        token was found.  What seems to be bound on the way counts as known.
+        token was found.
         """
         self.is_broken = True
         depth = 0
@@ -146,8 +145,6 @@ class Cursor:
                 depth += 1
             elif kind in _CLOSING:
                 depth -= 1
-            elif kind == "->" or self.at_word("AS"):
-                self.mentioned.add(self.peek().text)
             self.advance()
         return False
 

@@ -136,7 +136,6 @@ class ExpressionParser(Cursor):
         name, span = self.variable_name()
         if step.variable is not None:
             self.is_broken = True
-            self.mentioned.add(name)
             self.report.error(
                 "XS210",
                 span,

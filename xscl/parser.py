@@ -7,6 +7,8 @@ at the next operator, clause or `;`, so that one mistake is reported once.
 
 from __future__ import annotations
 
+import itertools
+
 from xscl.cursor import UnreadableError, describe
 from xscl.lexer import Comment, Token
 from xscl.path import Span
@@ -76,8 +78,8 @@ class _Parser(PredicateParser):
             statements.append(self.statement())
 
     def statement(self) -> Statement:
-        start = self.token.start
-        self.is_broken, self.mentioned, self.nesting, self.blocks = False, set(), 0, 0
+        start, first = self.token.start, self.index
+        self.is_broken, self.nesting, self.blocks = False, 0, 0
         statement = Statement([], None, None, None, Span(start, start))
         try:
             statement.prolog = self.prolog()
@@ -91,8 +93,19 @@ class _Parser(PredicateParser):
                     self.advance()
         statement.span = self.span_from(start)
         statement.end = self.token.start
-        statement.is_broken, statement.mentioned = self.is_broken, self.mentioned
+        statement.is_broken = self.is_broken
+        if self.is_broken:
+            statement.mentioned = self.seemingly_bound(first)
         return statement
+
+    def seemingly_bound(self, first: int) -> set[str]:
+        """Return the names behind arrows and AS, read or not, since a token."""
+        tokens = self.tokens[first : self.index + 1]
+        return {
+            name.text
+            for mark, name in itertools.pairwise(tokens)
+            if mark.kind == "->" or mark.text.upper() == "AS"
+        }
 
     def after_statement(self) -> None:
         token = self.token
@@ -208,10 +221,10 @@ class _Parser(PredicateParser):
         if self.token.kind == "*":
             self.advance()
             return SelectSyntax([], None, self.span_from(start))
-        if self.at_word("FROM") and self.peek().kind in ("name", "*", "("):
-            raise self.unexpected("what to select", "write `SELECT *` for all block roots")
         items: list[Expression] = []
         while True:
+            if self.at_word("FROM") and self.peek().kind in ("name", "*", "("):
+                raise self.unexpected("what to select", "write `SELECT *` for all block roots")
             try:
                 items.append(self.level())
             except UnreadableError:
@@ -244,13 +257,7 @@ class _Parser(PredicateParser):
         if self.token.kind == "{":
             predicate, window = self.braces()
         else:
-            self.is_broken = True
-            self.report.error(
-                "XS106",
-                Span(token.start, self.last.end),
-                f"`{keyword}` needs a window: `{keyword} {{..., 30 days}}`",
-                NO_WINDOW_HINT,
-            )
+            self.no_braces(keyword, token)
         operator_span = self.span_from(token.start)
         right = self.operand()
         if left is None or right is None:
@@ -258,6 +265,24 @@ class _Parser(PredicateParser):
         return JoinSyntax(
             keyword, left, right, predicate, window, operator_span, self.span_from(start)
         )
+
+    def no_braces(self, keyword: str, token: Token) -> None:
+        """Report what is missing behind an operator; skip to a `}` if only the `{` is."""
+        self.is_broken = True
+        self.report.error(
+            "XS106",
+            Span(token.start, self.last.end),
+            f"`{keyword}` needs a window: `{keyword} {{..., 30 days}}`",
+            NO_WINDOW_HINT,
+        )
+        for behind in range(self.index, len(self.tokens)):
+            kind = self.tokens[behind].kind
+            if kind in ("{", ";"):
+                return
+            if kind == "}":
+                while self.advance().kind != "}":
+                    pass
+                return
 
     def operator_keyword(self) -> tuple[str, Token] | None:
         """Step over an operator's keyword, `_` behind it included; `None` where there is none."""
@@ -347,8 +372,6 @@ class _Parser(PredicateParser):
         while self.token.kind not in (";", "end", ")") and not self.at_operator():
             if any(self.at_word(word) for word in ("FROM", "SELECT", "PUBLISH")):
                 return
-            if self.token.kind == "->" or self.at_word("AS"):
-                self.mentioned.add(self.peek().text)
             self.advance()
 
     def block(self) -> BlockSyntax:
@@ -365,6 +388,8 @@ class _Parser(PredicateParser):
             )
         self.advance()
         self.blocks += 1
+        if self.blocks > BLOCK_LIMIT + 1:
+            raise UnreadableError
         if self.blocks > BLOCK_LIMIT:
             raise self.fail("XS112", token.span, f"more than {BLOCK_LIMIT} blocks in one query")
         block = BlockSyntax(token.text, token.span, [], token.span)

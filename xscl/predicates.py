@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from xscl.cursor import UnreadableError, describe
-from xscl.durations import DurationError, iso_duration_us, to_us, window_us
+from xscl.durations import UNITS, DurationError, iso_duration_us, to_us, window_us
 from xscl.expressions import ExpressionParser
 from xscl.lexer import Token
 from xscl.path import Span
@@ -31,7 +31,7 @@ class PredicateParser(ExpressionParser):
         window: DurationSyntax | None = None
         errors = self.report.errors
         try:
-            if self.token.kind not in (",", "}"):
+            if self.token.kind not in (",", "}") and not self._at_duration():
                 predicate = self._disjunction()
             if self.token.kind != "}" or self.report.errors == errors:
                 window = self._window(opening)
@@ -57,11 +57,20 @@ class PredicateParser(ExpressionParser):
         if self.token.kind == ",":
             self.advance()
             return self.duration()
+        if self._at_duration():
+            return self._window_without_comma()
         if self.token.kind != "}":
             raise self.unexpected("`AND`, `OR`, or `,` and a window", NO_WINDOW_HINT)
         raise self.fail(
             "XS107", Span(opening.start, self.token.end), "no window here", NO_WINDOW_HINT
         )
+
+    def _window_without_comma(self) -> DurationSyntax:
+        self.is_broken = True
+        span = Span(self.token.start, self.peek().end)
+        hint = f"write `{{..., {self.text[span.start : span.end]}}}`"
+        self.report.error("XS107", span, "a window stands behind a comma", hint)
+        return self.duration()
 
     # -- predicates ----------------------------------------------------------------------------
 
@@ -111,15 +120,14 @@ class PredicateParser(ExpressionParser):
             self.close(opening, ")")
             self.nesting -= 1
             return inner
-        if self._at_duration():
-            text = self.text[self.token.start : self.peek().end]
-            raise self.fail(
-                "XS107", self.token.span, "a window stands behind a comma", f"write `{{, {text}}}`"
-            )
         return self._comparison()
 
     def _at_duration(self) -> bool:
-        return self.token.kind == "number" and self.peek().kind == "name"
+        return (
+            self.token.kind == "number"
+            and self.peek().kind == "name"
+            and self.peek().text.lower() in UNITS
+        )
 
     def _comparison(self) -> Expression:
         left = self.level(2)

@@ -16,6 +16,7 @@ class Report:
         self.path = path
         self.diagnostics: list[Diagnostic] = []
         self.errors = 0
+        self._places: set[Span] = set()
 
     def error(
         self,
@@ -26,8 +27,9 @@ class Report:
         related: Span | None = None,
     ) -> None:
         """Add an error, unless one already stands at the same place."""
-        if any(d.span == span and d.is_error for d in self.diagnostics):
+        if span in self._places:
             return
+        self._places.add(span)
         self.errors += 1
         self.diagnostics.append(
             Diagnostic(code, Severity.ERROR, span, message, hint, related, self.path, self.source)

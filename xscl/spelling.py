@@ -12,7 +12,8 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that is nearest to this one, if any is near."""
     if len(word) > 60:
         return None
-    near = difflib.get_close_matches(word, sorted(known), n=1, cutoff=0.6)
+    cutoff = 0.5 if len(word) < 4 else 0.6  # `x1` is near `x2`
+    near = difflib.get_close_matches(word, sorted(known), n=1, cutoff=cutoff)
     return near[0] if near else None
 
 

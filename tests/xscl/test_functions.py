@@ -97,7 +97,8 @@ def test_functions_agree_with_elementpath(text: str, other: str, start: int, len
     calls: list[tuple[str, list[str | float]]] = [
         ("normalize-space", [text]),
         ("upper-case", [text]),
-        ("translate", [text, other, "xy"]),
+        # elementpath lets the last of repeated characters count, XPath the first.
+        ("translate", [text, ".-ab", "xy"]),
         # elementpath rounds halves to even, XPath up: halves are in the table above.
         ("substring", [text, start + 0.25, length - 0.25]),
         ("substring", [text, start + 0.75]),
