@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import TypeVar
 
 import oracle
-from kit import Case
+from kit import Case, parse_case
+from strategies import random_case
 
 from broker.document import Document
 from broker.engine import Engine, RegisteredQuery
 from broker.match import Match
 from joins.processor import ENGINES, EngineName
 
-__all__ = ["ENGINES", "EngineName", "engine_of", "run_engine", "run_oracle"]
+__all__ = ["ENGINES", "EngineName", "engine_of", "run_engine", "run_oracle", "seeds_with_joins"]
 
 T = TypeVar("T")
 
@@ -82,3 +84,16 @@ def engine_of(case: Case, engine: EngineName) -> Engine:
 def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
+
+
+@cache
+def seeds_with_joins(count: int) -> tuple[int, ...]:
+    """Return the first seeds whose cases have a match of two documents or more."""
+    found: list[int] = []
+    seed = 0
+    while len(found) < count:
+        matches = run_oracle(parse_case(random_case(seed)))
+        if any(len(match.documents) > 1 for match in matches):
+            found.append(seed)
+        seed += 1
+    return tuple(found)

@@ -1,0 +1,41 @@
+"""The engine is right: on generated cases it finds what the oracle finds, to the letter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from kit import parse_case
+from runners import ENGINES, EngineName, run_engine, run_oracle, seeds_with_joins
+from strategies import case_texts, random_case
+
+from broker.match import Match
+
+
+def lines(matches: Sequence[Match]) -> list[str]:
+    return [match.render() for match in matches]
+
+
+@settings(
+    max_examples=80,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(text=case_texts())
+def test_the_engine_finds_what_the_oracle_finds(text: str) -> None:
+    case = parse_case(text)
+    assert lines(run_engine(case)) == lines(run_oracle(case))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("part", range(4))
+def test_every_engine_finds_the_joins_that_the_oracle_finds(engine: EngineName, part: int) -> None:
+    wrong: list[int] = []
+    for seed in seeds_with_joins(60)[part::4]:
+        case = parse_case(random_case(seed))
+        batch_size = (None, 3)[seed % 2]
+        if lines(run_engine(case, engine, batch_size=batch_size)) != lines(run_oracle(case)):
+            wrong.append(seed)
+    assert not wrong, "look at them with: python benchmarks/oracle_run.py --cases 1 --seed SEED"
