@@ -1,0 +1,291 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from broker.api.backend import Backend
+from broker.http import make_application
+from broker.ingest import Ingest
+from broker.ingest_thread import IngestThread
+from broker.match import Match, MatchDocument
+from broker.outbox import Outbox
+from broker.registry import Registry
+from broker.spool import Spool, SpoolWriter
+
+T = TypeVar("T")
+SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
+
+
+class Room:
+    """The API on real files; no pipeline runs, tests commit matches themselves."""
+
+    def __init__(self, directory: Path) -> None:
+        self.spool = SpoolWriter(directory / "spool")
+        self.registry = Registry(directory / "registry.db")
+        self.outbox = Outbox(directory / "outbox.db")
+        self.ingest = IngestThread(
+            Ingest(self.spool), self.spool, registry_version=self.registry.revision, linger_s=0
+        )
+        self.unready: str | None = None
+        self.committed = asyncio.Condition()
+        self.backend = Backend(
+            registry=self.registry,
+            outbox=self.outbox,
+            ingest=self.ingest,
+            spool=Spool(directory / "spool"),
+            change=self._change,
+            unready=lambda: self.unready,
+            figures=lambda: {"documents_evaluated_total": 3.0},
+            committed=self.committed,
+        )
+
+    async def _change(self, action: Callable[[int], T]) -> T:
+        return await asyncio.wrap_future(self.ingest.exclusively(action))
+
+    async def commit(self, *matches: Match) -> None:
+        through = self.outbox.through()
+        self.outbox.commit(after=through, through=through + 1, matches=matches)
+        async with self.committed:
+            self.committed.notify_all()
+
+    def close(self) -> None:
+        self.ingest.stop()
+        for file in (self.outbox, self.registry, self.spool):
+            file.close()
+
+
+def match(number: int, query: str = "same") -> Match:
+    documents = tuple(
+        MatchDocument(docid, "news", f"k{docid}", docid * 1_000_000)
+        for docid in (number, number + 1)
+    )
+    return Match(
+        id=f"m{number}",
+        query=query,
+        start_us=0,
+        end_us=1,
+        documents=documents,
+        roots=(0, 0),
+        nodes={},
+        witnesses=(),
+        output="<match/>",
+    )
+
+
+@pytest.fixture
+def room(tmp_path: Path) -> Any:
+    room = Room(tmp_path)
+    room.ingest.start()
+    yield room
+    room.close()
+
+
+@pytest.fixture
+async def client(room: Room) -> AsyncIterator[TestClient]:
+    application = make_application(room.backend, body_bytes_max=10_000)
+    async with TestClient(TestServer(application)) as client:
+        yield client
+
+
+async def problem(response: Any, status: int) -> dict[str, Any]:
+    assert response.status == status, await response.text()
+    assert response.content_type == "application/problem+json"
+    details: dict[str, Any] = json.loads(await response.text())
+    assert details["status"] == status
+    return details
+
+
+def lines(*documents: dict[str, str]) -> dict[str, Any]:
+    body = "\n".join(json.dumps({"stream": "news", **document}) for document in documents)
+    return {"data": body.encode(), "headers": {"Content-Type": "application/x-ndjson"}}
+
+
+async def test_a_document_is_on_the_disk_when_it_is_acknowledged(
+    client: TestClient, room: Room
+) -> None:
+    answer = await client.post("/v1/streams/news/documents?key=k1", data=b"<item>1</item>")
+    assert answer.status == 200
+    (receipt,) = (await answer.json())["documents"]
+    assert receipt == {
+        "line": 1,
+        "outcome": "accepted",
+        "docid": 1,
+        "key": "k1",
+        "reason": None,
+    }
+    assert Spool(room.spool.directory).documents([1]) == {1: b"<item>1</item>"}
+
+
+async def test_a_line_that_is_refused_does_not_hold_up_the_others(client: TestClient) -> None:
+    body = lines({"xml": "<a/>", "key": "1"}, {"xml": "<a>"}, {"xml": "<b/>", "key": "2"})
+    answer = await client.post("/v1/streams/news/documents", **body)
+    receipts = (await answer.json())["documents"]
+    assert [receipt["outcome"] for receipt in receipts] == ["accepted", "refused", "accepted"]
+    assert "not well-formed XML" in receipts[1]["reason"]
+    assert [receipt["docid"] for receipt in receipts] == [1, None, 2]
+
+
+async def test_a_repeated_document_has_the_docid_of_the_first(client: TestClient) -> None:
+    body = lines({"xml": "<a/>", "key": "1"})
+    for outcome in ("accepted", "duplicate"):
+        answer = await client.post("/v1/streams/news/documents", **body)
+        (receipt,) = (await answer.json())["documents"]
+        assert (receipt["outcome"], receipt["docid"]) == (outcome, 1)
+
+
+@pytest.mark.parametrize("xml", [b"", b"no XML", b"<a>", b"<a/><b/>"])
+async def test_one_document_that_is_not_xml_is_a_problem(client: TestClient, xml: bytes) -> None:
+    details = await problem(await client.post("/v1/streams/news/documents", data=xml), 422)
+    assert "not well-formed XML" in details["detail"]
+
+
+async def test_a_line_of_another_stream_is_refused(client: TestClient) -> None:
+    answer = await client.post("/v1/streams/sport/documents", **lines({"xml": "<a/>"}))
+    (receipt,) = (await answer.json())["documents"]
+    assert receipt["reason"] == "the line is for stream 'news', not 'sport'"
+
+
+async def test_a_body_that_is_too_large_is_a_problem(client: TestClient) -> None:
+    xml = b"<a>" + b"x" * 20_000 + b"</a>"
+    await problem(await client.post("/v1/streams/news/documents", data=xml), 413)
+
+
+async def test_a_time_that_is_none_is_a_problem(client: TestClient) -> None:
+    response = await client.post("/v1/streams/news/documents?time=noon", data=b"<a/>")
+    assert "'noon'" in (await problem(response, 400))["detail"]
+
+
+async def test_documents_are_read_back_page_by_page(client: TestClient) -> None:
+    await client.post("/v1/streams/news/documents", **lines(*({"xml": f"<a{n}/>"} for n in "123")))
+    await client.post("/v1/streams/news/documents", **lines({"xml": "<a4/>"}))
+    answer = await (await client.get("/v1/documents?after=1&limit=2")).json()
+    assert [(d["docid"], d["xml"]) for d in answer["documents"]] == [(2, "<a2/>"), (3, "<a3/>")]
+    assert (await (await client.get("/v1/documents/4")).json())["xml"] == "<a4/>"
+    await problem(await client.get("/v1/documents/5"), 404)
+
+
+async def test_a_query_is_registered_behind_the_newest_document(client: TestClient) -> None:
+    await client.post("/v1/streams/news/documents", **lines({"xml": "<a/>"}))
+    answer = await client.put("/v1/queries/same", data=SAME)
+    assert (await answer.json())["point"] == 1
+    listed = (await (await client.get("/v1/queries")).json())["queries"]
+    assert [(q["id"], q["state"], q["matches"]) for q in listed] == [("same", "active", 0)]
+
+
+async def test_registering_the_same_text_again_changes_nothing(client: TestClient) -> None:
+    first = await (await client.put("/v1/queries/same", data=SAME)).json()
+    await client.post("/v1/streams/news/documents", **lines({"xml": "<a/>"}))
+    assert await (await client.put("/v1/queries/same", data=SAME)).json() == first
+
+
+async def test_a_query_that_does_not_parse_has_its_diagnostics(client: TestClient) -> None:
+    details = await problem(await client.put("/v1/queries/q", data="news//item->"), 422)
+    (finding, *_) = details["diagnostics"]
+    assert finding["code"].startswith("XS")
+    assert finding["start"]["line"] == 1
+    assert "^" in details["rendered"]
+
+
+async def test_several_statements_are_not_one_query(client: TestClient) -> None:
+    await problem(await client.put("/v1/queries/q", data="a; b"), 422)
+
+
+async def test_a_query_is_paused_resumed_and_removed(client: TestClient) -> None:
+    await client.put("/v1/queries/same", data=SAME)
+    await client.post("/v1/subscriptions", json={"query": "same", "destination": "pull"})
+    for action, state in (("pause", "paused"), ("resume", "active")):
+        answer = await client.post(f"/v1/queries/same/{action}")
+        assert (await answer.json())["state"] == state
+    assert (await client.delete("/v1/queries/same")).status == 204
+    await problem(await client.get("/v1/queries/same"), 404)
+    await problem(await client.post("/v1/queries/same/pause"), 404)
+    left = (await (await client.get("/v1/subscriptions")).json())["subscriptions"]
+    assert left == []
+
+
+async def test_the_secret_of_a_webhook_is_shown_once(client: TestClient) -> None:
+    await client.put("/v1/queries/same", data=SAME)
+    body = {"query": "same", "destination": "https://example.org/hook"}
+    answer = await client.post("/v1/subscriptions", json=body)
+    assert answer.status == 201
+    made = await answer.json()
+    assert made["secret"].startswith("whsec_")
+    again = await (await client.get(f"/v1/subscriptions/{made['id']}")).json()
+    assert "secret" not in again
+    assert again["destination"] == "https://example.org/hook"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "detail"),
+    [
+        ({"query": "same"}, 422, "'destination' must be a string"),
+        ({"query": "same", "destination": "nowhere"}, 422, "neither an http(s) URL"),
+        ({"query": "none", "destination": "pull"}, 404, "no query 'none'"),
+        ({"query": "same", "destination": "pull", "to": 1}, 422, "unknown member 'to'"),
+        (["same"], 400, "a JSON object"),
+    ],
+)
+async def test_a_subscription_that_cannot_be_made_is_a_problem(
+    client: TestClient, body: Any, status: int, detail: str
+) -> None:
+    await client.put("/v1/queries/same", data=SAME)
+    response = await client.post("/v1/subscriptions", json=body)
+    assert detail in (await problem(response, status))["detail"]
+
+
+async def test_a_parameterised_query_wants_its_values(client: TestClient) -> None:
+    await client.put("/v1/queries/by", data="news//item[author = $who]")
+    wanting = {"query": "by", "destination": "pull"}
+    await problem(await client.post("/v1/subscriptions", json=wanting), 422)
+    answer = await client.post("/v1/subscriptions", json={**wanting, "parameters": {"who": "Ann"}})
+    assert (await answer.json())["parameters"] == {"who": "Ann"}
+
+
+async def test_matches_come_page_by_page_and_by_query(client: TestClient, room: Room) -> None:
+    await room.commit(match(1), match(2, "other"), match(3))
+    page = await (await client.get("/v1/matches?after=0&limit=2")).json()
+    assert [found["id"] for found in page["matches"]] == ["m1", "m2"]
+    rest = await (await client.get(f"/v1/matches?after={page['next']}")).json()
+    assert [found["id"] for found in rest["matches"]] == ["m3"]
+    same = await (await client.get("/v1/matches?after=0&query=same")).json()
+    assert [found["id"] for found in same["matches"]] == ["m1", "m3"]
+    assert same["next"] == rest["next"] == 3
+
+
+async def test_a_request_waits_for_the_next_match(client: TestClient, room: Room) -> None:
+    await room.commit(match(1))
+    waiting = asyncio.create_task(client.get("/v1/matches?wait=20"))
+    done, _ = await asyncio.wait([waiting], timeout=0.1)
+    assert not done
+    await room.commit(match(2))
+    page = await (await waiting).json()
+    assert [found["id"] for found in page["matches"]] == ["m2"]
+
+
+async def test_a_number_that_is_none_is_a_problem(client: TestClient) -> None:
+    await problem(await client.get("/v1/matches?after=soon"), 400)
+
+
+async def test_readiness_says_why_not(client: TestClient, room: Room) -> None:
+    assert (await client.get("/readyz")).status == 200
+    room.unready = "the broker is starting"
+    assert (await problem(await client.get("/readyz"), 503))["detail"] == room.unready
+    assert (await client.get("/healthz")).status == 200
+
+
+async def test_figures_are_shown_in_the_format_of_prometheus(client: TestClient) -> None:
+    text = await (await client.get("/metrics")).text()
+    assert text == "xscl_documents_evaluated_total 3\n"
+
+
+async def test_an_unknown_address_is_a_problem(client: TestClient) -> None:
+    await problem(await client.get("/v2/nothing"), 404)
+    response = await client.patch("/v1/queries")
+    await problem(response, 405)
+    assert "GET" in response.headers["Allow"]
