@@ -17,7 +17,7 @@ from broker.demo.examples import examples_directory
 from broker.demo.feed_server import FeedServer
 from broker.demo.receivers import MailSink, Receipts, WebhookReceiver
 
-__all__ = ["World", "WorldError"]
+__all__ = ["STREAMS", "World", "WorldError"]
 
 _LOOPBACK = "127.0.0.1"
 _STOP_S = 15.0
@@ -44,7 +44,8 @@ url = "http://127.0.0.1:{port}/{feed}.xml"
 stream = "{stream}"
 every = "2 s"
 """
-_STREAMS = {"lighthouse-press": "announcements"}
+STREAMS = {"lighthouse-press": "announcements"}
+"""The streams of feeds that do not go into `news`."""
 
 
 class WorldError(RuntimeError):
@@ -84,7 +85,7 @@ class World:
         api_port = self._known.setdefault("api", 0)
         settings = _SETTINGS.format(api=api_port, smtp=smtp_port)
         for feed in self.feeds.feeds:
-            stream = _STREAMS.get(feed, "news")
+            stream = STREAMS.get(feed, "news")
             settings += _FEED.format(port=feed_port, feed=feed, stream=stream)
         (self.directory / "xscl.toml").write_text(settings)
         self.remember()
