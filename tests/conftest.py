@@ -1,0 +1,21 @@
+"""Fixtures of all rooms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from broker.spark import Spark
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
+    """One Spark session for all tests: it takes seconds to start."""
+    from broker.spark import Spark
+
+    spark = Spark.start(tmp_path_factory.mktemp("spark"))
+    yield spark
+    spark.stop()
