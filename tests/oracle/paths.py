@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import product
 
 from oracle.tree import Node
-from oracle.values import OPERATORS, Atom, apply, compare_with_constant, test
+from oracle.values import OPERATORS, Atom, apply, compare_with_constant, passes
 from xscl.path import (
     ANY,
     And,
@@ -124,7 +124,7 @@ class _Context:
             case StringTest(function, value, argument):
                 text = self._constant(argument)
                 return {
-                    bound for value, bound in self._values(value) if test(function, value, text)
+                    bound for value, bound in self._values(value) if passes(function, value, text)
                 }
         return {_NOTHING} if self._holds(condition) else set()
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import product
 from typing import Any
 
-from elementpath import XPath2Parser, XPathContext
+from elementpath import ElementPathError, XPath2Parser, XPathContext
 
 __all__ = [
     "OPERATORS",
@@ -18,7 +19,7 @@ __all__ = [
     "compare_operands",
     "compare_with_constant",
     "number",
-    "test",
+    "passes",
 ]
 
 Atom = str | float
@@ -33,8 +34,9 @@ OPERATORS = {
     ">=": operator.ge,
 }
 
-_DOUBLE = re.compile(r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|INF)")
-_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#@]*@)?(\[[^\]/?#]*\]|[^:/?#@\s]+)", re.ASCII)
+_DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-?INF")
+_AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//(?:[^/?#]*@)?([^/?#@]*)", re.ASCII)
+_HOST = re.compile(r"\[([0-9a-f:.]+)\](?::.*)?|([^\s:\[\]]+)(?::.*)?")
 
 
 def number(value: Atom) -> float | None:
@@ -75,27 +77,52 @@ def apply(function: str, arguments: Sequence[Sequence[Atom]]) -> list[Atom]:
     return [value for chosen in product(*arguments) for value in _call(function, chosen)]
 
 
-def test(function: str, value: Atom, argument: Atom) -> bool:
+def passes(function: str, value: Atom, argument: Atom) -> bool:
     """Return whether `contains`, `starts-with`, `ends-with` or `matches` holds."""
     return _xpath(function, (_string(value), _string(argument))) == [True]
 
 
 def _call(function: str, arguments: tuple[Atom, ...]) -> list[Atom]:
-    if function == "host":
-        return _host(str(arguments[0]))
-    return _xpath(function, arguments)
+    own: dict[str, Callable[..., list[Atom]]] = {
+        "host": _host,
+        "substring": _substring,
+        "translate": _translate,
+    }
+    return own[function](*arguments) if function in own else _xpath(function, arguments)
+
+
+def _substring(text: str, start: float, length: float = math.inf) -> list[Atom]:
+    """Round half up, as XPath does and elementpath does not."""
+    first = math.floor(start + 0.5)
+    end = first + (length if length == math.inf else math.floor(length + 0.5))
+    return ["".join(c for position, c in enumerate(text, start=1) if first <= position < end)]
+
+
+def _translate(text: str, source: str, target: str) -> list[Atom]:
+    """Let the first of equal characters decide, as XPath does and elementpath does not."""
+    places = [(c, source.find(c)) for c in text]
+    return ["".join(c if at < 0 else target[at : at + 1] for c, at in places)]
 
 
 def _host(url: str) -> list[Atom]:
-    found = _URL.match(url)
-    host = found[1].lower().removeprefix("www.") if found else ""
+    """What is a URL is our own convention: white space around it is none, a scheme may lack."""
+    authority = _AUTHORITY.match(url.strip(" \t\r\n"))
+    found = _HOST.fullmatch(authority[1].lower()) if authority else None
+    if found is None:
+        return []
+    host = (found[1] or found[2]).removesuffix(".").removeprefix("www.")
     return [host] if host else []
 
 
 def _xpath(function: str, arguments: tuple[Atom, ...]) -> list[Atom]:
     variables: Mapping[str, Any] = {f"a{i}": value for i, value in enumerate(arguments)}
     types = tuple("xs:string" if isinstance(value, str) else "xs:double" for value in arguments)
-    result = _expression(function, types).evaluate(XPathContext(item=1, variables=dict(variables)))
+    context = XPathContext(item=1, variables=dict(variables))
+    try:
+        result = _expression(function, types).evaluate(context)
+    except ElementPathError:
+        # A pattern that matches the empty string, say: then there are no values.
+        return []
     values = result if isinstance(result, list) else [result]
     return [float(value) if isinstance(value, int) else value for value in values]
 
