@@ -9,6 +9,7 @@ from https to http.
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import time
 from collections.abc import Mapping
@@ -151,7 +152,6 @@ def _get(
     return session.get(
         url,
         headers=_headers(request, url),
-        auth=_auth(request, url),
         allow_redirects=False,
         proxy=request.proxy,
         timeout=aiohttp.ClientTimeout(
@@ -170,15 +170,16 @@ def _headers(request: Request, url: str) -> CIMultiDict[str]:
     if request.validators.last_modified is not None:
         headers["If-Modified-Since"] = request.validators.last_modified
     if _same_origin(request.url, url):
+        if request.secrets.username:
+            headers["Authorization"] = _basic(request.secrets)
         headers.update(request.secrets.headers)
     return headers
 
 
-def _auth(request: Request, url: str) -> aiohttp.BasicAuth | None:
-    secrets = request.secrets
-    if not secrets.username or not _same_origin(request.url, url):
-        return None
-    return aiohttp.BasicAuth(secrets.username, secrets.password, encoding="utf-8")
+def _basic(secrets: Secrets) -> str:
+    """Return the Authorization header of a user name and a password (RFC 7617)."""
+    pair = f"{secrets.username}:{secrets.password}".encode()
+    return f"Basic {base64.b64encode(pair).decode()}"
 
 
 def _same_origin(one: str, other: str) -> bool:

@@ -77,7 +77,7 @@ class _Host:
 
 @dataclass(slots=True)
 class Hosts:
-    """Turns at hosts: at most `in_flight_max` requests each, `gap_s` between their starts.
+    """Turns at hosts: at most `in_flight_max` requests each, `gap_s` after each of them.
 
     Hosts given as addresses of a network in `ours` are asked without a gap: whoever allows a
     private network is at home there.
@@ -95,9 +95,12 @@ class Hosts:
         host.users += 1
         try:
             async with host.lock:
-                if not self._is_ours(name):
-                    await self._wait_for_gap(host)
-                yield
+                await asyncio.sleep(max(0.0, host.free_at - time.monotonic()))
+                try:
+                    yield
+                finally:
+                    gap_s = 0.0 if self._is_ours(name) else self.gap_s
+                    host.free_at = time.monotonic() + gap_s
         finally:
             host.users -= 1
             self._drop_idle(name, host)
@@ -108,13 +111,6 @@ class Hosts:
         except ValueError:
             return False
         return any(address in network for network in self.ours)
-
-    async def _wait_for_gap(self, host: _Host) -> None:
-        now = time.monotonic()
-        start = max(now, host.free_at)
-        host.free_at = start + self.gap_s
-        if start > now:
-            await asyncio.sleep(start - now)
 
     def _drop_idle(self, name: str, host: _Host) -> None:
         if not host.users and time.monotonic() >= host.free_at:

@@ -14,7 +14,7 @@ from feeds.tree import Tree, read_tree
 
 __all__ = ["OpmlList", "parse_opml", "render_opml"]
 
-_NOT_A_NAME = re.compile(r"[^\w.-]+")
+_RUN = re.compile(r"-{2,}")
 _DEPTH_MAX = 50
 
 
@@ -63,7 +63,7 @@ def _outlines(
 def _category(outline: etree._Element) -> str:
     """OPML 2.0 also writes the folder at the feed: category="/folder/inner,tag"."""
     path = _attribute(outline, "category").split(",")[0].strip("/")
-    return stream_name(path.rpartition("/")[2], "") if "/" in path or path else ""
+    return stream_name(path.rpartition("/")[2], "")
 
 
 def stream_name(name: str, default: str) -> str:
@@ -72,10 +72,11 @@ def stream_name(name: str, default: str) -> str:
     >>> stream_name("World news & more", "feeds")
     'World-news-more'
     """
-    found = _NOT_A_NAME.sub("-", name).strip("-.")
+    kept = "".join(c if c.isalpha() or c.isdecimal() or c in "_.-" else "-" for c in name)
+    found = _RUN.sub("-", kept).strip("-.")
     if not found:
         return default
-    return f"s{found}" if found[0].isdigit() else found
+    return found if found[0].isalpha() or found[0] == "_" else f"s{found}"
 
 
 def _feed(outline: etree._Element, stream: str) -> Feed:

@@ -55,11 +55,15 @@ class Push:
         path: str = "/websub",
     ) -> None:
         self._store = store
-        self._base = base_url.rstrip("/") + path
         self._path = path
+        self.move_to(base_url)
         self._now_us = now_us
         self._leases = {url: websub.parse_lease(t) for url, t in store.leases().items()}
         self._queue: asyncio.Queue[Pushed] = asyncio.Queue(_QUEUE_MAX)
+
+    def move_to(self, base_url: str) -> None:
+        """Say under which URL hubs reach the callbacks from now on; leases follow when renewed."""
+        self._base = base_url.rstrip("/") + self._path
 
     def routes(self) -> list[web.RouteDef]:
         """Return what the broker's HTTP server mounts."""

@@ -8,7 +8,6 @@ from email.utils import formatdate
 from html import escape
 
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 Answer = web.StreamResponse | Callable[[web.Request], Awaitable[web.StreamResponse]]
 LOOPBACK = ("127.0.0.0/8", "::1")
@@ -16,14 +15,26 @@ LOOPBACK = ("127.0.0.0/8", "::1")
 
 @dataclass(slots=True)
 class FeedServer:
-    """Serves `pages[path]`: a response, a list of responses (the last stays), or a handler."""
+    """Serves `pages[path]`: a page, a list of pages (the last stays), or a handler."""
 
-    server: TestServer
+    runner: web.AppRunner
+    port: int = 0
     pages: dict[str, object] = field(default_factory=dict)
     requests: list[web.Request] = field(default_factory=list)
+    hosts: set[str] = field(default_factory=set)
+
+    async def listen(self, host: str) -> None:
+        """Serve at another loopback address too: to a client it is another host."""
+        if host not in self.hosts:
+            self.hosts.add(host)
+            await web.TCPSite(self.runner, host, self.port).start()
+            self.port = self.port or self.runner.addresses[0][1]
+
+    async def close(self) -> None:
+        await self.runner.cleanup()
 
     def url(self, path: str = "/feed", host: str = "127.0.0.1") -> str:
-        return f"http://{host}:{self.server.port}{path}"
+        return f"http://{host}:{self.port}{path}"
 
     def headers(self, name: str) -> list[str | None]:
         """What each request so far said in the header `name`."""
@@ -61,12 +72,13 @@ class Page:
         return web.Response(status=self.status, body=body, headers=headers)
 
 
-async def start_feed_server(host: str = "127.0.0.1") -> FeedServer:
-    """Start a server on a free port; `await server.server.close()` when done."""
+async def start_feed_server() -> FeedServer:
+    """Start a server on a free port of 127.0.0.1; `await server.close()` when done."""
     app = web.Application()
-    started = FeedServer(TestServer(app, host=host))
+    started = FeedServer(web.AppRunner(app, shutdown_timeout=0.1))
     app.router.add_route("*", "/{tail:.*}", started.answer)
-    await started.server.start_server()
+    await started.runner.setup()
+    await started.listen("127.0.0.1")
     return started
 
 

@@ -48,7 +48,7 @@ class ManualClock:
 async def server() -> AsyncIterator[FeedServer]:
     started = await start_feed_server()
     yield started
-    await started.server.close()
+    await started.close()
 
 
 @pytest.fixture

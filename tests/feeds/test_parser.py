@@ -17,7 +17,8 @@ from feeds import FeedError, FeedItem, ParsedFeed, item_document, parse
 from feeds.item import Step
 
 ATOM = (
-    '<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="en"><title type="html">A &amp;amp; B</title>'
+    '<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="en">'
+    '<title type="html">A &amp;amp; B</title>'
     "<author><name>Editor</name></author>{}</feed>"
 )
 
@@ -37,7 +38,8 @@ def only(document: str | bytes, **options: str) -> FeedItem:
 def test_an_rss_2_item_is_read_whole():
     item = only(
         rss(
-            "<item><guid isPermaLink='false'>7</guid><title>A <![CDATA[<b>bold</b> &amp; new]]></title>"
+            "<item><guid isPermaLink='false'>7</guid>"
+            "<title>A <![CDATA[<b>bold</b> &amp; new]]></title>"
             "<link>/seven</link><author>ann@example.org (Ann)</author><category>x</category>"
             "<category>y</category><pubDate>Thu, 01 Jan 2026 00:00:00 +0100</pubDate>"
             "<description>&lt;p&gt;One&lt;/p&gt;&lt;p&gt;two&amp;nbsp;three&lt;/p&gt;</description>"
