@@ -30,14 +30,14 @@ from lxml import etree
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "tests")]
 
-from subscribers import LOOPBACK, Broker, broker_in, found
+from subscribers import LOOPBACK, Broker, broker_in, found  # noqa: E402
 
-from broker.delivery.desk import Desk
-from broker.delivery.pickup import Pickup
-from broker.delivery.routes import install
-from broker.delivery.webhook import WebhookChannel
-from broker.delivery.worker import DeliveryEventKind, DeliveryWorker
-from broker.subscription import Destination, DestinationKind, Subscription, parameters_key
+from broker.delivery.desk import Desk  # noqa: E402
+from broker.delivery.pickup import Pickup  # noqa: E402
+from broker.delivery.routes import install  # noqa: E402
+from broker.delivery.webhook import WebhookChannel  # noqa: E402
+from broker.delivery.worker import DeliveryEventKind, DeliveryWorker  # noqa: E402
+from broker.subscription import Destination, DestinationKind, Subscription, parameters_key  # noqa: E402
 
 SLOW_S = 5.0
 
@@ -147,7 +147,7 @@ def serve_clients(pipe: Connection) -> None:
             await asyncio.sleep(3)
             pipe.send("ready")
             deadline = time.time() + 120
-            while len(lags) < expected and time.time() < deadline:
+            while len(lags) < expected and time.time() < deadline:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
             for task in tasks:
                 task.cancel()

@@ -34,7 +34,8 @@ async def stream(request: web.Request) -> web.StreamResponse:
         headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
     )
     await response.prepare(request)
-    await response.write(b"retry: 2000\n\n")
+    # An id without data: who is cut off before the first match comes back to this place.
+    await response.write(f"retry: 2000\nid: {cursor}\n\n".encode())
     while True:
         found = await pickup.hub.next(
             subscription.topic, after=cursor, point=subscription.point, wait_s=_HEARTBEAT_S

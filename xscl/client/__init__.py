@@ -1,0 +1,56 @@
+"""Talk to a broker from Python: register queries, publish documents, follow matches.
+
+    from xscl.client import Client
+
+    with Client("http://127.0.0.1:8420") as broker:
+        broker.register("by-ann", "S//item[author = 'Ann']")
+        mine = broker.subscribe("by-ann")
+        broker.publish("S", "<item><author>Ann</author></item>")
+        for match in broker.matches(mine.id):
+            print(match)
+
+`AsyncClient` has the same methods for `asyncio`.  A subscriber who gets webhooks checks them
+with `verify_webhook`.
+"""
+
+from __future__ import annotations
+
+from xscl.client.blocking import Client
+from xscl.client.client import AsyncClient
+from xscl.client.consumer import Message
+from xscl.client.errors import (
+    BrokerUnreachableError,
+    ClientError,
+    Finding,
+    QueryRefusedError,
+    RefusedError,
+    WebhookError,
+)
+from xscl.client.values import (
+    DocumentToPublish,
+    Match,
+    MatchDocument,
+    QueryInfo,
+    Receipt,
+    SubscriptionInfo,
+)
+from xscl.client.webhook import verify_webhook
+
+__all__ = [
+    "AsyncClient",
+    "BrokerUnreachableError",
+    "Client",
+    "ClientError",
+    "DocumentToPublish",
+    "Finding",
+    "Match",
+    "MatchDocument",
+    "Message",
+    "QueryInfo",
+    "QueryRefusedError",
+    "Receipt",
+    "RefusedError",
+    "SubscriptionInfo",
+    "WebhookError",
+    "verify_webhook",
+]

@@ -1,0 +1,229 @@
+"""`Client`: the broker's API without asyncio, for scripts and notebooks."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Self, TypeVar
+
+from xscl.client.client import AsyncClient
+from xscl.client.consumer import Message
+from xscl.client.values import (
+    DocumentToPublish,
+    Match,
+    QueryInfo,
+    Receipt,
+    SubscriptionInfo,
+)
+
+__all__ = ["BlockingMessage", "Client"]
+
+T = TypeVar("T")
+
+
+class Client:
+    """A broker.  Use it in `with`, from any thread; see `AsyncClient` for what methods promise.
+
+    It has an event loop in a thread of its own, so that it works inside a notebook, which has
+    one already.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8420",
+        *,
+        token: str | None = None,
+        timeout_s: float = 30.0,
+    ) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="xscl-client", daemon=True
+        )
+        self._thread.start()
+        self._client = AsyncClient(url, token=token, timeout_s=timeout_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *unused: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give connections back and end the thread."""
+        if not self._loop.is_closed():
+            self._run(self._client.close())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    def register(self, query_id: str, text: str) -> QueryInfo:
+        """Register a query, or a new text of it."""
+        return self._run(self._client.register(query_id, text))
+
+    def query(self, query_id: str) -> QueryInfo:
+        """Return one query."""
+        return self._run(self._client.query(query_id))
+
+    def queries(self) -> list[QueryInfo]:
+        """Return all queries, by id."""
+        return self._run(self._client.queries())
+
+    def pause(self, query_id: str) -> QueryInfo:
+        """Stop evaluating a query."""
+        return self._run(self._client.pause(query_id))
+
+    def resume(self, query_id: str) -> QueryInfo:
+        """Evaluate a query again."""
+        return self._run(self._client.resume(query_id))
+
+    def remove(self, query_id: str) -> None:
+        """Remove a query and its subscriptions."""
+        self._run(self._client.remove(query_id))
+
+    def subscribe(
+        self,
+        query_id: str,
+        destination: str = "pull",
+        *,
+        parameters: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> SubscriptionInfo:
+        """Have a query's matches sent somewhere, or kept to be read here."""
+        return self._run(
+            self._client.subscribe(query_id, destination, parameters=parameters, options=options)
+        )
+
+    def subscriptions(self, query_id: str | None = None) -> list[SubscriptionInfo]:
+        """Return all subscriptions, or one query's."""
+        return self._run(self._client.subscriptions(query_id))
+
+    def unsubscribe(self, subscription_id: str) -> None:
+        """Remove a subscription."""
+        self._run(self._client.unsubscribe(subscription_id))
+
+    def send_sample(self, subscription_id: str) -> Mapping[str, Any]:
+        """Send a signed sample; return what came of it."""
+        return self._run(self._client.send_sample(subscription_id))
+
+    def rotate_secret(self, subscription_id: str, *, overlap_s: int = 86_400) -> str:
+        """Return a new signing key."""
+        return self._run(self._client.rotate_secret(subscription_id, overlap_s=overlap_s))
+
+    def publish(
+        self, stream: str, xml: str, *, key: str | None = None, time: datetime | None = None
+    ) -> Receipt:
+        """Give one document to a stream."""
+        return self._run(self._client.publish(stream, xml, key=key, time=time))
+
+    def publish_many(
+        self, stream: str, documents: Iterable[DocumentToPublish], *, batch: int = 500
+    ) -> Iterator[Receipt]:
+        """Give documents to a stream and yield their receipts; waits where the broker is busy."""
+        return self._each(self._client.publish_many(stream, documents, batch=batch))
+
+    def matches(
+        self, subscription_id: str, *, after: int | None = None, follow: bool = True
+    ) -> Iterator[Match]:
+        """Yield a subscription's matches; see `AsyncClient.matches`."""
+        return self._each(self._client.matches(subscription_id, after=after, follow=follow))
+
+    def consume(
+        self,
+        subscription_id: str,
+        name: str,
+        *,
+        start: str | int | datetime = "new",
+        ack_wait_s: float = 30.0,
+        max_deliver: int = 20,
+        batch: int = 100,
+    ) -> Iterator[BlockingMessage]:
+        """Yield matches to a durable consumer; see `AsyncClient.consume`."""
+        messages = self._client.consume(
+            subscription_id,
+            name,
+            start=start,
+            ack_wait_s=ack_wait_s,
+            max_deliver=max_deliver,
+            batch=batch,
+        )
+        for message in self._each(messages):
+            yield BlockingMessage(message, self)
+
+    def deliveries(
+        self, *, subscription_id: str | None = None, state: str | None = None
+    ) -> Iterator[Mapping[str, Any]]:
+        """Yield deliveries, newest first."""
+        return self._each(self._client.deliveries(subscription_id=subscription_id, state=state))
+
+    def retry(self, delivery_id: str) -> None:
+        """Try a delivery again now."""
+        self._run(self._client.retry(delivery_id))
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def _each(self, values: AsyncIterator[T]) -> Iterator[T]:
+        try:
+            while True:
+                try:
+                    yield self._run(_next(values))
+                except StopAsyncIteration:
+                    return
+        finally:
+            if not self._loop.is_closed():
+                self._run(_end(values))
+
+
+class BlockingMessage:
+    """A match for a durable consumer; see `Message`."""
+
+    def __init__(self, message: Message, client: Client) -> None:
+        self._message = message
+        self._client = client
+
+    @property
+    def match(self) -> Match:
+        """The match."""
+        return self._message.match
+
+    @property
+    def attempt(self) -> int:
+        """How often it has come, this time counted."""
+        return self._message.attempt
+
+    def ack(self) -> bool:
+        """Take it as done."""
+        return self._client._run(self._message.ack())
+
+    def nak(self, *, delay_s: float = 0.0) -> bool:
+        """Have it come again after a delay."""
+        return self._client._run(self._message.nak(delay_s=delay_s))
+
+    def extend(self) -> bool:
+        """Ask for the whole time again."""
+        return self._client._run(self._message.extend())
+
+    def term(self, *, reason: str = "the consumer gave it up") -> bool:
+        """Give it up."""
+        return self._client._run(self._message.term(reason=reason))
+
+    def _repr_html_(self) -> str:
+        return self._message._repr_html_()
+
+
+async def _next(values: AsyncIterator[T]) -> T:
+    # A coroutine cannot raise StopAsyncIteration through a future's result unharmed otherwise.
+    return await anext(values)
+
+
+async def _end(values: AsyncIterator[Any]) -> None:
+    close = getattr(values, "aclose", None)
+    if close is not None:
+        await close()

@@ -1,0 +1,187 @@
+"""What a broker sends and takes, as values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from html import escape
+from typing import Any
+
+__all__ = [
+    "DocumentToPublish",
+    "Match",
+    "MatchDocument",
+    "QueryInfo",
+    "Receipt",
+    "SubscriptionInfo",
+    "document_line",
+    "read_match",
+    "read_query",
+    "read_receipt",
+    "read_subscription",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentToPublish:
+    """A document for a stream.  Without a key it is never taken for another one."""
+
+    xml: str
+    key: str | None = None
+    time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What became of a published document; `docid` is None, with a reason, if it was refused."""
+
+    outcome: str
+    docid: int | None
+    key: str | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class MatchDocument:
+    """One document of a match."""
+
+    docid: int
+    stream: str
+    key: str
+    time: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One match.  `seq` is its number in the broker, where a reader goes on.
+
+    `line` is the whole match line as the broker wrote it.
+    """
+
+    seq: int
+    id: str
+    query: str
+    start: datetime
+    end: datetime
+    documents: tuple[MatchDocument, ...]
+    witnesses: tuple[Mapping[str, Any], ...]
+    parameters: Mapping[str, Any]
+    output: str
+    line: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @property
+    def apart(self) -> timedelta:
+        """How long it took from its first document to its last."""
+        return self.end - self.start
+
+    @property
+    def joined(self) -> tuple[str, ...]:
+        """The compared values, each once, in the order of the witnesses."""
+        values = [node["value"] for witness in self.witnesses for node in witness.values()]
+        return tuple(dict.fromkeys(value for value in values if value))
+
+    def __str__(self) -> str:
+        places = " + ".join(f"{each.stream}/{each.key}" for each in self.documents)
+        return f"{self.query}: {places} ({', '.join(self.joined)}; {self.apart} apart)"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{each.docid}</td><td>{escape(each.stream)}</td>"
+            f"<td>{escape(each.key)}</td><td>{each.time:%Y-%m-%d %H:%M:%S}</td></tr>"
+            for each in self.documents
+        )
+        return (
+            f"<p><b>{escape(self.query)}</b> joined by {escape(', '.join(self.joined))}, "
+            f"{self.apart} apart</p>"
+            f"<table><tr><th>docid</th><th>stream</th><th>key</th><th>time</th></tr>{rows}</table>"
+            f"<details><summary>output</summary><pre>{escape(self.output)}</pre></details>"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class QueryInfo:
+    """A query as the broker has it; it sees documents with docids above `point`."""
+
+    id: str
+    version: str
+    state: str
+    reason: str
+    point: int
+    text: str
+
+    def _repr_html_(self) -> str:
+        reason = f": {escape(self.reason)}" if self.reason else ""
+        return (
+            f"<p><b>{escape(self.id)}</b> {escape(self.state)}{reason}, "
+            f"from docid {self.point + 1}</p><pre>{escape(self.text)}</pre>"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SubscriptionInfo:
+    """A subscription as the broker has it; `secret` only where it has just been made."""
+
+    id: str
+    query: str
+    parameters: Mapping[str, Any]
+    destination: str
+    state: str
+    reason: str
+    point: int
+    secret: str | None = field(default=None, repr=False)
+
+
+def read_match(fields: Mapping[str, Any], seq: int) -> Match:
+    """Read a match line."""
+    documents = tuple(
+        MatchDocument(each["docid"], each["stream"], each["key"], _time(each["time"]))
+        for each in fields["documents"]
+    )
+    return Match(
+        seq=seq,
+        id=fields["id"],
+        query=fields["query"],
+        start=_time(fields["start"]),
+        end=_time(fields["end"]),
+        documents=documents,
+        witnesses=tuple(fields["witnesses"]),
+        parameters=fields.get("parameters", {}),
+        output=fields["output"],
+        line=fields,
+    )
+
+
+def read_query(fields: Mapping[str, Any]) -> QueryInfo:
+    """Read what the API says of a query."""
+    return QueryInfo(**{name: fields[name] for name in QueryInfo.__slots__})
+
+
+def read_subscription(fields: Mapping[str, Any]) -> SubscriptionInfo:
+    """Read what the API says of a subscription."""
+    names = [name for name in SubscriptionInfo.__slots__ if name in fields]
+    return SubscriptionInfo(**{name: fields[name] for name in names})
+
+
+def read_receipt(fields: Mapping[str, Any]) -> Receipt:
+    """Read what the API says of a published document."""
+    return Receipt(fields["outcome"], fields["docid"], fields["key"], fields["reason"])
+
+
+def document_line(stream: str, document: DocumentToPublish) -> str:
+    """Return the document line in which a document is sent.
+
+    >>> document_line("S", DocumentToPublish("<a/>", key="1"))
+    '{"stream": "S", "xml": "<a/>", "key": "1"}'
+    """
+    line: dict[str, str] = {"stream": stream, "xml": document.xml}
+    if document.key is not None:
+        line["key"] = document.key
+    if document.time is not None:
+        line["time"] = document.time.astimezone(UTC).isoformat()
+    return json.dumps(line, ensure_ascii=False)
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
