@@ -18,10 +18,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 
 import xscl
 from broker.disk import Disk
@@ -34,6 +35,9 @@ from broker.pipeline import JoinEngine, Pipeline, StepSummary
 from broker.spool import Spool, SpoolWriter
 from joins.processor import EngineName
 from xscl.query import Query
+
+if TYPE_CHECKING:
+    from broker.spark import Spark
 
 __all__ = [
     "BATCH_DOCUMENTS",
@@ -135,6 +139,7 @@ def replay(
     engine: EngineName = "mmqjp-views",
     batch_documents: int = BATCH_DOCUMENTS,
     spark: bool = True,
+    session: Spark | None = None,
     progress: Progress = lambda documents, matches: None,
 ) -> ReplaySummary:
     """Run queries over files of document lines and write their match lines.
@@ -152,6 +157,7 @@ def replay(
         closed_streams=[query.publish for query in queries if query.publish is not None],
         batch_documents=batch_documents,
         spark=spark,
+        session=session,
         progress=progress,
     )
 
@@ -186,14 +192,18 @@ def replay_documents(
     closed_streams: Sequence[str] = (),
     batch_documents: int = BATCH_DOCUMENTS,
     spark: bool = True,
+    session: Spark | None = None,
     progress: Progress = lambda documents, matches: None,
 ) -> ReplaySummary:
-    """Run an engine over document lines and write its match lines."""
+    """Run an engine over document lines and write its match lines.
+
+    With Spark, a session is started for the replay unless one is given.
+    """
     with tempfile.TemporaryDirectory(prefix="xscl-replay-") as directory:
         run = _Run(Path(directory), make_engine, matches, progress)
         run.ingest.closed_streams = closed_streams
         if spark:
-            _run_in_spark(run, lines, batch_documents)
+            _run_in_spark(run, lines, batch_documents, session)
         else:
             _run_in_process(run, lines, batch_documents)
         return run.summary
@@ -292,14 +302,18 @@ def _run_in_process(run: _Run, lines: Iterable[ReadLine], batch_documents: int) 
     run.summary.seconds = time.perf_counter() - started
 
 
-def _run_in_spark(run: _Run, lines: Iterable[ReadLine], batch_documents: int) -> None:
+def _run_in_spark(
+    run: _Run, lines: Iterable[ReadLine], batch_documents: int, session: Spark | None
+) -> None:
     from broker.spark import Source, Spark  # a replay without Spark needs no Java
 
-    started = time.perf_counter()
-    reader = _Reader(run, lines, batch_documents)
-    reader.start()
-    spark = Spark.start(run.directory / "logs")
-    try:
+    with ExitStack() as stack:
+        started = time.perf_counter()
+        reader = _Reader(run, lines, batch_documents)
+        reader.start()
+        if session is None:
+            session = Spark.start(run.directory / "logs")
+            stack.callback(session.stop)
         running = time.perf_counter()
         source = Source(
             spool=run.writer.directory,
@@ -307,15 +321,13 @@ def _run_in_spark(run: _Run, lines: Iterable[ReadLine], batch_documents: int) ->
             through=0,
             batch_documents_max=batch_documents,
         )
-        query = spark.stream(source, run.pipeline.step, checkpoint=run.directory / "checkpoint")
+        query = session.stream(source, run.pipeline.step, checkpoint=run.directory / "checkpoint")
+        stack.callback(query.stop)
         while reader.is_reading or run.pipeline.through < run.writer.last:
             query.wait(0.05)
         run.summary.seconds = time.perf_counter() - running
         run.summary.start_s = running - started
         reader.finish()
-        query.stop()
-    finally:
-        spark.stop()
 
 
 class _Reader:

@@ -97,6 +97,7 @@ class Spark:
     @classmethod
     def start(cls, log_directory: Path, *, master: str = "local[2]", heap: str = "1g") -> Spark:
         """Start a JVM and a session.  Spark's log is written to `log_directory`."""
+        assert SparkContext._active_spark_context is None, "a process has one Spark session"
         jvm = start_jvm(
             find_java(),
             spark_home=Path(pyspark.__file__).parent,

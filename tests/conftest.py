@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
+
+# A busy machine is slow for a moment, which is no failure.
+hypothesis.settings.register_profile("xscl", deadline=None)
+hypothesis.settings.load_profile("xscl")
 
 if TYPE_CHECKING:
     from broker.spark import Spark

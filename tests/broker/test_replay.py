@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from hypothesis import given
+from hypothesis import strategies as st
+from standin import StandInEngine
+
+import xscl
+from broker.cli import main
+from broker.replay import (
+    ReplayError,
+    ReplaySummary,
+    read_assignments,
+    read_document_lines,
+    replay,
+    replay_documents,
+)
+
+if TYPE_CHECKING:
+    from broker.spark import Spark
+
+QUERY = "S//d->a FOLLOWED BY {a/v = b/v, 1 h} S//d->b"
+
+
+def document(number: int, value: str, **fields: str) -> dict[str, str]:
+    time = f"2026-01-01T00:{number % 60:02}:00Z"
+    return {"stream": "S", "time": time, "xml": f"<d><v>{value}</v></d>", **fields}
+
+
+def write_lines(path: Path, lines: Sequence[Any]) -> Path:
+    text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
+    path.write_text(text)
+    return path
+
+
+def run_stand_in(path: Path, *, batch_documents: int = 3) -> tuple[str, ReplaySummary]:
+    out = io.StringIO()
+    summary = replay_documents(
+        read_document_lines([path]),
+        StandInEngine,
+        out,
+        batch_documents=batch_documents,
+        spark=False,
+    )
+    return out.getvalue(), summary
+
+
+@given(st.integers(1, 20))
+def test_the_batch_size_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, batch_documents: int
+) -> None:
+    path = tmp_path_factory.mktemp("replay") / "documents.jsonl"
+    write_lines(path, [document(number, str(number % 3)) for number in range(12)])
+    matches, summary = run_stand_in(path, batch_documents=batch_documents)
+    assert matches == run_stand_in(path, batch_documents=12)[0]
+    assert (summary.documents, summary.matches) == (12, 18)
+
+
+def test_match_lines_are_sorted(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "d", [document(number, "v") for number in range(12)])
+    lines = [json.loads(line) for line in run_stand_in(path)[0].splitlines()]
+    order = [
+        (max(d["docid"] for d in line["documents"]), line["query"], line["id"]) for line in lines
+    ]
+    assert order == sorted(order)
+
+
+def test_compressed_files_are_read_whatever_their_name(tmp_path: Path) -> None:
+    plain = write_lines(tmp_path / "plain.gz", [document(1, "v"), document(2, "v")])
+    packed = tmp_path / "packed"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    assert run_stand_in(packed)[0] == run_stand_in(plain)[0] != ""
+
+
+def test_a_bad_line_is_reported_with_its_place_and_the_rest_goes_on(tmp_path: Path) -> None:
+    path = write_lines(
+        tmp_path / "d",
+        [
+            document(1, "v"),
+            "not json",
+            {"stream": "S"},
+            {"stream": "S", "time": "noon", "xml": "<d/>"},
+            "",
+            document(2, "v"),
+            {**document(3, "v"), "xml": "<d>"},
+        ],
+    )
+    _, summary = run_stand_in(path)
+    assert (summary.documents, summary.matches, summary.refused) == (3, 1, 3)
+    assert summary.dead_letters == 1
+    assert [problem.split(": ")[0] for problem in summary.problems] == [
+        f"{path}:2",
+        f"{path}:3",
+        f"{path}:4",
+        "document 3",
+    ]
+
+
+def test_repeated_documents_are_counted_once(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "d", [document(1, "v", key="k")] * 3)
+    _, summary = run_stand_in(path)
+    assert (summary.documents, summary.duplicates) == (1, 2)
+
+
+def test_parameter_rows_become_canonical_assignments(tmp_path: Path) -> None:
+    [query] = xscl.parse("S//d[v = $v]->a FOLLOWED BY {a/v = b/v, $within} S//d->b", id="Q")
+    rows = write_lines(
+        tmp_path / "rows", [{"query": "Q", "parameters": {"v": "x", "within": "6 h"}}]
+    )
+    assert read_assignments(rows, [query]) == {"Q": [{"v": "x", "within": 6 * 3_600_000_000}]}
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ("{", "2: not a row of parameters"),
+        ({"query": "Q"}, "2: no 'parameters' here"),
+        ({"query": "R", "parameters": {}}, "2: no 'R' here"),
+    ],
+)
+def test_a_bad_parameter_row_is_named(tmp_path: Path, row: Any, message: str) -> None:
+    [query] = xscl.parse("S//d[v = $v]", id="Q")
+    rows = write_lines(tmp_path / "rows", [{"query": "Q", "parameters": {"v": "x"}}, row])
+    with pytest.raises(ReplayError, match=message):
+        read_assignments(rows, [query])
+
+
+@pytest.mark.spark
+def test_spark_writes_the_same_bytes(spark: Spark, tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "d", [document(number, str(number % 5)) for number in range(50)])
+    queries = xscl.parse(QUERY, id="Q")
+    outputs = []
+    for is_spark in (False, True):
+        out = io.StringIO()
+        summary = replay(queries, [path], out, spark=is_spark, session=spark, batch_documents=20)
+        assert summary.documents == 50
+        outputs.append(out.getvalue())
+    assert outputs[0] == outputs[1] != ""
+
+
+def test_the_command_writes_matches_and_a_summary(tmp_path: Path) -> None:
+    documents = write_lines(tmp_path / "d", [document(1, "v"), document(2, "v")])
+    (tmp_path / "q.xscl").write_text(QUERY)
+    result = CliRunner().invoke(
+        main, ["replay", str(tmp_path / "q.xscl"), "--documents", str(documents), "--no-spark"]
+    )
+    assert result.exit_code == 0
+    assert [json.loads(line)["query"] for line in result.stdout.splitlines()] == ["q"]
+    assert result.stderr.startswith("2 documents, 1 matches, ")
+
+
+def test_the_command_points_at_an_error_in_a_query(tmp_path: Path) -> None:
+    documents = write_lines(tmp_path / "d", [document(1, "v")])
+    (tmp_path / "q.xscl").write_text("S//d->a FOLLOWED BY {a/v = c/v, 1 h} S//d->b")
+    arguments = ["replay", str(tmp_path / "q.xscl"), "--documents", str(documents), "--no-spark"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 1
+    assert "^" in result.stderr
