@@ -135,8 +135,8 @@ def tree_pattern(
     derived = tuple(derived)
     shown = frozenset(needed) | {block.root}
     wanted = shown | {term_variable(call) for _, call in derived}
-    builder = _Builder(wanted, shown, frozenset(dropped))
-    builder.add_path(DOCUMENT, block.path)
+    builder = _Builder(wanted, shown)
+    builder.add_path(DOCUMENT, _without(block.path, frozenset(dropped)))
     for term, call in derived:
         builder.add_derived(term, call)
     return TreePattern(block.stream, tuple(builder.nodes))
@@ -148,7 +148,6 @@ class _Builder:
 
     wanted: frozenset[str]
     shown: frozenset[str]
-    dropped: frozenset[str]
     nodes: list[PatternNode] = field(default_factory=list)
     node_by_variable: dict[str, int] = field(default_factory=dict)
 
@@ -209,7 +208,7 @@ class _Builder:
 
     def split(self, step: Step) -> tuple[Filters, tuple[Condition, ...], tuple[str, ...]]:
         """Return a step's filters, its branches, and the constants of its own value."""
-        predicates = tuple(p for p in _conjuncts(step.predicates) if not self._is_dropped(p))
+        predicates = tuple(_conjuncts(step.predicates))
         counting = max((i + 1 for i, p in enumerate(predicates) if _counts(p)), default=0)
         counted = [strip_variables(p) for p in predicates[:counting]]
         branches = [b for p in predicates[:counting] for b in self._binding_branches(p)]
@@ -228,11 +227,6 @@ class _Builder:
         filters = (*counted, *sorted(dict.fromkeys(uncounted), key=repr))
         return filters, tuple(branches), tuple(constants)
 
-    def _is_dropped(self, predicate: Condition) -> bool:
-        return isinstance(predicate, Exists) and any(
-            v in self.dropped for step in predicate.path.steps for v in step.variables()
-        )
-
     def _binding_branches(self, predicate: Condition) -> list[Condition]:
         """Return the paths of a predicate that bind something wanted, each as a branch."""
         return [
@@ -240,6 +234,51 @@ class _Builder:
             for path in _positive_paths(predicate)
             if any(v in self.wanted for step in path.steps for v in step.variables())
         ]
+
+
+def _without(path: Path, dropped: frozenset[str]) -> Path:
+    """Return a path without the predicates that end in one of some variables, at any depth."""
+    if not dropped:
+        return path
+    return Path(
+        tuple(
+            replace(
+                step,
+                predicates=tuple(
+                    _prune(p, dropped) for p in step.predicates if not _ends_in(p, dropped)
+                ),
+            )
+            for step in path.steps
+        )
+    )
+
+
+def _prune(condition: Condition, dropped: frozenset[str]) -> Condition:
+    match condition:
+        case Exists(path):
+            return Exists(_without(path, dropped))
+        case And(conditions):
+            return And(tuple(_prune(each, dropped) for each in conditions))
+        case Comparison(left=left):
+            return replace(condition, left=_prune_value(left, dropped))
+        case StringTest(value=value):
+            return replace(condition, value=_prune_value(value, dropped))
+    return condition
+
+
+def _prune_value(value: Value, dropped: frozenset[str]) -> Value:
+    match value:
+        case PathValue(path):
+            return PathValue(_without(path, dropped))
+        case Call(function, arguments):
+            return Call(function, tuple(_prune_value(each, dropped) for each in arguments))
+    return value
+
+
+def _ends_in(predicate: Condition, variables: frozenset[str]) -> bool:
+    if not isinstance(predicate, Exists) or not predicate.path.steps:
+        return False
+    return predicate.path.steps[-1].variable in variables
 
 
 def _conjuncts(predicates: Iterable[Condition]) -> Iterator[Condition]:
