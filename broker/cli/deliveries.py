@@ -1,0 +1,225 @@
+"""`xscl deliveries`: what was sent to subscribers, what they answered, and sending again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from broker.cli.connection import Connection, connect
+from broker.cli.terminal import emit_rows, format_option, message
+
+__all__ = ["deliveries"]
+
+_COLUMNS = ["id", "subscription", "state", "attempts", "status", "next", "detail"]
+_PAGE = 500
+_DETAIL_MAX = 60
+
+
+@click.group()
+def deliveries() -> None:
+    """See what was sent to subscribers and what they answered, and send again.
+
+    \b
+    Examples:
+      xscl deliveries list --state due
+      xscl deliveries dead-letters
+      xscl deliveries retry msg_0c2e4b...
+    """
+
+
+@deliveries.command("list")
+@click.option("--subscription", metavar="ID", help="Of one subscription.")
+@click.option(
+    "--state",
+    type=click.Choice(["due", "delivered", "dead", "cancelled"]),
+    help="In one state; `due` are those that are tried again.",
+)
+@click.option("--limit", "-n", type=click.IntRange(1), default=50, show_default=True)
+@format_option
+@click.pass_context
+def list_deliveries(
+    context: click.Context, subscription: str | None, state: str | None, limit: int, output: str
+) -> None:
+    """List deliveries, newest first.
+
+    \b
+    Example:
+      xscl deliveries list --subscription sub_5f0c9d27a1b34e88 --format json
+    """
+    _list(connect(context), subscription, state, limit, output)
+
+
+@deliveries.command("dead-letters")
+@click.option("--subscription", metavar="ID", help="Of one subscription.")
+@click.option("--limit", "-n", type=click.IntRange(1), default=50, show_default=True)
+@format_option
+@click.pass_context
+def dead_letters(context: click.Context, subscription: str | None, limit: int, output: str) -> None:
+    """List deliveries that were given up, newest first; `retry` sends them again.
+
+    \b
+    Example:
+      xscl deliveries dead-letters -n 10
+    """
+    _list(connect(context), subscription, "dead", limit, output)
+
+
+@deliveries.command()
+@click.argument("delivery_id", metavar="DELIVERY")
+@click.option(
+    "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.pass_context
+def show(context: click.Context, delivery_id: str, output: str) -> None:
+    """Show one delivery: its matches, and each attempt with the answer.
+
+    \b
+    Example:
+      xscl deliveries show msg_0c2e4b...
+    """
+    delivery = connect(context).get("deliveries", delivery_id)
+    if output == "json":
+        click.echo(json.dumps(delivery, ensure_ascii=False, indent=2))
+        return
+    click.echo(f"{delivery['id']}  {delivery['state']}, {delivery['attempts']} attempts")
+    click.echo(f"subscription {delivery['subscription']}, made {delivery['created']}")
+    click.echo(f"matches {', '.join(delivery['matches'])}")
+    if delivery["next"]:
+        click.echo(f"next attempt {delivery['next']}")
+    for attempt in delivery["made"]:
+        status = "" if attempt["status"] is None else f" {attempt['status']}"
+        said = _short(attempt["detail"])
+        click.echo(
+            f"  {attempt['number']:>3}  {attempt['time']}  {attempt['outcome']}{status}"
+            f"  {attempt['seconds']:.2f} s  {said}".rstrip()
+        )
+
+
+@deliveries.command()
+@click.argument("names", metavar="DELIVERY|SUBSCRIPTION...", nargs=-1, required=True)
+@click.pass_context
+def retry(context: click.Context, names: tuple[str, ...]) -> None:
+    """Try deliveries again now, whatever their state, or all dead letters of a subscription.
+
+    \b
+    Examples:
+      xscl deliveries retry msg_0c2e4b...
+      xscl deliveries retry sub_5f0c9d27a1b34e88
+    """
+    connection = connect(context)
+    retried = 0
+    for name in names:
+        kind = "subscriptions" if name.startswith("sub_") else "deliveries"
+        retried += connection.call("POST", kind, name, "retry")["retried"]
+    message(f"{retried} to be tried again now")
+
+
+@deliveries.command()
+@click.argument("subscription", metavar="SUBSCRIPTION")
+@click.option(
+    "--since",
+    required=True,
+    metavar="TIME|DOCID|all",
+    help="Send the matches committed since then, or that reach this docid.",
+)
+@click.pass_context
+def replay(context: click.Context, subscription: str, since: str) -> None:
+    """Send a subscription's past matches again, each under the id that it had.
+
+    \b
+    Example:
+      xscl deliveries replay sub_5f0c9d27a1b34e88 --since 2026-01-01T12:00
+    """
+    answer = connect(context).call(
+        "POST", "subscriptions", subscription, "replay", query={"since": since}
+    )
+    message(f"matches behind number {answer['after']} are sent again")
+
+
+@deliveries.command()
+@click.argument("subscription", metavar="SUBSCRIPTION")
+@click.pass_context
+def test(context: click.Context, subscription: str) -> None:
+    """Send a signed sample to a subscription's destination and say what came of it.
+
+    \b
+    Example:
+      xscl deliveries test sub_5f0c9d27a1b34e88
+    """
+    answer = connect(context).call("POST", "subscriptions", subscription, "test")
+    status = "" if answer["status"] is None else f" ({answer['status']})"
+    message(f"the sample was {answer['outcome']}{status} in {answer['seconds']:.2f} s")
+    if answer["outcome"] != "delivered":
+        message(_short(answer["detail"]))
+        context.exit(1)
+
+
+@deliveries.command()
+@click.argument("subscription", metavar="SUBSCRIPTION")
+@click.pass_context
+def pause(context: click.Context, subscription: str) -> None:
+    """Deliver nothing to a subscription until it is resumed.
+
+    \b
+    Example:
+      xscl deliveries pause sub_5f0c9d27a1b34e88
+    """
+    _set_state(connect(context), subscription, "pause")
+
+
+@deliveries.command()
+@click.argument("subscription", metavar="SUBSCRIPTION")
+@click.pass_context
+def resume(context: click.Context, subscription: str) -> None:
+    """Deliver to a paused or disabled subscription again, beginning with what it missed.
+
+    \b
+    Example:
+      xscl deliveries resume sub_5f0c9d27a1b34e88
+    """
+    _set_state(connect(context), subscription, "resume")
+
+
+def _set_state(connection: Connection, subscription: str, action: str) -> None:
+    answer = connection.call("POST", "subscriptions", subscription, action)
+    message(f"{answer['id']} is {answer['state']}")
+
+
+def _list(
+    connection: Connection, subscription: str | None, state: str | None, limit: int, output: str
+) -> None:
+    rows = list(_rows(connection, subscription, state, limit))
+    if output == "table":
+        rows = [{**row, "detail": _short(row["detail"])} for row in rows]
+    emit_rows(rows, _COLUMNS, output)
+    if not rows and output == "table":
+        message("no deliveries")
+
+
+def _rows(
+    connection: Connection, subscription: str | None, state: str | None, limit: int
+) -> Iterator[dict[str, Any]]:
+    before = None
+    while limit > 0:
+        page = connection.get(
+            "deliveries",
+            subscription=subscription,
+            state=state,
+            limit=min(limit, _PAGE),
+            before=before,
+        )
+        yield from page["deliveries"]
+        limit -= len(page["deliveries"])
+        before = page["next"]
+        if before is None:
+            return
+
+
+def _short(detail: str | None) -> str:
+    # An endpoint's answer must not steer the terminal.
+    shown = "".join(each if each.isprintable() else " " for each in detail or "")
+    text = " ".join(shown.split())
+    return text if len(text) <= _DETAIL_MAX else text[: _DETAIL_MAX - 1] + "…"

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from subscribers import IMPATIENT, LOOPBACK, Broker, broker_in, found, receiving, serving, until
+
+from broker.cli import main
+from broker.delivery.webhook import WebhookChannel
+from broker.subscription import DestinationKind
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    with broker_in(tmp_path) as broker:
+        yield broker
+
+
+async def xscl(url: str, *arguments: str, exit_code: int = 0) -> Result:
+    """Run `xscl deliveries` as a user would, against the broker at `url`."""
+    result = await asyncio.to_thread(
+        CliRunner().invoke, main, ["--broker", url, "deliveries", *arguments]
+    )
+    assert result.exit_code == exit_code, result.output
+    return result
+
+
+async def test_a_broken_endpoint_is_found_looked_into_and_mended(broker: Broker) -> None:
+    async with (
+        receiving() as receiver,
+        serving(broker) as url,
+        broker.delivering(policy=IMPATIENT),
+    ):
+        receiver.always = 500
+        subscription = broker.subscribe(receiver.url)
+        broker.commit(found(1), found(2))
+        await until(lambda: sum(event.kind == "dead" for event in broker.events) == 2)
+        rows = json.loads((await xscl(url, "dead-letters", "--format", "json")).stdout)
+        assert [row["status"] for row in rows] == [500, 500]
+        shown = (await xscl(url, "show", rows[0]["id"])).stdout
+        assert "dead, 10 attempts" in shown
+        assert "failed 500" in shown
+        assert found(2).id in shown
+        receiver.always = 204
+        assert "2 to be tried" in (await xscl(url, "retry", subscription.id)).stderr
+        await until(lambda: sum(event.kind == "delivered" for event in broker.events) == 2)
+        assert "no deliveries" in (await xscl(url, "list", "--state", "dead")).stderr
+        await xscl(url, "replay", subscription.id, "--since", "all")
+        await until(lambda: sum(event.kind == "delivered" for event in broker.events) == 4)
+        assert "delivered" in (await xscl(url, "list", "-n", "1")).stdout
+
+
+async def test_a_subscription_is_tried_paused_and_resumed(broker: Broker) -> None:
+    channels = {DestinationKind.WEBHOOK: WebhookChannel(allowed=LOOPBACK, allow_http=True)}
+    async with receiving() as receiver, serving(broker, channels=channels) as url:
+        subscription = broker.subscribe(receiver.url)
+        assert "delivered (204)" in (await xscl(url, "test", subscription.id)).stderr
+        receiver.always = 403
+        assert "says 403" in (await xscl(url, "test", subscription.id, exit_code=1)).stderr
+        assert "paused" in (await xscl(url, "pause", subscription.id)).stderr
+        assert "active" in (await xscl(url, "resume", subscription.id)).stderr
+    await channels[DestinationKind.WEBHOOK].close()
+
+
+async def test_what_is_not_there_is_said_in_plain_words(broker: Broker) -> None:
+    async with serving(broker) as url:
+        for verb in (["show", "msg_x"], ["retry", "msg_x"], ["resume", "sub_x"]):
+            result = await xscl(url, *verb, exit_code=1)
+            assert "no " in result.stderr
+        result = await xscl(url, "replay", "sub_x", "--since", "all", exit_code=1)
+        assert "no subscription" in result.stderr

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker.delivery.attempt import Outcome, OutcomeKind
+from broker.delivery.endpoints import EndpointLimits, Endpoints
+from broker.delivery.schedule import Decision, Fate, Health, Policy, decide, digest_due_us
+from broker.subscription import Digest
+
+POLICY = Policy()
+HOUR_US = 3_600_000_000
+DAY_US = 24 * HOUR_US
+
+
+def judged(
+    kind: OutcomeKind,
+    *,
+    number: int = 1,
+    health: Health | None = None,
+    now_us: int = 0,
+    retry_after_us: int | None = None,
+    dice: float = 0.0,
+) -> Decision:
+    outcome = Outcome(kind, retry_after_us=retry_after_us)
+    return decide(
+        POLICY,
+        outcome,
+        number=number,
+        health=health or Health(),
+        now_us=now_us,
+        random=lambda: dice,
+    )
+
+
+def test_ten_attempts_over_three_days_then_a_dead_letter() -> None:
+    now_us, number, health, attempts = 0, 1, Health(), [0]
+    while True:
+        decision = judged(OutcomeKind.FAILED, number=number, health=health, now_us=now_us)
+        if decision.fate is Fate.DEAD:
+            break
+        assert decision.fate is Fate.RETRY
+        now_us, number, health = decision.next_us, number + 1, decision.health
+        attempts.append(now_us)
+    assert len(attempts) == 10
+    assert 3 * DAY_US < attempts[-1] < 4 * DAY_US
+    assert not decision.disable
+
+
+@given(dice=st.floats(0, 1, exclude_max=True), number=st.integers(1, 9))
+def test_jitter_only_lengthens_a_delay_and_by_a_fifth_at_most(dice: float, number: int) -> None:
+    delay_us = POLICY.delays_us[number - 1]
+    next_us = judged(OutcomeKind.FAILED, number=number, dice=dice).next_us
+    assert delay_us <= next_us <= round(delay_us * 1.2)
+
+
+@given(
+    kind=st.sampled_from(OutcomeKind),
+    number=st.integers(1, 12),
+    failures=st.integers(0, 50),
+    since_us=st.integers(0, 10 * DAY_US),
+    now_us=st.integers(10 * DAY_US, 20 * DAY_US),
+    retry_after_us=st.none() | st.integers(0, 30 * DAY_US),
+    dice=st.floats(0, 1, exclude_max=True),
+)
+def test_nothing_is_tried_in_the_past_or_put_off_beyond_the_bounds(
+    kind: OutcomeKind,
+    number: int,
+    failures: int,
+    since_us: int,
+    now_us: int,
+    retry_after_us: int | None,
+    dice: float,
+) -> None:
+    health = Health(failures, since_us if failures else None)
+    decision = judged(
+        kind,
+        number=number,
+        health=health,
+        now_us=now_us,
+        retry_after_us=retry_after_us,
+        dice=dice,
+    )
+    assert decision.next_us >= now_us
+    longest_us = round(max(*POLICY.delays_us, POLICY.retry_after_max_us) * 1.2)
+    assert decision.next_us <= now_us + longest_us
+    if kind is OutcomeKind.DELIVERED:
+        assert (decision.fate, decision.health) == (Fate.DELIVERED, Health())
+    if decision.fate is Fate.RETRY:
+        assert number <= len(POLICY.delays_us)
+
+
+def test_an_overloaded_endpoint_is_left_in_peace_longer_each_time() -> None:
+    health, pauses = Health(), []
+    for _ in range(10):
+        health = judged(OutcomeKind.THROTTLED, health=health).health
+        pauses.append(health.paused_until_us)
+    assert pauses == sorted(pauses)
+    assert pauses[0] == POLICY.pause_first_us
+    assert pauses[-1] == POLICY.pause_max_us
+
+
+def test_one_match_that_an_endpoint_cannot_take_does_not_hold_up_the_others() -> None:
+    assert judged(OutcomeKind.FAILED).health.paused_until_us == 0
+    assert judged(OutcomeKind.FAILED, health=Health(2, 0)).health.paused_until_us > 0
+
+
+def test_retry_after_is_taken_over_up_to_a_day() -> None:
+    assert judged(OutcomeKind.THROTTLED, retry_after_us=HOUR_US).next_us == HOUR_US
+    assert judged(OutcomeKind.THROTTLED, retry_after_us=9 * DAY_US).next_us == DAY_US
+
+
+def test_five_days_of_only_failures_disable_and_one_success_forgives() -> None:
+    failing = Health(failures=40, failing_since_us=0)
+    assert not judged(OutcomeKind.FAILED, health=failing, now_us=5 * DAY_US - 1).disable
+    assert "5 days" in judged(OutcomeKind.FAILED, health=failing, now_us=5 * DAY_US).disable
+    forgiven = judged(OutcomeKind.DELIVERED, health=failing, now_us=5 * DAY_US).health
+    assert not judged(OutcomeKind.FAILED, health=forgiven, now_us=6 * DAY_US).disable
+
+
+def test_sporadic_failures_do_not_disable() -> None:
+    """Two failures a week apart are a rare subscription with bad luck."""
+    assert not judged(OutcomeKind.FAILED, health=Health(1, 0), now_us=7 * DAY_US).disable
+
+
+def test_gone_disables_at_once_and_keeps_the_delivery() -> None:
+    decision = judged(OutcomeKind.GONE)
+    assert decision.disable
+    assert decision.fate is Fate.RETRY
+
+
+def test_a_refused_message_says_nothing_about_its_endpoint() -> None:
+    health = Health(2, 5)
+    assert judged(OutcomeKind.REFUSED, health=health).health == health
+
+
+@given(digest=st.sampled_from(Digest), now_us=st.integers(0, 4_000_000_000_000_000))
+def test_a_digest_is_due_at_the_next_boundary(digest: Digest, now_us: int) -> None:
+    length_us = {"immediate": 0, "hourly": HOUR_US, "daily": DAY_US, "weekly": 7 * DAY_US}[digest]
+    due_us = digest_due_us(digest, now_us)
+    assert now_us <= due_us <= now_us + length_us
+    due = datetime.fromtimestamp(due_us // 1_000_000, tz=UTC)
+    if digest is not Digest.IMMEDIATE:
+        assert due_us > now_us
+        assert (due.minute, due.second) == (0, 0)
+    if digest in (Digest.DAILY, Digest.WEEKLY):
+        assert due.hour == 0
+    if digest is Digest.WEEKLY:
+        assert due.strftime("%A") == "Monday"
+
+
+def test_an_endpoint_at_its_bound_is_parked_and_its_queue_spreads_over_time() -> None:
+    endpoints, limits = Endpoints(), EndpointLimits(concurrency=2)
+    assert [endpoints.admit("a", limits, 0) for _ in range(2)] == [None, None]
+    parked = [endpoints.admit("a", limits, 0) for _ in range(3)]
+    assert parked == sorted(parked)  # type: ignore[type-var]
+    assert len(set(parked)) == 3
+    assert endpoints.admit("b", limits, 0) is None
+    endpoints.done("a", 1_000, 10)
+    assert endpoints.admit("a", limits, 10) is None
+
+
+@pytest.mark.parametrize("rate", [1.0, 10.0, 500.0])
+def test_a_rate_is_kept_over_time(rate: float) -> None:
+    endpoints, limits = Endpoints(), EndpointLimits(concurrency=1_000, rate_per_s=rate)
+    begun, waiting, now_us = 0, [0] * 2_000, 0
+    while now_us <= 10_000_000 and waiting:
+        now_us = waiting.pop(0)
+        turn_us = endpoints.admit("a", limits, now_us)
+        if turn_us is None:
+            begun += 1
+            endpoints.done("a", 10, now_us)
+        else:
+            waiting.append(turn_us)
+            waiting.sort()
+    assert min(2_000, 9 * rate) <= begun <= 11 * rate + rate + 2
