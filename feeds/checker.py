@@ -36,7 +36,7 @@ from feeds.schedule import Check, Policy
 from feeds.state import FeedState
 from feeds.store import FeedStore, Seen, Subscribed
 
-__all__ = ["Checker", "PollReport", "Sink"]
+__all__ = ["Checker", "PollReport", "Sink", "learnt"]
 
 Sink = Callable[[str, str, int | None, bytes], Awaitable[object]]
 """`sink(stream, key, event_time_us, xml)` returns when the document is durably accepted."""
@@ -174,7 +174,7 @@ class Checker:
         await self._hand_over(feed, state, found, due)
         first_us = state.first_item_us or (state.last_check_us if due else 0)
         state = replace(
-            self._succeeded(_learnt(state, found, answer), answer),
+            self._succeeded(learnt(state, found, answer), answer),
             identity=policy,
             items=state.items + len(due),
             revisions=state.revisions + len(fresh.revised),
@@ -294,7 +294,7 @@ def _document(feed: Feed, title: str, entry: Entry) -> bytes:
     return item_document(entry.item, feed=feed.url, source=title, entry_id=entry.key)
 
 
-def _learnt(state: FeedState, found: ParsedFeed, answer: Response) -> FeedState:
+def learnt(state: FeedState, found: ParsedFeed, answer: Response) -> FeedState:
     """Return the state with what the feed document says of the feed itself."""
     times = sorted(item.event_time_us for item in found.items if item.event_time_us is not None)
     gap_s, span_s = schedule.publishing_rate(times)

@@ -10,7 +10,8 @@ from lxml import etree
 from lxml import html as lxml_html
 
 from feeds.errors import FeedError
-from feeds.fetcher import Limits, Request, Response, fetch
+from feeds.feed import Secrets
+from feeds.fetcher import Limits, Request, Response, fetch, same_origin
 from feeds.item import ParsedFeed
 from feeds.parser import parse
 
@@ -65,11 +66,17 @@ async def discover(
     named = links_in_page(answer.body, answer.url)
     usual = [Candidate(urljoin(answer.url, place)) for place in USUAL_PLACES] if not named else []
     for number, candidate in enumerate((*named, *usual)):
-        attempt = await fetch(session, replace(request, url=candidate.url), limits)
+        attempt = await fetch(session, _elsewhere(request, candidate.url), limits)
         feed = attempt if isinstance(attempt, FeedError) else _parsed(attempt)
         if isinstance(attempt, Response) and isinstance(feed, ParsedFeed):
             return Found(candidate.url, attempt, feed, named[number + 1 :])
     return FeedError(found.fault, request.url, f"{found.detail}, and it names no feed")
+
+
+def _elsewhere(request: Request, url: str) -> Request:
+    """The same request at a place that the page named: secrets only for the page's own server."""
+    secrets = request.secrets if same_origin(request.url, url) else Secrets()
+    return replace(request, url=url, secrets=secrets)
 
 
 def _parsed(answer: Response) -> ParsedFeed | FeedError:
@@ -92,9 +99,10 @@ def links_in_page(body: bytes, url: str) -> tuple[Candidate, ...]:
         and "alternate" in link.get("rel", "").lower().split()
         and link.get("href")
     ]
-    unique = {each.url: each for each in reversed(found)}
-    inverse = [each for each in found if unique.get(each.url) is each]
-    return tuple(sorted(inverse, key=_is_of_comments)[:_CANDIDATES_MAX])
+    unique: dict[str, Candidate] = {}
+    for candidate in found:
+        unique.setdefault(candidate.url, candidate)
+    return tuple(sorted(unique.values(), key=_is_of_comments)[:_CANDIDATES_MAX])
 
 
 def _is_of_comments(candidate: Candidate) -> bool:

@@ -78,6 +78,11 @@ def with_headers(feed: Feed, headers: tuple[tuple[str, str], ...]) -> Feed:
     return replace(feed, secrets=replace(feed.secrets, headers=headers))
 
 
+def moved(feed: Feed, url: str, *, keeps_secrets: bool) -> Feed:
+    """Return `feed` at another address, without its secrets where that is another's server."""
+    return replace(feed, url=url, secrets=feed.secrets if keeps_secrets else Secrets())
+
+
 def _split_credentials(url: str) -> tuple[str, str, str]:
     try:
         parts = urlsplit(url)

@@ -24,7 +24,7 @@ from feeds.errors import Fault, FeedError
 from feeds.feed import Secrets
 from feeds.guard import REASON as BLOCKED_REASON
 
-__all__ = ["Limits", "Request", "Response", "Validators", "fetch", "user_agent"]
+__all__ = ["Limits", "Request", "Response", "Validators", "fetch", "same_origin", "user_agent"]
 
 ACCEPT = (
     "application/atom+xml, application/rss+xml, application/feed+json, application/rdf+xml, "
@@ -169,7 +169,7 @@ def _headers(request: Request, url: str) -> CIMultiDict[str]:
         headers["If-None-Match"] = request.validators.etag
     if request.validators.last_modified is not None:
         headers["If-Modified-Since"] = request.validators.last_modified
-    if _same_origin(request.url, url):
+    if same_origin(request.url, url):
         if request.secrets.username:
             headers["Authorization"] = _basic(request.secrets)
         headers.update(request.secrets.headers)
@@ -182,7 +182,8 @@ def _basic(secrets: Secrets) -> str:
     return f"Basic {base64.b64encode(pair).decode()}"
 
 
-def _same_origin(one: str, other: str) -> bool:
+def same_origin(one: str, other: str) -> bool:
+    """Return whether two URLs name the same server: what is secret stays with it."""
     a, b = urlsplit(one), urlsplit(other)
     return (a.scheme, a.hostname, a.port) == (b.scheme, b.hostname, b.port)
 

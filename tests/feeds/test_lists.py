@@ -7,7 +7,7 @@ from feed_server import Page, entries, rss
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feeds import FeedError, Request, feed_at
+from feeds import FeedError, Request, Secrets, feed_at
 from feeds.discovery import Found, discover, links_in_page
 from feeds.opml import parse_opml, render_opml, stream_name
 
@@ -93,3 +93,15 @@ async def test_a_page_without_a_feed_says_so(server, session):
     found = await discover(session, Request(server.url("/")))
     assert isinstance(found, FeedError)
     assert "names no feed" in str(found)
+
+
+async def test_secrets_are_not_told_to_a_server_that_a_page_names(server, session):
+    await server.listen("127.0.0.2")
+    other = server.url("/rss", "127.0.0.2")
+    server.pages["/"] = Page(f'<link rel="alternate" type="application/rss+xml" href="{other}">')
+    server.pages["/rss"] = Page(rss(entries([1])))
+    secrets = Secrets("ann", "pw", (("X-Key", "k"),))
+    found = await discover(session, Request(server.url("/"), secrets=secrets))
+    assert isinstance(found, Found)
+    assert server.headers("X-Key") == ["k", None]
+    assert server.headers("Authorization")[1] is None
