@@ -10,7 +10,7 @@ from typing import Protocol
 from broker.outbox import CommittedMatch
 from broker.subscription import Subscription
 
-__all__ = ["RESPONSE_KEPT_MAX", "Attempt", "Channel", "Outcome", "OutcomeKind"]
+__all__ = ["RESPONSE_KEPT_MAX", "Attempt", "Channel", "Notifier", "Outcome", "OutcomeKind"]
 
 RESPONSE_KEPT_MAX = 1_024
 """How much of an endpoint's answer is kept to be looked at, in characters."""
@@ -61,4 +61,12 @@ class Channel(Protocol):
 
     async def close(self) -> None:
         """Give connections back."""
+        ...
+
+
+class Notifier(Protocol):
+    """A way to tell the owner of a subscription what became of it."""
+
+    async def notify(self, address: str, subject: str, text: str) -> Outcome:
+        """Send a message of the broker's own, once."""
         ...

@@ -16,6 +16,8 @@ _SECOND_US = 1_000_000
 _FIRST_GUESS_US = 100_000
 """What an attempt is taken to last before one has been seen to end."""
 
+_KNOWN_MAX = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class EndpointLimits:
@@ -58,5 +60,14 @@ class Endpoints:
         endpoint = self._known[name]
         endpoint.in_flight -= 1
         endpoint.mean_us += (elapsed_us - endpoint.mean_us) / 8
-        if not endpoint.in_flight and now_us > max(endpoint.next_us, endpoint.queue_end_us):
-            del self._known[name]
+        if len(self._known) > _KNOWN_MAX:
+            self._forget(now_us)
+
+    def _forget(self, now_us: int) -> None:
+        """Forget endpoints that have nothing to remember."""
+        self._known = {
+            name: endpoint
+            for name, endpoint in self._known.items()
+            if endpoint.in_flight
+            or now_us < max(endpoint.next_us + _SECOND_US, endpoint.queue_end_us)
+        }

@@ -10,10 +10,10 @@ from __future__ import annotations
 import html
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from email.message import EmailMessage
 from email.policy import SMTP
-from email.utils import format_datetime, formataddr
+from email.utils import format_datetime, formataddr, make_msgid
 from hashlib import blake2b
 from pathlib import Path
 
@@ -95,6 +95,18 @@ class Letters:
             message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
         message.set_content(self._text(facts))
         message.add_alternative(self._render("mail.html.j2", facts), subtype="html")
+        return message
+
+    def notice(self, address: str, subject: str, text: str) -> EmailMessage:
+        """Return a message of the broker's own."""
+        message = EmailMessage(policy=SMTP)
+        message["From"] = formataddr((self._sender.name, self._sender.address))
+        message["To"] = address
+        message["Subject"] = _one_line(subject)
+        message["Date"] = format_datetime(datetime.now(UTC))
+        message["Message-ID"] = make_msgid(domain=self._sender.domain)
+        message["Auto-Submitted"] = "auto-generated"
+        message.set_content(text)
         return message
 
     def _identify(self, message: EmailMessage, attempt: Attempt) -> None:

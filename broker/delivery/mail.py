@@ -74,6 +74,10 @@ class MailChannel:
         elapsed_us = (time.perf_counter_ns() - began) // 1_000
         return Outcome(outcome.kind, outcome.status, outcome.detail, elapsed_us=elapsed_us)
 
+    async def notify(self, address: str, subject: str, text: str) -> Outcome:
+        """Mail a message of the broker's own, once."""
+        return await self._send(self._letters.notice(address, subject, text), address)
+
     async def close(self) -> None:
         """Take leave of the mail server."""
         while self._idle:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from broker.delivery.attempt import Attempt, Channel, Outcome, OutcomeKind
+from broker.delivery.attempt import Attempt, Channel, Notifier, Outcome, OutcomeKind
 from broker.delivery.desk import Desk
 from broker.delivery.endpoints import EndpointLimits, Endpoints
 from broker.delivery.schedule import Decision, Fate, Policy, decide
@@ -70,7 +70,8 @@ _FATES = {
 class DeliveryWorker:
     """Delivers what the outbox holds to whom the registry names, until it is stopped.
 
-    `now_us` and `random` (numbers in [0, 1)) are what decisions are made with; `on_event` is
+    `notifier` tells the owner of a subscription that it was disabled.  `now_us` and `random`
+    (numbers in [0, 1)) are what decisions are made with; `on_event` is
     called in the event loop, after what it tells has been written.
     """
 
@@ -83,6 +84,7 @@ class DeliveryWorker:
         path: Path | None = None,
         policy: Policy | None = None,
         limits: Mapping[DestinationKind, EndpointLimits] | None = None,
+        notifier: Notifier | None = None,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
         random: Callable[[], float] = random_module.random,
         on_event: Callable[[DeliveryEvent], None] = lambda event: None,
@@ -96,6 +98,7 @@ class DeliveryWorker:
         self._path = path or outbox.path.with_name("deliveries.db")
         self._policy = policy or Policy()
         self._limits = limits or {}
+        self._notifier = notifier
         self._now_us = now_us
         self._random = random
         self._on_event = on_event
@@ -214,10 +217,23 @@ class DeliveryWorker:
         next_us = decision.next_us if decision.fate is Fate.RETRY else None
         self._on_event(_event(_FATES[decision.fate], one.taken, one.outcome, next_us))
         if decision.disable:
-            log.warning("subscription %s: %s", one.taken.subscription.id, decision.disable)
-            self._on_event(
-                _event(DeliveryEventKind.DISABLED, one.taken, one.outcome, reason=decision.disable)
-            )
+            self._tell_disabled(one, decision.disable)
+
+    def _tell_disabled(self, one: Finished, reason: str) -> None:
+        subscription = one.taken.subscription
+        log.warning("subscription %s is disabled: %s", subscription.id, reason)
+        self._on_event(_event(DeliveryEventKind.DISABLED, one.taken, one.outcome, reason=reason))
+        owner = subscription.options.owner
+        if owner and self._notifier is not None:
+            subject, text = _notice(subscription, reason)
+            task = asyncio.create_task(self._notify(self._notifier, owner, subject, text))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
+
+    async def _notify(self, notifier: Notifier, owner: str, subject: str, text: str) -> None:
+        outcome = await notifier.notify(owner, subject, text)
+        if outcome.kind is not OutcomeKind.DELIVERED:
+            log.warning("%s could not be told: %s", owner, outcome.detail)
 
     async def _close(self, thread: ThreadPoolExecutor, desk: Desk) -> None:
         assert self._loop is not None
@@ -246,3 +262,15 @@ def _event(
         next_us,
         reason,
     )
+
+
+def _notice(subscription: Subscription, reason: str) -> tuple[str, str]:
+    subject = f"No more matches of {subscription.query} to {subscription.destination}"
+    text = (
+        f"The subscription {subscription.id} of the query {subscription.query}\n"
+        f"to {subscription.destination} has been disabled: {reason}.\n\n"
+        "Nothing is lost: when it is resumed it gets what it missed.\n\n"
+        f"    xscl deliveries list --subscription {subscription.id}\n"
+        f"    xscl deliveries resume {subscription.id}\n"
+    )
+    return subject, text
