@@ -17,8 +17,9 @@ in docid order without gaps.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import pyarrow as pa
@@ -106,8 +107,21 @@ class StepSummary:
     commit_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Current:
+    """The engine in use, with the state at the commit, and what it was made from."""
+
+    key: Hashable
+    engine: JoinEngine
+
+
 class Pipeline:
-    """The steps of one broker.  `engines` makes the engine of a registry version, without state."""
+    """The steps of one broker.
+
+    `engines` makes the engine of a registry version, without state.  `key_of` names what that
+    engine depends on: versions with equal keys share one engine, and a change between them costs
+    nothing.
+    """
 
     def __init__(
         self,
@@ -118,6 +132,7 @@ class Pipeline:
         *,
         reached: Reached = nothing,
         on_step: Callable[[StepSummary], None] = lambda summary: None,
+        key_of: Callable[[int], Hashable] = lambda registry_version: registry_version,
     ) -> None:
         self._spool = spool
         self._outbox = outbox
@@ -125,8 +140,8 @@ class Pipeline:
         self._plans = plans
         self._reached = reached
         self._on_step = on_step
-        self._engine: JoinEngine | None = None
-        self._version: int | None = None
+        self._key_of = lru_cache(maxsize=64)(key_of)
+        self._current: _Current | None = None
         self._through = outbox.through()
 
     @property
@@ -134,11 +149,16 @@ class Pipeline:
         """The last segment whose results are committed."""
         return self._through
 
-    def prepare(self, registry_version: int) -> JoinEngine:
-        """Write the plan of a registry version, before any segment may name it."""
-        engine = self._engines(registry_version)
-        self._plans.put(registry_version, engine.plan)
-        return engine
+    def prepare(self, registry_version: int) -> None:
+        """Write the plan of a registry version, before any segment may name it.
+
+        Safe in the thread that changes the registry while another one steps.
+        """
+        current = self._current
+        if current is not None and current.key == self._key_of(registry_version):
+            self._plans.put(registry_version, current.engine.plan)
+        else:
+            self._plans.put(registry_version, self._engines(registry_version).plan)
 
     def recover(self, registry_version: int) -> None:
         """Make the state as it was at the last commit, and the plans of what is not committed."""
@@ -146,8 +166,7 @@ class Pipeline:
         versions = {segment.registry_version for segment in waiting} | {registry_version}
         for version in sorted(versions):
             self.prepare(version)
-        first = waiting[0].registry_version if waiting else registry_version
-        self._enter(first)
+        self._enter(waiting[0].registry_version if waiting else registry_version)
 
     def step(self, witnesses: pa.Table) -> list[StepSummary]:
         """Process and commit the witnesses of a batch of segments; one commit per registry version.
@@ -173,18 +192,25 @@ class Pipeline:
                 return
             yield from self.step(self._evaluate(self._through, batch.last))
 
+    def horizon_us(self) -> int:
+        """Return the oldest event time that documents still to be processed can need."""
+        current = self._current
+        if current is None:
+            return FIRST_WATERMARK_US
+        return current.engine.horizon_us(_watermark_us(self._done()))
+
     def _commit_run(self, run: list[Segment], witnesses: pa.Table) -> StepSummary:
         rows = _rows_of(witnesses, run[0].first_docid, run[-1].last_docid)
-        engine = self._enter(run[0].registry_version)
+        current = self._enter(run[0].registry_version)
         self._reached("evaluated")
         # If the commit fails, the engine remembers documents that are not committed.
-        self._engine = None
+        self._current = None
         started = time.perf_counter()
-        step = engine.process(rows, self._spool.documents)
+        step = current.engine.process(rows, self._spool.documents)
         processed = time.perf_counter()
         self._reached("processed")
         self._commit(run[-1].last, step)
-        self._engine = engine
+        self._current = current
         self._reached("committed")
         summary = StepSummary(
             through=run[-1].last,
@@ -209,22 +235,25 @@ class Pipeline:
             raise PipelineError(f"another process has committed segment {self._through + 1}")
         self._through = through
 
-    def _enter(self, registry_version: int) -> JoinEngine:
+    def _enter(self, registry_version: int) -> _Current:
         """Return the engine of a registry version, with the state at the commit."""
-        if self._engine is None or self._version != registry_version:
-            engine = self.prepare(registry_version)
+        key = self._key_of(registry_version)
+        if self._current is None or self._current.key != key:
+            engine = self._engines(registry_version)
             self._roll_forward(engine)
-            self._engine, self._version = engine, registry_version
-        return self._engine
+            self._current = _Current(key, engine)
+        return self._current
 
     def _roll_forward(self, engine: JoinEngine) -> None:
-        done = [s for s in self._spool.all_segments() if s.last <= self._through]
-        watermark_us = done[-1].watermark_us if done else FIRST_WATERMARK_US
-        horizon_us = engine.horizon_us(watermark_us)
+        done = self._done()
+        horizon_us = engine.horizon_us(_watermark_us(done))
         for segment in done:
             if segment.end_max_us >= horizon_us:
                 rows = [Slice(str(self._spool.directory / segment.name), 0, segment.documents)]
                 engine.absorb(_evaluate(lambda version: engine.plan, rows), self._spool.documents)
+
+    def _done(self) -> list[Segment]:
+        return [s for s in self._spool.all_segments() if s.last <= self._through]
 
     def _evaluate(self, after: int, through: int) -> pa.Table:
         [slices] = slice_segments(self._spool, after, through, parallelism=1)
@@ -233,6 +262,10 @@ class Pipeline:
 
 def _evaluate(plan_of: PlanOf, slices: list[Slice]) -> pa.Table:
     return pa.Table.from_batches(evaluate_slices(plan_of, slices), WITNESS_SCHEMA)
+
+
+def _watermark_us(segments: list[Segment]) -> int:
+    return segments[-1].watermark_us if segments else FIRST_WATERMARK_US
 
 
 def _rows_of(witnesses: pa.Table, first_docid: int, last_docid: int) -> pa.Table:

@@ -5,7 +5,7 @@ process appends (it holds the lock); any number of processes read.
 
     append    encode the rows -> write, fsync, rename, fsync the directory -> the segment counts
     recover   remove half-written files, drop what a compaction has replaced, check the last segment
-    compact   one file for several neighbours of one registry version
+    compact   one file for several small neighbours of one registry version
     prune     delete the segments up to a number
 
 Invariants: segment numbers and document numbers have no gaps between the oldest and the newest
@@ -19,6 +19,7 @@ import os
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import IO
@@ -39,6 +40,7 @@ from broker.segment import (
 __all__ = ["Spool", "SpoolError", "SpoolWriter"]
 
 _OPEN_SEGMENTS_MAX = 64
+_REFRESHES_MAX = 100
 _SUFFIX = ".segment"
 
 
@@ -57,6 +59,13 @@ class Spool:
 
     def refresh(self) -> None:
         """Read the directory again."""
+        for _ in range(_REFRESHES_MAX):
+            # A compaction may remove a file between the listing and the reading.
+            with suppress(FileNotFoundError):
+                return self._list()
+        raise SpoolError(f"{self.directory} changes all the time")
+
+    def _list(self) -> None:
         known = {segment.name: segment for segment in self._segments}
         names = [name for name in sorted(os.listdir(self.directory)) if name.endswith(_SUFFIX)]
         found = [known.get(name) or read_header(self.directory / name) for name in names]
@@ -107,12 +116,19 @@ class Spool:
 
     def documents(self, docids: Iterable[int]) -> dict[int, bytes]:
         """Return the XML of documents by their numbers; those that are gone are left out."""
-        found: dict[int, bytes] = {}
-        for docid in sorted(set(docids)):
+        wanted = sorted(set(docids))
+        try:
+            return dict(self._find(wanted))
+        except FileNotFoundError:
+            # A compaction has replaced a file since the last refresh.
+            self.refresh()
+            return dict(self._find(wanted))
+
+    def _find(self, docids: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+        for docid in docids:
             if (segment := self.segment_of(docid)) is not None:
                 xml = self.rows(segment).column("xml")
-                found[docid] = xml[docid - segment.first_docid].as_py()
-        return found
+                yield docid, xml[docid - segment.first_docid].as_py()
 
 
 class SpoolWriter(Spool):
@@ -157,15 +173,15 @@ class SpoolWriter(Spool):
         return segment
 
     def compact(self, *, through: int, documents_max: int) -> int:
-        """Merge neighbouring segments up to number `through`; return how many files went away.
+        """Merge one run of small neighbours up to number `through`; return how many it had, or 0.
 
-        Only segments of one registry version are merged, into files of at most `documents_max`.
+        Only segments of one registry version are merged, into a file of at most `documents_max`;
+        those of more than half of that stay as they are, so nothing is copied over and over.
         """
-        removed = 0
-        for group in _groups(self._segments, through, documents_max):
+        group = _mergeable([s for s in self._segments if s.last <= through], documents_max)
+        if group:
             self._merge(group)
-            removed += len(group) - 1
-        return removed
+        return len(group)
 
     def prune(self, through: int) -> int:
         """Delete the segments up to number `through`, but never the newest; return how many."""
@@ -238,20 +254,24 @@ def _without_replaced(segments: list[Segment]) -> list[Segment]:
     return kept
 
 
-def _groups(segments: list[Segment], through: int, documents_max: int) -> Iterator[list[Segment]]:
+def _mergeable(segments: list[Segment], documents_max: int) -> list[Segment]:
+    """Return the first run of neighbours that is worth merging, or nothing."""
     group: list[Segment] = []
+    documents = 0
     for segment in segments:
-        size = sum(member.documents for member in group) + segment.documents
-        is_same = not group or group[0].registry_version == segment.registry_version
-        if segment.last > through:
+        is_large = segment.documents > documents_max // 2
+        is_fitting = not group or (
+            documents + segment.documents <= documents_max
+            and segment.registry_version == group[0].registry_version
+        )
+        if len(group) > 1 and (is_large or not is_fitting):
             break
-        if size > documents_max or not is_same:
-            if len(group) > 1:
-                yield group
-            group = []
-        group.append(segment)
-    if len(group) > 1:
-        yield group
+        if is_large or not is_fitting:
+            group, documents = [], 0
+        if not is_large:
+            group.append(segment)
+            documents += segment.documents
+    return group if len(group) > 1 else []
 
 
 def _check_gaps(directory: Path, segments: list[Segment]) -> None:

@@ -44,7 +44,8 @@ class StandInEngine:
             here = MatchDocument(row["docid"], row["stream"], row["key"], row["end_us"])
             for value in re.findall(rb"<v>(.*?)</v>", found[row["docid"]]):
                 for earlier in self.seen.setdefault(value.decode(), []):
-                    step.matches.append(self._match(earlier, here))
+                    if self.window_us is None or here.time_us - earlier.time_us <= self.window_us:
+                        step.matches.append(self._match(earlier, here))
                 self.seen[value.decode()].append(here)
         return step
 
