@@ -26,8 +26,9 @@ from broker.fanout import FanOut, Subscriber
 from broker.match import Match
 from broker.matches import MatchBuilder
 from broker.queryclasses import Alternative, Clause, Published, compile_query
-from joins.processor import EngineName, JoinProcessor
-from joins.state import INSTANCE_SCHEMA, Instance
+from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
+from joins.instance import INSTANCE_SCHEMA, Instance
+from joins.processor import Processor
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.structure import parse_xml
@@ -84,11 +85,11 @@ class Engine:
         queries: Sequence[RegisteredQuery],
         *,
         lateness_us: int,
-        engine: EngineName = "mmqjp-views",
+        engine: EngineName = DEFAULT_ENGINE,
     ) -> None:
         self._catalog = PatternCatalog()
         self._lateness_us = lateness_us
-        self._processor = JoinProcessor(lateness_us=lateness_us, engine=engine)
+        self._processor = make_processor(engine, lateness_us=lateness_us)
         self._fan_out = FanOut()
         self._published: dict[tuple[str, str], Document] = {}
         self._watermark_us = WATERMARK_MIN_US
@@ -119,11 +120,12 @@ class Engine:
 
     def _add_alternative(self, alternative: Alternative, subscriber: Subscriber) -> None:
         for clause in alternative.clauses:
-            number = self._processor.add(clause.query_class, clause.window_us)
+            watched = {place for place, _ in clause.constants}
+            number = self._processor.add(clause.query_class, clause.window_us, watched)
             self._fan_out.add(number, clause, subscriber)
 
     @property
-    def processor(self) -> JoinProcessor:
+    def processor(self) -> Processor:
         """The join, to be looked at."""
         return self._processor
 
@@ -171,7 +173,6 @@ class Engine:
 
     def _absorb_witnesses(self, witnesses: pa.Table) -> list[tuple[int, str]]:
         """Make instances of witnesses; return the documents that could not be read."""
-        state = self._processor.state
         rows: list[dict[str, Any]] = []
         dead: list[tuple[int, str]] = []
         shapes: dict[str, list[tuple[int, int, int, int]]] = {}
@@ -188,17 +189,17 @@ class Engine:
                     (e["var1"], e["var2"], e["node1"], e["node2"]) for e in row["edges"]
                 ]
             rows.append(row)
-        state.add_shapes(shapes)
+        self._processor.add_shapes(shapes)
         # A document in which no query finds anything takes part in no join.
         found = [row for row in rows if row["nodes"]]
-        first = state.next_instance
-        state.absorb(
+        first = self._processor.next_instance
+        self._processor.absorb(
             _instances([self._witness_instance(first + i, row) for i, row in enumerate(found)])
         )
         return dead
 
     def _witness_instance(self, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
-        shape = self._processor.state.shape_number(row["shape"])
+        shape = self._processor.shape_number(row["shape"])
         assert shape is not None, "the evaluator named a shape that it never spelled out"
         return {
             **{name: row[name] for name in ("stream", "key", "docid", "depth", "match_id")},
@@ -225,17 +226,16 @@ class Engine:
             else:
                 builder = builders.setdefault(subscriber.name, MatchBuilder(subscriber))
                 builder.add(found)
-        self._processor.state.absorb(_instances(list(handed_on.values())))
+        self._processor.absorb(_instances(list(handed_on.values())))
         self._gather(list(builders.values()), batch)
 
     def _tuple_shape(self, clause: Clause) -> int:
         """Return the shape of a clause's tuples: a root, and a node for each carried term."""
-        state = self._processor.state
         root, *terms = clause.tuple_variables
         edges = [(root, v, 0, i) for i, v in enumerate(terms, 1)]
         edges += [(v, v, i, i) for i, v in enumerate(clause.tuple_variables)]
-        state.add_shapes({clause.stream: edges})
-        number = state.shape_number(clause.stream)
+        self._processor.add_shapes({clause.stream: edges})
+        number = self._processor.shape_number(clause.stream)
         assert number is not None
         return number
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from broker.queryclasses import Clause
-from joins.processor import ClassTuple
-from joins.state import Instance
+from joins.classes import ClassTuple
+from joins.instance import Instance
 from xscl import functions
 from xscl.query import Query
 

@@ -15,7 +15,7 @@ from xscl.output import build
 
 from broker.fanout import BoundNode, Found, Subscriber
 from broker.match import Match, MatchDocument, MatchNode, match_id
-from joins.state import Instance
+from joins.instance import Instance
 from xscl.query import SelectAll
 
 __all__ = ["WITNESSES_MAX", "MatchBuilder"]

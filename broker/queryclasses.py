@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from joins.processor import QueryClass
+from joins.classes import QueryClass
 from templates.joingraph import Constant, GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
 from templates.template import template_of
 from xpath_eval.catalog import PatternCatalog

@@ -7,7 +7,7 @@ import json
 import xscl
 from broker.engine import Engine, RegisteredQuery
 from broker.registry import RegisteredText, Registry
-from joins.processor import EngineName
+from joins.engines import EngineName
 
 __all__ = ["engine_of"]
 

@@ -33,7 +33,7 @@ from broker.ingest import Ingest, Outcome
 from broker.match import Match
 from broker.pipeline import JoinEngine, Pipeline, StepSummary
 from broker.spool import Spool, SpoolWriter
-from joins.processor import EngineName
+from joins.engines import EngineName
 from xscl.query import Query
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal
 
 from joins import schema
-from joins.processor import JoinProcessor
+from joins.processor import SqlProcessor
 from joins.state import JoinState
 
 __all__ = ["Which", "r_bin", "r_doc", "r_doc_ts", "r_out"]
@@ -47,7 +47,7 @@ ORDER BY ALL"""
     )
 
 
-def r_out(processor: JoinProcessor, stratum: int = 0) -> list[tuple[int, ...]]:
+def r_out(processor: SqlProcessor, stratum: int = 0) -> list[tuple[int, ...]]:
     """Return `R_outT(class, docid1, node1, ...)` of the batch in hand, for all its templates."""
     tuples = processor.probe(stratum)
     known = processor.instances({n for t in tuples for n in (t.left, t.right) if n is not None})

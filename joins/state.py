@@ -9,56 +9,17 @@ removed by DELETE stay in DuckDB's memory, so nothing is ever deleted.)
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
-from joins import schema
+from joins import rows, schema
+from joins.instance import INSTANCE_SCHEMA, Instance
 
-__all__ = ["INSTANCE_SCHEMA", "Instance", "JoinState"]
-
-INSTANCE_SCHEMA = pa.schema(
-    [
-        ("instance", pa.int64()),
-        ("stream", pa.string()),
-        ("key", pa.string()),
-        ("docid", pa.int64()),
-        ("depth", pa.int32()),
-        ("match_id", pa.string()),
-        ("docid_min", pa.int64()),
-        ("start_us", pa.int64()),
-        ("end_us", pa.int64()),
-        ("watermark_us", pa.int64()),
-        ("shape", pa.int32()),
-        ("leaves", pa.list_(pa.int64())),
-        ("nodes", pa.list_(pa.int32())),
-        ("vals", pa.list_(pa.string())),
-    ]
-)
-"""The columns of `remembered`."""
+__all__ = ["JoinState"]
 
 Edge = tuple[int, int, int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Instance:
-    """One instance, read back: the columns of `remembered`, its shape left out."""
-
-    instance: int
-    stream: str
-    key: str
-    docid: int
-    depth: int
-    match_id: str
-    docid_min: int
-    start_us: int
-    end_us: int
-    watermark_us: int
-    leaves: tuple[int, ...]
-    nodes: tuple[int, ...]
-    values: tuple[str | None, ...]
 
 
 class JoinState:
@@ -76,7 +37,7 @@ class JoinState:
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """Run one statement to its end and return its rows."""
-        return self.db.execute(sql).fetchall()
+        return rows.run(self.db, sql)
 
     def begin_batch(self) -> None:
         """Make what is absorbed from now on the new instances of a batch."""
@@ -100,9 +61,9 @@ class JoinState:
         self._insert(schema.SHAPE_EDGE, ("shape", "var1", "var2", "node1", "node2"), edges)
         self._insert(schema.SHAPE_BINDING, ("shape", "variable", "node"), bindings)
 
-    def _insert(self, table: str, names: Sequence[str], rows: Sequence[tuple[int, ...]]) -> None:
-        if rows:
-            columns = zip(*rows, strict=True)
+    def _insert(self, table: str, names: Sequence[str], found: Sequence[tuple[int, ...]]) -> None:
+        if found:
+            columns = zip(*found, strict=True)
             arrow = pa.table(
                 {n: pa.array(c, pa.int32()) for n, c in zip(names, columns, strict=True)}
             )
@@ -110,11 +71,7 @@ class JoinState:
 
     def insert(self, table: str, arrow: pa.Table) -> None:
         """Append rows to a table; columns go by position."""
-        self.db.register("incoming", arrow)
-        try:
-            self.run(f"INSERT INTO {table} SELECT * FROM incoming")
-        finally:
-            self.db.unregister("incoming")
+        rows.insert(self.db, table, arrow)
 
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances (`INSTANCE_SCHEMA` without numbers); they get the next numbers."""
@@ -166,11 +123,11 @@ WHERE value <> ''"""
             return {}
         self.db.register("wanted", pa.table({"instance": pa.array(wanted, pa.int64())}))
         try:
-            rows = self.run(
+            found = self.run(
                 f"""SELECT instance, stream, key, docid, depth, match_id, docid_min, start_us,
     end_us, watermark_us, leaves, nodes, vals
 FROM {schema.REMEMBERED} SEMI JOIN wanted USING (instance)"""
             )
         finally:
             self.db.unregister("wanted")
-        return {row[0]: Instance(*row[:10], *map(tuple, row[10:])) for row in rows}
+        return {row[0]: Instance(*row[:10], *map(tuple, row[10:])) for row in found}

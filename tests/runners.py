@@ -13,7 +13,7 @@ from strategies import random_case
 from broker.document import Document
 from broker.engine import Engine, RegisteredQuery
 from broker.match import Match
-from joins.processor import ENGINES, EngineName
+from joins.engines import ENGINES, EngineName
 
 __all__ = ["ENGINES", "EngineName", "engine_of", "run_engine", "run_oracle", "seeds_with_joins"]
 

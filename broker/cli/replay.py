@@ -25,7 +25,7 @@ from broker.replay import (
 from broker.replay import (
     replay as run_replay,
 )
-from joins.processor import ENGINES, EngineName
+from joins.engines import ENGINES, EngineName
 from xscl.durations import DurationError, read_duration
 
 __all__ = ["replay"]

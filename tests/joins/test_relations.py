@@ -8,7 +8,7 @@ import worked_example as paper
 import xscl
 from broker.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
-from joins.processor import ENGINES
+from joins.processor import SQL_ENGINES
 from joins.relations import r_bin, r_doc, r_doc_ts, r_out
 
 T1, T2, T3 = 1_000_000, 2_000_000, 3_000_000
@@ -59,7 +59,7 @@ def test_tables_d_and_e_are_the_witnesses_of_the_second_document() -> None:
     assert r_doc_ts(engine.processor.state, "new") == [(2, T2)]
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", SQL_ENGINES)
 def test_table_f_is_what_the_template_finds_with_the_second_document(name: str) -> None:
     engine = running(name)
     step(engine, DOCUMENTS[0])
@@ -69,7 +69,7 @@ def test_table_f_is_what_the_template_finds_with_the_second_document(name: str) 
     assert rows == {row[:8] for row in paper.R_OUT}
 
 
-@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("name", SQL_ENGINES)
 def test_the_matches_of_the_worked_example(name: str) -> None:
     engine = running(name)
     assert step(engine, DOCUMENTS[0]) == []

@@ -1,0 +1,121 @@
+"""Query classes: what is evaluated once for all queries that share it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from templates.template import Template, TemplateRow
+
+__all__ = ["ClassRegistry", "ClassTuple", "QueryClass"]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryClass:
+    """What queries have in common that differ only in window, constants, SELECT and subscriber.
+
+    A template, its row, whether the operator is symmetric (JOIN), and its stratum: the level of
+    operators that it belongs to (`processor`).
+    """
+
+    template: Template
+    row: TemplateRow
+    is_symmetric: bool
+    stratum: int
+
+    def value_pairs(self) -> Iterator[tuple[int, int]]:
+        """Yield the pairs of variables whose values are joined."""
+        for left, right in self.template.value_joins:
+            yield self.row.variables[left], self.row.variables[right]
+
+    def compared(self) -> set[int]:
+        """Return the variables whose values the class joins or tests."""
+        ends = {i for pair in self.template.value_joins for i in pair}
+        for left, _, right in self.template.residuals:
+            ends |= {left} if right is None else {left, right}
+        return {self.row.variables[i] for i in ends}
+
+
+@dataclass(frozen=True, slots=True)
+class ClassTuple:
+    """One row of a class's R_outT: its instances, the smallest window that holds them, its nodes.
+
+    `right` is None for a class of one block.  `nodes` are positions in the witness shapes of the
+    instances, one for each meta-variable.
+    """
+
+    query_class: int
+    left: int
+    right: int | None
+    span_us: int
+    nodes: tuple[int, ...]
+
+
+class ClassRegistry:
+    """The classes in use, by number, and how often with which window.
+
+    Numbers only grow.  `dirty` collects the templates whose tables are out of date; `version`
+    changes with every change.
+    """
+
+    def __init__(self) -> None:
+        self.by_number: dict[int, QueryClass] = {}
+        self.dirty: set[Template] = set()
+        self.version = 0
+        self.last_number = 0
+        self._numbers: dict[QueryClass, int] = {}
+        self._windows: dict[int, Counter[int]] = defaultdict(Counter)
+
+    def add(self, query_class: QueryClass, window_us: int) -> int:
+        """Add one use of a class with a window; return the class's number."""
+        number = self._numbers.get(query_class)
+        if number is None:
+            self.last_number += 1
+            number = self._numbers[query_class] = self.last_number
+            self.by_number[number] = query_class
+        windows = self._windows[number]
+        if not windows or window_us > max(windows):
+            self._touch(query_class)
+        windows[window_us] += 1
+        return number
+
+    def remove(self, number: int, window_us: int) -> None:
+        """Undo one `add` of the same class and window."""
+        windows = self._windows[number]
+        windows[window_us] -= 1
+        if windows[window_us]:
+            return
+        del windows[window_us]
+        query_class = self.by_number[number]
+        if not windows:
+            del self._windows[number], self._numbers[query_class], self.by_number[number]
+            self._touch(query_class)
+        elif window_us > max(windows):
+            self._touch(query_class)
+
+    def _touch(self, query_class: QueryClass) -> None:
+        self.dirty.add(query_class.template)
+        self.version += 1
+
+    def window_us(self, number: int) -> int:
+        """Return the widest window of a class."""
+        return max(self._windows[number])
+
+    @property
+    def strata(self) -> list[int]:
+        """The strata in use, lowest first."""
+        return sorted({query_class.stratum for query_class in self.by_number.values()})
+
+    def compared(self) -> set[int]:
+        """Return the variables whose values any class joins or tests."""
+        return {v for query_class in self.by_number.values() for v in query_class.compared()}
+
+    def value_pairs(self) -> list[tuple[int, int, int, int, bool]]:
+        """Return (stratum, left variable, right variable, widest window, any symmetric)."""
+        uses: dict[tuple[int, int, int], list[tuple[int, bool]]] = defaultdict(list)
+        for number, query_class in self.by_number.items():
+            for left, right in query_class.value_pairs():
+                use = (self.window_us(number), query_class.is_symmetric)
+                uses[query_class.stratum, left, right].append(use)
+        return [(*k, max(w for w, _ in u), any(s for _, s in u)) for k, u in uses.items()]

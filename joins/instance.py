@@ -1,0 +1,55 @@
+"""Instances: what a join joins.
+
+Documents from outside, documents that queries publish, and the tuples of inner operators are all
+instances: a witness shape, the nodes and values that fill it, and a place in time.  They are
+numbered from 1 in the order in which they came to be known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+__all__ = ["INSTANCE_SCHEMA", "Instance"]
+
+INSTANCE_SCHEMA = pa.schema(
+    [
+        ("instance", pa.int64()),
+        ("stream", pa.string()),
+        ("key", pa.string()),
+        ("docid", pa.int64()),
+        ("depth", pa.int32()),
+        ("match_id", pa.string()),
+        ("docid_min", pa.int64()),
+        ("start_us", pa.int64()),
+        ("end_us", pa.int64()),
+        ("watermark_us", pa.int64()),
+        ("shape", pa.int32()),
+        ("leaves", pa.list_(pa.int64())),
+        ("nodes", pa.list_(pa.int32())),
+        ("vals", pa.list_(pa.string())),
+    ]
+)
+"""An instance as a row.  `(docid, depth, match_id)` is its position, `docid_min` the smallest docid
+behind it, `leaves` the documents that it consists of, in block order; `nodes` and `vals` give the
+document node and the string value of each node of its shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """One instance, read back: the columns of `INSTANCE_SCHEMA`, its shape left out."""
+
+    instance: int
+    stream: str
+    key: str
+    docid: int
+    depth: int
+    match_id: str
+    docid_min: int
+    start_us: int
+    end_us: int
+    watermark_us: int
+    leaves: tuple[int, ...]
+    nodes: tuple[int, ...]
+    values: tuple[str | None, ...]
