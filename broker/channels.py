@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from broker.config import Settings, SmtpSettings
 from broker.delivery.attempt import Channel
 from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel
 from broker.delivery.webhook import WebhookChannel
+from broker.registry import Registry
 from broker.subscription import DestinationKind
 from feeds import networks
 
 __all__ = ["open_channels"]
 
 
-def open_channels(settings: Settings) -> dict[DestinationKind, Channel]:
+def open_channels(
+    settings: Settings, registry: Registry, unsubscribe_url: Callable[[str], str]
+) -> dict[DestinationKind, Channel]:
     """Return a channel for each kind of destination; e-mail only where a mail server is set.
+
+    `unsubscribe_url` returns the page on which a subscription is ended, or "".
 
     To be called, and each channel closed, in the event loop.
     """
@@ -26,11 +33,13 @@ def open_channels(settings: Settings) -> dict[DestinationKind, Channel]:
         )
     }
     if settings.smtp is not None:
-        channels[DestinationKind.EMAIL] = _mail(settings.smtp)
+        channels[DestinationKind.EMAIL] = _mail(settings.smtp, registry, unsubscribe_url)
     return channels
 
 
-def _mail(smtp: SmtpSettings) -> MailChannel:
+def _mail(
+    smtp: SmtpSettings, registry: Registry, unsubscribe_url: Callable[[str], str]
+) -> MailChannel:
     return MailChannel(
         Letters(Sender(smtp.sender)),
         host=smtp.host,
@@ -39,4 +48,6 @@ def _mail(smtp: SmtpSettings) -> MailChannel:
         security=smtp.security,
         username=smtp.username,
         password=smtp.password(),
+        unsubscribe_url=unsubscribe_url,
+        is_suppressed=registry.is_suppressed,
     )

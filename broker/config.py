@@ -45,10 +45,15 @@ class SettingsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """Where the broker's HTTP API listens.  `port = 0` takes any free one."""
+    """Where the broker's HTTP API listens.  `port = 0` takes any free one.
+
+    `public_url` is how the API is reached from outside, for one-click unsubscribing and for the
+    hubs of feeds; without it mails have no such link and feeds are polled only.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8420
+    public_url: str = ""
     body_bytes_max: int = 16 * 1024 * 1024
 
 

@@ -25,6 +25,9 @@ from aiohttp import web
 from broker.api.backend import Backend
 from broker.channels import open_channels
 from broker.config import FeedSettings, Settings
+from broker.delivery.attempt import Channel
+from broker.delivery.pickup import Pickup
+from broker.delivery.routes import install
 from broker.delivery.worker import DeliveryWorker
 from broker.document import DocumentLine
 from broker.engine import Engine
@@ -38,7 +41,9 @@ from broker.registered import engine_of
 from broker.registry import Registry
 from broker.spark import Source, Spark, SparkQuery
 from broker.spool import Spool, SpoolWriter
+from broker.subscription import DestinationKind
 from feeds import Feed, FeedOptions, FeedStore, Poller, feed_at, networks
+from feeds.push import Push
 
 __all__ = ["Service", "ServiceError"]
 
@@ -65,6 +70,7 @@ class Service:
         self._unready: str | None = "the broker is starting"
         self._started = time.monotonic()
         self._documents = self._matches = self._dead_letters = 0
+        self._channels: dict[DestinationKind, Channel] = {}
         self._open_files()
         self._plans = PlanStore(self._data / "plans")
         self._pipeline = Pipeline(
@@ -96,6 +102,8 @@ class Service:
         self._outbox = Outbox(self._data / "outbox.db")
         self._spool = SpoolWriter(self._data / "spool", processed=self._outbox.through())
         self._feed_store = FeedStore(self._data / "feeds.db")
+        public_url = self._settings.http.public_url
+        self._push = _push(self._feed_store, public_url) if public_url else None
         self._ingest = IngestThread(
             Ingest(self._spool), self._spool, registry_version=self._registry.revision
         )
@@ -126,6 +134,9 @@ class Service:
         self._announce_commits(backend.committed)
         http = self._settings.http
         application = make_application(backend, body_bytes_max=http.body_bytes_max)
+        install(application, self._open_delivery())
+        if self._push is not None:
+            application.add_routes(self._push.routes())
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         self._stack.push_async_callback(runner.cleanup)
@@ -186,7 +197,7 @@ class Service:
             stop.wait(),
             self._watch(query),
             self._poller().run(),
-            self._delivery().run(),
+            DeliveryWorker(self._outbox, self._registry, self._channels).run(),
         ]
         tasks = [asyncio.create_task(worker) for worker in workers]
         try:
@@ -207,14 +218,29 @@ class Service:
 
     def _poller(self) -> Poller:
         for feed in self._settings.feeds:
-            self._feed_store.add(_feed(feed))
-        return Poller(self._feed_store, self._take, allowed=networks(self._settings.allow_networks))
+            if not self._feed_store.add(_feed(feed)):
+                self._feed_store.update(_feed(feed))
+        return Poller(
+            self._feed_store,
+            self._take,
+            allowed=networks(self._settings.allow_networks),
+            push=self._push,
+        )
 
-    def _delivery(self) -> DeliveryWorker:
-        channels = open_channels(self._settings)
-        for channel in channels.values():
+    def _open_delivery(self) -> Pickup:
+        def unsubscribe_url(subscription_id: str) -> str:
+            return pickup.unsubscribe_url(subscription_id)
+
+        self._channels = open_channels(self._settings, self._registry, unsubscribe_url)
+        for channel in self._channels.values():
             self._stack.push_async_callback(channel.close)
-        return DeliveryWorker(self._outbox, self._registry, channels)
+        pickup = Pickup(
+            self._outbox,
+            self._registry,
+            channels=self._channels,
+            base_url=self._settings.http.public_url,
+        )
+        return pickup
 
     async def _take(self, stream: str, key: str, time_us: int | None, xml: bytes) -> None:
         """Accept one item of a feed; waits while the broker is busy."""
@@ -253,6 +279,10 @@ class Service:
             "segments_committed": self._pipeline.through,
             "segments_accepted": self._spool.last,
         }
+
+
+def _push(store: FeedStore, public_url: str) -> Push:
+    return Push(store, base_url=public_url, now_us=lambda: time.time_ns() // 1_000)
 
 
 def _feed(settings: FeedSettings) -> Feed:

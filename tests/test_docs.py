@@ -13,6 +13,7 @@ from broker.api import documents, health, matches, queries, subscriptions
 from broker.cli.group import VERBS
 from broker.cli.terminal import EXIT_FAILED, EXIT_NO_BROKER, EXIT_SETTINGS
 from broker.config import Settings
+from broker.delivery import routes as delivery
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -53,11 +54,16 @@ def test_every_exit_code_is_documented() -> None:
 
 def test_every_resource_of_the_api_is_documented() -> None:
     documented = re.findall(r"^\| `([A-Z]+ /[^?`]*)", (DOCS / "api.md").read_text(), re.MULTILINE)
-    routes = chain.from_iterable(
-        module.ROUTES for module in (documents, health, matches, queries, subscriptions)
-    )
+    modules = (documents, health, matches, queries, subscriptions, delivery)
+    routes = chain.from_iterable(module.ROUTES for module in modules)
     served = {f"{route.method} {re.sub(r':[^/]*}', '}', route.path)}" for route in routes}
-    assert served <= set(documented)
+    assert served == set(documented)
+
+
+def test_every_page_is_found_from_the_index() -> None:
+    index = (DOCS / "index.md").read_text()
+    for page in sorted(DOCS.glob("*.md")):
+        assert page.name == "index.md" or f"({page.name})" in index, f"{page.name} is not listed"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
