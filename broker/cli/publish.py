@@ -46,7 +46,8 @@ def publish(
         for result in _results(connection, stream, file, key, time):
             if result["outcome"] == "refused":
                 refused += 1
-                message(f"{file.name}:{result['line']}: refused: {result['reason']}")
+                name = getattr(file, "name", "<stdin>")
+                message(f"{name}:{result['line']}: refused: {result['reason']}")
             else:
                 taken += 1
                 click.echo(f"{result['docid']}\t{result['outcome']}\t{result['key']}")

@@ -2,80 +2,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
+from api_room import Room, match
 
-from broker.api.backend import Backend
 from broker.http import make_application
-from broker.ingest import Ingest
-from broker.ingest_thread import IngestThread
-from broker.match import Match, MatchDocument
-from broker.outbox import Outbox
-from broker.registry import Registry
-from broker.spool import Spool, SpoolWriter
+from broker.spool import Spool
 
-T = TypeVar("T")
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
-
-
-class Room:
-    """The API on real files; no pipeline runs, tests commit matches themselves."""
-
-    def __init__(self, directory: Path) -> None:
-        self.spool = SpoolWriter(directory / "spool")
-        self.registry = Registry(directory / "registry.db")
-        self.outbox = Outbox(directory / "outbox.db")
-        self.ingest = IngestThread(
-            Ingest(self.spool), self.spool, registry_version=self.registry.revision, linger_s=0
-        )
-        self.unready: str | None = None
-        self.committed = asyncio.Condition()
-        self.backend = Backend(
-            registry=self.registry,
-            outbox=self.outbox,
-            ingest=self.ingest,
-            spool=Spool(directory / "spool"),
-            change=self._change,
-            unready=lambda: self.unready,
-            figures=lambda: {"documents_evaluated_total": 3.0},
-            committed=self.committed,
-        )
-
-    async def _change(self, action: Callable[[int], T]) -> T:
-        return await asyncio.wrap_future(self.ingest.exclusively(action))
-
-    async def commit(self, *matches: Match) -> None:
-        through = self.outbox.through()
-        self.outbox.commit(after=through, through=through + 1, matches=matches)
-        async with self.committed:
-            self.committed.notify_all()
-
-    def close(self) -> None:
-        self.ingest.stop()
-        for file in (self.outbox, self.registry, self.spool):
-            file.close()
-
-
-def match(number: int, query: str = "same") -> Match:
-    documents = tuple(
-        MatchDocument(docid, "news", f"k{docid}", docid * 1_000_000)
-        for docid in (number, number + 1)
-    )
-    return Match(
-        id=f"m{number}",
-        query=query,
-        start_us=0,
-        end_us=1,
-        documents=documents,
-        roots=(0, 0),
-        nodes={},
-        witnesses=(),
-        output="<match/>",
-    )
 
 
 @pytest.fixture

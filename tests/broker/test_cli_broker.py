@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from api_room import Room, match
+from click.testing import CliRunner, Result
+
+from broker.cli import main
+from broker.http import make_application
+
+SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
+
+
+class ServedRoom:
+    """The API of a broker, served beside the test; `xscl` runs a verb against it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self.room = self.run(self._open(directory))
+        self.url = self.run(self._serve())
+
+    async def _open(self, directory: Path) -> Room:
+        room = Room(directory)
+        room.ingest.start()
+        return room
+
+    async def _serve(self) -> str:
+        application = make_application(self.room.backend, body_bytes_max=1 << 20)
+        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+
+    def run(self, work):  # type: ignore[no-untyped-def]
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+
+    def xscl(self, *arguments: str, given: bytes | None = None) -> Result:
+        return CliRunner().invoke(main, ["--broker", self.url, *arguments], input=given)
+
+    def close(self) -> None:
+        self.run(self._runner.cleanup())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self.room.close()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[ServedRoom]:
+    served = ServedRoom(tmp_path / "data")
+    yield served
+    served.close()
+
+
+@pytest.fixture
+def query_file(tmp_path: Path) -> Path:
+    path = tmp_path / "same.xscl"
+    path.write_text(SAME)
+    return path
+
+
+def test_a_query_lives_from_register_to_remove(served: ServedRoom, query_file: Path) -> None:
+    assert "registered same" in served.xscl("register", str(query_file)).stderr
+    assert "same is paused" in served.xscl("pause", "same").stderr
+    assert served.xscl("list").stdout.splitlines()[1].split()[:3] == ["same", "paused", "0"]
+    assert "same is active" in served.xscl("resume", "same").stderr
+    assert "removed same" in served.xscl("remove", "same").stderr
+    result = served.xscl("show", "same")
+    assert (result.exit_code, result.stderr) == (1, "error: no query 'same'\n")
+
+
+def test_a_directory_of_queries_is_registered_at_once(served: ServedRoom, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.xscl").write_text(SAME)
+    assert served.xscl("register", str(tmp_path)).exit_code == 0
+    rows = json.loads(served.xscl("list", "--format", "json").stdout)
+    assert [row["id"] for row in rows] == ["one", "two"]
+
+
+def test_one_id_does_not_name_two_queries(served: ServedRoom, query_file: Path) -> None:
+    query_file.write_text(f"{SAME}; {SAME}")
+    result = served.xscl("register", str(query_file), "--id", "mine")
+    assert result.exit_code == 2
+    assert "there are 2" in result.stderr
+
+
+def test_a_query_that_does_not_parse_is_shown_with_its_place(
+    served: ServedRoom, query_file: Path
+) -> None:
+    query_file.write_text("news//item->a FOLOWED BY {, 1 h} news//item")
+    result = served.xscl("register", str(query_file))
+    assert result.exit_code == 1
+    assert "same.xscl:1:" in result.stderr
+    assert "^" in result.stderr
+
+
+def test_what_is_shown_of_a_query_has_its_subscribers(served: ServedRoom, query_file: Path) -> None:
+    served.xscl("register", str(query_file))
+    made = served.xscl("subscribe", "same", "https://example.org/hook")
+    assert made.stdout.startswith("whsec_")
+    served.xscl("subscribe", "same", "ann@example.org")
+    shown = served.xscl("show", "same").stdout
+    assert "same  active, 0 matches" in shown
+    assert "FOLLOWED BY" in shown
+    assert "https://example.org/hook" in shown
+    assert "ann@example.org" in shown
+    (name, *_) = (word for word in shown.split() if word.startswith("sub_"))
+    assert served.xscl("remove", name).exit_code == 0
+    assert name not in served.xscl("show", "same").stdout
+
+
+def test_parameters_are_given_by_name(served: ServedRoom, query_file: Path) -> None:
+    query_file.write_text("news//item[author = $who]")
+    served.xscl("register", str(query_file))
+    assert served.xscl("subscribe", "same", "pull", "-p", "who=Ann").exit_code == 0
+    missing = served.xscl("subscribe", "same", "pull")
+    assert missing.exit_code == 1
+    assert "who" in missing.stderr
+    assert served.xscl("subscribe", "same", "pull", "-p", "who").exit_code == 2
+
+
+def test_documents_are_published_from_files_and_from_standard_input(
+    served: ServedRoom, tmp_path: Path
+) -> None:
+    (tmp_path / "item.xml").write_text("<item/>")
+    line = json.dumps({"stream": "news", "key": "b", "xml": "<item>b</item>"})
+    file = str(tmp_path / "item.xml")
+    result = served.xscl("publish", "news", "--key", "a", file, "-", given=line.encode())
+    assert result.stdout == "1\taccepted\ta\n2\taccepted\tb\n"
+    assert result.stderr == "2 taken, 0 refused\n"
+
+
+def test_a_line_that_is_refused_is_named_by_file_and_number(served: ServedRoom) -> None:
+    lines = b'{"stream": "news", "xml": "<a/>"}\n\n{"stream": "news", "xml": "<a>"}\n'
+    result = served.xscl("publish", "news", "-", given=lines)
+    assert result.exit_code == 1
+    assert "<stdin>:3: refused: not well-formed XML" in result.stderr
+    assert "1 taken, 1 refused" in result.stderr
+
+
+def test_matches_so_far_are_printed_as_lines(served: ServedRoom) -> None:
+    served.run(served.room.commit(match(1), match(2, "other"), match(3)))
+    result = served.xscl("tail", "--no-follow")
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ["m1", "m2", "m3"]
+    result = served.xscl("tail", "same", "--no-follow", "--after", "1")
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ["m3"]
+
+
+def test_tail_waits_for_matches_and_ends_at_its_limit(served: ServedRoom) -> None:
+    served.run(served.room.commit(match(1)))
+    results = []
+    tail = threading.Thread(
+        target=lambda: results.append(served.xscl("tail", "--after", "1", "-n", "1"))
+    )
+    tail.start()
+    served.run(served.room.commit(match(2)))
+    tail.join(20)
+    (result,) = results
+    assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ["m2"]
+
+
+def test_rows_are_printed_as_csv_too(served: ServedRoom, query_file: Path) -> None:
+    served.xscl("register", str(query_file))
+    text = served.xscl("list", "--format", "csv").stdout
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert (row["id"], row["state"]) == ("same", "active")
