@@ -2,10 +2,19 @@ from __future__ import annotations
 
 from datetime import timedelta
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 
-from broker.config import FeedSettings, SettingsError, find_settings, load_settings, parse_settings
+from broker.config import (
+    FeedSettings,
+    Settings,
+    SettingsError,
+    find_settings,
+    load_settings,
+    parse_settings,
+)
+from joins.engines import DEFAULT_ENGINE, ENGINES
 
 FILE = Path("/etc/broker/xscl.toml")
 
@@ -103,3 +112,9 @@ def test_the_smtp_password_comes_from_the_environment_or_a_file(
     assert smtp.password() == "from the file"
     monkeypatch.setenv("XSCL_SMTP_PASSWORD", "from the environment")
     assert smtp.password() == "from the environment"
+
+
+def test_the_engines_of_the_settings_are_those_there_are() -> None:
+    # The settings do not import the engines, to be read in a few milliseconds.
+    assert get_args(get_type_hints(Settings)["engine"]) == ENGINES
+    assert Settings().engine == DEFAULT_ENGINE
