@@ -122,7 +122,7 @@ def _path(expression: PathExpression, level: int) -> str:
         return render_expression(expression.start, _PATH + 1) + _render_steps(steps)
     if expression.is_absolute:
         return _render_steps(steps) if steps else _parenthesised("/", level)
-    if len(steps) > 1 and _is_plain_self(steps[0]) and not steps[1].is_deep:
+    while len(steps) > 1 and _is_plain_self(steps[0]) and not steps[1].is_deep:
         steps = steps[1:]
     return _parenthesised(render_step(steps[0]) + _render_steps(steps[1:]), level)
 

@@ -97,7 +97,16 @@ _NAME = re.compile(r"[^\W\d][\w.\u00b7-]*(?::[^\W\d][\w.\u00b7-]*)?")
 _SPACE = re.compile(r"[ \t\r\n]*")
 _TEXT = re.compile(r"[^<{}&]+")
 _REFERENCE = re.compile(r"&(?:#(\d{1,7})|#x([0-9a-fA-F]{1,6})|([A-Za-z]+));")
-_EXPRESSION_PART = re.compile(r"'[^']*'|\"[^\"]*\"|\(:|[{}]|[^'\"{}(]+|\(")
+_OPERATORS = "and|or|div|idiv|mod|eq|ne|lt|le|gt|ge|is|to|return|then|else|in|satisfies|union"
+_EXPRESSION_PART = re.compile(
+    rf"""'[^']*'|"[^"]*"|\(:|[{{}}]
+    |(?:{_OPERATORS})(?=')         # a string follows
+    |\$?[^\W\d][\w.\u00b7-]*'*     # a variable may end in primes
+    |[^'"{{}}(]|\(""",
+    re.VERBOSE,
+)
+"""What an enclosed expression is made of, as far as finding its end needs to know."""
+
 _NAMED = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 

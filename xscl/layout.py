@@ -138,8 +138,11 @@ def _operand(operand: Operand, indent: str, prefix: str) -> Iterator[_Line]:
         yield _Line(inner, _block(operand.right))
         return
     yield _Line(inner, [_Piece("(", operand.right.span.start)])
-    yield from _operand(operand.right, inner + _INDENT, "")
-    yield _Line(inner, [_Piece(")", operand.right.span.end)])
+    last = operand.right.span.start
+    for line in _operand(operand.right, inner + _INDENT, ""):
+        last = line.pieces[-1].offset
+        yield line
+    yield _Line(inner, [_Piece(")", last)])
 
 
 def _flat(operand: Operand) -> list[_Piece]:

@@ -36,7 +36,7 @@ def normalise(statement: Statement, query_id: str, report: Report) -> Query | No
 
 def query_version(text: str) -> str:
     """Return the version of a query with this canonical text."""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 @dataclass(slots=True)

@@ -45,7 +45,7 @@ def build_select(
 def item_text(item: Expression) -> str:
     """Return the canonical text of an item of a SELECT list."""
     variable = _single_variable(item)
-    return variable if variable is not None else render_expression(item)
+    return variable if variable is not None else render_expression(item, 3)
 
 
 def _single_variable(item: Expression) -> str | None:
