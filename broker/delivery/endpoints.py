@@ -8,23 +8,33 @@ again and again.  In memory: a restart forgets the waiting and begins it anew.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["EndpointLimits", "Endpoints"]
+__all__ = ["Claim", "EndpointLimits", "Endpoints"]
 
 _SECOND_US = 1_000_000
 _FIRST_GUESS_US = 100_000
 """What an attempt is taken to last before one has been seen to end."""
 
 _KNOWN_MAX = 10_000
+_REMEMBERED_US = 60 * _SECOND_US
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointLimits:
-    """Bounds for one endpoint; a rate of 0 is no bound."""
+    """Bounds for one endpoint; a rate of 0 is no bound.
+
+    What was left unused for `burst_s` seconds may come at once.
+    """
 
     concurrency: int = 16
     rate_per_s: float = 0.0
+    burst_s: float = 1.0
+
+
+Claim = tuple[str, EndpointLimits]
+"""An endpoint that an attempt needs, and its bounds."""
 
 
 @dataclass(slots=True)
@@ -41,33 +51,42 @@ class Endpoints:
     def __init__(self) -> None:
         self._known: dict[str, _Endpoint] = {}
 
-    def admit(self, name: str, limits: EndpointLimits, now_us: int) -> int | None:
-        """Begin an attempt and return None, or return when to ask again."""
-        endpoint = self._known.setdefault(name, _Endpoint())
-        interval_us = _SECOND_US / limits.rate_per_s if limits.rate_per_s else 0.0
-        is_full = endpoint.in_flight >= limits.concurrency
-        if not is_full and now_us >= endpoint.next_us:
+    def admit(self, claims: Sequence[Claim], now_us: int) -> int | None:
+        """Begin an attempt that needs all of these and return None, or return when to ask again."""
+        endpoints = [self._known.setdefault(name, _Endpoint()) for name, _ in claims]
+        for endpoint, (_, limits) in zip(endpoints, claims, strict=True):
+            if endpoint.in_flight >= limits.concurrency or now_us < endpoint.next_us:
+                return _parked_until(endpoint, limits, now_us)
+        for endpoint, (_, limits) in zip(endpoints, claims, strict=True):
             endpoint.in_flight += 1
-            # A second's worth may come at once, where the time for it has gone by unused.
-            endpoint.next_us = max(endpoint.next_us, now_us - _SECOND_US) + interval_us
-            return None
-        turn_us = max(interval_us, endpoint.mean_us / limits.concurrency)
-        endpoint.queue_end_us = max(endpoint.queue_end_us, now_us, endpoint.next_us) + turn_us
-        return int(endpoint.queue_end_us)
+            unused_since_us = now_us - limits.burst_s * _SECOND_US
+            endpoint.next_us = max(endpoint.next_us, unused_since_us) + _interval_us(limits)
+        return None
 
-    def done(self, name: str, elapsed_us: int, now_us: int) -> None:
+    def done(self, claims: Sequence[Claim], elapsed_us: int, now_us: int) -> None:
         """End an attempt that was admitted."""
-        endpoint = self._known[name]
-        endpoint.in_flight -= 1
-        endpoint.mean_us += (elapsed_us - endpoint.mean_us) / 8
+        for name, _ in claims:
+            endpoint = self._known[name]
+            endpoint.in_flight -= 1
+            endpoint.mean_us += (elapsed_us - endpoint.mean_us) / 8
         if len(self._known) > _KNOWN_MAX:
             self._forget(now_us)
 
     def _forget(self, now_us: int) -> None:
-        """Forget endpoints that have nothing to remember."""
+        """Forget endpoints that nothing has been asked of for a while."""
         self._known = {
             name: endpoint
             for name, endpoint in self._known.items()
             if endpoint.in_flight
-            or now_us < max(endpoint.next_us + _SECOND_US, endpoint.queue_end_us)
+            or now_us < max(endpoint.next_us, endpoint.queue_end_us) + _REMEMBERED_US
         }
+
+
+def _parked_until(endpoint: _Endpoint, limits: EndpointLimits, now_us: int) -> int:
+    turn_us = max(_interval_us(limits), endpoint.mean_us / limits.concurrency)
+    endpoint.queue_end_us = max(endpoint.queue_end_us, now_us, endpoint.next_us) + turn_us
+    return int(endpoint.queue_end_us)
+
+
+def _interval_us(limits: EndpointLimits) -> float:
+    return _SECOND_US / limits.rate_per_s if limits.rate_per_s else 0.0

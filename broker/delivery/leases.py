@@ -23,6 +23,9 @@ __all__ = ["DIGEST_MAX", "Leases"]
 DIGEST_MAX = 200
 """Matches in one digest.  What is more follows in the next message, at once."""
 
+BACKLOG_MAX = 20
+"""Matches that are mailed one by one; where more are waiting, they go in one mail."""
+
 _FOREVER = 1 << 62
 
 _STATES = {
@@ -167,12 +170,13 @@ class Leases:
         if not matches:
             taking.moved.append((max(lane.seq, lane.head), None, lane.subscription))
             return None
+        if _is_mailed_at_once(subscription) and len(matches) <= BACKLOG_MAX:
+            matches = matches[:1]
         id_ = delivery_id(subscription.id, matches[0].id)
         row, last = taking.next_row, matches[-1].seq
         taking.next_row += 1
         taking.made.append((row, id_, subscription.id, matches[0].seq, last, taking.now_us))
-        is_digest = subscription.options.digest is not Digest.IMMEDIATE
-        rest_us = taking.now_us if is_digest and len(matches) == DIGEST_MAX else None
+        rest_us = taking.now_us if len(matches) == DIGEST_MAX else None
         taking.moved.append((last, rest_us, lane.subscription))
         return Taken(row, id_, 1, subscription, matches, lane.health)
 
@@ -251,8 +255,15 @@ class Leases:
 
 
 def _limit(subscription: Subscription) -> int:
-    if subscription.options.digest is not Digest.IMMEDIATE:
-        return DIGEST_MAX
-    if subscription.destination.kind is DestinationKind.WEBHOOK:
-        return subscription.options.batch_max
-    return 1
+    match subscription.destination.kind:
+        case DestinationKind.EMAIL:
+            return DIGEST_MAX
+        case DestinationKind.WEBHOOK:
+            return subscription.options.batch_max
+        case _:
+            return 1
+
+
+def _is_mailed_at_once(subscription: Subscription) -> bool:
+    is_mail = subscription.destination.kind is DestinationKind.EMAIL
+    return is_mail and subscription.options.digest is Digest.IMMEDIATE

@@ -14,13 +14,13 @@ import random as random_module
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
 from broker.delivery.attempt import Attempt, Channel, Notifier, Outcome, OutcomeKind
 from broker.delivery.desk import Desk
-from broker.delivery.endpoints import EndpointLimits, Endpoints
+from broker.delivery.endpoints import Claim, EndpointLimits, Endpoints
 from broker.delivery.schedule import Decision, Fate, Policy, decide
 from broker.delivery.store import Finished, Taken
 from broker.outbox import CommittedMatch, Outbox
@@ -67,12 +67,23 @@ _FATES = {
 }
 
 
+LIMITS: Mapping[DestinationKind, EndpointLimits] = {
+    DestinationKind.WEBHOOK: EndpointLimits(concurrency=16),
+    DestinationKind.EMAIL: EndpointLimits(concurrency=4, rate_per_s=20),
+}
+"""What one host, or one mail domain, is asked to take by default."""
+
+RECIPIENT = EndpointLimits(concurrency=1, rate_per_s=0.5, burst_s=40)
+"""What one address is sent by default: 20 mails at once, then one in two seconds."""
+
+
 class DeliveryWorker:
     """Delivers what the outbox holds to whom the registry names, until it is stopped.
 
-    `notifier` tells the owner of a subscription that it was disabled.  `now_us` and `random`
-    (numbers in [0, 1)) are what decisions are made with; `on_event` is
-    called in the event loop, after what it tells has been written.
+    `limits` are for one host or mail domain, `recipient` for one address.  `notifier` tells the
+    owner of a subscription that it was disabled.  `now_us` and `random` (numbers in [0, 1)) are
+    what decisions are made with; `on_event` is called in the event loop, after what it tells has
+    been written.
     """
 
     def __init__(
@@ -83,7 +94,8 @@ class DeliveryWorker:
         *,
         path: Path | None = None,
         policy: Policy | None = None,
-        limits: Mapping[DestinationKind, EndpointLimits] | None = None,
+        limits: Mapping[DestinationKind, EndpointLimits] = LIMITS,
+        recipient: EndpointLimits = RECIPIENT,
         notifier: Notifier | None = None,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
         random: Callable[[], float] = random_module.random,
@@ -97,7 +109,8 @@ class DeliveryWorker:
         self._channels = channels
         self._path = path or outbox.path.with_name("deliveries.db")
         self._policy = policy or Policy()
-        self._limits = limits or {}
+        self._limits = limits
+        self._recipient = recipient
         self._notifier = notifier
         self._now_us = now_us
         self._random = random
@@ -164,27 +177,32 @@ class DeliveryWorker:
             return
 
     def _begin(self, taken: Taken) -> None:
-        destination = taken.subscription.destination
-        limits = self._limits.get(destination.kind, EndpointLimits())
-        rate = taken.subscription.options.rate_per_s
-        if rate:
-            limits = EndpointLimits(limits.concurrency, min(rate, limits.rate_per_s or rate))
-        now_us = self._now_us()
-        turn_us = self._endpoints.admit(destination.endpoint, limits, now_us)
+        claims, now_us = self._claims(taken.subscription), self._now_us()
+        turn_us = self._endpoints.admit(claims, now_us)
         if turn_us is not None:
             parked = Decision(Fate.RETRY, turn_us, taken.health)
             self._finished.append(Finished(taken, now_us, None, parked))
             return
-        task = asyncio.create_task(self._attempt(taken))
+        task = asyncio.create_task(self._attempt(taken, claims))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
 
-    async def _attempt(self, taken: Taken) -> None:
+    def _claims(self, subscription: Subscription) -> list[Claim]:
+        destination = subscription.destination
+        limits = self._limits.get(destination.kind, EndpointLimits())
+        if destination.kind is DestinationKind.EMAIL:
+            return [(destination.endpoint, limits), (destination.address, self._recipient)]
+        rate = subscription.options.rate_per_s
+        if rate:
+            limits = replace(limits, rate_per_s=min(rate, limits.rate_per_s or rate))
+        return [(destination.endpoint, limits)]
+
+    async def _attempt(self, taken: Taken, claims: list[Claim]) -> None:
         at_us = self._now_us()
         self._on_event(_event(DeliveryEventKind.ATTEMPTED, taken))
         outcome = await self._send(taken, at_us)
         now_us = self._now_us()
-        self._endpoints.done(taken.subscription.destination.endpoint, now_us - at_us, now_us)
+        self._endpoints.done(claims, now_us - at_us, now_us)
         decision = decide(
             self._policy,
             outcome,

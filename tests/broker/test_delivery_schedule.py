@@ -154,13 +154,13 @@ def test_a_digest_is_due_at_the_next_boundary(digest: Digest, now_us: int) -> No
 
 def test_an_endpoint_at_its_bound_is_parked_and_its_queue_spreads_over_time() -> None:
     endpoints, limits = Endpoints(), EndpointLimits(concurrency=2)
-    assert [endpoints.admit("a", limits, 0) for _ in range(2)] == [None, None]
-    parked = [endpoints.admit("a", limits, 0) for _ in range(3)]
+    assert [endpoints.admit([("a", limits)], 0) for _ in range(2)] == [None, None]
+    parked = [endpoints.admit([("a", limits)], 0) for _ in range(3)]
     assert parked == sorted(parked)  # type: ignore[type-var]
     assert len(set(parked)) == 3
-    assert endpoints.admit("b", limits, 0) is None
-    endpoints.done("a", 1_000, 10)
-    assert endpoints.admit("a", limits, 10) is None
+    assert endpoints.admit([("b", limits)], 0) is None
+    endpoints.done([("a", limits)], 1_000, 10)
+    assert endpoints.admit([("a", limits)], 10) is None
 
 
 @pytest.mark.parametrize("rate", [1.0, 10.0, 500.0])
@@ -169,10 +169,10 @@ def test_a_rate_is_kept_over_time(rate: float) -> None:
     begun, waiting, now_us = 0, [0] * 2_000, 0
     while now_us <= 10_000_000 and waiting:
         now_us = waiting.pop(0)
-        turn_us = endpoints.admit("a", limits, now_us)
+        turn_us = endpoints.admit([("a", limits)], now_us)
         if turn_us is None:
             begun += 1
-            endpoints.done("a", 10, now_us)
+            endpoints.done([("a", limits)], 10, now_us)
         else:
             waiting.append(turn_us)
             waiting.sort()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from email import message_from_bytes
 from pathlib import Path
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from subscribers import Broker, Mailbox, broker_in, found, item, mailbox, until
 
 from broker.delivery.attempt import Attempt, OutcomeKind
+from broker.delivery.endpoints import EndpointLimits
 from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel, judge
 from broker.delivery.worker import DeliveryEventKind as Event
@@ -190,3 +192,29 @@ def test_bounce_codes_are_told_apart(
     code: int, text: str, about_recipient: bool, kind: OutcomeKind
 ) -> None:
     assert judge(code, text, is_about_recipient=about_recipient).kind is kind
+
+
+async def test_a_flood_of_matches_goes_in_one_mail(broker: Broker) -> None:
+    async with mailbox() as box:
+        broker.subscribe("ann@reader.example")
+        broker.commit(*(found(number) for number in range(1, 251)))
+        async with broker.delivering(channels=mailing(box)):
+            first, second = (await box.wait_for(2))[:2]
+        assert first["Subject"] == "Q1: Story 2 and 199 more"
+        assert second["Subject"] == "Q1: Story 202 and 49 more"
+
+
+async def test_one_address_is_not_written_to_faster_than_its_bound(broker: Broker) -> None:
+    recipient = EndpointLimits(concurrency=1, rate_per_s=4, burst_s=0.5)
+    async with mailbox() as box:
+        broker.subscribe("ann@reader.example")
+        broker.subscribe("bob@reader.example")
+        broker.commit(*(found(number) for number in range(1, 8)))
+        async with broker.delivering(channels=mailing(box), recipient=recipient):
+            begun = asyncio.get_running_loop().time()
+            messages = await box.wait_for(14)
+            assert 0.9 < asyncio.get_running_loop().time() - begun < 10
+        assert {message["To"] for message in messages[:4]} == {
+            "ann@reader.example",
+            "bob@reader.example",
+        }
