@@ -135,17 +135,25 @@ class Cursor:
         """
         self.is_broken = True
         depth = 0
+        unmatched: int | None = None
         while self.token.kind not in ("end", ";"):
             kind = self.token.kind
             if depth == 0 and kind in kinds:
                 return True
+            if depth == 0 and kind == ")" and "]" in kinds:  # of the part that was given up
+                unmatched = self.index if unmatched is None else unmatched
+                self.advance()
+                continue
             if self.at_operator() or (depth == 0 and kind in _CLOSING):
-                return False
+                break
             if kind in _OPENING:
                 depth += 1
             elif kind in _CLOSING:
                 depth -= 1
             self.advance()
+        if unmatched is not None:  # it closes something further out after all
+            self.index = unmatched
+            self.token = self.tokens[self.index]
         return False
 
     def at_operator(self) -> bool:
