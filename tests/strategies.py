@@ -4,7 +4,9 @@ One generator serves two masters: Hypothesis, which shrinks, and a seeded `rando
 runs that name a failing case by its number.  It writes a match case as text (see `kit`), so that
 the parser is on trial too and a failing case can be kept as it stands.
 
-Vocabulary and values are small on purpose: most cases have matches, ties and near misses.
+Vocabulary and values are small on purpose, for matches, ties and near misses.  Half of the cases
+are *wild*: every construct is likely, matches are few.  In the others constructs are rare, and
+operators of three and four blocks find something too.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ __all__ = ["Chooser", "RandomChooser", "case_texts", "generate", "random_case"]
 
 T = TypeVar("T")
 
-NAMES = ("c", "c", "c", "c", "t", "t", "p", "i")
+NAMES = ("c", "t", "c", "c", "c", "t", "p", "i")
 COMMON = ("x", "x", "y", "x", "1", "x")
 RARE = ("X", " x", "x,y", "x y", "", "1.0", "2", "10", "http://www.a.org/x", "n,", "http://a.org")
 ATTRIBUTES = ("h", "k")
@@ -120,6 +122,11 @@ class _Generator:
         self._roots: set[str] = set()
         self._published: list[str] = []
         self._parameters: dict[str, list[Any]] = {}
+        self._is_wild = self._chance(50)
+
+    def _rarely(self, percent: int) -> bool:
+        """Return true for so many percent of wild cases, and a quarter of it in others."""
+        return self._chance(percent if self._is_wild else percent // 4)
 
     def _chance(self, percent: int) -> bool:
         return self._choose.integer(0, 99) >= 100 - percent
@@ -137,19 +144,21 @@ class _Generator:
     # Documents
 
     def _document(self, number: int) -> str:
-        stream = self._choose.choice(("S", "S", "S", "S", "T"))
+        stream = "T" if self._rarely(20) else "S"
         minute = 5 * self._choose.integer(0, 24)
         time = f"{minute // 60:02}:{minute % 60:02}"
         options = ""
-        if self._chance(20):
+        if self._rarely(20):
             late = minute + 5 * self._choose.integer(-3, 12)
             options = f" arrival={max(late, 0) // 60:02}:{max(late, 0) % 60:02}"
-        if self._chance(5):
+        if self._rarely(5):
             time, options = "-", f" arrival={time}"
+        if self._rarely(15):
+            options += f" key=k{self._choose.integer(0, 2)}"
         return f"document {number} {stream} {time}{options}  {self._element(0)}"
 
     def _element(self, depth: int) -> str:
-        name = "i" if depth == 0 and not self._chance(10) else self._choose.choice(NAMES)
+        name = "i" if depth == 0 and not self._rarely(10) else self._choose.choice(NAMES)
         attributes = "".join(
             f' {attribute}="{self._value()}"' for attribute in ATTRIBUTES if self._chance(25)
         )
@@ -160,12 +169,12 @@ class _Generator:
         return f"<{name}{attributes}>{content}</{name}>"
 
     def _content(self, depth: int) -> str:
-        if depth < 2 and not self._chance(10):
+        if depth < 2 and not self._rarely(10):
             return self._element(depth + 1)
         return self._choose.choice((self._value(), "<!-- no -->", "x<!-- no -->y"))
 
     def _value(self) -> str:
-        return self._choose.choice(RARE if self._chance(25) else COMMON)
+        return self._choose.choice(RARE if self._rarely(25) else COMMON)
 
     # Queries
 
@@ -177,7 +186,7 @@ class _Generator:
         if text.startswith("FROM") and self._chance(30):
             text += f" SELECT {select}"
         lines = [f"query q{number}", f"    {text}"]
-        if self._chance(30):
+        if self._chance(25):
             name = f"P{number}"
             self._published.append(name)
             lines[1] += f" PUBLISH {name}"
@@ -201,7 +210,7 @@ class _Generator:
         return text, left_variables + right_variables
 
     def _window(self) -> str:
-        if self._chance(10):
+        if self._rarely(10):
             return self._parameter(["10 m", "1 h"])
         return self._choose.choice(WINDOWS)
 
@@ -215,21 +224,21 @@ class _Generator:
         return f"v{self._variables}"
 
     def _block(self) -> tuple[str, list[str]]:
-        stream = self._choose.choice(("S", "S", "S", "S", "S", "T", "*", "*"))
-        if self._published and self._chance(30):
+        stream = self._choose.choice(("T", "*", "*")) if self._rarely(40) else "S"
+        if self._published and self._chance(20):
             stream = self._choose.choice(self._published)
         if self._chance(10):
             variable = self._new_variable()
             self._roots.add(variable)
             return f"{stream} AS {variable}", [variable]
-        start = self._choose.choice(("//i", "/i")) if self._chance(65) else self._start()
+        start = self._choose.choice(("//i", "/i")) if not self._rarely(35) else self._start()
         variables = [self._new_variable()]
         if start in ("//i", "/i"):
             self._roots.update(variables)
         steps = [f"{start}->{variables[0]}"]
         for _ in range(self._choose.choice((1, 1, 2, 0, 3))):
             steps.append(self._bracket(variables))
-        if self._chance(10):
+        if self._rarely(10):
             variables.append(self._new_variable())
             steps.append(f"/{self._choose.choice(('c', '*', '@h', 'text()'))}->{variables[-1]}")
         return stream + "".join(steps), variables
@@ -239,42 +248,42 @@ class _Generator:
 
     def _bracket(self, variables: list[str]) -> str:
         """Return a predicate of a step; it may bind, and then says so in `variables`."""
-        if self._chance(3):
+        if self._rarely(4):
             return f"[{self._choose.choice(POSITIONS)}]"
-        if self._chance(10):
+        if self._rarely(12):
             condition = self._choose.choice(CONDITIONS)
             return f"[{condition.format(self._path())}]"
-        if self._chance(4):
+        if self._rarely(6):
             return f"[c = {self._parameter(['x', 'y'])}]"
         variables.append(self._new_variable())
         path = f"{self._path()}->{variables[-1]}"
-        if self._chance(15):
+        if self._rarely(15):
             inner = self._new_variable()
             variables.append(inner)
             return f"[{path}[{self._path()}->{inner}]]"
-        if self._chance(15):
+        if self._rarely(15):
             path += self._choose.choice((" = 'x'", " > 1", "[1]", "[. != 'x']"))
         return f"[{path}]"
 
     def _path(self) -> str:
         usual = ("c", "c", "c", "t", ".//c", "*")
         rare = ("@h", "@k", "p", ".//t", "p/c", ".", "text()", ".//@h", "i", ".//p", "c[last()]")
-        return self._choose.choice(rare if self._chance(25) else usual)
+        return self._choose.choice(rare if self._rarely(25) else usual)
 
     # Predicates of operators
 
     def _predicate(self, left: list[str], right: list[str]) -> str:
         if self._chance(5):
             return ""
-        alternatives = [self._conjunction(left, right) for _ in range(2 if self._chance(15) else 1)]
+        alternatives = [self._conjunction(left, right) for _ in range(2 if self._chance(12) else 1)]
         return " OR ".join(alternatives)
 
     def _conjunction(self, left: list[str], right: list[str]) -> str:
         parts = [
             f"{self._operand(left)} = {self._operand(right)}"
-            for _ in range(self._choose.choice((1, 1, 1, 1, 1, 2, 0)))
+            for _ in range(0 if self._rarely(15) else 1 + self._rarely(20))
         ]
-        while not parts or self._chance(12):
+        while not parts or self._rarely(16):
             parts.append(self._residual(left, right))
         return " AND ".join(parts)
 
@@ -296,11 +305,10 @@ class _Generator:
 
     def _operand(self, variables: list[str]) -> str:
         operand = self._choose.choice(variables)
-        if self._chance(90 if operand in self._roots else 15):
-            operand += self._choose.choice(
-                ("/c", "//c", "/c", "//t", "/*", "/@h", "/p/c", "/text()")
-            )
-        if self._chance(15):
+        if self._chance(90 if operand in self._roots else 6):
+            rare = ("//t", "/*", "/@h", "/p/c", "/text()")
+            operand += self._choose.choice(rare if self._rarely(50) else ("/c", "//c"))
+        if self._rarely(20):
             operand = self._choose.choice(FUNCTIONS).format(operand)
         return operand
 
