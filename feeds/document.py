@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from feeds.item import Enclosure, FeedItem
 from feeds.text import drop_illegal, escaped, has_illegal
 
-__all__ = ["fingerprint", "item_document", "raw_document"]
+__all__ = ["fingerprint", "item_document"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -32,11 +32,6 @@ def item_document(item: FeedItem, *, feed: str, source: str = "", entry_id: str 
     if has_illegal(body):
         body = drop_illegal(body)
     return b"".join((b"<item>", body.encode(), *item.extensions, b"</item>"))
-
-
-def raw_document(item: FeedItem) -> bytes:
-    """Return the entry as its feed published it, else b"" where no XML tree was read."""
-    return item.raw
 
 
 def fingerprint(item: FeedItem) -> bytes:

@@ -53,13 +53,14 @@ class Draft:
     def resolved(self, reference: str, element: etree._Element) -> str:
         """Return a link as an absolute one: against xml:base, else the feed's own address."""
         reference = reference.strip()
-        if not reference or _ABSOLUTE.match(reference):
+        if not reference or reference.startswith("http") or _ABSOLUTE.match(reference):
             return reference
         return urljoin(base_of(element, self.url), reference)
 
     def plain(self, markup: str, element: etree._Element) -> str:
         """Return the plain text of HTML in `element`; the pages it links to are taken down."""
-        self.mentions += (self.resolved(target, element) for target in hrefs(markup))
+        if "<" in markup:
+            self.mentions += [self.resolved(target, element) for target in hrefs(markup)]
         return plain(markup)
 
     def item(self) -> FeedItem:
@@ -166,8 +167,8 @@ def person(text: str) -> str:
 
 def union(values: Iterable[str]) -> tuple[str, ...]:
     """Return the values that are not empty, each once, in order."""
-    if not values:
-        return ()
+    if isinstance(values, list) and len(values) < 2:
+        return tuple(filter(None, values))
     return tuple(dict.fromkeys(value for value in values if value))
 
 

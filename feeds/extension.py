@@ -7,6 +7,7 @@ declares those that it uses, with the feed's own prefixes.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from lxml import etree
 
@@ -23,7 +24,18 @@ def render_element(element: etree._Element) -> bytes:
     >>> render_element(feed[0])
     b'<s:b xmlns:s="urn:s" c="1">x<d/></s:b>'
     """
-    return _render(element, {}).encode()
+    if len(element) or element.attrib:
+        return _render(element, {}).encode()
+    start, end = _tags(str(element.tag), element.prefix or "")
+    return f"{start}{escaped(element.text or '')}{end}".encode()
+
+
+@lru_cache(maxsize=1_000)
+def _tags(tag: str, prefix: str) -> tuple[str, str]:
+    """The start and end tags of an element without attributes: most extensions are a value."""
+    uri, _, local = tag.rpartition("}")
+    name = f"{prefix}:{local}" if prefix else local
+    return f"<{name}{_attribute('xmlns', prefix, uri[1:])}>", f"</{name}>"
 
 
 def _render(element: etree._Element, declared: dict[str, str]) -> str:

@@ -13,7 +13,7 @@ MENTIONS_MAX = 100
 
 # No part can run past the next "<" or ">", so the search is linear in its input.
 _HREF = re.compile(
-    r"""<a\s[^<>]*?\bhref\s*=\s*(?:"([^"<>]*)"|'([^'<>]*)'|([^\s"'<>]+))""", re.IGNORECASE
+    r"""<[aA]\s[^<>]*?\b[hH][rR][eE][fF]\s*=\s*(?:"([^"<>]*)"|'([^'<>]*)'|([^\s"'<>]+))"""
 )
 
 
