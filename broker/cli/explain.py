@@ -1,0 +1,137 @@
+"""`xscl explain`: what queries become, and why documents do not match."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from broker.cli.terminal import Failure
+
+if TYPE_CHECKING:
+    import xscl
+    from broker.explain.model import QueryView, Survey
+
+__all__ = ["explain"]
+
+_SECTIONS = (
+    *("variables", "patterns", "graph", "minor", "template", "datalog"),
+    *("sql", "class", "unshared", "windows", "strata"),
+)
+_DEFAULT_SECTIONS = tuple(name for name in _SECTIONS if name != "sql")
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("--query", "query_ids", multiple=True, metavar="ID", help="Only this query, in full.")
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["text", "json", "mermaid", "dot"]),
+    default="text",
+    show_default=True,
+    help="How to print it; mermaid and dot draw graphs.",
+)
+@click.option(
+    "--section",
+    "sections",
+    multiple=True,
+    type=click.Choice([*_SECTIONS, "overview", "all"]),
+    help="Only this part; by default all but `sql`, and for several queries the overview.",
+)
+@click.option(
+    "--lateness",
+    default="1d",
+    show_default=True,
+    metavar="DURATION",
+    help="How late a document may come and still find every partner.",
+)
+def explain(
+    paths: Sequence[Path],
+    query_ids: Sequence[str],
+    output: str,
+    sections: Sequence[str],
+    lateness: str,
+) -> None:
+    """Show what the queries in files and directories (*.xscl) become.
+
+    For one query: its variables, tree patterns, join graph and minor, its template and who shares
+    it, the conjunctive query, its SQL, and what is not shared and why.  For several: what they
+    have in common.
+
+    \b
+    Examples:
+      xscl explain examples/queries/
+      xscl explain examples/queries/ --query same-story --section sql
+      xscl explain examples/queries/ --query book-and-blog --format dot | dot -Tsvg
+    """
+    from broker.explain.data import as_data
+    from broker.explain.survey import survey
+    from broker.explain.text import render_overview, render_query
+
+    found = survey(_load(paths), lateness_us=_duration_us(lateness))
+    chosen = [_query(found, query_id) for query_id in query_ids]
+    if output == "json":
+        click.echo(json.dumps(as_data(found, tuple(query_ids)), ensure_ascii=False, indent=2))
+        return
+    if not chosen and (len(found.queries) == 1 or (sections and "overview" not in sections)):
+        chosen = list(found.queries)
+    if output != "text":
+        click.echo(_picture(found, chosen, sections, output), nl=False)
+    elif not chosen:
+        click.echo(render_overview(found), nl=False)
+    else:
+        wanted = _SECTIONS if "all" in sections else sections or _DEFAULT_SECTIONS
+        click.echo("\n".join(render_query(found, query, wanted) for query in chosen), nl=False)
+
+
+def _load(paths: Sequence[Path]) -> list[xscl.Query]:
+    import xscl
+
+    try:
+        queries = xscl.load(paths)
+    except xscl.XsclError as error:
+        raise Failure(str(error)) from error
+    if not queries:
+        raise Failure(
+            "there is no query here", hint="name a file, or a directory with *.xscl in it"
+        )
+    return queries
+
+
+def _duration_us(text: str) -> int:
+    from xscl.durations import DurationError, read_duration
+
+    try:
+        return read_duration(text)
+    except DurationError as error:
+        raise Failure(f"--lateness: {error}", exit_code=2) from error
+
+
+def _query(found: Survey, query_id: str) -> QueryView:
+    try:
+        return found.query(query_id)
+    except KeyError as error:
+        ids = ", ".join(query.id for query in found.queries[:10])
+        raise Failure(f"there is no query {query_id!r} here", hint=f"there are: {ids}") from error
+
+
+def _picture(
+    found: Survey, chosen: Sequence[QueryView], sections: Sequence[str], output: str
+) -> str:
+    from broker.explain.graphs import (
+        flow_picture,
+        graph_picture,
+        minor_picture,
+        to_dot,
+        to_mermaid,
+    )
+
+    write = to_mermaid if output == "mermaid" else to_dot
+    if not chosen:
+        return write(flow_picture(found))
+    draw = minor_picture if "minor" in sections else graph_picture
+    return "\n".join(write(draw(found, query)) for query in chosen)

@@ -1,0 +1,239 @@
+"""What `survey` finds out about queries: values that every format prints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from joins.classes import QueryClass
+from templates.template import Template
+from xscl.query import INFINITE_US
+
+__all__ = [
+    "BlockView",
+    "ClassView",
+    "ClauseView",
+    "ComparisonView",
+    "Member",
+    "NodeView",
+    "Note",
+    "QueryView",
+    "SideView",
+    "Survey",
+    "TemplateView",
+    "VariableView",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class VariableView:
+    """One definition, under the one name that all queries share.
+
+    `name` is what the first query with it calls it, with `.2`, `.3` behind it where that name
+    means something else already.  `uses` are the queries that have it: (query, its own name).
+    """
+
+    number: int
+    name: str
+    definition: str
+    uses: tuple[tuple[str, str], ...] = ()
+
+    def queries(self) -> tuple[str, ...]:
+        """Return the ids of the queries that have it, each once."""
+        return tuple(dict.fromkeys(query for query, _ in self.uses))
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """One node of a tree pattern.
+
+    `called` is what the query calls it: variables, derived values; empty for a step that only
+    leads on.  `constants` are strings that its value must equal.  `survives` says that it is
+    left in the minor.
+    """
+
+    parent: int
+    step: str
+    variable: int
+    called: tuple[str, ...]
+    filters: tuple[str, ...]
+    constants: tuple[str, ...]
+    is_block_root: bool
+    survives: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SideView:
+    """One operand: a block, or with `operator` the tuples of the operator of that number.
+
+    Of what the tuples carry, only what this operator needs is a node.
+    """
+
+    block: int | None
+    operator: int | None
+    stream: str
+    nodes: tuple[NodeView, ...]
+
+
+Tested = Literal["join", "constant", "tuple"]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparisonView:
+    """One comparison of an operator's predicate.
+
+    `ends` are the nodes that it touches, as (side, node).  `tested` says where: in the template's
+    `join`, as a `constant` that is looked up, or one `tuple` after the other behind the join.
+    """
+
+    text: str
+    is_value_join: bool
+    operator: str
+    ends: tuple[tuple[int, int], ...]
+    tested: Tested
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseView:
+    """One operator, or a query's only block, under one alternative of its predicates.
+
+    `reach_us` is how far the oldest document of a tuple may lie behind the tuple's end; windows
+    that are parameters count as 0.
+    """
+
+    operator: int
+    kind: str
+    window_us: int
+    window: str
+    sides: tuple[SideView, ...]
+    comparisons: tuple[ComparisonView, ...]
+    class_number: int
+    stratum: int
+    reach_us: int
+
+    @property
+    def is_join(self) -> bool:
+        """Whether it has two sides."""
+        return len(self.sides) > 1
+
+    @property
+    def has_value_join(self) -> bool:
+        """Whether something of one side must equal something of the other."""
+        return any(comparison.is_value_join for comparison in self.comparisons)
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether what it remembers is never forgotten."""
+        return self.is_join and self.reach_us >= INFINITE_US
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that is not shared with other queries, and why; `code` is stable."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class BlockView:
+    """A block: the stream that it reads, and its variables, the root first."""
+
+    stream: str
+    root: str
+    variables: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class QueryView:
+    """One query.  `alternatives` are its conjunctive readings, each the clauses from inside out."""
+
+    id: str
+    text: str
+    version: str
+    select: str
+    publish: str | None
+    parameters: tuple[tuple[str, str], ...]
+    blocks: tuple[BlockView, ...]
+    alternatives: tuple[tuple[ClauseView, ...], ...]
+    notes: tuple[Note, ...] = ()
+
+    def clauses(self) -> Iterator[ClauseView]:
+        """Yield the clauses of all alternatives."""
+        for alternative in self.alternatives:
+            yield from alternative
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One use of a query class: by a query, in an alternative, for an operator."""
+
+    query: str
+    alternative: int
+    operator: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClassView:
+    """A query class: what is evaluated once for all its members."""
+
+    number: int
+    template: int
+    query_class: QueryClass
+    window_us: int
+    members: tuple[Member, ...]
+
+    def queries(self) -> tuple[str, ...]:
+        """Return the ids of the queries that share it, each once."""
+        return tuple(dict.fromkeys(member.query for member in self.members))
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateView:
+    """A template with what is generated for it.
+
+    `datalog` is the paper's conjunctive query, `view_datalog` the one over `R_vj`; `sql` are the
+    statements for a batch in which the instances from number 1 on are new.
+    """
+
+    number: int
+    template: Template
+    classes: tuple[int, ...]
+    datalog: str
+    view_datalog: str
+    sql: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """All queries of a set, and what they have in common."""
+
+    queries: tuple[QueryView, ...]
+    variables: Mapping[int, VariableView]
+    classes: tuple[ClassView, ...]
+    templates: tuple[TemplateView, ...]
+    lateness_us: int
+
+    def query(self, query_id: str) -> QueryView:
+        """Return a query by its id; `KeyError` where there is none."""
+        for query in self.queries:
+            if query.id == query_id:
+                return query
+        raise KeyError(query_id)
+
+    def class_of(self, clause: ClauseView) -> ClassView:
+        """Return the class that answers a clause."""
+        return self.classes[clause.class_number - 1]
+
+    def template_of(self, query_class: ClassView) -> TemplateView:
+        """Return the template of a class."""
+        return self.templates[query_class.template - 1]
+
+    def named(self) -> list[VariableView]:
+        """Return the variables that are defined by paths."""
+        return [view for view in self.variables.values() if view.definition]
+
+    def name(self, variable: int) -> str:
+        """Return the name that all queries share for a variable."""
+        return self.variables[variable].name

@@ -1,0 +1,159 @@
+"""What a query does not share with others, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from broker.explain.model import ClauseView, Note
+from broker.explain.spelling import spell_condition
+from xscl.path import (
+    And,
+    Call,
+    Comparison,
+    Condition,
+    Exists,
+    Not,
+    Opaque,
+    Or,
+    Path,
+    PathValue,
+    Position,
+    Step,
+    StringTest,
+    Value,
+)
+from xscl.query import Query
+
+__all__ = ["notes_on"]
+
+
+def notes_on(query: Query, alternatives: Sequence[Sequence[ClauseView]]) -> Iterator[Note]:
+    """Yield the notes on a query, each once."""
+    seen: set[str] = set()
+    for note in _notes(query, alternatives):
+        if note.text not in seen:
+            seen.add(note.text)
+            yield note
+
+
+def _notes(query: Query, alternatives: Sequence[Sequence[ClauseView]]) -> Iterator[Note]:
+    for block in query.blocks:
+        for step in _steps(block.path):
+            for predicate in step.predicates:
+                yield from _condition_notes(predicate, is_positive=True)
+    if len(alternatives) > 1:
+        yield Note(
+            "alternatives",
+            f"OR makes {len(alternatives)} alternatives: each is a query class of its own, and"
+            " their witnesses are united",
+        )
+    for alternative in alternatives:
+        for clause in alternative:
+            yield from _clause_notes(clause)
+    if query.parameters:
+        names = ", ".join(f"${name}" for name, _ in query.parameters)
+        yield Note(
+            "parameters",
+            f"{names}: equal assignments are one; different ones share all but these values",
+        )
+
+
+def _clause_notes(clause: ClauseView) -> Iterator[Note]:
+    for comparison in clause.comparisons:
+        if comparison.tested == "tuple":
+            reason = (
+                "a comparison of numbers"
+                if comparison.operator not in ("=", "!=")
+                else "not a comparison of one value with one value or with a string"
+            )
+            yield Note(
+                "residual",
+                f"`{comparison.text}` is {reason}: it is looked at tuple by tuple, after the join",
+            )
+    if clause.is_join and not clause.has_value_join:
+        yield Note(
+            "no-value-join",
+            f"{clause.kind} without a value join tries each pair of documents within"
+            f" {clause.window}: its cost is the product of both sides",
+        )
+    if clause.is_unbounded:
+        yield Note(
+            "unbounded", f"{clause.kind} within {clause.window}: what it reads is never forgotten"
+        )
+
+
+def _steps(path: Path) -> Iterator[Step]:
+    for step in path.steps:
+        yield step
+        for predicate in step.predicates:
+            for below in _paths(predicate):
+                yield from _steps(below)
+
+
+def _paths(condition: Condition) -> Iterator[Path]:
+    match condition:
+        case Exists(path):
+            yield path
+        case And(conditions):
+            for each in conditions:
+                yield from _paths(each)
+        case Comparison(left=value) | StringTest(value=value):
+            yield from _value_paths(value)
+
+
+def _value_paths(value: Value) -> Iterator[Path]:
+    match value:
+        case PathValue(path):
+            yield path
+        case Call(arguments=arguments):
+            for each in arguments:
+                yield from _value_paths(each)
+
+
+def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[Note]:
+    match condition:
+        case Opaque(expression):
+            yield Note(
+                "opaque",
+                f"`{expression}` is outside the shared fragment: XPath 1.0 evaluates it, once for"
+                " each distinct condition and node",
+            )
+        case Position():
+            yield Note(
+                "position",
+                f"`[{spell_condition(condition)}]` counts what is left before it: the step's"
+                " conditions up to there are part of its definition, constants too",
+            )
+        case Or(conditions):
+            if any(map(_compares, conditions)):
+                yield Note(
+                    "or",
+                    f"`{spell_condition(condition)}` may hold in several ways: its outcome is part"
+                    " of the shape, its constants are not data",
+                )
+            for each in conditions:
+                yield from _condition_notes(each, is_positive=False)
+        case Not(inner):
+            if _compares(inner):
+                yield Note(
+                    "not",
+                    f"`{spell_condition(condition)}`: its outcome is part of the shape, its"
+                    " constants are not data",
+                )
+            yield from _condition_notes(inner, is_positive=False)
+        case And(conditions):
+            for each in conditions:
+                yield from _condition_notes(each, is_positive=is_positive)
+
+
+def _compares(condition: Condition) -> bool:
+    match condition:
+        case Comparison() | StringTest():
+            return True
+        case And(conditions) | Or(conditions):
+            return any(map(_compares, conditions))
+        case Not(inner):
+            return _compares(inner)
+        case Exists(path):
+            return any(_compares(p) for step in path.steps for p in step.predicates)
+    return False

@@ -1,0 +1,208 @@
+"""Paths, conditions and comparisons of the normal form, back in the words of the language."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from xscl.canonical import render_number, render_string
+from xscl.namespaces import KNOWN_PREFIXES
+from xscl.path import (
+    ANY,
+    And,
+    Axis,
+    Call,
+    Comparison,
+    Condition,
+    Exists,
+    Literal,
+    NodeTest,
+    Not,
+    Opaque,
+    Or,
+    Parameter,
+    Path,
+    PathValue,
+    Position,
+    Step,
+    StringTest,
+    Value,
+)
+from xscl.query import Call as DerivedCall
+from xscl.query import Derived, Operand, Residual, ValueJoin, VariableValue
+
+__all__ = [
+    "ParameterNumber",
+    "ParameterText",
+    "spell_comparison",
+    "spell_condition",
+    "spell_constant",
+    "spell_filters",
+    "spell_operand",
+    "spell_path",
+    "spell_step",
+    "spell_test",
+    "spell_value",
+]
+
+_PREFIXES = {uri: prefix for prefix, uri in KNOWN_PREFIXES.items()}
+
+
+class ParameterText(str):
+    """A string that stands in the place of a parameter, and is spelled without quotes."""
+
+
+class ParameterNumber(float):
+    """A number that stands in the place of a parameter, and is spelled as that."""
+
+    def __new__(cls, name: str, value: float) -> ParameterNumber:
+        """Return a number of this value that is spelled `$name`."""
+        number = super().__new__(cls, value)
+        number.name = name
+        return number
+
+    name: str
+
+
+class _AnyStep(Protocol):
+    """What a step of a path and a node of a tree pattern have in common."""
+
+    @property
+    def axis(self) -> Axis: ...
+
+    @property
+    def test(self) -> NodeTest: ...
+
+    @property
+    def is_deep(self) -> bool: ...
+
+
+def spell_test(test: NodeTest) -> str:
+    """Return a node test; a namespace without a known prefix as `Q{uri}name`.
+
+    >>> spell_test(NodeTest("creator", "http://purl.org/dc/elements/1.1/"))
+    'dc:creator'
+    """
+    if test.is_text:
+        return "text()"
+    if test.namespace is None or (test.namespace == ANY and test.name == ANY):
+        return test.name
+    if test.namespace == ANY:
+        return f"*:{test.name}"
+    prefix = _PREFIXES.get(test.namespace)
+    return f"{prefix}:{test.name}" if prefix else f"Q{{{test.namespace}}}{test.name}"
+
+
+def spell_step(step: _AnyStep, *, is_first: bool = False) -> str:
+    """Return a step without predicates and variable, as it stands at the start of a path.
+
+    The first step of a block (`is_first`) starts from the document: `/a` or `//a`.
+    """
+    if step.axis is Axis.SELF:
+        return ".//." if step.is_deep else "."
+    name = ("@" if step.axis is Axis.ATTRIBUTE else "") + spell_test(step.test)
+    if is_first:
+        return f"//{name}" if step.is_deep else f"/{name}"
+    return f".//{name}" if step.is_deep else name
+
+
+def spell_path(path: Path) -> str:
+    """Return a relative path with its predicates and variables."""
+    if not path.steps:
+        return "."
+    text = ""
+    for i, step in enumerate(path.steps):
+        if i == 0:
+            text = spell_step(step)
+        else:
+            text += ("//" if step.is_deep else "/") + spell_step(step).removeprefix(".//")
+        text += _tail(step)
+    return text
+
+
+def _tail(step: Step) -> str:
+    variable = f"->{step.variable}" if step.variable else ""
+    return variable + "".join(f"[{spell_condition(each)}]" for each in step.predicates)
+
+
+def spell_condition(condition: Condition, *, is_inner: bool = False) -> str:
+    """Return a condition as it stands between brackets; `is_inner` puts `or` in parentheses."""
+    match condition:
+        case Exists(path):
+            return spell_path(path)
+        case Comparison(left, operator, right):
+            return f"{spell_value(left)} {operator} {spell_value(right)}"
+        case StringTest(function, value, argument):
+            flags = f", {render_string(condition.flags)}" if condition.flags else ""
+            return f"{function}({spell_value(value)}, {spell_value(argument)}{flags})"
+        case Position():
+            return _spell_position(condition)
+        case And(conditions):
+            return " and ".join(spell_condition(each, is_inner=True) for each in conditions)
+        case Or(conditions):
+            text = " or ".join(spell_condition(each, is_inner=True) for each in conditions)
+            return f"({text})" if is_inner else text
+        case Not(inner):
+            return f"not({spell_condition(inner)})"
+        case Opaque(expression):
+            return expression
+
+
+def _spell_position(condition: Position) -> str:
+    number = render_number(condition.number)
+    if condition.is_size:
+        return f"last() {condition.operator} {number}"
+    if not condition.of_last:
+        is_plain = condition.operator == "="
+        return number if is_plain else f"position() {condition.operator} {number}"
+    bound = "last()" if condition.number == 0 else f"last() - {number}"
+    return bound if condition.operator == "=" else f"position() {condition.operator} {bound}"
+
+
+def spell_value(value: Value) -> str:
+    """Return one side of a comparison inside a path."""
+    match value:
+        case PathValue(path):
+            return spell_path(path)
+        case Call(function, arguments):
+            return f"{function}({', '.join(map(spell_value, arguments))})"
+        case Literal() | Parameter():
+            return _spell_literal(value)
+
+
+def spell_constant(value: str | float) -> str:
+    """Return a string or a number as it is written; what stands for a parameter, as that."""
+    if isinstance(value, ParameterText):
+        return str(value)
+    if isinstance(value, ParameterNumber):
+        return f"${value.name}"
+    return render_string(value) if isinstance(value, str) else render_number(value)
+
+
+def _spell_literal(constant: Literal | Parameter) -> str:
+    if isinstance(constant, Parameter):
+        return f"${constant.name}"
+    return spell_constant(constant.value)
+
+
+def spell_operand(operand: Operand | Derived, labels: dict[str, str] | None = None) -> str:
+    """Return one side of a comparison in an operator's predicate; `labels` rename variables."""
+    match operand:
+        case VariableValue(variable):
+            return (labels or {}).get(variable, variable)
+        case DerivedCall(function, arguments):
+            return f"{function}({', '.join(spell_operand(each, labels) for each in arguments)})"
+        case Literal() | Parameter():
+            return _spell_literal(operand)
+
+
+def spell_comparison(comparison: ValueJoin | Residual, labels: dict[str, str] | None = None) -> str:
+    """Return a value join or a residual."""
+    operator = comparison.operator if isinstance(comparison, Residual) else "="
+    left = spell_operand(comparison.left, labels)
+    return f"{left} {operator} {spell_operand(comparison.right, labels)}"
+
+
+def spell_filters(filters: Sequence[Condition]) -> str:
+    """Return filters, each between brackets, in their order."""
+    return "".join(f"[{spell_condition(each)}]" for each in filters)

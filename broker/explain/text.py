@@ -1,0 +1,367 @@
+"""Explanations as text for people: short sections, no colour."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from broker.explain.model import ClauseView, QueryView, SideView, Survey, TemplateView
+from broker.explain.spelling import spell_constant
+from broker.explain.trees import beside, indent, table, tree, wrap
+from templates.template import Template
+from xscl.durations import render_duration
+from xscl.query import INFINITE_US
+
+__all__ = ["SECTIONS", "render_overview", "render_query"]
+
+ROWS_MAX = 12
+"""Rows of a template's table that are shown; the rest is counted."""
+
+Section = Callable[[Survey, QueryView], Iterable[str]]
+
+
+def render_query(survey: Survey, query: QueryView, sections: Sequence[str]) -> str:
+    """Return the explanation of one query, with the sections named, in their usual order."""
+    lines = [query.id, *indent(query.text.splitlines())]
+    for name, (title, section) in SECTIONS.items():
+        if name in sections and (body := list(section(survey, query))):
+            lines += ["", title, *indent(body)]
+    return "\n".join(lines) + "\n"
+
+
+def _variables(survey: Survey, query: QueryView) -> Iterator[str]:
+    rows = []
+    for number, block in enumerate(query.blocks):
+        for label, variable in block.variables:
+            view = survey.variables[variable]
+            others = [q for q in view.queries() if q != query.id]
+            own = "block root" if label.startswith("#") else label
+            rows.append(
+                [
+                    str(number),
+                    view.name,
+                    "" if own == view.name else own,
+                    view.definition,
+                    wrap(others, 3) or "-",
+                ]
+            )
+    yield from table(["block", "variable", "here", "definition", "also in"], rows)
+    if query.select != "*":
+        first, *rest = query.select.splitlines()
+        yield from ["", f"SELECT {first}", *rest]
+    if query.parameters:
+        yield ""
+        yield "parameters  " + ", ".join(f"${name} {kind}" for name, kind in query.parameters)
+
+
+def _patterns(survey: Survey, query: QueryView) -> Iterator[str]:
+    for number, side, when in _blocks(query):
+        yield f"block {number}, stream {side.stream}{when}"
+        labels = [_pattern_label(side, i) for i in range(len(side.nodes))]
+        yield from indent(tree([node.parent for node in side.nodes], labels))
+
+
+def _blocks(query: QueryView) -> Iterator[tuple[int, SideView, str]]:
+    """Yield every block with its pattern; one whose pattern varies, for each alternative."""
+    for number in range(len(query.blocks)):
+        sides: dict[SideView, list[int]] = {}
+        for i, alternative in enumerate(query.alternatives, 1):
+            for side in (side for clause in alternative for side in clause.sides):
+                if side.block == number:
+                    sides.setdefault(side, []).append(i)
+        for side, alternatives in sides.items():
+            which = f", alternative {', '.join(map(str, alternatives))}" if len(sides) > 1 else ""
+            yield number, side, which
+
+
+def _pattern_label(side: SideView, index: int) -> str:
+    node = side.nodes[index]
+    called = [name for name in node.called if not name.startswith("#") and "(" not in node.step]
+    parts = [node.step]
+    if called:
+        parts.append(f"({', '.join(called)})")
+    if node.is_block_root:
+        parts.append("root")
+    details = [f"[{text}]" for text in node.filters]
+    details += [f"= {spell_constant(constant)}" for constant in node.constants]
+    return "\n".join(["  ".join(parts), *(f"  {detail}" for detail in details)])
+
+
+def _graph(survey: Survey, query: QueryView) -> Iterator[str]:
+    for clause in _titled(query):
+        if isinstance(clause, str):
+            yield clause
+            continue
+        columns = [
+            tree(
+                [n.parent for n in side.nodes],
+                [_graph_label(survey, side, i) for i in range(len(side.nodes))],
+            )
+            for side in clause.sides
+        ]
+        yield from beside(columns)
+        yield from _edges(clause)
+
+
+def _graph_label(survey: Survey, side: SideView, index: int) -> str:
+    node = side.nodes[index]
+    if side.block is None and index == 0:
+        return f"tuples of operator {side.operator}"
+    name = next((c for c in node.called if not c.startswith("#")), survey.name(node.variable))
+    name = " = ".join([name, *map(spell_constant, node.constants)])
+    return name if node.survives else f"{name} (contracted)"
+
+
+def _edges(clause: ClauseView) -> Iterator[str]:
+    for comparison in clause.comparisons:
+        kind = "value join" if comparison.is_value_join else "residual"
+        yield f"{kind:<10}  {comparison.text}"
+
+
+def _titled(query: QueryView) -> Iterator[str | ClauseView]:
+    """Yield the clauses; with a title before each where there are several."""
+    for number, alternative in enumerate(query.alternatives, 1):
+        for clause in alternative:
+            if len(query.alternatives) > 1 or len(alternative) > 1:
+                yield _title(query, number, clause)
+            yield clause
+
+
+def _title(query: QueryView, number: int, clause: ClauseView) -> str:
+    which = f"alternative {number}, " if len(query.alternatives) > 1 else ""
+    operands = [
+        f"block {side.block}" if side.block is not None else f"operator {side.operator}"
+        for side in clause.sides
+    ]
+    return f"{which}operator {clause.operator}: {f' {clause.kind} '.join(operands)}"
+
+
+def _minor(survey: Survey, query: QueryView) -> Iterator[str]:
+    for clause in _titled(query):
+        if isinstance(clause, str):
+            yield clause
+            continue
+        query_class = survey.class_of(clause)
+        row = query_class.query_class.row
+        template = query_class.query_class.template
+        blocks = [side for side in clause.sides if side.block is not None]
+        lost = sum(not node.survives for side in blocks for node in side.nodes)
+        if not lost:
+            yield "the join graph itself: every node of it is joined, compared or shown"
+            continue
+        yield from _template_trees(template, [survey.name(v) for v in row.variables])
+        yield f"{lost} node{'' if lost == 1 else 's'} contracted"
+
+
+def _template_trees(template: Template, names: Sequence[str]) -> list[str]:
+    size = template.left_size
+    left = tree(template.parents[:size], names[:size])
+    above = [p if p < 0 else p - size for p in template.parents[size:]]
+    right = tree(above, names[size:])
+    return beside([left, right] if right else [left])
+
+
+def _template(survey: Survey, query: QueryView) -> Iterator[str]:
+    numbers = dict.fromkeys(survey.class_of(clause).template for clause in query.clauses())
+    for i, number in enumerate(numbers):
+        template = survey.templates[number - 1]
+        if i:
+            yield ""
+        yield from template_lines(survey, template, query.id)
+
+
+def template_lines(survey: Survey, view: TemplateView, query_id: str = "") -> Iterator[str]:
+    """Yield a template: its members, its form, and its rows."""
+    classes = [survey.classes[number - 1] for number in view.classes]
+    queries = list(dict.fromkeys(q for c in classes for q in c.queries()))
+    others = [q for q in queries if q != query_id]
+    count = f"{len(classes)} query class{'' if len(classes) == 1 else 'es'}"
+    with_whom = f"with {wrap(others)}" if others and query_id else wrap(others) or "this query only"
+    yield f"template {view.number}: {count}, {with_whom}"
+    template = view.template
+    names = [f"var{i + 1}" for i in range(template.size)]
+    yield from indent(_template_trees(template, names))
+    joins = [f"{names[a]} = {names[b]}" for a, b in template.value_joins]
+    yield from indent([", ".join(joins)] if joins else [])
+    residuals = _template_residuals(template, names)
+    yield from indent([", ".join(residuals)] if residuals else [])
+    yield ""
+    constants = [f"constant{i + 1}" for i in range(template.constant_count)]
+    rows = [
+        [
+            str(c.number),
+            *map(survey.name, c.query_class.row.variables),
+            *map(spell_constant, c.query_class.row.constants),
+            _window(c.window_us),
+            wrap(c.queries(), 3),
+        ]
+        for c in classes[:ROWS_MAX]
+    ]
+    yield from table(["R_T  class", *names, *constants, "window", "queries"], _padded(rows))
+    if len(classes) > ROWS_MAX:
+        yield f"     and {len(classes) - ROWS_MAX:,} more classes"
+
+
+def _padded(rows: list[list[str]]) -> list[list[str]]:
+    return [[f"     {row[0]}", *row[1:]] for row in rows]
+
+
+def _template_residuals(template: Template, names: Sequence[str]) -> list[str]:
+    texts, constant = [], 0
+    for left, operator, right in template.residuals:
+        if right is None:
+            constant += 1
+            texts.append(f"{names[left]} {operator} constant{constant}")
+        else:
+            texts.append(f"{names[left]} {operator} {names[right]}")
+    return texts
+
+
+def _window(length_us: int) -> str:
+    return render_duration(length_us) if length_us else "as given"
+
+
+def _used_templates(survey: Survey, query: QueryView) -> list[TemplateView]:
+    numbers = dict.fromkeys(survey.class_of(clause).template for clause in query.clauses())
+    return [survey.templates[number - 1] for number in numbers]
+
+
+def _datalog(survey: Survey, query: QueryView) -> Iterator[str]:
+    for i, view in enumerate(_used_templates(survey, query)):
+        yield from ([""] if i else [])
+        yield from view.datalog.splitlines()
+
+
+def _sql(survey: Survey, query: QueryView) -> Iterator[str]:
+    for i, view in enumerate(_used_templates(survey, query)):
+        yield from ([""] if i else [])
+        yield f"-- template {view.number}, over the materialised value joins R_vj"
+        for statement in view.sql:
+            yield from f"{statement};".splitlines()
+
+
+def _class(survey: Survey, query: QueryView) -> Iterator[str]:
+    seen: set[int] = set()
+    for clause in query.clauses():
+        view = survey.class_of(clause)
+        if view.number in seen:
+            continue
+        seen.add(view.number)
+        others = [q for q in view.queries() if q != query.id]
+        shared = f"shared with {wrap(others)}" if others else "of this query only"
+        yield f"class {view.number}, {shared}"
+        yield from indent(list(_own(clause)))
+    yield "(queries that differ only in window, constants, SELECT and subscriber are one class)"
+
+
+def _own(clause: ClauseView) -> Iterator[str]:
+    """Yield what a clause does not have in common with the rest of its class."""
+    if clause.is_join:
+        yield f"its own window: {clause.window}"
+    constants = [
+        f"{' or '.join(node.called) or node.step} = {spell_constant(constant)}"
+        for side in clause.sides
+        for node in side.nodes
+        for constant in node.constants
+    ]
+    constants += [c.text for c in clause.comparisons if c.tested == "constant"]
+    if constants:
+        yield f"its own constants: {', '.join(constants)}"
+
+
+def _notes(survey: Survey, query: QueryView) -> Iterator[str]:
+    for note in query.notes:
+        yield f"{note.code}: {note.text}"
+
+
+def _windows(survey: Survey, query: QueryView) -> Iterator[str]:
+    late = render_duration(survey.lateness_us)
+    has_parameter = any(clause.window.startswith("$") for clause in query.clauses())
+    seen: set[str] = set()
+    for clause in query.clauses():
+        if not clause.is_join:
+            continue
+        line = f"{clause.kind} within {clause.window}"
+        if has_parameter:
+            line += f": remembered as long as a subscription says, and {late} of allowed lateness"
+        elif clause.reach_us < INFINITE_US:
+            kept = render_duration(clause.reach_us)
+            line += f": documents are remembered for {kept}, and {late} of allowed lateness"
+        else:
+            line += ": documents are remembered for good"
+        if line not in seen:
+            seen.add(line)
+            yield line
+
+
+def _strata(survey: Survey, query: QueryView) -> Iterator[str]:
+    publishers = {other.publish: other.id for other in survey.queries if other.publish}
+    streams = list(dict.fromkeys(block.stream for block in query.blocks))
+    for clause in query.alternatives[0]:
+        reads = [
+            f"operator {side.operator}" if side.block is None else side.stream
+            for side in clause.sides
+        ]
+        yield f"stratum {clause.stratum}: {clause.kind} reads {', '.join(reads)}"
+    for stream in streams:
+        if stream in publishers:
+            yield f"{stream} is published by {publishers[stream]}"
+    if query.publish:
+        readers = [q.id for q in survey.queries if query.publish in {b.stream for b in q.blocks}]
+        yield f"publishes {query.publish}, read by {wrap(readers) or 'no query here'}"
+
+
+SECTIONS: dict[str, tuple[str, Section]] = {
+    "variables": ("Normal form", _variables),
+    "patterns": ("Tree patterns", _patterns),
+    "graph": ("Join graph", _graph),
+    "minor": ("Minor", _minor),
+    "template": ("Template", _template),
+    "datalog": ("Conjunctive query", _datalog),
+    "sql": ("SQL", _sql),
+    "class": ("Query class", _class),
+    "unshared": ("Not shared", _notes),
+    "windows": ("Windows", _windows),
+    "strata": ("Strata", _strata),
+}
+"""The sections of a query's explanation, by the name that `--section` takes."""
+
+
+def render_overview(survey: Survey) -> str:
+    """Return what a set of queries has in common."""
+    blocks = sum(len(query.blocks) for query in survey.queries)
+    lines = [
+        f"{len(survey.queries):,} queries with {blocks:,} blocks: {len(survey.named()):,}"
+        f" variables, {len(survey.classes):,} query classes, {len(survey.templates):,} templates"
+    ]
+    lines += ["", "Queries", *indent(table(*_query_rows(survey)))]
+    lines += ["", "Templates"]
+    for view in survey.templates:
+        lines += [*indent(list(template_lines(survey, view))), ""]
+    shared = [v for v in survey.named() if len(v.queries()) > 1]
+    if shared:
+        rows = [[v.name, v.definition, wrap(v.queries(), 4)] for v in shared]
+        lines += ["Shared variables", *indent(table(["variable", "definition", "queries"], rows))]
+        lines.append("")
+    notes = [f"{q.id}: {note.text}" for q in survey.queries for note in q.notes]
+    if notes:
+        lines += ["Not shared", *indent(notes)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _query_rows(survey: Survey) -> tuple[list[str], list[list[str]]]:
+    rows = []
+    for query in survey.queries:
+        classes = [survey.class_of(clause) for clause in query.clauses()]
+        windows = dict.fromkeys(c.window for c in query.clauses() if c.is_join)
+        rows.append(
+            [
+                query.id,
+                ", ".join(dict.fromkeys(str(c.number) for c in classes)),
+                ", ".join(dict.fromkeys(str(c.template) for c in classes)),
+                ", ".join(windows) or "-",
+                str(max(c.stratum for c in query.clauses())),
+                ", ".join(dict.fromkeys(block.stream for block in query.blocks)),
+                query.publish or "-",
+            ]
+        )
+    return ["query", "class", "template", "window", "stratum", "reads", "publishes"], rows

@@ -1,0 +1,130 @@
+"""What explain prints is golden text, and the SQL that it prints runs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import worked_example as paper
+from click.testing import CliRunner
+from goldens import check_golden, golden_files, golden_ids, write_files
+
+import xscl
+from broker.cli import main
+from broker.document import FIRST_WATERMARK_US, Document
+from broker.engine import Engine, RegisteredQuery
+from broker.explain.data import as_data
+from broker.explain.model import Survey
+from broker.explain.survey import survey
+from joins.processor import SqlProcessor
+from xscl.query import Query
+
+FILES = golden_files("explain")
+
+
+@pytest.mark.parametrize("path", FILES, ids=golden_ids)
+def test_explain_prints_what_is_golden(path: Path, tmp_path: Path) -> None:
+    check_golden(path, tmp_path)
+
+
+def paper_queries() -> list[Query]:
+    return [xscl.parse(text, id=name)[0] for name, text in paper.QUERIES.items()]
+
+
+def statements(found: Survey) -> list[tuple[int, str]]:
+    return [(view.number, sql) for view in found.templates for sql in view.sql]
+
+
+@pytest.mark.parametrize("path", FILES, ids=golden_ids)
+def test_the_sql_that_explain_prints_runs(path: Path, tmp_path: Path) -> None:
+    write_files(path.read_text().partition("\n----\n")[0], tmp_path)
+    found = survey(xscl.load([tmp_path]))
+    processor = SqlProcessor(lateness_us=found.lateness_us, engine="mmqjp-views")
+    for view in found.classes:
+        # A batch for each, so that the tables have the numbers of the templates explained.
+        processor.add(view.query_class, view.window_us)
+        processor.begin_batch()
+    for _, sql in statements(found):
+        assert processor.state.run(sql) == []
+
+
+def test_the_sql_that_explain_prints_finds_table_6_4_f() -> None:
+    queries = paper_queries()
+    engine = Engine([RegisteredQuery(q) for q in queries], lateness_us=0, engine="mmqjp-views")
+    documents = [
+        Document(docid, "S", str(docid), docid, docid, docid, FIRST_WATERMARK_US, xml)
+        for docid, xml in ((1, paper.D1), (2, paper.D2))
+    ]
+    xml = {document.docid: document.xml for document in documents}
+    engine.process(engine.evaluate(documents), lambda docids: {d: xml[d] for d in docids})
+    processor = engine.processor
+    assert isinstance(processor, SqlProcessor)
+    found = survey(queries, lateness_us=0)
+    names = {view.number: view.queries()[0] for view in found.classes}
+    rows = set()
+    for _, sql in statements(found):
+        for number, left, right, _, *nodes in processor.state.run(sql):
+            instances = processor.instances([left, right])
+            documents_of = [left] * 3 + [right] * 3
+            numbers = [instances[i].nodes[n] for i, n in zip(documents_of, nodes, strict=True)]
+            rows.add((names[number], instances[left].docid, *numbers))
+    assert rows == {row[:8] for row in paper.R_OUT}
+
+
+def test_equal_definitions_have_one_name_as_in_table_6_4_a() -> None:
+    found = survey(paper_queries())
+    rows = {
+        (view.queries()[0], *(found.name(v) for v in view.query_class.row.variables))
+        for view in found.classes
+    }
+    assert rows == {row[:7] for row in paper.R_T}
+
+
+def test_one_name_for_two_definitions_is_told_apart() -> None:
+    queries = [xscl.parse(text, id=text[0])[0] for text in ("A//x->v", "B//x->v", "C//x->v.2")]
+    names = [view.name for view in survey(queries).named()]
+    assert len(set(names)) == 3
+    assert names[:2] == ["v", "v.2"]
+
+
+def test_queries_that_differ_in_window_and_constants_are_one_class() -> None:
+    text = "S//a[b = '{}']->x FOLLOWED BY {{x/c = y/c, {} h}} S//a->y"
+    queries = [xscl.parse(text.format(n, n), id=f"q{n}")[0] for n in range(1, 6)]
+    (view,) = survey(queries).classes
+    assert view.queries() == ("q1", "q2", "q3", "q4", "q5")
+    assert view.window_us == 5 * 3_600_000_000
+
+
+def test_explain_numbers_classes_as_the_engine_evaluates_them() -> None:
+    queries = paper_queries()
+    engine = Engine([RegisteredQuery(q) for q in queries], lateness_us=0)
+    evaluated = {
+        (subscriber.query.id, clause.query_class.template, clause.query_class.row)
+        for _, clause, subscriber in engine.classes()
+    }
+    explained = {
+        (member.query, view.query_class.template, view.query_class.row)
+        for view in survey(queries).classes
+        for member in view.members
+    }
+    assert explained == evaluated
+
+
+def test_the_form_for_programs_can_be_read_back() -> None:
+    data = as_data(survey(paper_queries()))
+    assert json.loads(json.dumps(data)) == data
+    assert [query["id"] for query in data["queries"]] == ["Q1", "Q2", "Q3"]
+    assert {tuple(c["row"]) for c in data["classes"]} == {row[1:7] for row in paper.R_T}
+
+
+def test_a_query_with_an_error_is_not_explained_but_its_error_shown(tmp_path: Path) -> None:
+    (tmp_path / "bad.xscl").write_text("S//a->x FOLLOWED BY {x = y, 1 h} S//b")
+    result = CliRunner().invoke(main, ["explain", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "XS201" in result.output
+
+
+@pytest.mark.parametrize("path", FILES, ids=golden_ids)
+def test_text_has_no_colour_where_it_is_not_a_terminal(path: Path) -> None:
+    assert "\x1b" not in path.read_text()
