@@ -112,7 +112,7 @@ class Destination:
         """What concurrency and rates are counted by: the host and port, or the mail domain."""
         if self.kind is DestinationKind.EMAIL:
             return "@" + self.address.rpartition("@")[2].lower()
-        return urlsplit(self.address).netloc.rpartition("@")[2].lower()
+        return urlsplit(self.address).netloc.rpartition("@")[2].lower() or self.address
 
 
 def _checked_url(text: str) -> str:

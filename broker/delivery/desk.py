@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from broker.delivery.attempt import OutcomeKind
+from broker.delivery.deliveries import Deliveries
 from broker.delivery.lanes import Lanes
 from broker.delivery.leases import Leases
 from broker.delivery.store import Finished, Taken, open_deliveries
@@ -18,6 +19,10 @@ from broker.registry import Registry, RegistryError
 from broker.subscription import DestinationKind, SubscriptionState
 
 __all__ = ["Desk", "Report"]
+
+_DAY_US = 86_400_000_000
+_KEPT_DAYS = 30
+"""How long a delivery can be looked at, and tried again, after it has ended."""
 
 _alive: set[str] = set()
 """The owners in this process."""
@@ -43,7 +48,9 @@ class Desk:
         self._lanes = Lanes(self._db, outbox, registry)
         self._leases = Leases(self._db, outbox, registry, self._owner)
         self._lease_us = lease_us
+        self._deliveries = Deliveries(self._db)
         self._renewed_us = 0
+        self._pruned_us = 0
         self._has_looked = False
 
     def visit(self, finished: Sequence[Finished], room: int, now_us: int) -> Report:
@@ -57,6 +64,9 @@ class Desk:
         if now_us - self._renewed_us > self._lease_us // 3:
             self._leases.renew(now_us + self._lease_us)
             self._renewed_us = now_us
+        if now_us - self._pruned_us > _DAY_US:
+            self._deliveries.prune(before_us=now_us - _KEPT_DAYS * _DAY_US)
+            self._pruned_us = now_us
         # Both are looked for before anything is taken: who has left gets nothing more.
         behind = [self._lanes.sync(now_us), self._lanes.scan(now_us)]
         taken = self._leases.take(room, now_us, self._lease_us) if room > 0 else []

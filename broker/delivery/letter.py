@@ -74,19 +74,11 @@ class Letters:
 
     def write(self, attempt: Attempt, unsubscribe_url: str = "") -> EmailMessage:
         """Return the message for a delivery."""
-        subscription = attempt.subscription
-        summaries = [summarise(match) for match in attempt.matches]
-        facts: dict[str, object] = {
-            "query": subscription.query,
-            "address": subscription.destination.address,
-            "matches": summaries,
-            "unsubscribe_url": unsubscribe_url,
-        }
-        facts["subject"] = subject = self._subject(facts)
+        facts = self._facts(attempt, unsubscribe_url)
         message = EmailMessage(policy=SMTP)
         message["From"] = formataddr((self._sender.name, self._sender.address))
-        message["To"] = subscription.destination.address
-        message["Subject"] = subject
+        message["To"] = attempt.subscription.destination.address
+        message["Subject"] = str(facts["subject"])
         committed_us = attempt.matches[-1].committed_us
         message["Date"] = format_datetime(datetime.fromisoformat(render_time(committed_us)))
         self._identify(message, attempt)
@@ -96,6 +88,20 @@ class Letters:
         message.set_content(self._text(facts))
         message.add_alternative(self._render("mail.html.j2", facts), subtype="html")
         return message
+
+    def text(self, attempt: Attempt) -> tuple[str, str]:
+        """Return the subject and the text for a delivery that is not by mail."""
+        facts = self._facts(attempt, "")
+        return str(facts["subject"]), self._text(facts)
+
+    def _facts(self, attempt: Attempt, unsubscribe_url: str) -> dict[str, object]:
+        facts: dict[str, object] = {
+            "query": attempt.subscription.query,
+            "address": str(attempt.subscription.destination),
+            "matches": [summarise(match) for match in attempt.matches],
+            "unsubscribe_url": unsubscribe_url,
+        }
+        return {**facts, "subject": self._subject(facts)}
 
     def notice(self, address: str, subject: str, text: str) -> EmailMessage:
         """Return a message of the broker's own."""
