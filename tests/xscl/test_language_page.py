@@ -1,0 +1,70 @@
+"""docs/xscl.md is right: its queries parse, and match what the page says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import oracle
+import pytest
+
+import xscl
+from broker.document import parse_document_line
+from broker.match import Match
+from xscl.namespaces import KNOWN_PREFIXES
+from xscl.parser import RESERVED
+
+PAGE = (Path(__file__).parents[2] / "docs" / "xscl.md").read_text(encoding="utf-8")
+_EXAMPLE = re.compile(r"```xscl\n(.*?)\n```\n(?:\n(Matches|Output): (.*?)\n)?", re.DOTALL)
+EXAMPLES = [(found[1], found[2], found[3]) for found in _EXAMPLE.finditer(PAGE)]
+
+
+def matches_of(text: str) -> list[Match]:
+    """Return the matches of a query over the page's documents, as the oracle finds them."""
+    found = re.search(r"```documents\n(.*?)\n```", PAGE, re.DOTALL)
+    assert found is not None
+    lines = [parse_document_line(line) for line in found[1].splitlines()]
+    return list(oracle.matches(xscl.parse(text), oracle.number_documents(lines), lateness_us=0))
+
+
+def test_the_page_has_examples_of_both_kinds() -> None:
+    assert sum(kind == "Matches" for _, kind, _ in EXAMPLES) > 10
+    assert sum(kind == "Output" for _, kind, _ in EXAMPLES) > 1
+
+
+@pytest.mark.parametrize("text", [text for text, _, _ in EXAMPLES])
+def test_every_example_is_a_query_without_warnings(text: str) -> None:
+    assert xscl.check(text)[1] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "expected"), [each for each in EXAMPLES if each[1] is not None]
+)
+def test_examples_match_what_the_page_says(text: str, kind: str, expected: str) -> None:
+    found = matches_of(text)
+    if kind == "Output":
+        assert [f"`{match.output}`" for match in found] == [expected]
+    else:
+        tuples = sorted(tuple(each.docid for each in match.documents) for match in found)
+        assert " ".join(f"({', '.join(map(str, each))})" for each in tuples) == expected
+
+
+def test_a_query_written_from_the_page_joins_part_of_a_url_and_categories_but_no_same_feed() -> (
+    None
+):
+    text = """
+    news//item->a
+    FOLLOWED BY {host(a/link) = host(b/link) AND a/category = b/category AND a/feed != b/feed, 2 d}
+    news//item->b
+    """
+    [match] = matches_of(text)
+    assert [each.docid for each in match.documents] == [1, 2]
+
+
+def test_the_table_of_prefixes_is_complete() -> None:
+    rows = dict(re.findall(r"^\| `([a-z0-9]+)` \| `(http[^`]+)` \|$", PAGE, re.MULTILINE))
+    assert rows == KNOWN_PREFIXES
+
+
+def test_all_reserved_words_are_named() -> None:
+    assert all(f"`{word}`" in PAGE for word in RESERVED)
