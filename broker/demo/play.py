@@ -285,5 +285,5 @@ class Play:
                     raise PlayError(f"{method} {url}: {answer.status} {await answer.text()}")
                 return await answer.json()
         except aiohttp.ClientConnectionError as error:
-            self._world.check_broker()
+            await self._world.await_end_of_broker()
             raise PlayError(f"{method} {url}: {error}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 from contextlib import AsyncExitStack
@@ -21,6 +22,7 @@ __all__ = ["STREAMS", "World", "WorldError"]
 
 _LOOPBACK = "127.0.0.1"
 _STOP_S = 15.0
+_END_WAIT_S = 10.0
 
 _SETTINGS = """\
 # Settings of the broker in `xscl demo`.
@@ -130,6 +132,13 @@ class World:
             lines = (self.directory / "broker.log").read_text(errors="replace").splitlines()
             said = "\n".join(lines[-15:])
             raise WorldError(f"the broker ended with {self._process.returncode}; it said:\n{said}")
+
+    async def await_end_of_broker(self) -> None:
+        """Raise `WorldError` as soon as the broker has ended; return if it does not soon."""
+        with contextlib.suppress(TimeoutError):
+            assert self._process is not None
+            await asyncio.wait_for(self._process.wait(), _END_WAIT_S)
+        self.check_broker()
 
     async def _stop_broker(self) -> None:
         process = self._process
