@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from lxml import etree
 
 from broker.document import Document
@@ -43,6 +44,10 @@ Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
 
 WATERMARK_MIN_US = -(1 << 61)
 """Stands in for the watermark before any document, so that differences of times fit 64 bits."""
+
+
+_ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
+"""An instance before it has a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,45 +178,44 @@ class Engine:
 
     def _absorb_witnesses(self, witnesses: pa.Table) -> list[tuple[int, str]]:
         """Make instances of witnesses; return the documents that could not be read."""
-        rows: list[dict[str, Any]] = []
-        dead: list[tuple[int, str]] = []
-        shapes: dict[str, list[tuple[int, int, int, int]]] = {}
-        columns = [witnesses.column(name).to_pylist() for name in WITNESS_SCHEMA.names]
-        for values in zip(*columns, strict=True):
-            row = dict(zip(WITNESS_SCHEMA.names, values, strict=True))
-            if row["depth"] == 0:
-                self._watermark_us = max(self._watermark_us, row["end_us"])
-            if row["error"] is not None:
-                dead.append((row["docid"], row["error"]))
-                continue
-            if row["edges"] is not None:
-                shapes[row["shape"]] = [
-                    (e["var1"], e["var2"], e["node1"], e["node2"]) for e in row["edges"]
-                ]
-            rows.append(row)
-        self._processor.add_shapes(shapes)
-        # A document in which no query finds anything takes part in no join.
-        found = [row for row in rows if row["nodes"]]
-        first = self._processor.next_instance
-        self._processor.absorb(
-            _instances([self._witness_instance(first + i, row) for i, row in enumerate(found)])
+        ends = witnesses.filter(pc.equal(witnesses.column("depth"), 0)).column("end_us")
+        self._watermark_us = max(self._watermark_us, pc.max(ends).as_py() or WATERMARK_MIN_US)
+        failed = witnesses.filter(pc.is_valid(witnesses.column("error")))
+        dead = list(
+            zip(failed.column("docid").to_pylist(), failed.column("error").to_pylist(), strict=True)
         )
+        self._learn_shapes(witnesses.filter(pc.is_valid(witnesses.column("edges"))))
+        # A document in which no query finds anything takes part in no join.
+        found = witnesses.filter(pc.greater(pc.list_value_length(witnesses.column("nodes")), 0))
+        self._processor.absorb(self._witness_instances(found))
         return dead
 
-    def _witness_instance(self, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
-        shape = self._processor.shape_number(row["shape"])
-        assert shape is not None, "the evaluator named a shape that it never spelled out"
-        return {
-            **{name: row[name] for name in ("stream", "key", "docid", "depth", "match_id")},
-            "docid_min": row["docid"],
-            "start_us": row["start_us"],
-            "end_us": row["end_us"],
-            "watermark_us": max(row["watermark_us"], WATERMARK_MIN_US),
-            "shape": shape,
-            "leaves": [number],
-            "nodes": row["nodes"],
-            "vals": row["values"],
+    def _learn_shapes(self, spelled: pa.Table) -> None:
+        columns = (spelled.column(name).to_pylist() for name in ("shape", "edges"))
+        self._processor.add_shapes(
+            {
+                shape: [(e["var1"], e["var2"], e["node1"], e["node2"]) for e in edges]
+                for shape, edges in zip(*columns, strict=True)
+            }
+        )
+
+    def _witness_instances(self, found: pa.Table) -> pa.Table:
+        """Return witnesses as rows of `INSTANCE_SCHEMA`."""
+        size, first = found.num_rows, self._processor.next_instance
+        shapes = found.column("shape").combine_chunks().dictionary_encode()
+        numbers = [self._processor.shape_number(shape) for shape in shapes.dictionary.to_pylist()]
+        assert None not in numbers, "the evaluator named a shape that it never spelled out"
+        leaves = pa.array(range(first, first + size), pa.int64())
+        columns = {
+            **{name: found.column(name) for name in ("stream", "key", "docid", "depth")},
+            **{name: found.column(name) for name in ("match_id", "start_us", "end_us", "nodes")},
+            "docid_min": found.column("docid"),
+            "watermark_us": pc.max_element_wise(found.column("watermark_us"), WATERMARK_MIN_US),
+            "shape": pa.array(numbers, pa.int32()).take(shapes.indices),
+            "leaves": pa.ListArray.from_arrays(pa.array(range(size + 1), pa.int32()), leaves),
+            "vals": found.column("values"),
         }
+        return pa.table([columns[name] for name in _ROW.names], _ROW)
 
     def _probe(self, stratum: int, batch: _Batch) -> None:
         tuples = self._processor.probe(stratum)
@@ -296,7 +300,7 @@ def publishers_first(queries: Iterable[RegisteredQuery]) -> Iterator[RegisteredQ
 
 
 def _instances(rows: list[dict[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist(rows, pa.schema(list(INSTANCE_SCHEMA)[1:]))
+    return pa.Table.from_pylist(rows, _ROW)
 
 
 def _distinct(assignments: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

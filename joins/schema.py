@@ -11,10 +11,13 @@ from templates.template import Template
 
 __all__ = [
     "BINDING",
+    "EQUAL_NODES",
     "JOINED_VARIABLE",
     "REMEMBERED",
     "SHAPE_BINDING",
     "SHAPE_EDGE",
+    "SIGNATURE_LEFT",
+    "SIGNATURE_RIGHT",
     "TABLES",
     "VALUE_JOIN",
     "VALUE_PAIR",
@@ -29,6 +32,9 @@ SHAPE_BINDING = "shape_binding"
 JOINED_VARIABLE = "joined_variable"
 VALUE_PAIR = "value_pair"
 VALUE_JOIN = "value_join"
+SIGNATURE_LEFT = "signature_left"
+SIGNATURE_RIGHT = "signature_right"
+EQUAL_NODES = "equal_nodes"
 
 TABLES = {
     # R_docTS, R_docTSW: one row for each instance.  `docid` is its largest docid, `docid_min` its
@@ -54,6 +60,10 @@ TABLES = {
     VALUE_JOIN: """
         l BIGINT, r BIGINT, left_variable INTEGER, right_variable INTEGER,
         left_node INTEGER, right_node INTEGER""",
+    # Signatures that are being looked at: the shapes of both sides, and the equal pairs of nodes.
+    SIGNATURE_LEFT: "instance BIGINT, shape INTEGER",
+    SIGNATURE_RIGHT: "instance BIGINT, shape INTEGER",
+    EQUAL_NODES: "instance BIGINT, left_node INTEGER, right_node INTEGER",
 }
 
 

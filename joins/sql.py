@@ -23,7 +23,13 @@ from joins import schema
 from templates.conjunctive import Atom, ConjunctiveQuery
 from templates.template import Template
 
-__all__ = ["Moment", "render_sql", "value_join_sql"]
+__all__ = [
+    "Moment",
+    "render_sql",
+    "signature_sql",
+    "signature_value_join_sql",
+    "value_join_sql",
+]
 
 _RELATIONS = {
     "R_vj": (
@@ -149,7 +155,7 @@ class _Probe:
             outer.add("joined", "t", ((term, term) for term in columns))
             prologue = f"WITH joined AS MATERIALIZED (\n{joined}\n)\n"
         else:
-            self._add_rows(outer)
+            self._add_stratum(outer)
             prologue = ""
         sides = [side for side in ("l", "r") if side in self.query.head.terms]
         for side in sides:
@@ -157,7 +163,7 @@ class _Probe:
             if not values and side in newness:
                 outer.where.append(f"d{side}.instance {newness[side]}")
         for i, atom in enumerate(others, 1):
-            self._add_atom(outer, atom, f"a{i}")
+            self.add_atom(outer, atom, f"a{i}")
         for residual in self.query.residuals:
             operator = "<>" if residual.operator == "!=" else residual.operator
             ends = (outer.columns[residual.left], outer.columns[residual.right])
@@ -179,22 +185,27 @@ class _Probe:
     def _joined(self, values: list[Atom], newness: dict[str, str]) -> tuple[str, list[str]]:
         """Return the part that joins values and template rows, and the terms that it binds."""
         inner = _Select()
-        self._add_rows(inner)
+        self._add_stratum(inner)
         for i, atom in enumerate(values, 1):
-            self._add_atom(inner, atom, f"j{i}")
+            self.add_atom(inner, atom, f"j{i}")
         for side, condition in newness.items():
             inner.where.append(f"{inner.columns[side]} {condition}")
         terms = [term for term in inner.columns if not term.startswith("s")]
         columns = [f"{inner.columns[t]} AS {t}" for t in terms]
         return inner.render([*columns, "t.window_us", "t.is_symmetric"]), terms
 
-    def _add_rows(self, select: _Select) -> None:
+    def add_rows(self, select: _Select) -> None:
+        """Add the template's table as `t`."""
         (row,) = (atom for atom in self.query.atoms if atom.relation == "R_T")
         table = schema.template_row(self.number)
         select.add(table, "t", ((term, term) for term in row.terms))
+
+    def _add_stratum(self, select: _Select) -> None:
+        self.add_rows(select)
         select.where.append(f"t.stratum = {self.moment.stratum}")
 
-    def _add_atom(self, select: _Select, atom: Atom, alias: str) -> None:
+    def add_atom(self, select: _Select, atom: Atom, alias: str) -> None:
+        """Add the table of one atom."""
         if atom.relation.startswith("R_value"):
             document, node, value = atom.terms
             select.columns[value] = f"d{document}.vals[{select.columns[node]} + 1]"
@@ -205,3 +216,43 @@ class _Probe:
             pairs = pairs[1:]
             select.where.append(f"{alias}.shape = d{atom.terms[0]}.shape")
         select.add(table, alias, pairs)
+
+
+def signature_value_join_sql() -> str:
+    """Return the statement that fills `R_vj` for signatures, from their equal nodes."""
+    return f"""INSERT INTO {schema.VALUE_JOIN}
+SELECT DISTINCT q.instance, q.instance, p.left_variable, p.right_variable, q.left_node, q.right_node
+FROM {schema.EQUAL_NODES} AS q, {schema.SIGNATURE_LEFT} AS dl, {schema.SIGNATURE_RIGHT} AS dr,
+    {schema.SHAPE_BINDING} AS l, {schema.SHAPE_BINDING} AS r, {schema.VALUE_PAIR} AS p
+WHERE dl.instance = q.instance AND dr.instance = q.instance
+    AND l.shape = dl.shape AND l.node = q.left_node AND l.variable = p.left_variable
+    AND r.shape = dr.shape AND r.node = q.right_node AND r.variable = p.right_variable"""
+
+
+def signature_sql(query: ConjunctiveQuery, template: Template, number: int, since: int) -> str:
+    """Return the statement that answers a conjunctive query for signatures.
+
+    Both sides of a pair have the signature's number for their instance; times and residuals are
+    not looked at.  Only classes after number `since` are asked.  Rows: class, signature, nodes.
+    """
+    values = [atom for atom in query.atoms if atom.relation in _VALUE_RELATIONS]
+    edges = [atom for atom in query.atoms if atom.relation in ("R_bin", "R_binW")]
+    probe = _Probe(query, number, Moment(0, 0, 0))
+    inner = _Select()
+    probe.add_rows(inner)
+    inner.where.append(f"t.class > {since}")
+    for i, atom in enumerate(values, 1):
+        probe.add_atom(inner, atom, f"j{i}")
+    terms = [term for term in inner.columns if term != "class"]
+    joined = inner.render(["t.class", *(f"{inner.columns[t]} AS {t}" for t in terms)])
+    outer = _Select()
+    outer.add("joined", "t", ((term, term) for term in inner.columns))
+    outer.add(schema.SIGNATURE_LEFT, "dl", [("l", "instance")])
+    if template.has_right:
+        outer.add(schema.SIGNATURE_RIGHT, "dr", [("r", "instance")])
+        outer.where.append("dl.instance = dr.instance")
+    for i, atom in enumerate(edges, 1):
+        probe.add_atom(outer, atom, f"a{i}")
+    nodes = [f"{outer.columns[term]} AS {term}" for term in query.head.terms if term[0] == "n"]
+    select = outer.render(["t.class", "dl.instance AS signature", *nodes])
+    return f"WITH joined AS MATERIALIZED (\n{joined}\n)\n{select}"

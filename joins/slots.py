@@ -1,0 +1,130 @@
+"""Shapes as slots: which nodes of a witness shape have values that some class compares.
+
+A **layout** is a witness shape with its slots: the shape's nodes whose values are joined, tested or
+held against constants, in the order of their positions.  An instance keeps, for each slot of its
+layout, the hash of a value.  When further variables come to be compared, shapes get new layouts;
+instances that came before keep theirs, since no query sees documents older than itself.
+
+All is kept as flat arrays, so that a batch is laid out without a loop over its instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Ints", "Layout", "Layouts", "ranges"]
+
+Ints = npt.NDArray[np.int64]
+Edge = tuple[int, int, int, int]
+
+
+def ranges(starts: Ints, counts: Ints) -> Ints:
+    """Return `starts[0], starts[0] + 1, ...` for each start, `counts[i]` numbers long.
+
+    >>> ranges(np.array([10, 20]), np.array([2, 3])).tolist()
+    [10, 11, 20, 21, 22]
+    """
+    ends = np.cumsum(counts)
+    total = int(ends[-1]) if len(ends) else 0
+    shifts: Ints = np.repeat(starts - (ends - counts), counts)
+    return np.arange(total, dtype=np.int64) + shifts
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """A shape's slots: the node of each, and which variables bind it, as (slot, variable)."""
+
+    shape: int
+    nodes: tuple[int, ...]
+    bindings: tuple[tuple[int, int], ...]
+
+
+class Layouts:
+    """All layouts, by number and as arrays."""
+
+    def __init__(self) -> None:
+        self.layouts: list[Layout] = []
+        self._numbers: dict[Layout, int] = {}
+        self._bound: dict[int, dict[int, set[int]]] = {}
+        self._current: dict[int, int] = {}
+        self._compared: frozenset[int] = frozenset()
+        self._arrays: _Arrays | None = None
+
+    def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
+        """Learn a shape by its edges."""
+        bound: dict[int, set[int]] = {}
+        for var1, var2, node1, node2 in edges:
+            bound.setdefault(node1, set()).add(var1)
+            bound.setdefault(node2, set()).add(var2)
+        self._bound[shape] = bound
+
+    def compare(self, variables: Collection[int]) -> None:
+        """Say which variables' values are compared from now on."""
+        if self._compared != frozenset(variables):
+            self._compared = frozenset(variables)
+            self._current.clear()
+
+    def current(self, shapes: Ints) -> Ints:
+        """Return the layout of each shape, for instances that come now."""
+        distinct, inverse = np.unique(shapes, return_inverse=True)
+        numbers = np.array([self._layout(int(shape)) for shape in distinct], np.int64)
+        return numbers[inverse] if len(distinct) else np.zeros(0, np.int64)
+
+    def _layout(self, shape: int) -> int:
+        number = self._current.get(shape)
+        if number is None:
+            layout = self._make(shape, self._bound[shape])
+            number = self._numbers.setdefault(layout, len(self.layouts))
+            if number == len(self.layouts):
+                self.layouts.append(layout)
+                self._arrays = None
+            self._current[shape] = number
+        return number
+
+    def _make(self, shape: int, bound: Mapping[int, set[int]]) -> Layout:
+        compared = {n: sorted(vs & self._compared) for n, vs in bound.items()}
+        nodes = tuple(sorted(n for n, variables in compared.items() if variables))
+        bindings = tuple((i, v) for i, n in enumerate(nodes) for v in compared[n])
+        return Layout(shape, nodes, bindings)
+
+    def number(self, layout: Layout) -> int:
+        """Return the number of a layout."""
+        return self._numbers[layout]
+
+    @property
+    def arrays(self) -> _Arrays:
+        """The layouts as arrays."""
+        if self._arrays is None:
+            self._arrays = _Arrays.of(self.layouts)
+        return self._arrays
+
+
+@dataclass(frozen=True, slots=True)
+class _Arrays:
+    """Layouts as flat arrays: layout `k` has `slot_counts[k]` slots from `slot_starts[k]` on."""
+
+    slot_starts: Ints
+    slot_counts: Ints
+    slot_nodes: Ints
+    binding_starts: Ints
+    binding_counts: Ints
+    binding_slots: Ints
+    binding_variables: Ints
+
+    @classmethod
+    def of(cls, layouts: Sequence[Layout]) -> _Arrays:
+        slots = np.array([len(layout.nodes) for layout in layouts], np.int64)
+        bindings = np.array([len(layout.bindings) for layout in layouts], np.int64)
+        return cls(
+            np.cumsum(slots) - slots,
+            slots,
+            np.array([n for layout in layouts for n in layout.nodes], np.int64),
+            np.cumsum(bindings) - bindings,
+            bindings,
+            np.array([slot for layout in layouts for slot, _ in layout.bindings], np.int64),
+            np.array([variable for layout in layouts for _, variable in layout.bindings], np.int64),
+        )
