@@ -1,0 +1,62 @@
+"""The Pygments lexer: it reads every text, and calls the parts of a query by their kinds."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pygments.token import Comment, Error, Keyword, Name, Number, String, _TokenType
+from xscl_queries import queries
+
+from xscl.highlight import XsclLexer
+
+ROOT = Path(__file__).parents[2]
+QUERY = """-- what
+SELECT <a by="{x2}">{x1/title} (: text :)</a>
+FROM S//book->x1[@id = 'k']->x2 FOLLOWED BY {host(x1/l) = x3 AND x1/n > 2.5, 30 days} T AS x3
+PUBLISH out"""
+
+
+def tokens(text: str) -> list[tuple[_TokenType, str]]:
+    lexer = XsclLexer(stripnl=False, ensurenl=False)
+    return list(lexer.get_tokens(text))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (Comment.Single, "-- what"),
+        (Keyword, "SELECT"),
+        (Keyword, "FOLLOWED BY"),
+        (Keyword, "AND"),
+        (Keyword, "PUBLISH"),
+        (Name.Tag, "a"),
+        (Name.Variable, "x1"),
+        (Name.Attribute, "@id"),
+        (String, "'k'"),
+        (Name.Function, "host"),
+        (Number, "2.5"),
+        (Keyword.Type, "days"),
+    ],
+)
+def test_parts_of_a_query_have_their_kinds(kind: _TokenType, text: str) -> None:
+    assert (kind, text) in tokens(QUERY)
+
+
+@settings(max_examples=50)
+@given(st.one_of(queries(), st.text(max_size=60)))
+def test_nothing_is_lost_and_nothing_is_an_error(text: str) -> None:
+    text = text.replace("\r", "\n").removeprefix("\ufeff")
+    found = tokens(text)
+    assert "".join(value for _, value in found) == text
+    assert all(kind is not Error for kind, _ in found)
+
+
+def test_the_lexer_is_registered() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["entry-points"]["pygments.lexers"] == {"xscl": "xscl.highlight:XsclLexer"}
+    assert XsclLexer.aliases == ["xscl"]
+    assert XsclLexer.filenames == ["*.xscl"]
