@@ -105,19 +105,14 @@ def evaluate_slices(plan_of: PlanOf, slices: Iterable[Slice]) -> Iterator[pa.Rec
     `plan_of` names the plan of a registry version.  Each run of slices with one version is one
     stream of batches: the first row of each shape in it spells the shape out.
     """
-    for version, run in groupby(slices, key=lambda piece: _segment(piece.path).registry_version):
+    pieces = ((read_header(Path(piece.path)), piece) for piece in slices)
+    for version, run in groupby(pieces, key=lambda pair: pair[0].registry_version):
         yield from evaluate_batches(plan_of(version), _document_batches(run))
 
 
-def _document_batches(slices: Iterable[Slice]) -> Iterator[pa.RecordBatch]:
-    for piece in slices:
-        segment = _segment(piece.path)
+def _document_batches(pieces: Iterable[tuple[Segment, Slice]]) -> Iterator[pa.RecordBatch]:
+    for segment, piece in pieces:
         rows = read_rows(Path(piece.path))
         for start in range(piece.start, piece.stop, _BATCH_DOCUMENTS_MAX):
             stop = min(piece.stop, start + _BATCH_DOCUMENTS_MAX)
             yield document_batch(segment, rows, start, stop)
-
-
-@lru_cache(maxsize=16)
-def _segment(path: str) -> Segment:
-    return read_header(Path(path))

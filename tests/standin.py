@@ -1,7 +1,6 @@
 """A tiny engine for tests of what surrounds it: documents with the same `<v>` join.
 
-Its state is a list of (docid, value), its matches do not depend on how documents are batched, and
-`<bad>` cannot be read.
+It has one window, no lateness, and remembers what section 1.1 of the semantics says it must.
 """
 
 from __future__ import annotations
@@ -17,6 +16,16 @@ from broker.match import Match, MatchDocument
 from xpath_eval.catalog import EvaluationPlan
 
 Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
+
+
+def is_partner(
+    earlier: MatchDocument, later: MatchDocument, watermark_us: int, window_us: int | None
+) -> bool:
+    """Return whether two documents, by docid, join if their values do."""
+    if window_us is None:
+        return True
+    is_remembered = earlier.time_us >= watermark_us - window_us
+    return is_remembered and abs(later.time_us - earlier.time_us) <= window_us
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,7 @@ class StandInEngine:
             here = MatchDocument(row["docid"], row["stream"], row["key"], row["end_us"])
             for value in re.findall(rb"<v>(.*?)</v>", found[row["docid"]]):
                 for earlier in self.seen.setdefault(value.decode(), []):
-                    if self.window_us is None or here.time_us - earlier.time_us <= self.window_us:
+                    if is_partner(earlier, here, row["watermark_us"], self.window_us):
                         step.matches.append(self._match(earlier, here))
                 self.seen[value.decode()].append(here)
         return step

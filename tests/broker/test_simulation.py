@@ -1,0 +1,29 @@
+"""Histories of a broker's core with crashes everywhere; `python -m simulation` runs thousands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import simulation
+
+
+@pytest.mark.parametrize("first_seed", range(0, 100, 20))
+def test_a_history_with_crashes_finds_exactly_the_matches_of_its_documents(
+    tmp_path: Path, first_seed: int
+) -> None:
+    crashes = 0
+    for seed in range(first_seed, first_seed + 20):
+        directory = tmp_path / str(seed)
+        directory.mkdir()
+        crashes += simulation.simulate(seed, directory).crashes
+    assert crashes > 0
+
+
+def test_a_seed_is_one_history(tmp_path: Path) -> None:
+    worlds = []
+    for name in ("once", "again"):
+        (tmp_path / name).mkdir()
+        world = simulation.simulate(7, tmp_path / name)
+        worlds.append((world.crashes, world.acknowledged, world.now_us, world.version))
+    assert worlds[0] == worlds[1]

@@ -1,0 +1,356 @@
+"""A broker's core in a simulated world: one seed is one history, and a failing seed replays.
+
+Everything that a broker meets is drawn from the seed: what publishers send and send again, late
+documents and a clock that steps back, changes of queries, how documents are grouped, batches that
+Spark repeats, a disk that is full or loses power between any two of its steps, and the moments at
+which the process dies.  At the end everybody gets what they wait for, and the outbox must hold
+exactly the matches of the documents that were acknowledged.
+
+    python -m simulation --runs 3000 --seed 1
+
+Not simulated: SQLite's own crash safety (its transactions are rolled back, as after a kill), and
+threads: the scheduler below interleaves what they would do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import random
+import re
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from standin import StandInEngine, is_partner
+
+from broker.disk import Disk
+from broker.document import DocumentLine
+from broker.evaluation import PlanStore, evaluate_slices, slice_segments
+from broker.ingest import Ingest, Outcome
+from broker.match import MatchDocument
+from broker.outbox import Outbox
+from broker.pipeline import Pipeline
+from broker.spool import Spool, SpoolWriter
+from broker.upkeep import Needs, maintain
+from xpath_eval.witnesses import WITNESS_SCHEMA
+
+Row = tuple[dict[str, Any], int]
+"""A document as the spool has it, and its registry version."""
+
+WINDOW_US = 40
+DOCUMENTS = 24
+DEDUP_HORIZON_US = 1 << 40
+
+
+class Crash(BaseException):
+    """The process dies, or the power fails."""
+
+
+@dataclass
+class Fate:
+    """Decides at each commit point whether the process dies there."""
+
+    chosen: random.Random
+    crash_rate: float
+
+    def __call__(self, point: str) -> None:
+        if self.chosen.random() < self.crash_rate:
+            raise Crash(point)
+
+
+class UnsafeDisk(Disk):
+    """A disk that can be full, and that forgets at a power failure what was not flushed."""
+
+    def __init__(self, chosen: random.Random, reached: Callable[[str], None]) -> None:
+        super().__init__(is_durable=False, reached=reached)
+        self._chosen = chosen
+        self._reached = reached
+
+    def publish(self, path: Path, chunks: Iterable[bytes | memoryview]) -> None:
+        if self._chosen.random() < 0.03:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        content = b"".join(bytes(chunk) for chunk in chunks)
+        temporary = path.with_name(path.name + ".tmp")
+        try:
+            self._reached("file created")
+            temporary.write_bytes(content)
+            self._reached("file flushed")
+        except Crash:
+            temporary.write_bytes(content[: self._chosen.randrange(len(content))])
+            raise
+        temporary.rename(path)
+        try:
+            self._reached("file renamed")
+        except Crash:
+            # Without a flush of the directory the rename itself may be lost.
+            if self._chosen.random() < 0.5:
+                path.rename(temporary)
+            raise
+        self._reached("directory flushed")
+
+
+class UnsafeOutbox(Outbox):
+    """An outbox that finds its disk full now and then."""
+
+    def __init__(self, path: Path, chosen: random.Random) -> None:
+        super().__init__(path, now_us=lambda: 0)
+        self._chosen = chosen
+
+    def commit(self, **arguments: Any) -> bool:
+        if self._chosen.random() < 0.03:
+            raise sqlite3.OperationalError("database or disk is full")
+        return super().commit(**arguments)
+
+
+@dataclass
+class World:
+    """What outlives the process: the disk, the publishers, and what they were told."""
+
+    directory: Path
+    chosen: random.Random
+    lines: list[DocumentLine]
+    now_us: int = 1000
+    version: int = 1
+    is_pruned: bool = False
+    sent_us: dict[int, int] = field(default_factory=dict)
+    acknowledged: dict[int, int] = field(default_factory=dict)
+    archive: dict[int, Row] = field(default_factory=dict)
+    crashes: int = 0
+
+    def tick(self) -> int:
+        """Return the time on a clock that mostly goes forward."""
+        self.now_us += self.chosen.randrange(-5, 12)
+        return self.now_us
+
+
+class Process:
+    """One life of the broker."""
+
+    def __init__(self, world: World, crash_rate: float) -> None:
+        fate = Fate(world.chosen, crash_rate)
+        directory = world.directory
+        self._world = world
+        self._outbox = UnsafeOutbox(directory / "outbox.db", world.chosen)
+        try:
+            self._open(fate, directory)
+        except BaseException:
+            self._outbox.close()
+            raise
+
+    def _open(self, fate: Fate, directory: Path) -> None:
+        through = self._outbox.through()
+        disk = UnsafeDisk(self._world.chosen, fate)
+        self._spool = SpoolWriter(directory / "spool", disk, processed=through)
+        try:
+            newest = self._spool.newest
+            self._arrival_us = newest.arrival_us if newest else 0
+            self._ingest = Ingest(self._spool, dedup_horizon_us=DEDUP_HORIZON_US)
+            self._plans = PlanStore(directory / "plans")
+            self._pipeline = Pipeline(
+                Spool(directory / "spool"),
+                self._outbox,
+                lambda version: StandInEngine(WINDOW_US, query=f"v{version}"),
+                self._plans,
+                reached=fate,
+            )
+            self._pipeline.recover(self._world.version)
+        except BaseException:
+            self._spool.close()
+            raise
+
+    def close(self) -> None:
+        """Die: what is not on the disk is gone."""
+        self._outbox.close()
+        self._spool.close()
+
+    def act(self) -> None:
+        """Do one thing that a broker does."""
+        actions = (self._accept, self._accept, self._process, self._repeat, self._maintain)
+        self._world.chosen.choice(actions)()
+        if self._world.chosen.random() < 0.05:
+            self._change_queries()
+
+    def settle(self) -> None:
+        """Accept and process everything that is left."""
+        for number in range(len(self._world.lines)):
+            if number not in self._world.acknowledged:
+                self._send([number])
+        while self._pipeline.through < self._spool.last:
+            self._process()
+
+    def _accept(self) -> None:
+        chosen = self._world.chosen
+        waiting = [n for n in range(len(self._world.lines)) if n not in self._world.acknowledged]
+        numbers = waiting[: chosen.randrange(1, 5)]
+        if self._world.acknowledged and not self._world.is_pruned and chosen.random() < 0.3:
+            numbers.append(chosen.choice(list(self._world.acknowledged)))
+        self._send(numbers)
+
+    def _send(self, numbers: list[int]) -> None:
+        lines = [self._world.lines[number] for number in numbers]
+        self._arrival_us = max(self._arrival_us, self._world.tick())
+        for number in numbers:
+            self._world.sent_us.setdefault(number, self._arrival_us)
+        try:
+            receipts = self._ingest.append(
+                lines, arrival_us=self._arrival_us, registry_version=self._world.version
+            )
+        except OSError:
+            return
+        for number, receipt in zip(numbers, receipts, strict=True):
+            assert receipt.outcome is not Outcome.REFUSED
+            assert receipt.docid is not None
+            known = self._world.acknowledged.setdefault(number, receipt.docid)
+            assert known == receipt.docid, "a repetition is the document that it repeats"
+
+    def _process(self) -> None:
+        size = self._world.chosen.randrange(1, 9)
+        last = min(self._spool.last, self._pipeline.through + size)
+        if last > self._pipeline.through:
+            self._step(self._pipeline.through, last)
+
+    def _repeat(self) -> None:
+        """Step on a batch that begins behind the commit, as Spark does from an old checkpoint."""
+        oldest = self._spool.all_segments()[0].first - 1 if self._spool.last else 0
+        if oldest < self._spool.last:
+            after = self._world.chosen.randrange(oldest, self._spool.last)
+            through = self._world.chosen.randrange(after + 1, self._spool.last + 1)
+            if after <= self._pipeline.through:
+                self._step(after, through)
+
+    def _step(self, after: int, through: int) -> None:
+        with suppress(sqlite3.OperationalError):
+            self._pipeline.step(self._evaluate(after, through))
+
+    def _evaluate(self, after: int, through: int) -> pa.Table:
+        spool = Spool(self._spool.directory)
+        slices = slice_segments(spool, after, through, self._world.chosen.randrange(1, 4))
+        batches = [batch for part in slices for batch in evaluate_slices(self._plans.get, part)]
+        return pa.Table.from_batches(batches, WITNESS_SCHEMA)
+
+    def _maintain(self) -> None:
+        world = self._world
+        world.archive.update(_documents(self._spool))
+        # A publisher who has no answer sends again, and that must be recognised.
+        waiting = [at for n, at in world.sent_us.items() if n not in world.acknowledged]
+        arrival_us = min(waiting, default=1 << 60) if world.is_pruned else 0
+        needs = Needs(self._pipeline.through, self._pipeline.horizon_us(), arrival_us)
+        with suppress(OSError):
+            maintain(self._spool, needs)
+
+    def _change_queries(self) -> None:
+        self._pipeline.prepare(self._world.version + 1)
+        self._world.version += 1
+
+
+def simulate(seed: int, directory: Path) -> World:
+    """Run one history; raise `AssertionError` if its outbox is not what it must be."""
+    chosen = random.Random(seed)
+    world = World(directory, chosen, _lines(chosen), is_pruned=chosen.random() < 0.5)
+    crash_rate = chosen.choice([0.0, 0.01, 0.05, 0.2])
+    for _ in range(chosen.randrange(1, 6)):
+        _live(world, crash_rate, lambda process: process.act(), times=chosen.randrange(1, 20))
+    while not _live(world, crash_rate / 4, lambda process: process.settle(), times=1):
+        pass
+    _check(world)
+    return world
+
+
+def _live(world: World, crash_rate: float, act: Callable[[Process], None], *, times: int) -> bool:
+    """Live once; return whether the end was in peace."""
+    process: Process | None = None
+    try:
+        process = Process(world, crash_rate)
+        for _ in range(times):
+            act(process)
+    except Crash:
+        world.crashes += 1
+        return False
+    finally:
+        if process is not None:
+            process.close()
+    return len(world.acknowledged) == len(world.lines)
+
+
+def _lines(chosen: random.Random) -> list[DocumentLine]:
+    """Return what publishers want to send: keys make repetitions known."""
+    lines = []
+    for number in range(DOCUMENTS):
+        revised = chosen.randrange(number) if number and chosen.random() < 0.1 else number
+        time_us = chosen.choice([None, 1000 + chosen.randrange(4 * DOCUMENTS)])
+        xml = f"<d><v>{chosen.randrange(4)}</v><n>{number}</n></d>"
+        lines.append(DocumentLine("S", xml.encode(), time_us, key=f"k{revised}"))
+    return lines
+
+
+def _check(world: World) -> None:
+    spool = Spool(world.directory / "spool")
+    outbox = Outbox(world.directory / "outbox.db")
+    try:
+        found = outbox.matches(limit=100_000)
+        assert [match.seq for match in found] == list(range(1, len(found) + 1))
+        assert outbox.through() == spool.last
+        assert sorted(world.acknowledged.values()) == list(range(1, DOCUMENTS + 1))
+        assert [match.id for match in found] == _model({**world.archive, **_documents(spool)})
+    finally:
+        outbox.close()
+
+
+def _documents(spool: Spool) -> dict[int, Row]:
+    return {
+        docid: (row, segment.registry_version)
+        for segment in spool.all_segments()
+        for docid, row in enumerate(spool.rows(segment).to_pylist(), segment.first_docid)
+    }
+
+
+def _model(documents: dict[int, Row]) -> list[str]:
+    """Return the ids of all matches, by looking at every pair of documents."""
+    found = []
+    for (docid, (row, _)), (later_docid, (later, version)) in combinations(
+        sorted(documents.items()), 2
+    ):
+        earlier = MatchDocument(docid, row["stream"], row["key"], row["end_us"])
+        here = MatchDocument(later_docid, later["stream"], later["key"], later["end_us"])
+        is_equal = _value(row["xml"]) == _value(later["xml"])
+        if is_equal and is_partner(earlier, here, later["watermark_us"], WINDOW_US):
+            found.append((here.docid, f"v{version}", f"v{version}:{earlier.key}:{here.key}"))
+    return [match_id for _, _, match_id in sorted(found)]
+
+
+def _value(xml: bytes) -> bytes:
+    [value] = re.findall(rb"<v>(.*?)</v>", xml)
+    return value
+
+
+def main() -> None:
+    """Run many histories and say how many, how fast, and which failed."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    started = time.monotonic()
+    crashes = 0
+    for seed in range(arguments.seed, arguments.seed + arguments.runs):
+        directory = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
+        try:
+            crashes += simulate(seed, directory).crashes
+        except BaseException:
+            print(f"seed {seed} failed; its files are in {directory}")
+            raise
+        shutil.rmtree(directory)
+    minutes = (time.monotonic() - started) / 60
+    print(f"{arguments.runs} histories, {crashes} crashes, {arguments.runs / minutes:.0f} a minute")
+
+
+if __name__ == "__main__":
+    main()
