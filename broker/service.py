@@ -37,7 +37,7 @@ from broker.ingest import Ingest, Outcome
 from broker.ingest_thread import Busy, IngestThread
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline, StepSummary
-from broker.registered import engine_of
+from broker.registered import engine_of, published_streams
 from broker.registry import Registry
 from broker.spark import Source, Spark, SparkQuery
 from broker.spool import Spool, SpoolWriter
@@ -51,6 +51,9 @@ _log = logging.getLogger(__name__)
 
 _ADDRESS_FILE = "address"
 _WATCH_S = 0.5
+
+WAITING_DOCUMENTS_MAX = 200_000
+"""Accepted documents that may wait to be evaluated: some ten seconds of work; then 429."""
 
 T = TypeVar("T")
 
@@ -70,6 +73,8 @@ class Service:
         self._unready: str | None = "the broker is starting"
         self._started = time.monotonic()
         self._documents = self._matches = self._dead_letters = 0
+        self._registry_version = 0
+        self._evaluated_docid = 0
         self._channels: dict[DestinationKind, Channel] = {}
         self._open_files()
         self._plans = PlanStore(self._data / "plans")
@@ -89,13 +94,19 @@ class Service:
         async with self._stack:
             self._stack.callback(self._close_files)
             on_listening(await self._serve())
-            registry_version = self._registry.revision()
-            await asyncio.to_thread(self._pipeline.recover, registry_version)
+            await asyncio.to_thread(self._recover)
             query = await self._start_spark()
             self._ingest.start()
             self._stack.push_async_callback(asyncio.to_thread, self._ingest.stop)
             self._unready = None
             await self._work(stop, query)
+
+    def _recover(self) -> None:
+        """Make the state as it was at the last commit; later documents have today's queries."""
+        waiting = sum(s.documents for s in self._spool.segments(self._pipeline.through))
+        self._evaluated_docid = self._spool.next_docid - 1 - waiting
+        self._pipeline.recover(self._registry.revision())
+        self._replan()
 
     def _open_files(self) -> None:
         self._registry = Registry(self._data / "registry.db")
@@ -104,8 +115,12 @@ class Service:
         self._feed_store = FeedStore(self._data / "feeds.db")
         public_url = self._settings.http.public_url
         self._push = _push(self._feed_store, public_url) if public_url else None
+        self._numbering = Ingest(self._spool)
         self._ingest = IngestThread(
-            Ingest(self._spool), self._spool, registry_version=self._registry.revision
+            self._numbering,
+            self._spool,
+            registry_version=lambda: self._registry_version,
+            behind=self._behind,
         )
 
     def _close_files(self) -> None:
@@ -255,18 +270,34 @@ class Service:
         if receipt.outcome is Outcome.REFUSED:
             _log.warning("an item of stream %s was refused: %s", stream, receipt.reason)
 
-    async def _change(self, action: Callable[[int], T]) -> T:
-        """Change the registry between two documents, and make the plan of the new version."""
+    async def _change(self, action: Callable[[int], T], /, *, replan: bool = True) -> T:
+        """Change the registry between two documents; see `broker.api.backend.Change`."""
 
         def change(newest_docid: int) -> T:
             result = action(newest_docid)
-            self._pipeline.prepare(self._registry.revision())
+            if replan:
+                self._replan()
             return result
 
         return await asyncio.wrap_future(self._ingest.exclusively(change))
 
+    def _replan(self) -> None:
+        """Have later documents evaluated as the registry says now."""
+        version = self._registry.revision()
+        self._pipeline.prepare(version)
+        self._registry_version = version
+        self._numbering.closed_streams = published_streams(self._registry)
+
+    def _behind(self) -> str | None:
+        """Return why no documents should be taken now, if the pipeline is far behind."""
+        waiting = self._spool.next_docid - 1 - self._evaluated_docid
+        if waiting < WAITING_DOCUMENTS_MAX:
+            return None
+        return f"{waiting} documents are waiting to be evaluated"
+
     def _count(self, step: StepSummary) -> None:
         self._documents += step.documents
+        self._evaluated_docid += step.documents
         self._matches += step.matches
         self._dead_letters += step.dead_letters
 
@@ -274,6 +305,7 @@ class Service:
         return {
             "uptime_seconds": time.monotonic() - self._started,
             "documents_evaluated_total": self._documents,
+            "documents_waiting": self._spool.next_docid - 1 - self._evaluated_docid,
             "matches_total": self._matches,
             "dead_letters_total": self._dead_letters,
             "segments_committed": self._pipeline.through,

@@ -41,7 +41,7 @@ class Room:
             committed=self.committed,
         )
 
-    async def _change(self, action: Callable[[int], T]) -> T:
+    async def _change(self, action: Callable[[int], T], /, *, replan: bool = True) -> T:
         return await asyncio.wrap_future(self.ingest.exclusively(action))
 
     async def commit(self, *matches: Match) -> None:

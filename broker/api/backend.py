@@ -24,8 +24,11 @@ T = TypeVar("T")
 class Change(Protocol):
     """Changes the registry between two documents."""
 
-    def __call__(self, action: Callable[[int], T], /) -> Awaitable[T]:
-        """Run `action` with the newest docid; what it changes holds for later documents."""
+    def __call__(self, action: Callable[[int], T], /, *, replan: bool = True) -> Awaitable[T]:
+        """Run `action` with the newest docid; what it changes holds for later documents.
+
+        Without `replan` the queries are evaluated as before: only subscribers have changed.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ import xscl
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.problem import Problem
 from broker.document import render_time
-from broker.registry import QueryState, RegisteredText
+from broker.registered import check_among
+from broker.registry import QueryState, RegisteredText, RegistryError
 from broker.subscription import SubscriptionState
 
 __all__ = ["ROUTES"]
@@ -45,8 +46,12 @@ async def put_query(request: web.Request) -> web.Response:
         detail = f"the body holds {len(queries)} statements; a query is one"
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
     query = queries[0]
+    present = await in_thread(_same, backend, query)
+    if present is not None:
+        return await _answer(backend, present)
 
     def register(newest_docid: int) -> RegisteredText:
+        check_among(backend.registry, query)
         return backend.registry.register(
             query_id, query.text, version=query.version, point=newest_docid
         )
@@ -80,6 +85,16 @@ async def _change(request: web.Request, state: QueryState) -> web.Response:
         lambda newest: backend.registry.set_state(query_id, state, effective=newest)
     )
     return await _answer(backend, changed)
+
+
+def _same(backend: Backend, query: xscl.Query) -> RegisteredText | None:
+    """Return the query of that id if it is active and says the very same."""
+    try:
+        present = _present(backend, query.id)
+    except (RegistryError, Problem):
+        return None
+    is_same = (present.state, present.text) == (QueryState.ACTIVE, query.text)
+    return present if is_same else None
 
 
 def _present(backend: Backend, query_id: str) -> RegisteredText:

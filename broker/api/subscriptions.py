@@ -48,7 +48,7 @@ async def post_subscription(request: web.Request) -> web.Response:
             options=options,
         )
 
-    made = await backend.change(subscribe)
+    made = await backend.change(subscribe, replan=bool(parameters))
     secret = made.secrets[0].value if made.secrets else None
     return web.json_response({**_rendered(made), "secret": secret}, status=HTTPStatus.CREATED)
 

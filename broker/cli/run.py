@@ -46,8 +46,11 @@ def run(context: click.Context, verbose: bool, until_eof: bool) -> None:
 
 
 async def _run(settings: Settings, *, until_eof: bool) -> None:
+    from broker.database import DatabaseError
     from broker.jvm import JvmError
+    from broker.pipeline import PipelineError
     from broker.service import Service, ServiceError
+    from broker.spark import SparkError
     from broker.spool import SpoolError
 
     stop = asyncio.Event()
@@ -57,7 +60,8 @@ async def _run(settings: Settings, *, until_eof: bool) -> None:
     watcher = asyncio.create_task(_end_of_input(stop)) if until_eof else None
     try:
         await Service(settings).run(stop, on_listening=lambda url: message(f"listening on {url}"))
-    except (ServiceError, SpoolError, JvmError) as error:
+    except (ServiceError, DatabaseError, SpoolError, JvmError, SparkError, PipelineError) as error:
+        logging.getLogger(__name__).info("the broker has ended", exc_info=error)
         raise Failure(str(error)) from error
     finally:
         if watcher is not None:

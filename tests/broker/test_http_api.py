@@ -227,3 +227,17 @@ async def test_an_unknown_address_is_a_problem(client: TestClient) -> None:
     response = await client.patch("/v1/queries")
     await problem(response, 405)
     assert "GET" in response.headers["Allow"]
+
+
+async def test_a_publish_name_belongs_to_one_query(client: TestClient) -> None:
+    text = "SELECT * FROM news//item PUBLISH seen"
+    assert (await client.put("/v1/queries/one", data=text)).status == 200
+    details = await problem(await client.put("/v1/queries/two", data=text), 422)
+    assert "seen" in details["detail"]
+    assert (await client.put("/v1/queries/one", data=text.replace("news", "sport"))).status == 200
+
+
+async def test_queries_that_publish_in_a_cycle_are_refused(client: TestClient) -> None:
+    await client.put("/v1/queries/one", data="SELECT * FROM b//item PUBLISH a")
+    response = await client.put("/v1/queries/two", data="SELECT * FROM a//item PUBLISH b")
+    assert "cycle" in (await problem(response, 422))["detail"]
