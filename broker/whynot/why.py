@@ -1,0 +1,263 @@
+"""Why these documents do not match a query.
+
+`why_not` asks of the documents what the semantics ask, in their order: which block each can stand
+for, whether its tree pattern fits, then operator by operator the times, the value joins and the
+residuals.  Where documents could stand in several orders, or a predicate has alternatives, it
+tells of the one that came furthest.  It is slow and plain on purpose, and shares with the engine
+only the normal form, the patterns, and the reading of single steps; a property test holds it
+against the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice, permutations, product
+from typing import Any
+
+from broker.document import Document, render_time
+from broker.whynot.blocks import Binding, BlockOnDocument
+from broker.whynot.operators import Joining, Side
+from broker.whynot.reason import Reason
+from xpath_eval.structure import Tree, XmlError, parse_xml
+from xscl.pattern import tree_pattern
+from xscl.query import Call, Disjunct, Operand, Operator, Query, VariableValue, Window
+from xscl.substitution import substitute
+
+__all__ = ["why_not"]
+
+ORDERS_MAX = 120
+"""Orders of the documents that are tried: all of five documents."""
+
+
+def why_not(
+    query: Query,
+    documents: Sequence[Document],
+    *,
+    lateness_us: int,
+    parameters: Mapping[str, Any] | None = None,
+    registration_point: int = 0,
+) -> Reason:
+    """Return whether documents match a query, one for each block, and what that rests on.
+
+    They may be given in any order.  `parameters` are canonical (`xscl.assignment`).  A document's
+    `watermark_us` decides about lateness; `registration_point` is the query's.  The reason's facts
+    name the document of each block, by its place in `documents`.
+    """
+    if query.parameters and parameters is None:
+        names = ", ".join(f"${name}" for name, _ in query.parameters)
+        text = f"{query.id} has parameters ({names}): without values it has no matches"
+        return Reason("parameters", False, text, "give them a value each")
+    if problem := _wrong_documents(query, documents):
+        return problem
+    plain = substitute(query, parameters or {})
+    attempt = _Attempts(plain, lateness_us, registration_point)
+    best: Reason | None = None
+    for order in islice(permutations(range(len(documents))), ORDERS_MAX):
+        for reason in attempt.reasons([documents[i] for i in order]):
+            if best is None or reason.progress > best.progress:
+                best = replace(reason, facts={**reason.facts, "order": list(order)})
+            if reason.holds:
+                return best
+    assert best is not None
+    return best
+
+
+def _wrong_documents(query: Query, documents: Sequence[Document]) -> Reason | None:
+    count = len(query.blocks)
+    if len(documents) != count:
+        given = f"{len(documents)} document{'' if len(documents) == 1 else 's'}"
+        text = f"{query.id} has {count} block{'' if count == 1 else 's'}, and {given} given"
+        return Reason("documents", False, text, f"name {count}, one for each block")
+    places = [(d.docid, d.depth, d.match_id) for d in documents]
+    if len(set(places)) < len(places):
+        text = "one document is given twice, and no two blocks of a match share a document"
+        return Reason("documents", False, text)
+    return None
+
+
+def _mentioned(operand: Operand) -> Iterator[str]:
+    match operand:
+        case VariableValue(variable):
+            yield variable
+        case Call(arguments=arguments):
+            for each in arguments:
+                yield from _mentioned(each)
+
+
+def _compared(disjunct: Disjunct) -> Iterator[str]:
+    for value_join in disjunct.value_joins:
+        yield from _mentioned(value_join.left)
+        yield from _mentioned(value_join.right)
+    for residual in disjunct.residuals:
+        yield from _mentioned(residual.left)
+        yield from _mentioned(residual.right)
+
+
+BlockResult = tuple[Reason, Sequence[Binding]]
+
+
+@dataclass
+class _Attempts:
+    """The query on documents in given orders; what a block finds in a document is kept."""
+
+    query: Query
+    lateness_us: int
+    registration_point: int
+    trees: dict[int, Tree | XmlError] = field(default_factory=dict)
+    blocks: dict[tuple[int, int, frozenset[str]], BlockResult] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        operators = list(self.query.operators())
+        self.choices = [
+            dict(zip(map(id, operators), choice, strict=True))
+            for choice in product(*(operator.disjuncts for operator in operators))
+        ]
+        self.labels = {variable.name: variable.label for variable in self.query.variables}
+
+    def reasons(self, documents: Sequence[Document]) -> Iterator[Reason]:
+        """Yield one reason for each alternative of the query's predicates."""
+        for number, choice in enumerate(self.choices, 1):
+            yield self._alternative(documents, choice, number)
+
+    def _alternative(
+        self, documents: Sequence[Document], choice: Mapping[int, Disjunct], number: int
+    ) -> Reason:
+        compared = frozenset(v for disjunct in choice.values() for v in _compared(disjunct))
+        found = [self._block(i, d, compared) for i, d in enumerate(documents)]
+        parts = [reason for reason, _ in found]
+        if all(reason.holds for reason in parts):
+            tuples = [bindings for _, bindings in found]
+            reading = _Reading(self, documents, choice, tuples)
+            if isinstance(self.query.root, Operator):
+                reading.operand(self.query.root)
+            parts += reading.reasons
+        holds = all(part.holds for part in parts)
+        steps = len(documents) + len(choice)
+        which = f" (alternative {number} of {len(self.choices)})" if len(self.choices) > 1 else ""
+        verb = "matches" if holds else "does not match"
+        return Reason(
+            "query",
+            holds,
+            f"{self.query.id} {verb}{which}",
+            parts=tuple(parts),
+            progress=min(0.999, sum(part.progress for part in parts) / steps),
+        )
+
+    def _block(self, index: int, document: Document, compared: frozenset[str]) -> BlockResult:
+        needed = frozenset(v.name for v in self.query.variables if v.block == index) & compared
+        key = (index, id(document), needed)
+        if key not in self.blocks:
+            self.blocks[key] = self._bind(index, document, needed)
+        return self.blocks[key]
+
+    def _bind(self, index: int, document: Document, compared: frozenset[str]) -> BlockResult:
+        block = self.query.blocks[index]
+        name = f"block {index}, document {describe(document)}"
+        inner: Reason | None = None
+        bindings: Sequence[Binding] = ()
+        is_read = document.depth == 0 if block.stream == "*" else document.stream == block.stream
+        if not is_read:
+            text = f"the block reads {block.stream}, the document is on {document.stream}"
+            inner = Reason("stream", False, text, facts={"reads": block.stream})
+        elif document.docid <= self.registration_point:
+            text = f"the query sees documents after {self.registration_point} only"
+            inner = Reason("registration", False, text, "register it with SINCE", progress=0.1)
+        elif isinstance(tree := self._tree(document), XmlError):
+            inner = Reason("xml", False, f"the document cannot be read: {tree}")
+        else:
+            dropped = {
+                v.name for v in self.query.variables if v.is_path and v.name not in compared
+            } - set(self.query.visible())
+            own = {v for v in self.query.visible() if v in block.variables}
+            # A visible node must be there; which one it is says nothing about whether it matches.
+            pattern = tree_pattern(block, compared | own, (), dropped)
+            on_document = BlockOnDocument(pattern, tree)
+            bindings = _project(on_document.bindings(), compared)
+            if not bindings:
+                inner = on_document.failure()
+        if inner is None:
+            return Reason("block", True, f"{name}: the pattern fits", facts=_facts(index)), bindings
+        progress = 0.2 + 0.8 * inner.progress if inner.kind != "stream" else 0.0
+        return Reason("block", False, name, None, _facts(index), (inner,), progress), ()
+
+    def _tree(self, document: Document) -> Tree | XmlError:
+        if id(document) not in self.trees:
+            try:
+                self.trees[id(document)] = parse_xml(document.xml)
+            except XmlError as error:
+                self.trees[id(document)] = error
+        return self.trees[id(document)]
+
+
+def _facts(index: int) -> dict[str, Any]:
+    return {"block": index}
+
+
+def describe(document: Document) -> str:
+    """Return a document's number, stream, key and time in a few words.
+
+    >>> describe(Document(7, "news", "item-3", 0, 0, 0, 0, b""))
+    '7 (news item-3, 1970-01-01T00:00:00Z)'
+    """
+    own_key = document.key if document.key != str(document.docid) else ""
+    name = " ".join(filter(None, [document.stream, own_key]))
+    return f"{document.docid} ({name}, {render_time(document.end_us)})"
+
+
+def _project(bindings: Sequence[Binding], names: frozenset[str]) -> list[Binding]:
+    found: dict[frozenset[tuple[str, int]], Binding] = {}
+    for one in bindings:
+        part = {name: bound for name, bound in one.items() if name in names}
+        found.setdefault(frozenset((name, b.number) for name, b in part.items()), part)
+    return list(found.values())
+
+
+@dataclass
+class _Reading:
+    """The operators on one order of documents that all fit their blocks."""
+
+    attempts: _Attempts
+    documents: Sequence[Document]
+    choice: Mapping[int, Disjunct]
+    tuples: Sequence[Sequence[Binding]]
+    reasons: list[Reason] = field(default_factory=list)
+
+    def operand(self, node: Operator | int) -> Side | None:
+        """Return an operand's tuples, and note the reasons; None where it has none."""
+        if isinstance(node, int):
+            document = self.documents[node]
+            return Side(f"document {document.docid}", (document,), self.tuples[node])
+        left, right = self.operand(node.left), self.operand(node.right)
+        name = f"{_name(node.left)} {node.kind.value} {_name(node.right)}"
+        if left is None or right is None:
+            text = f"{name}: not looked at, because an operand has no match"
+            self.reasons.append(Reason("operator", False, text))
+            return None
+        assert isinstance(node.window, Window)
+        joining = Joining(
+            node.kind,
+            self.choice[id(node)],
+            node.window.length_us,
+            self.attempts.lateness_us,
+            left,
+            right,
+            self.attempts.labels,
+        )
+        parts = joining.reasons()
+        holds = all(part.holds for part in parts)
+        progress = sum(part.progress for part in parts) / max(1, len(parts))
+        self.reasons.append(
+            Reason("operator", holds, name, parts=parts, progress=min(progress, 0.99))
+        )
+        if not holds:
+            return None
+        documents = left.documents + right.documents
+        side = f"documents {', '.join(str(d.docid) for d in documents)}"
+        return Side(side, documents, joining.tuples())
+
+
+def _name(node: Operator | int) -> str:
+    if isinstance(node, int):
+        return f"block {node}"
+    return f"({_name(node.left)} {node.kind.value} {_name(node.right)})"

@@ -1,0 +1,87 @@
+"""why_not says that documents match exactly where the engine finds the match."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+import oracle
+import pytest
+from hypothesis import HealthCheck, given, settings
+from kit import Case, parse_case
+from runners import engine_of
+from strategies import case_texts, random_case
+
+from broker.document import Document
+from broker.match import Match
+from broker.whynot import why_not
+from xscl.query import Query
+
+COMBINATIONS_MAX = 200
+
+
+def run(case: Case) -> tuple[list[Match], list[Document]]:
+    """Return what the engine finds, and all documents that there were, published ones too."""
+    documents = oracle.number_documents(case.lines)
+    xml = {document.docid: document.xml for document in documents}
+    engine = engine_of(case, "mmqjp-views")
+    step = engine.process(engine.evaluate(documents), lambda docids: {d: xml[d] for d in docids})
+    return step.matches, [*documents, *step.published]
+
+
+def assignments(case: Case, query: Query) -> Iterable[Mapping[str, Any]]:
+    return case.assignments.get(query.id, []) if query.parameters else [{}]
+
+
+def candidates(query: Query, documents: list[Document]) -> Iterator[tuple[Document, ...]]:
+    streams = {block.stream for block in query.blocks}
+    readable = [d for d in documents if d.stream in streams or ("*" in streams and d.depth == 0)]
+    for i, chosen in enumerate(combinations(readable, len(query.blocks))):
+        if i >= COMBINATIONS_MAX:
+            return
+        yield chosen
+
+
+def disagreements(case: Case) -> Iterator[str]:
+    matches, documents = run(case)
+    for query in case.queries:
+        for values in assignments(case, query):
+            found = {
+                frozenset((d.stream, d.key) for d in match.documents)
+                for match in matches
+                if match.query == query.id and match.parameters == dict(values)
+            }
+            for chosen in candidates(query, documents):
+                reason = why_not(
+                    query,
+                    chosen,
+                    lateness_us=case.lateness_us,
+                    parameters=values,
+                    registration_point=case.registered.get(query.id, 0),
+                )
+                is_found = frozenset((d.stream, d.key) for d in chosen) in found
+                if reason.holds != is_found:
+                    yield f"{query.id} {[d.docid for d in chosen]}: engine {is_found}, {reason}"
+                assert reason.holds or list(reason.failures())
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_why_not_and_the_engine_agree_on_seeded_cases(part: int) -> None:
+    wrong = [
+        (seed, text)
+        for seed in range(part, 32, 4)
+        for text in disagreements(parse_case(random_case(seed)))
+    ]
+    assert not wrong
+
+
+@settings(
+    max_examples=15,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+@given(text=case_texts())
+def test_why_not_says_it_matches_exactly_where_the_engine_finds_the_match(text: str) -> None:
+    assert list(disagreements(parse_case(text))) == []
