@@ -245,11 +245,25 @@ class Taken:
         return sum(len(n) - len(set(n)) for n in self.entries.values())
 
 
-async def watch_lag(lags: list[float]) -> None:
-    while True:
+async def watch_lag(lags: list[float], seconds: float = float("inf")) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
         started = time.perf_counter()
         await asyncio.sleep(0.05)
         lags.append(time.perf_counter() - started - 0.05)
+
+
+def idle(seconds: float) -> None:
+    """A loop with nothing to do: its lag is that of the machine."""
+    lags: list[float] = []
+    asyncio.run(watch_lag(lags, seconds))
+    print(in_words(lags))
+
+
+def in_words(lags: list[float]) -> str:
+    ordered = sorted(lags)
+    highest = ordered[int(len(ordered) * 0.99)]
+    return f"99 % under {highest * 1e3:.0f} ms, highest {ordered[-1] * 1e3:.0f} ms"
 
 
 def polling(count: int, seconds: float) -> None:
@@ -262,6 +276,14 @@ def polling(count: int, seconds: float) -> None:
                 asyncio.run(poll(count, seconds, port, Path(directory) / "feeds.db"))
         finally:
             server.terminate()
+
+
+async def control_lag(seconds: float) -> str:
+    """Let the seconds pass, and return the lag of a process that does nothing meanwhile."""
+    command = [sys.executable, __file__, "idle", "--seconds", str(seconds)]
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    output, _ = await process.communicate()
+    return output.decode().strip()
 
 
 async def poll(count: int, seconds: float, port: int, path: Path) -> None:
@@ -286,7 +308,7 @@ async def poll(count: int, seconds: float, port: int, path: Path) -> None:
     lags: list[float] = []
     tasks = [asyncio.create_task(poller.run()), asyncio.create_task(watch_lag(lags))]
     started = time.process_time()
-    await asyncio.sleep(seconds)
+    control = await control_lag(seconds)
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -297,7 +319,6 @@ async def poll(count: int, seconds: float, port: int, path: Path) -> None:
     ):
         report = json.loads(await answer.text())
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    lags.sort()
     print(f"{count} feeds on {min(count, HOSTS)} hosts, {seconds:.0f} s ({SPEED} times as fast)")
     print(f"  checks                {sum(outcomes.values()):,}: {dict(outcomes)}")
     print(f"  the server's answers  {report['answers']}")
@@ -307,10 +328,8 @@ async def poll(count: int, seconds: float, port: int, path: Path) -> None:
         f"missed {taken.missed()}, twice {taken.doubled()}"
     )
     print(f"  memory, highest       {memory:.0f} MB")
-    print(
-        f"  loop lag              99 % under {lags[int(len(lags) * 0.99)] * 1e3:.0f} ms, "
-        f"highest {lags[-1] * 1e3:.0f} ms"
-    )
+    print(f"  loop lag              {in_words(lags)}")
+    print(f"  of an idle loop       {control}")
     print(f"  processor             {used / seconds:.0%} of one core")
     for words, number in failures.most_common(4):
         print(f"  failed                {number} times: {words}")
@@ -319,12 +338,14 @@ async def poll(count: int, seconds: float, port: int, path: Path) -> None:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    options.add_argument("what", choices=["parse", "poll", "serve"])
+    options.add_argument("what", choices=["parse", "poll", "serve", "idle"])
     options.add_argument("--feeds", type=int, default=5_000)
     options.add_argument("--seconds", type=float, default=120)
     chosen = options.parse_args()
     if chosen.what == "serve":
         asyncio.run(serve(chosen.feeds))
+    elif chosen.what == "idle":
+        idle(chosen.seconds)
     elif chosen.what == "poll":
         polling(chosen.feeds, chosen.seconds)
     else:

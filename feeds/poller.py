@@ -39,6 +39,7 @@ _IDLE_MAX_S = 30.0
 _LOOK_ROUND_S = 1.0
 """How often the store is asked whether another process has changed it."""
 _SINK_RETRY_S = 5.0
+_START_AT_ONCE = 50
 
 
 class Clock(Protocol):
@@ -119,11 +120,11 @@ class Poller:
         """Poll until cancelled.  What is being checked then is dropped and checked again."""
         async with self._own_session() as session:
             checker = self._checker(session)
-            self._schedule_all()
+            await self._schedule_all()
             pushes = asyncio.create_task(self._take_pushes(session, checker))
             try:
                 while True:
-                    self._notice_changes()
+                    await self._notice_changes()
                     self._start_due(checker)
                     await self._pause()
             finally:
@@ -171,22 +172,25 @@ class Poller:
             "on_polled_news": self._push.note_polled_news,
         }
 
-    def _schedule_all(self) -> None:
-        waiting = [each for each in self._store.all() if _is_wanted(each.state)]
+    async def _schedule_all(self) -> None:
+        self._version = self._store.version()
+        # Thousands of feeds take a while to read: beside the event loop, which goes on.
+        known = await asyncio.to_thread(self._store.all)
+        waiting = [each for each in known if _is_wanted(each.state)]
         now_us = self._clock.now_us()
         randoms = [self._random() for _ in waiting]
         checks = schedule.on_start([w.state for w in waiting], now_us, randoms, self._policy)
         for each, check in zip(waiting, checks, strict=True):
             self._plan(each.feed.url, check.at_us)
-        self._version = self._store.version()
 
-    def _notice_changes(self) -> None:
+    async def _notice_changes(self) -> None:
         """Take in feeds that another process has added, refreshed, paused or removed."""
         version = self._store.version()
         if version == self._version:
             return
         self._version = version
-        wanted = {e.feed.url: e.state for e in self._store.all() if _is_wanted(e.state)}
+        known = await asyncio.to_thread(self._store.all)
+        wanted = {each.feed.url: each.state for each in known if _is_wanted(each.state)}
         for url in set(self._due) - set(wanted):
             del self._due[url]
         for url, state in wanted.items():
@@ -202,8 +206,11 @@ class Poller:
         self._changed.set()
 
     def _start_due(self, checker: Checker) -> None:
+        """Start what is due, some at a time: ten thousand tasks at once would stop the loop."""
         now_us = self._clock.now_us()
-        while self._queue and self._queue[0][0] <= now_us:
+        for _ in range(_START_AT_ONCE):
+            if not self._queue or self._queue[0][0] > now_us:
+                return
             at_us, url = heapq.heappop(self._queue)
             if self._due.get(url) != at_us or url in self._running:
                 continue
