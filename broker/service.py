@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
@@ -160,7 +161,7 @@ class Service:
             await site.start()
         except OSError as error:
             raise ServiceError(
-                f"{http.host}:{http.port} cannot be listened on: {error.strerror}; "
+                f"{http.host}:{http.port} cannot be listened on: {os.strerror(error.errno or 0)}; "
                 "another broker may be running, or set http.port in xscl.toml"
             ) from error
         host, port = runner.addresses[0][:2]

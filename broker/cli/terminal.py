@@ -44,8 +44,10 @@ class Failure(click.ClickException):
         return self.code
 
     def show(self, file: Any = None) -> None:
-        """Write the message and the hint."""
-        message(f"{click.style('error', fg='red', bold=True)}: {self.message}")
+        """Write the message and the hint.  Diagnostics of queries say themselves what they are."""
+        is_finding = self.message.startswith(("error[", "warning["))
+        label = "" if is_finding else f"{click.style('error', fg='red', bold=True)}: "
+        message(label + self.message)
         if self.hint:
             message(f"  {self.hint}")
 

@@ -100,6 +100,7 @@ def test_a_query_that_does_not_parse_is_shown_with_its_place(
     query_file.write_text("news//item->a FOLOWED BY {, 1 h} news//item")
     result = served.xscl("register", str(query_file))
     assert result.exit_code == 1
+    assert result.stderr.startswith("error[XS")
     assert "same.xscl:1:" in result.stderr
     assert "^" in result.stderr
 
