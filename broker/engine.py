@@ -125,8 +125,7 @@ class Engine:
 
     def _add_alternative(self, alternative: Alternative, subscriber: Subscriber) -> None:
         for clause in alternative.clauses:
-            watched = {place for place, _ in clause.constants}
-            number = self._processor.add(clause.query_class, clause.window_us, watched)
+            number = self._processor.add(clause.query_class, clause.window_us)
             self._fan_out.add(number, clause, subscriber)
 
     @property

@@ -21,7 +21,7 @@ Invariant: tuples do not depend on how documents are grouped into batches.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, Protocol
 
 import pyarrow as pa
@@ -54,11 +54,8 @@ class Processor(Protocol):
     def strata(self) -> list[int]:
         """The strata in use, lowest first."""
 
-    def add(self, query_class: QueryClass, window_us: int, watched: Collection[int] = ()) -> int:
-        """Add one use of a class with a window; return the class's number.
-
-        `watched` are meta-variables whose values the caller will compare with constants.
-        """
+    def add(self, query_class: QueryClass, window_us: int) -> int:
+        """Add one use of a class with a window; return the class's number."""
 
     def remove(self, number: int, window_us: int) -> None:
         """Undo one `add`."""
@@ -108,7 +105,7 @@ class SqlProcessor:
         """The strata in use, lowest first."""
         return self.classes.strata
 
-    def add(self, query_class: QueryClass, window_us: int, watched: Collection[int] = ()) -> int:
+    def add(self, query_class: QueryClass, window_us: int) -> int:
         """Add one use of a class with a window; return the class's number."""
         return self.classes.add(query_class, window_us)
 

@@ -15,58 +15,81 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 
 from joins import schema
 from joins.classes import ClassRegistry
 from joins.rows import TemplateTables, insert, run
-from joins.slots import Ints, Layout, Layouts
+from joins.slots import Layout
 from joins.sql import signature_sql, signature_value_join_sql
 from templates.conjunctive import view_query
 
-__all__ = ["Entry", "SignatureView"]
+__all__ = ["Entry", "Signature", "SignatureView"]
 
 ENTRIES_MAX = 200_000
 """Kept entries; then all are dropped and found again.  6,636 real pairs that share a category had
 1,417 signatures."""
 
 
-@dataclass(slots=True)
+Signature = tuple[Layout, Layout | None, tuple[int, ...]]
+"""Two layouts and the codes of the equal pairs of slots (`pairsignature`), in order.
+
+The right layout is None for a single instance, which classes of one block are looked up by.
+"""
+
+
+@dataclass(slots=True, eq=False)
 class Entry:
-    """One signature and what it maps to.
+    """What a signature maps to: `classes[i]` holds with the nodes `nodes[i]`."""
 
-    `right` is None for a single instance.  `codes` are the equal pairs of slots in order, left
-    slot times 65,536 plus right slot.  `classes[i]` found the nodes `nodes[i]`.
-    """
-
-    left: Layout
-    right: Layout | None
-    codes: Ints
+    signature: Signature
     complete_for: int = 0
     classes: list[int] = field(default_factory=list)
     nodes: list[tuple[int, ...]] = field(default_factory=list)
 
+    @property
+    def is_pair(self) -> bool:
+        """Whether there are two instances."""
+        return self.signature[1] is not None
+
     def equal_nodes(self) -> list[tuple[int, int]]:
         """Return the pairs of shape nodes with equal values."""
-        if self.right is None:
+        left, right, codes = self.signature
+        if right is None:
             return []
-        pairs = zip((self.codes >> 16).tolist(), (self.codes & 0xFFFF).tolist(), strict=True)
-        return [(self.left.nodes[i], self.right.nodes[j]) for i, j in pairs]
+        return [(left.nodes[code >> 16], right.nodes[code & 0xFFFF]) for code in codes]
 
 
 class SignatureView:
-    """Evaluates entries; the database holds nothing but shapes, template rows and entries."""
+    """Evaluates signatures; its database holds nothing but shapes, template rows, signatures."""
 
-    def __init__(self, registry: ClassRegistry, layouts: Layouts) -> None:
+    def __init__(self, registry: ClassRegistry) -> None:
         self.db = duckdb.connect(":memory:")
         run(self.db, "SET threads = 2")
         for name, columns in schema.TABLES.items():
             run(self.db, f"CREATE TABLE {name} ({columns})")
         self._registry = registry
-        self._layouts = layouts
         self._tables = TemplateTables(self.db, registry)
+        self._entries: dict[Signature, Entry] = {}
+        self.hits = 0
         self.misses = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def look_up(self, signatures: Sequence[Signature]) -> list[Entry]:
+        """Return the entries of signatures, complete for all classes."""
+        if len(self._entries) + len(signatures) > ENTRIES_MAX:
+            self._entries.clear()
+        entries = [self._entry(signature) for signature in signatures]
+        self._complete(entries)
+        return entries
+
+    def _entry(self, signature: Signature) -> Entry:
+        entry = self._entries.get(signature)
+        if entry is None:
+            entry = self._entries[signature] = Entry(signature)
+        return entry
 
     def add_shape(self, shape: int, edges: Sequence[tuple[int, int, int, int]]) -> None:
         """Learn a shape by its edges."""
@@ -79,50 +102,47 @@ class SignatureView:
             columns = [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)]
             insert(self.db, table, pa.table(columns, [str(i) for i in range(len(columns))]))
 
-    def complete(self, entries: Sequence[Entry]) -> None:
+    def _complete(self, entries: Sequence[Entry]) -> None:
         """Bring entries up to date with the classes."""
         self._tables.refresh()
         last = self._registry.last_number
-        by_age: dict[int, list[Entry]] = {}
+        stale: dict[int, list[Entry]] = {}
         for entry in entries:
             if entry.complete_for < last:
-                by_age.setdefault(entry.complete_for, []).append(entry)
-        for since, stale in by_age.items():
-            self._evaluate(stale, since)
-            for entry in stale:
+                stale.setdefault(entry.complete_for, []).append(entry)
+        self.hits += len(entries) - sum(map(len, stale.values()))
+        for since, some in stale.items():
+            self._evaluate(some, since)
+            for entry in some:
                 entry.complete_for = last
 
     def _evaluate(self, entries: list[Entry], since: int) -> None:
+        """Ask the templates' queries for all entries at once, of classes after `since`."""
         self.misses += len(entries)
-        tables = (
-            schema.SIGNATURE_LEFT,
-            schema.SIGNATURE_RIGHT,
-            schema.EQUAL_NODES,
-            schema.VALUE_JOIN,
-        )
-        for table in tables:
-            run(self.db, f"TRUNCATE {table}")
-        two = [(i, entry) for i, entry in enumerate(entries) if entry.right is not None]
-        self._insert(schema.SIGNATURE_LEFT, [(i, e.left.shape) for i, e in enumerate(entries)])
-        self._insert(
-            schema.SIGNATURE_RIGHT, [(i, e.right.shape) for i, e in two if e.right is not None]
-        )
-        self._insert(schema.EQUAL_NODES, [(i, *p) for i, e in two for p in e.equal_nodes()])
+        self._write(entries)
         run(self.db, signature_value_join_sql())
         for template, number in self._tables.numbers.items():
             sql = signature_sql(view_query(template), template, number, since)
             for query_class, i, *nodes in run(self.db, sql):
-                # A class of one block is looked up by single instances, one of two by pairs.
-                if (entries[i].right is not None) == template.has_right:
+                if entries[i].is_pair == template.has_right:
                     entries[i].classes.append(query_class)
                     entries[i].nodes.append(tuple(nodes))
 
-
-def codes_of(left_slots: Ints, right_slots: Ints) -> Ints:
-    """Return the codes of pairs of slots."""
-    return (left_slots << 16) | right_slots
-
-
-def empty_codes() -> Ints:
-    """Return the codes of no pairs."""
-    return np.zeros(0, np.int64)
+    def _write(self, entries: list[Entry]) -> None:
+        left: list[tuple[int, ...]] = []
+        right: list[tuple[int, ...]] = []
+        equal: list[tuple[int, ...]] = []
+        for i, entry in enumerate(entries):
+            left.append((i, entry.signature[0].shape))
+            if entry.signature[1] is not None:
+                right.append((i, entry.signature[1].shape))
+            equal += [(i, *nodes) for nodes in entry.equal_nodes()]
+        tables: dict[str, list[tuple[int, ...]]] = {
+            schema.SIGNATURE_LEFT: left,
+            schema.SIGNATURE_RIGHT: right,
+            schema.EQUAL_NODES: equal,
+            schema.VALUE_JOIN: [],
+        }
+        for table, rows in tables.items():
+            run(self.db, f"TRUNCATE {table}")
+            self._insert(table, rows)

@@ -91,10 +91,6 @@ class Layouts:
         bindings = tuple((i, v) for i, n in enumerate(nodes) for v in compared[n])
         return Layout(shape, nodes, bindings)
 
-    def number(self, layout: Layout) -> int:
-        """Return the number of a layout."""
-        return self._numbers[layout]
-
     @property
     def arrays(self) -> _Arrays:
         """The layouts as arrays."""

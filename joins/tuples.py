@@ -6,17 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from joins.classes import ClassRegistry, ClassTuple
-from joins.remembered import HashValues, Remembered
+from joins.remembered import Hashes, HashValues, Remembered
 from joins.signatureview import Entry
 from joins.slots import Ints, ranges
+from joins.times import Flags
+from templates.template import Template
 
 __all__ = ["Residuals", "TupleColumns"]
-
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +23,8 @@ class TupleColumns:
     """Rows of R_outT in columns.
 
     Row `i` stands for pair `pairs[i]` (into `left`, `right`, `span`) and for tuple `which[i]` of
-    the entries in hand, whose nodes are `nodes[which[i]]`; `classes[i]` is its class.
+    the entries in hand, whose nodes are `nodes[which[i]]` and which `owners[which[i]]` holds;
+    `classes[i]` is its class.
     """
 
     left: Ints
@@ -34,6 +34,7 @@ class TupleColumns:
     which: Ints
     classes: Ints
     nodes: list[tuple[int, ...]]
+    owners: list[Entry]
 
     @classmethod
     def expand(
@@ -45,8 +46,9 @@ class TupleColumns:
         which = ranges((np.cumsum(sizes) - sizes)[inverse], counts) if len(sizes) else counts
         classes = np.array([c for entry in entries for c in entry.classes], np.int64)
         nodes = [n for entry in entries for n in entry.nodes]
+        owners = [entry for entry in entries for _ in entry.classes]
         pairs = np.repeat(np.arange(len(left)), counts)
-        return cls(left, right, span, pairs, which, classes[which], nodes)
+        return cls(left, right, span, pairs, which, classes[which], nodes, owners)
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -89,63 +91,49 @@ class Residuals:
         self._classes = classes
         self._hashing = hashing
 
-    def filter(
-        self, columns: TupleColumns, remembered: Remembered, entries: list[Entry]
-    ) -> TupleColumns:
+    def filter(self, columns: TupleColumns, remembered: Remembered) -> TupleColumns:
         """Keep the rows on which every residual of their class holds."""
-        by_number = self._classes.by_number
-        tested = [c for c in np.unique(columns.classes).tolist() if by_number[c].template.residuals]
+        classes = np.unique(columns.classes).tolist()
+        tested = [c for c in classes if self._classes.by_number[c].template.residuals]
         if not tested:
             return columns
-        owner = [entry for entry in entries for _ in entry.classes]
         held = np.ones(len(columns), np.bool_)
-        for c in tested:
-            rows = np.flatnonzero(columns.classes == c)
-            held[rows] = self._holds(c, columns, rows, remembered, owner)
+        for query_class in tested:
+            rows = np.flatnonzero(columns.classes == query_class)
+            held[rows] = self._holds(query_class, columns, rows, remembered)
         return columns.keep(held)
 
     def _holds(
-        self,
-        query_class: int,
-        columns: TupleColumns,
-        rows: Ints,
-        remembered: Remembered,
-        owner: list[Entry],
+        self, number: int, columns: TupleColumns, rows: Ints, remembered: Remembered
     ) -> Flags:
-        template = self._classes.by_number[query_class].template
-        constants = iter(self._classes.by_number[query_class].row.constants)
+        query_class = self._classes.by_number[number]
+        template, constants = query_class.template, iter(query_class.row.constants)
         held = np.ones(len(rows), np.bool_)
         for left, operator, right in template.residuals:
-            first = self._hashes(left, template.left_size, columns, rows, remembered, owner)
+            first = _hashes(left, template, columns, rows, remembered)
             if right is None:
                 hashes = self._hashing(pa.array([next(constants)]))
-                other = tuple(np.repeat(h, len(rows)) for h in hashes)
+                other = tuple(np.repeat(each, len(rows)) for each in hashes)
             else:
-                other = self._hashes(right, template.left_size, columns, rows, remembered, owner)
+                other = _hashes(right, template, columns, rows, remembered)
             equal = (first[0] == other[0]) & (first[1] == other[1])
             held &= equal if operator == "=" else ~equal
         return held
 
-    def _hashes(
-        self,
-        meta: int,
-        left_size: int,
-        columns: TupleColumns,
-        rows: Ints,
-        remembered: Remembered,
-        owner: list[Entry],
-    ) -> tuple[npt.NDArray[np.uint64], ...]:
-        """Return the hashes of a meta-variable's values in some rows."""
-        which, inverse = np.unique(columns.which[rows], return_inverse=True)
-        slots = np.array(
-            [_slot(owner[i], columns.nodes[i], meta, left_size) for i in which.tolist()]
-        )
-        is_left = meta < left_size or columns.right is None
-        instances = (columns.left if is_left else columns.right)[columns.pairs[rows]]  # type: ignore[index]
-        places = remembered.slots(instances) + slots[inverse]
-        return tuple(hashes[places] for hashes in remembered.hashes)
+
+def _hashes(
+    meta: int, template: Template, columns: TupleColumns, rows: Ints, remembered: Remembered
+) -> tuple[Hashes, ...]:
+    """Return the hashes of a meta-variable's values in some rows."""
+    is_left = meta < template.left_size
+    which, inverse = np.unique(columns.which[rows], return_inverse=True)
+    slots = np.array([_slot(columns, i, meta, is_left=is_left) for i in which.tolist()], np.int64)
+    side = columns.left if is_left or columns.right is None else columns.right
+    places = remembered.slots(side[columns.pairs[rows]]) + slots[inverse]
+    return tuple(hashes[places] for hashes in remembered.hashes)
 
 
-def _slot(entry: Entry, nodes: tuple[int, ...], meta: int, left_size: int) -> int:
-    layout = entry.left if meta < left_size or entry.right is None else entry.right
-    return layout.nodes.index(nodes[meta])
+def _slot(columns: TupleColumns, i: int, meta: int, *, is_left: bool) -> int:
+    left, right, _ = columns.owners[i].signature
+    layout = left if is_left or right is None else right
+    return layout.nodes.index(columns.nodes[i][meta])

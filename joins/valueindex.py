@@ -8,6 +8,8 @@ their run is merged next, and never given out.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from joins.remembered import Hashes
@@ -49,22 +51,30 @@ class ValueIndex:
         instances = np.concatenate([instances1[alive], instances2])
         self._runs[-2:] = [(keys[order], instances[order])]
 
-    def counts(self, keys: Hashes) -> Ints:
-        """Return for each key how many entries there are, those of evicted instances included."""
-        total = np.zeros(len(keys), np.int64)
-        for run, _ in self._runs:
-            total += np.searchsorted(run, keys, "right") - np.searchsorted(run, keys, "left")
-        return total
+    def look_up(self, keys: Hashes, hits_max: int) -> Iterator[tuple[Ints, Ints]]:
+        """Yield all hits as (positions in `keys`, instances), about `hits_max` at a time.
 
-    def look_up(self, keys: Hashes) -> tuple[Ints, Ints]:
-        """Return all hits as (position in `keys`, instance)."""
-        positions: list[Ints] = [np.zeros(0, np.int64)]
-        instances: list[Ints] = [np.zeros(0, np.int64)]
+        A slice goes over that only where one key alone has more hits.
+        """
+        order = np.argsort(keys)
+        needles = keys[order]
         for run, owners in self._runs:
-            starts = np.searchsorted(run, keys, "left")
-            counts = np.searchsorted(run, keys, "right") - starts
-            hit = np.flatnonzero(counts)
-            if len(hit):
-                positions.append(np.repeat(hit, counts[hit]))
-                instances.append(owners[ranges(starts[hit], counts[hit])])
-        return np.concatenate(positions), np.concatenate(instances)
+            starts = np.searchsorted(run, needles, "left")
+            hit = np.flatnonzero(run[np.minimum(starts, len(run) - 1)] == needles)
+            if not len(hit):
+                continue
+            starts = starts[hit]
+            counts = np.searchsorted(run, needles[hit], "right") - starts
+            for part in _slices(counts, hits_max):
+                positions = np.repeat(order[hit[part]], counts[part])
+                yield positions, owners[ranges(starts[part], counts[part])]
+
+
+def _slices(counts: Ints, total_max: int) -> Iterator[slice]:
+    """Cut into slices whose counts add up to at most `total_max`, or of one count over it."""
+    ends = np.cumsum(counts)
+    start, done = 0, 0
+    while start < len(counts):
+        stop = max(start + 1, int(np.searchsorted(ends, done + total_max, "right")))
+        yield slice(start, stop)
+        start, done = stop, int(ends[stop - 1])
