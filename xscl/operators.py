@@ -351,10 +351,11 @@ def attach(path: Path, additions: Mapping[str, tuple[Condition, ...]]) -> Path:
 
 
 def _attach_step(step: Step, additions: Mapping[str, tuple[Condition, ...]]) -> Step:
-    predicates = tuple(_attach_condition(each, additions) for each in step.predicates)
-    if step.variable is not None:
-        predicates += additions.get(step.variable, ())
-    return replace(step, predicates=predicates)
+    added = additions.get(step.variable, ()) if step.variable is not None else ()
+    if not (added or step.predicates):
+        return step
+    predicates = (*(_attach_condition(each, additions) for each in step.predicates), *added)
+    return Step(step.axis, step.test, step.is_deep, step.variable, predicates, step.span)
 
 
 def _attach_condition(

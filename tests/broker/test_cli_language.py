@@ -1,0 +1,89 @@
+"""The verbs for query files: check, fmt, completion."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from broker.cli import main
+
+
+def run(*arguments: str | Path, given: str | None = None) -> Result:
+    return CliRunner().invoke(main, [str(each) for each in arguments], input=given)
+
+
+def test_check_says_what_is_right(tmp_path: Path) -> None:
+    (tmp_path / "a.xscl").write_text("S//a")
+    done = run("check", tmp_path)
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert "1 query without errors, 0 errors, 0 warnings" in done.stderr
+
+
+def test_check_fails_with_the_place_of_each_error(tmp_path: Path) -> None:
+    (tmp_path / "a.xscl").write_text("S//a[; S JOIN {, 0 s} T")
+    done = run("check", tmp_path)
+    assert done.exit_code == 1
+    assert f"{tmp_path / 'a.xscl'}:1:6" in done.stdout
+    assert "XS101" in done.stdout
+    assert "XS401" in done.stdout
+
+
+def test_check_reads_standard_input() -> None:
+    done = run("check", "-", given="S//a[")
+    assert done.exit_code == 1
+    assert "<stdin>:1:6" in done.stdout
+
+
+def test_warnings_fail_a_check_only_where_they_are_denied() -> None:
+    assert run("check", "-", given="S JOIN {, 1 h} T").exit_code == 0
+    assert run("check", "-", "--deny-warnings", given="S JOIN {, 1 h} T").exit_code == 1
+
+
+@pytest.mark.parametrize("output", ["json", "sarif"])
+def test_check_speaks_to_programs(output: str) -> None:
+    done = run("check", "-", "--format", output, given="S//a[")
+    assert "XS101" in json.dumps(json.loads(done.stdout))
+    assert run("check", "-", "--format", output, given="S").exit_code == 0
+
+
+def test_fmt_rewrites_files_in_place(tmp_path: Path) -> None:
+    path = tmp_path / "a.xscl"
+    path.write_text("s//a  as x -- c")
+    done = run("fmt", tmp_path)
+    assert (done.exit_code, path.read_text()) == (0, "s//a->x -- c\n")
+    assert "rewrote" in done.stderr
+    assert run("fmt", tmp_path).stderr == ""
+
+
+def test_fmt_check_and_diff_change_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "a.xscl"
+    path.write_text("s  //a")
+    assert run("fmt", "--check", tmp_path).exit_code == 1
+    done = run("fmt", "--diff", tmp_path)
+    assert done.exit_code == 1
+    assert "+s//a" in done.stdout
+    assert path.read_text() == "s  //a"
+
+
+def test_fmt_leaves_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.xscl"
+    path.write_text("S//a[")
+    done = run("fmt", tmp_path)
+    assert (done.exit_code, path.read_text()) == (1, "S//a[")
+    assert "XS101" in done.stderr
+
+
+def test_fmt_is_a_filter() -> None:
+    done = run("fmt", "-", given="s  //a")
+    assert (done.exit_code, done.stdout) == (0, "s//a\n")
+    assert run("fmt", "-", given="s[").exit_code == 1
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(shell: str) -> None:
+    done = run("completion", shell)
+    assert done.exit_code == 0
+    assert "_XSCL_COMPLETE" in done.stdout
