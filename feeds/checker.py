@@ -152,6 +152,7 @@ class Checker:
         )
         if schedule.is_gone(state, error, now_us, self.policy):
             state = replace(state, gone=True)
+        state = schedule.after_failed_move(state)
         check = schedule.after_failure(state, error, now_us, self.random(), self.policy)
         pause_s = schedule.domain_pause_s(error, self.policy)
         if pause_s:

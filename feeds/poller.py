@@ -40,6 +40,7 @@ _LOOK_ROUND_S = 1.0
 """How often the store is asked whether another process has changed it."""
 _SINK_RETRY_S = 5.0
 _START_AT_ONCE = 50
+_FORGET_EVERY_US = 86_400_000_000
 
 
 class Clock(Protocol):
@@ -112,6 +113,7 @@ class Poller:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._pauses = Pauses(store)
         self._push = push
+        self._forgot_us = self._clock.now_us()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._version = store.version()
         self._changed = asyncio.Event()
@@ -126,9 +128,17 @@ class Poller:
                 while True:
                     await self._notice_changes()
                     self._start_due(checker)
+                    await self._forget()
                     await self._pause()
             finally:
                 await self._stop(pushes)
+
+    async def _forget(self) -> None:
+        """Once a day, drop the keys of entries that their feeds have not shown for long."""
+        now_us = self._clock.now_us()
+        if now_us - self._forgot_us > _FORGET_EVERY_US:
+            self._forgot_us = now_us
+            await asyncio.to_thread(self._store.forget_old_entries, now_us)
 
     async def check_due(self) -> list[PollReport]:
         """Check every feed that is due now, once, and return how it went, by URL."""

@@ -27,6 +27,7 @@ from feeds.state import FeedState
 __all__ = [
     "Check",
     "Policy",
+    "after_failed_move",
     "after_failure",
     "after_redirect",
     "after_success",
@@ -39,6 +40,7 @@ __all__ = [
 
 SECOND_US = 1_000_000
 HOUR_S = 3_600.0
+MOVE_FAILURES_MAX = 3
 DAY_S = 86_400.0
 
 
@@ -198,7 +200,7 @@ def during_pause(held: tuple[int, str], random: float) -> Check:
 def is_gone(state: FeedState, error: FeedError, now_us: int, policy: Policy) -> bool:
     """Return whether a feed is not to be asked again: 410, or 404 for two weeks."""
     if error.fault is Fault.GONE:
-        return True
+        return not state.moved_to
     missing_s = (now_us - state.failing_since_us) / SECOND_US
     return error.fault is Fault.NOT_FOUND and missing_s >= policy.not_found_gone_s
 
@@ -244,6 +246,16 @@ def publishing_rate(times_us: Sequence[int]) -> tuple[float, float]:
     recent = times_us[len(times_us) // 2 - 1 :] if len(times_us) > 3 else times_us
     gap_s = (recent[-1] - recent[0]) / (len(recent) - 1) / SECOND_US
     return gap_s, (times_us[-1] - times_us[0]) / SECOND_US
+
+
+def after_failed_move(state: FeedState) -> FeedState:
+    """Return the state of a feed whose adopted address fails: back to the subscribed one.
+
+    An address that was adopted is not trusted for ever: the domain may have expired.
+    """
+    if state.moved_to and state.failures >= MOVE_FAILURES_MAX:
+        return replace(state, moved_to="", etag=None, last_modified=None, gone=False)
+    return state
 
 
 def on_start(

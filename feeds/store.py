@@ -131,6 +131,11 @@ class FeedStore:
             self._edits += 1
             return db.execute(f"{statement} ON CONFLICT (url) DO NOTHING", row).rowcount == 1
 
+    def put(self, feed: Feed) -> None:
+        """Subscribe `feed`, or change its stream, options and secrets where they differ."""
+        if not self.add(feed) and self.get(feed.url).feed != feed:
+            self.update(feed)
+
     def update(self, feed: Feed) -> None:
         """Change the stream, options and secrets of a subscribed feed; its memory stays."""
         row = (

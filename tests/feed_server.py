@@ -72,6 +72,19 @@ class Page:
         return web.Response(status=self.status, body=body, headers=headers)
 
 
+@dataclass
+class ManualClock:
+    """A clock that stands still until it is moved."""
+
+    time_us: int = 1_767_312_000_000_000
+
+    def now_us(self) -> int:
+        return self.time_us
+
+    def advance(self, seconds: float) -> None:
+        self.time_us += int(seconds * 1e6)
+
+
 async def start_feed_server() -> FeedServer:
     """Start a server on a free port of 127.0.0.1; `await server.close()` when done."""
     app = web.Application()

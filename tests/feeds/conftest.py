@@ -9,7 +9,7 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from feed_server import LOOPBACK, FeedServer, start_feed_server
+from feed_server import LOOPBACK, FeedServer, ManualClock, start_feed_server
 
 from feeds import FeedStore, Hosts, Policy, Poller, networks, open_session
 
@@ -29,19 +29,6 @@ class Inbox:
     @property
     def keys(self) -> list[str]:
         return [key.partition(" ")[2] for _, key, _, _ in self.documents]
-
-
-@dataclass
-class ManualClock:
-    """A clock that stands still until it is moved."""
-
-    time_us: int = 1_767_312_000_000_000
-
-    def now_us(self) -> int:
-        return self.time_us
-
-    def advance(self, seconds: float) -> None:
-        self.time_us += int(seconds * 1e6)
 
 
 @pytest.fixture
