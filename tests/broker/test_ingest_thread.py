@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from broker import ingest_thread
+from broker.disk import Disk
+from broker.document import DocumentLine
+from broker.ingest import Ingest, Outcome
+from broker.ingest_thread import Busy, IngestThread
+from broker.spool import SpoolWriter
+
+
+def line(number: int) -> DocumentLine:
+    return DocumentLine("S", f"<v>{number}</v>".encode())
+
+
+class SlowDisk(Disk):
+    """A disk that writes when it is told to, and can be full."""
+
+    def __init__(self) -> None:
+        super().__init__(is_durable=False)
+        self.may_write = threading.Event()
+        self.may_write.set()
+        self.is_writing = threading.Event()
+        self.is_full = False
+
+    def publish(self, path: Path, chunks: Iterable[bytes | memoryview]) -> None:
+        self.is_writing.set()
+        assert self.may_write.wait(10)
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().publish(path, chunks)
+
+
+class Stand:
+    def __init__(self, directory: Path) -> None:
+        self.disk = SlowDisk()
+        self.spool = SpoolWriter(directory, self.disk)
+        self.now_us = 1000
+        self.version = 1
+        self.behind: str | None = None
+        self.thread = IngestThread(
+            Ingest(self.spool),
+            self.spool,
+            registry_version=lambda: self.version,
+            now_us=lambda: self.now_us,
+            behind=lambda: self.behind,
+            linger_s=0,
+        )
+
+    def hold(self) -> None:
+        """Have the disk wait with a first document, so that what comes next queues up."""
+        self.disk.may_write.clear()
+        self.disk.is_writing.clear()
+        self.thread.submit([line(0)])
+        assert self.disk.is_writing.wait(10)
+
+
+@pytest.fixture
+def stand(tmp_path: Path) -> Iterator[Stand]:
+    stand = Stand(tmp_path)
+    stand.thread.start()
+    yield stand
+    stand.disk.may_write.set()
+    stand.thread.stop()
+
+
+def test_a_receipt_comes_when_the_document_is_on_the_disk(stand: Stand) -> None:
+    stand.disk.may_write.clear()
+    future = stand.thread.submit([line(1)])
+    assert stand.disk.is_writing.wait(10)
+    assert not future.done()
+    stand.disk.may_write.set()
+    [receipt] = future.result(10)
+    assert (receipt.outcome, receipt.docid) == (Outcome.ACCEPTED, 1)
+    assert stand.spool.documents([1]) == {1: b"<v>1</v>"}
+
+
+def test_what_waits_for_the_disk_shares_one_segment(stand: Stand) -> None:
+    stand.hold()
+    futures = [stand.thread.submit([line(number)]) for number in range(1, 6)]
+    stand.disk.may_write.set()
+    assert [future.result(10)[0].docid for future in futures] == [2, 3, 4, 5, 6]
+    assert stand.spool.last == 2
+
+
+def test_too_much_waiting_is_refused_at_once(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ingest_thread, "QUEUE_DOCUMENTS_MAX", 3)
+    stand.hold()
+    waiting = stand.thread.submit([line(1), line(2), line(3)])
+    with pytest.raises(Busy, match="try again in 1 s"):
+        stand.thread.submit([line(4)])
+    stand.disk.may_write.set()
+    assert len(waiting.result(10)) == 3
+    assert stand.thread.submit([line(4)]).result(10)[0].docid == 5
+
+
+def test_a_pipeline_that_is_behind_refuses_documents(stand: Stand) -> None:
+    stand.behind = "100000 documents are not evaluated yet"
+    with pytest.raises(Busy, match="not evaluated yet"):
+        stand.thread.submit([line(1)])
+    stand.behind = None
+    assert stand.thread.submit([line(1)]).result(10)[0].docid == 1
+
+
+def test_a_full_disk_is_an_answer_and_the_document_can_be_sent_again(stand: Stand) -> None:
+    stand.disk.is_full = True
+    future = stand.thread.submit([line(1)])
+    with pytest.raises(Busy, match="No space left"):
+        future.result(10)
+    stand.disk.is_full = False
+    assert stand.thread.submit([line(1)]).result(10)[0].docid == 1
+
+
+def test_arrival_times_never_step_back(stand: Stand) -> None:
+    stand.thread.submit([line(1)]).result(10)
+    stand.now_us = 500
+    stand.thread.submit([line(2)]).result(10)
+    assert [segment.arrival_us for segment in stand.spool.all_segments()] == [1000, 1000]
+
+
+def test_a_change_of_queries_holds_from_the_docid_that_it_is_told(stand: Stand) -> None:
+    stand.hold()
+
+    def change(newest_docid: int) -> int:
+        stand.version = 2
+        return newest_docid
+
+    before = stand.thread.submit([line(1)])
+    changed = stand.thread.exclusively(change)
+    after = stand.thread.submit([line(2)])
+    stand.disk.may_write.set()
+    assert before.result(10)[0].docid == changed.result(10) == 2
+    assert after.result(10)[0].docid == 3
+    assert [(s.first_docid, s.registry_version) for s in stand.spool.all_segments()] == [
+        (1, 1),
+        (2, 1),
+        (3, 2),
+    ]
+
+
+def test_a_change_that_fails_fails_alone(stand: Stand) -> None:
+    def change(newest_docid: int) -> int:
+        raise ValueError("no such query")
+
+    with pytest.raises(ValueError, match="no such query"):
+        stand.thread.exclusively(change).result(10)
+    assert stand.thread.submit([line(1)]).result(10)[0].docid == 1
+
+
+def test_stopping_writes_what_waits_and_takes_no_more(tmp_path: Path) -> None:
+    stand = Stand(tmp_path)
+    stand.thread.start()
+    stand.hold()
+    future = stand.thread.submit([line(1)])
+    stand.disk.may_write.set()
+    stand.thread.stop()
+    assert future.result(0)[0].docid == 2
+    with pytest.raises(Busy, match="stopping"):
+        stand.thread.submit([line(2)])

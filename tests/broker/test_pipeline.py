@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import doomed
+import pyarrow as pa
+import pytest
+from standin import StandInEngine
+
+from broker.disk import Disk
+from broker.evaluation import PlanStore, evaluate_slices, slice_segments
+from broker.ingest import Ingest
+from broker.outbox import Outbox
+from broker.pipeline import Pipeline, PipelineError
+from broker.spool import Spool, SpoolWriter
+from xpath_eval.witnesses import WITNESS_SCHEMA
+
+
+class Stand:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.outbox = Outbox(directory / "outbox.db", now_us=lambda: 0)
+        self.writer = SpoolWriter(directory / "spool", Disk(is_durable=False))
+        self.ingest = Ingest(self.writer)
+        self.plans = PlanStore(directory / "plans")
+        self.engines: list[int] = []
+        self.pipeline = self.make_pipeline()
+        self.pipeline.recover(1)
+
+    def make_pipeline(self) -> Pipeline:
+        return Pipeline(
+            Spool(self.directory / "spool"),
+            self.outbox,
+            self._engine,
+            self.plans,
+            key_of=lambda version: version // 10,
+        )
+
+    def _engine(self, version: int) -> StandInEngine:
+        self.engines.append(version)
+        return StandInEngine(query=f"v{version}")
+
+    def accept(self, start: int, stop: int, *, version: int = 1) -> None:
+        lines = doomed.document_lines(stop)[start:stop]
+        self.ingest.append(lines, registry_version=version)
+
+    def witnesses(self, after: int, through: int) -> pa.Table:
+        [slices] = slice_segments(Spool(self.directory / "spool"), after, through, 1)
+        return pa.Table.from_batches(evaluate_slices(self.plans.get, slices), WITNESS_SCHEMA)
+
+    def ids(self) -> list[str]:
+        return [match.id for match in self.outbox.matches(limit=10_000)]
+
+
+@pytest.fixture
+def stand(tmp_path: Path) -> Iterator[Stand]:
+    stand = Stand(tmp_path)
+    yield stand
+    stand.outbox.close()
+    stand.writer.close()
+
+
+def test_a_batch_that_is_committed_changes_nothing_more(stand: Stand) -> None:
+    stand.accept(0, 6)
+    stand.accept(6, 11)
+    stand.pipeline.step(stand.witnesses(0, 2))
+    before = stand.ids()
+    assert stand.pipeline.step(stand.witnesses(0, 2)) == []
+    assert stand.pipeline.step(stand.witnesses(0, 1)) == []
+    assert stand.ids() == before != []
+
+
+def test_of_a_batch_that_is_partly_committed_the_rest_is_processed(stand: Stand) -> None:
+    stand.accept(0, 6)
+    stand.accept(6, 11)
+    stand.pipeline.step(stand.witnesses(0, 1))
+    [summary] = stand.pipeline.step(stand.witnesses(0, 2))
+    assert (summary.documents, summary.through) == (4, 2)
+
+
+def test_a_batch_with_a_document_missing_is_refused(stand: Stand) -> None:
+    stand.accept(0, 6)
+    witnesses = stand.witnesses(0, 1)
+    with pytest.raises(PipelineError, match="5 of the documents 1 to 6"):
+        stand.pipeline.step(pa.concat_tables([witnesses.slice(0, 2), witnesses.slice(3)]))
+    assert stand.pipeline.through == 0
+
+
+def test_a_second_pipeline_on_the_same_outbox_is_noticed(stand: Stand) -> None:
+    stand.accept(0, 6)
+    other = stand.make_pipeline()
+    other.recover(1)
+    stand.pipeline.step(stand.witnesses(0, 1))
+    with pytest.raises(PipelineError, match="another process"):
+        other.step(stand.witnesses(0, 1))
+
+
+def test_a_batch_over_a_change_of_queries_is_two_commits(stand: Stand) -> None:
+    stand.accept(0, 5)
+    stand.pipeline.prepare(20)
+    stand.accept(5, 10, version=20)
+    first, second = stand.pipeline.step(stand.witnesses(0, 2))
+    assert (first.through, second.through) == (1, 2)
+    queries = {match.query for match in stand.outbox.matches() if match.position > 5}
+    assert queries == {"v20"}
+
+
+def test_a_change_that_concerns_no_query_makes_no_new_engine(stand: Stand) -> None:
+    stand.accept(0, 5)
+    stand.pipeline.step(stand.witnesses(0, 1))
+    made = len(stand.engines)
+    stand.pipeline.prepare(2)
+    stand.accept(5, 10, version=2)
+    stand.pipeline.step(stand.witnesses(1, 2))
+    assert len(stand.engines) == made
+
+
+def test_draining_takes_at_least_one_segment_and_then_up_to_the_batch_size(stand: Stand) -> None:
+    for start in range(0, 6, 2):
+        stand.accept(start, start + 2)
+    summaries = list(stand.pipeline.drain(batch_documents_max=4))
+    assert [summary.documents for summary in summaries] == [4, 2]
+    stand.accept(8, 14)
+    assert [s.documents for s in stand.pipeline.drain(batch_documents_max=1)] == [5]
+
+
+def test_a_document_that_is_not_xml_is_a_dead_letter_with_its_reason(stand: Stand) -> None:
+    stand.accept(10, 13)
+    [summary] = stand.pipeline.drain()
+    assert summary.dead_letters == 1
+    [letter] = stand.outbox.dead_letters()
+    assert letter.docid == 2
+    assert letter.reason
