@@ -46,7 +46,9 @@ def construct(
     for name, node in bound.items():
         variables[xpath_variable(name)] = trees.node(node)
     for name, value in parameters.items():
-        variables.setdefault(xpath_variable(name), value)
+        is_duration = isinstance(value, int)  # numbers are floats, windows whole microseconds
+        shown = DayTimeDuration(seconds=Decimal(value) / 1_000_000) if is_duration else value
+        variables.setdefault(xpath_variable(name), shown)
     return _Construction(constructor, variables).text()
 
 

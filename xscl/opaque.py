@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from xscl.canonical import render_expression
+from xscl.canonical import render_expression, render_number
+from xscl.lexer import NAME
 from xscl.namespaces import Namespaces
-from xscl.path import Opaque
+from xscl.path import Opaque, Span
 from xscl.syntax import (
     Binary,
     Expression,
@@ -23,7 +25,7 @@ from xscl.syntax import (
     TestSyntax,
 )
 
-__all__ = ["XPATH1_FUNCTIONS", "is_numeric", "make_opaque", "subexpressions"]
+__all__ = ["XPATH1_FUNCTIONS", "is_numeric", "make_opaque", "put_values", "subexpressions"]
 
 _DEFAULT_PREFIX = "default"
 """Stands for the default element namespace, which XPath 1.0 does not have."""
@@ -110,6 +112,28 @@ def make_opaque(expression: Expression, namespaces: Namespaces) -> Opaque:
     if is_numeric(expression):  # a bare number would be a position
         text = f"boolean({text})"
     return Opaque(text, tuple(sorted(used.items())))
+
+
+_STRING_OR_PARAMETER = re.compile(rf"'[^']*'|\"[^\"]*\"|\$(?P<name>{NAME}'*)")
+
+
+def put_values(expression: str, values: Mapping[str, str | float | int]) -> str:
+    """Return the text of an opaque condition with its parameters' values in their places.
+
+    >>> put_values("count(a) > $n and b != '$n'", {"n": 2.0})
+    "count(a) > 2 and b != '$n'"
+    """
+
+    def literal(found: re.Match[str]) -> str:
+        if found["name"] is None or found["name"] not in values:
+            return found[0]
+        value = values[found["name"]]
+        if not isinstance(value, str):
+            return f"({render_number(float(value))})" if value < 0 else render_number(float(value))
+        node = StringLiteral(value, Span(0, 0))
+        return render_expression(_string(node) if "'" in value and '"' in value else node)
+
+    return _STRING_OR_PARAMETER.sub(literal, expression)
 
 
 def _rewrite(expression: Expression, names: Namespaces, used: dict[str, str]) -> Expression:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
-from xscl.path import Literal, Parameter
+from xscl.opaque import put_values
+from xscl.path import Literal, Opaque, Parameter
 from xscl.query import Operator, Query, Window
 
 __all__ = ["substitute"]
@@ -34,6 +35,8 @@ def _put(value: T, values: Mapping[str, Any]) -> T:
     result: Any = value
     if isinstance(value, Parameter):
         result = Literal(values[value.name])
+    elif isinstance(value, Opaque):
+        result = replace(value, expression=put_values(value.expression, values))
     elif isinstance(value, tuple):
         result = tuple(_put(each, values) for each in value)
     elif is_dataclass(value) and not isinstance(value, type):
@@ -41,4 +44,4 @@ def _put(value: T, values: Mapping[str, Any]) -> T:
         if isinstance(value, Operator) and isinstance(value.window, Parameter):
             changes["window"] = Window(values[value.window.name])
         result = replace(value, **changes)
-    return result
+    return cast(T, result)

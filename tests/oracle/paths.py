@@ -121,10 +121,12 @@ class _Context:
                     for value, bound in self._values(left)
                     if compare_with_constant(value, operator, constant)
                 }
-            case StringTest(function, value, argument):
+            case StringTest(function, value, argument, flags):
                 text = self._constant(argument)
                 return {
-                    bound for value, bound in self._values(value) if passes(function, value, text)
+                    bound
+                    for value, bound in self._values(value)
+                    if passes(function, value, text, flags)
                 }
         return {_NOTHING} if self._holds(condition) else set()
 

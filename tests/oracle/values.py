@@ -77,9 +77,10 @@ def apply(function: str, arguments: Sequence[Sequence[Atom]]) -> list[Atom]:
     return [value for chosen in product(*arguments) for value in _call(function, chosen)]
 
 
-def passes(function: str, value: Atom, argument: Atom) -> bool:
+def passes(function: str, value: Atom, argument: Atom, flags: str = "") -> bool:
     """Return whether `contains`, `starts-with`, `ends-with` or `matches` holds."""
-    return _xpath(function, (_string(value), _string(argument))) == [True]
+    more = (flags,) if flags else ()
+    return _xpath(function, (_string(value), _string(argument), *more)) == [True]
 
 
 def _call(function: str, arguments: tuple[Atom, ...]) -> list[Atom]:

@@ -304,3 +304,8 @@ def test_publish_names_the_stream_of_the_outputs() -> None:
     assert query("FROM S PUBLISH alerts").publish == "alerts"
     for name in ("p:q", "x'", "*", "'a'"):
         assert len(codes(f"FROM S PUBLISH {name}")) == 1
+
+
+def test_a_window_that_is_a_parameter_is_a_duration() -> None:
+    found = output("SELECT <a>{$w}</a> FROM S", parameters={"w": HOUR_US})
+    assert found[0] == "<a>PT1H</a>"
