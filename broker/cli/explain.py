@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from broker.cli.terminal import Failure
+from broker.cli.terminal import Failure, message
 
 if TYPE_CHECKING:
     import xscl
     from broker.explain.model import QueryView, Survey
+    from broker.whynot import Reason
 
 __all__ = ["explain"]
 
@@ -25,7 +26,7 @@ _DEFAULT_SECTIONS = tuple(name for name in _SECTIONS if name != "sql")
 
 
 @click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("paths", nargs=-1, required=True, metavar="FILE_OR_DIRECTORY...")
 @click.option("--query", "query_ids", multiple=True, metavar="ID", help="Only this query, in full.")
 @click.option(
     "--format",
@@ -49,12 +50,39 @@ _DEFAULT_SECTIONS = tuple(name for name in _SECTIONS if name != "sql")
     metavar="DURATION",
     help="How late a document may come and still find every partner.",
 )
+@click.option(
+    "--why-not",
+    "is_why_not",
+    is_flag=True,
+    help="Say why documents, named after the file of the query, do not match it.",
+)
+@click.option(
+    "--documents",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="With --why-not: document lines, of which documents are named by number or key.",
+)
+@click.option(
+    "--time",
+    "times",
+    multiple=True,
+    metavar="TIME",
+    help="With --why-not and XML files: the event time (ISO 8601) of each, in their order.",
+)
+@click.option(
+    "--parameters",
+    metavar="JSON",
+    help='With --why-not: the values of a parameterised query, as {"name": value}.',
+)
 def explain(
-    paths: Sequence[Path],
+    paths: Sequence[str],
     query_ids: Sequence[str],
     output: str,
     sections: Sequence[str],
     lateness: str,
+    is_why_not: bool,
+    documents: Path | None,
+    times: Sequence[str],
+    parameters: str | None,
 ) -> None:
     """Show what the queries in files and directories (*.xscl) become.
 
@@ -62,17 +90,28 @@ def explain(
     it, the conjunctive query, its SQL, and what is not shared and why.  For several: what they
     have in common.
 
+    With --why-not QUERY DOCUMENT DOCUMENT ...: which block, step, comparison, window or lateness
+    rule keeps these documents from matching.
+
     \b
     Examples:
       xscl explain examples/queries/
       xscl explain examples/queries/ --query same-story --section sql
       xscl explain examples/queries/ --query book-and-blog --format dot | dot -Tsvg
+      xscl explain --why-not same-story.xscl first.xml second.xml
+      xscl explain --why-not same-story.xscl 17 item-23 --documents docs.jsonl.gz
     """
+    if is_why_not:
+        queries = _load([Path(paths[0])])
+        asked = _only(queries, query_ids)
+        reason = _why_not(asked, paths[1:], documents, times, lateness, parameters)
+        _show_reason(reason, output)
+        return
     from broker.explain.data import as_data
     from broker.explain.survey import survey
     from broker.explain.text import render_overview, render_query
 
-    found = survey(_load(paths), lateness_us=_duration_us(lateness))
+    found = survey(_load([Path(path) for path in paths]), lateness_us=_duration_us(lateness))
     chosen = [_query(found, query_id) for query_id in query_ids]
     if output == "json":
         click.echo(json.dumps(as_data(found, tuple(query_ids)), ensure_ascii=False, indent=2))
@@ -91,6 +130,9 @@ def explain(
 def _load(paths: Sequence[Path]) -> list[xscl.Query]:
     import xscl
 
+    for path in paths:
+        if not path.exists():
+            raise Failure(f"there is no {path}", exit_code=2)
     try:
         queries = xscl.load(paths)
     except xscl.XsclError as error:
@@ -100,6 +142,63 @@ def _load(paths: Sequence[Path]) -> list[xscl.Query]:
             "there is no query here", hint="name a file, or a directory with *.xscl in it"
         )
     return queries
+
+
+def _only(queries: Sequence[xscl.Query], query_ids: Sequence[str]) -> xscl.Query:
+    chosen = [query for query in queries if not query_ids or query.id in query_ids]
+    if len(chosen) == 1:
+        return chosen[0]
+    ids = ", ".join(query.id for query in queries[:10])
+    raise Failure(
+        f"--why-not is about one query, not {len(chosen)}", hint=f"name it: --query {ids}"
+    )
+
+
+def _why_not(
+    query: xscl.Query,
+    names: Sequence[str],
+    documents: Path | None,
+    times: Sequence[str],
+    lateness: str,
+    parameters: str | None,
+) -> Reason:
+    from broker.cli.whynot import from_files, from_record
+    from broker.whynot import why_not
+
+    if documents is not None:
+        chosen = from_record(documents, names)
+    else:
+        chosen = from_files(query, names, times)
+        if len(times) < len(names):
+            message("no --time for each document: they are taken to come in this order, 1 s apart")
+    return why_not(
+        query,
+        chosen,
+        lateness_us=_duration_us(lateness),
+        parameters=_values(query, parameters),
+    )
+
+
+def _values(query: xscl.Query, parameters: str | None) -> dict[str, object] | None:
+    import xscl
+
+    if parameters is None:
+        return None
+    try:
+        return dict(xscl.assignment(query, json.loads(parameters)))
+    except ValueError as error:
+        raise Failure(f"--parameters: {error}", exit_code=2) from error
+
+
+def _show_reason(reason: Reason, output: str) -> None:
+    from broker.whynot.text import render_reason
+
+    if output == "json":
+        click.echo(json.dumps(reason.as_data(), ensure_ascii=False, indent=2))
+    elif output == "text":
+        click.echo(render_reason(reason), nl=False)
+    else:
+        raise Failure("--why-not prints text or json", exit_code=2)
 
 
 def _duration_us(text: str) -> int:

@@ -23,6 +23,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
     "Queries and recorded documents": (
         Verb("check", "broker.cli.language:check", "Check queries and say what is wrong in them."),
         Verb("explain", "broker.cli.explain:explain", "Show what queries become, and why not."),
+        Verb("witnesses", "broker.cli.witnesses:witnesses", "Show what queries find in a document."),
         Verb("fmt", "broker.cli.language:fmt", "Write queries in their canonical form."),
         Verb("replay", "broker.cli.replay:replay", "Run queries over recorded documents."),
         Verb("completion", "broker.cli.language:completion", "Print a shell's completion script."),

@@ -38,7 +38,7 @@ from joins.classes import QueryClass
 from joins.sql import Moment, render_sql
 from templates.conjunctive import conjunctive_query, view_query
 from templates.template import Template
-from xpath_eval.catalog import PatternCatalog
+from xpath_eval.catalog import EvaluationPlan, PatternCatalog
 from xscl.durations import render_duration
 from xscl.path import Literal, Parameter
 from xscl.pattern import TreePattern
@@ -57,7 +57,7 @@ from xscl.query import (
 )
 from xscl.substitution import substitute
 
-__all__ = ["LATENESS_US", "survey"]
+__all__ = ["LATENESS_US", "survey", "survey_with_plan"]
 
 LATENESS_US = 86_400_000_000
 """The allowed lateness where none is named (semantics, section 1.1)."""
@@ -65,10 +65,18 @@ LATENESS_US = 86_400_000_000
 
 def survey(queries: Sequence[Query], *, lateness_us: int = LATENESS_US) -> Survey:
     """Return what becomes of queries that are registered together, in the order given."""
+    return survey_with_plan(queries, lateness_us=lateness_us)[0]
+
+
+def survey_with_plan(
+    queries: Sequence[Query], *, lateness_us: int = LATENESS_US
+) -> tuple[Survey, EvaluationPlan]:
+    """Return a survey, and the plan that evaluates its queries with the survey's variables."""
     builder = _Surveyor(lateness_us)
     ordered = publishers_first([RegisteredQuery(query) for query in queries])
     compiled = {id(each.query): builder.compile(each.query) for each in ordered}
-    return builder.finish([(query, compiled[id(query)]) for query in queries])
+    plan = builder.catalog.plan()
+    return builder.finish([(query, compiled[id(query)]) for query in queries]), plan
 
 
 def _stand_ins(query: Query) -> dict[str, str | float | int]:

@@ -1,0 +1,63 @@
+"""Recorded document lines as numbered documents: what ingest would have made of them."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+
+from broker.disk import Disk
+from broker.document import Document, DocumentError, DocumentLine
+from broker.ingest import Ingest
+from broker.replay import ReadLine, ReplayError
+from broker.segment import SEGMENT_SCHEMA
+from broker.spool import SpoolWriter
+
+__all__ = ["number_lines"]
+
+_LINES_AT_ONCE = 10_000
+
+
+def number_lines(lines: Iterable[ReadLine]) -> Iterator[Document]:
+    """Yield the documents of recorded lines with their numbers, keys, times and watermarks.
+
+    Lines that are repetitions give nothing; a line that is not one raises `ReplayError`.
+    """
+    with tempfile.TemporaryDirectory(prefix="xscl-recorded-") as directory:
+        writer = SpoolWriter(Path(directory), Disk(is_durable=False))
+        ingest = Ingest(writer, dedup_horizon_us=None)
+        iterator = iter(lines)
+        while group := list(islice(iterator, _LINES_AT_ONCE)):
+            first = writer.next_docid
+            ingest.append([_line(*each) for each in group], registry_version=1)
+            yield from _documents(writer, first)
+        writer.close()
+
+
+def _line(place: str, line: DocumentLine | DocumentError) -> DocumentLine:
+    if isinstance(line, DocumentError):
+        raise ReplayError(f"{place}: {line}")
+    return line
+
+
+def _documents(writer: SpoolWriter, first: int) -> Iterator[Document]:
+    """Yield the documents from a number on."""
+    for segment in writer.all_segments():
+        if segment.first_docid < first:
+            continue
+        columns = writer.rows(segment).to_pydict()
+        rows = zip(*(columns[field.name] for field in SEGMENT_SCHEMA), strict=True)
+        for docid, values in enumerate(rows, segment.first_docid):
+            row = dict(zip(SEGMENT_SCHEMA.names, values, strict=True))
+            yield Document(
+                docid=docid,
+                stream=row["stream"],
+                key=row["key"],
+                start_us=row["end_us"],
+                end_us=row["end_us"],
+                arrival_us=row["arrival_us"],
+                watermark_us=row["watermark_us"],
+                xml=row["xml"],
+                claimed_us=row["claimed_us"],
+            )
