@@ -73,7 +73,9 @@ class MatchBuilder:
         blocks = {variable.name: variable.block for variable in query.variables}
         visible = {v: (blocks[v], found.nodes[v].number) for v in query.visible()}
         shown = () if isinstance(query.select, SelectAll) else query.select.variables
-        output, error = build(query, trees, visible, found.start_us, found.end_us)
+        output, error = build(
+            query, trees, visible, found.start_us, found.end_us, self.subscriber.parameters
+        )
         witnesses = sorted(gathered.witnesses, key=self._numbers)
         return Match(
             id=match_id(
