@@ -91,7 +91,7 @@ class Binding:
 
 @dataclass(slots=True)
 class ParameterUse:
-    """A parameter and the type that its place gives it: `string`, `number`, `duration`, `value`."""
+    """A parameter and its type by its place: `string`, `number`, `duration`, `value` or `any`."""
 
     name: str
     type: str

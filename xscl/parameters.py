@@ -33,13 +33,15 @@ def parameter_types(
     """Return each parameter with its type, in the order of the text.
 
     A place that takes a string or a number alike (`author = $who`) gives the type `value`,
-    unless another place says which.
+    unless another place says which.  A SELECT clause takes `any` type.
     """
     first: dict[str, ParameterUse] = {}
     for use in sorted(uses, key=lambda use: use.span):
         known = first.setdefault(use.name, use)
-        if known.type == "value" and use.type in ("string", "number"):
+        if known.type == "any" or (known.type == "value" and use.type in ("string", "number")):
             first[use.name] = use
+        elif use.type == "any":
+            continue
         elif use.type != known.type and not (use.type == "value" and known.type != "duration"):
             report.error(
                 "XS601",
@@ -58,7 +60,7 @@ def parameter_types(
                 "rename one of them",
                 variables[use.name].span,
             )
-    return tuple((name, use.type) for name, use in first.items())
+    return tuple((name, "value" if use.type == "any" else use.type) for name, use in first.items())
 
 
 def assignment(query: Query, values: Mapping[str, object]) -> dict[str, str | float | int]:

@@ -135,7 +135,7 @@ class _Checker:
         for mention in translation.parameters:
             start = offset + mention.offset
             span = whole or Span(start, start + len(mention.name) + 1)
-            self.parameters.append(ParameterUse(mention.name, "value", span))
+            self.parameters.append(ParameterUse(mention.name, "any", span))
         if not translation.unknown:
             pairs = self.namespaces.pairs() if scope is None else tuple(sorted(scope.items()))
             self.check_xpath(translation, whole or Span(offset, offset + len(text)), pairs)

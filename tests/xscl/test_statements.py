@@ -312,6 +312,11 @@ def test_a_place_that_takes_both_gives_way_to_one_that_says_which() -> None:
     assert query("S//a[contains(b, $v)][c = $v]").parameters == (("v", "string"),)
 
 
+def test_a_select_clause_takes_a_parameter_of_any_type() -> None:
+    found = query("SELECT <a>{$w, $n, $v}</a> FROM S//a[b > $n] JOIN {, $w} T")
+    assert dict(found.parameters) == {"w": "duration", "n": "number", "v": "value"}
+
+
 def test_a_parameter_of_two_types_is_an_error() -> None:
     assert codes("S//a[b < $v] JOIN {, $v} T") == ["XS601"]
     assert codes("S//a[b < $v][contains(c, $v)]") == ["XS601"]
