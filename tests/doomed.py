@@ -50,6 +50,7 @@ def document_lines(count: int) -> list[DocumentLine]:
 
 def run(directory: Path, reached: Callable[[str], None], *, chunk: int = 5) -> None:
     """Accept and process everything, in chunks."""
+    directory.mkdir(exist_ok=True)
     outbox = Outbox(directory / "outbox.db", now_us=lambda: 0)
     disk = Disk(is_durable=False, reached=reached)
     spool = SpoolWriter(directory / "spool", disk, processed=outbox.through())

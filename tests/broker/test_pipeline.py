@@ -122,7 +122,7 @@ def test_draining_takes_at_least_one_segment_and_then_up_to_the_batch_size(stand
     summaries = list(stand.pipeline.drain(batch_documents_max=4))
     assert [summary.documents for summary in summaries] == [4, 2]
     stand.accept(8, 14)
-    assert [s.documents for s in stand.pipeline.drain(batch_documents_max=1)] == [5]
+    assert [s.documents for s in stand.pipeline.drain(batch_documents_max=1)] == [6]
 
 
 def test_a_document_that_is_not_xml_is_a_dead_letter_with_its_reason(stand: Stand) -> None:

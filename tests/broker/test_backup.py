@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import doomed
+import pytest
+
+from broker.backup import BackupError, back_up
+from broker.spool import SpoolWriter
+
+
+class BackUpAt:
+    """Copies the data of the running broker at the n-th visit of a commit point."""
+
+    def __init__(self, data: Path, target: Path, point: str, visit: int) -> None:
+        self._data = data
+        self._target = target
+        self._waited_for = (point, visit)
+        self._visits: dict[str, int] = {}
+
+    def __call__(self, point: str) -> None:
+        self._visits[point] = self._visits.get(point, 0) + 1
+        if (point, self._visits[point]) == self._waited_for:
+            back_up(self._data, self._target)
+
+
+@pytest.mark.parametrize("visit", [2, 5])
+@pytest.mark.parametrize("point", doomed.POINTS)
+def test_a_copy_of_a_running_broker_goes_on_to_the_same_matches(
+    tmp_path: Path, point: str, visit: int
+) -> None:
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    doomed.run(data, BackUpAt(data, copy, point, visit))
+    assert (copy / "outbox.db").exists()
+    doomed.live(str(copy))
+    assert doomed.contents(copy) == doomed.contents(data)
+
+
+def test_a_copy_with_segments_merged_over_its_progress_finds_nothing_twice(
+    tmp_path: Path,
+) -> None:
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    doomed.run(data, BackUpAt(data, copy, "committed", 3))
+    # As if the broker had gone on and merged between the copy of its outbox and of its spool.
+    for path in (copy / "spool").iterdir():
+        path.unlink()
+    writer = SpoolWriter(data / "spool")
+    while writer.compact(through=writer.last, documents_max=1000):
+        pass
+    writer.close()
+    for path in (data / "spool").glob("*.segment"):
+        (copy / "spool" / path.name).write_bytes(path.read_bytes())
+    doomed.live(str(copy))
+    assert _without_numbers(doomed.contents(copy)) == _without_numbers(doomed.contents(data))
+
+
+def _without_numbers(contents: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
+    return [row[2:] if row[0] == "match" else row for row in contents]
+
+
+def test_a_copy_says_how_far_it_is(tmp_path: Path) -> None:
+    doomed.live(str(tmp_path / "data"))
+    summary = back_up(tmp_path / "data", tmp_path / "copy")
+    documents = len(doomed.contents(tmp_path / "data"))
+    assert 0 < summary.documents < documents
+    assert summary.through == 8
+
+
+def test_a_copy_does_not_overwrite_anything(tmp_path: Path) -> None:
+    doomed.live(str(tmp_path / "data"))
+    back_up(tmp_path / "data", tmp_path / "copy")
+    with pytest.raises(BackupError, match="not empty"):
+        back_up(tmp_path / "data", tmp_path / "copy")
+
+
+def test_what_is_no_data_directory_is_not_copied(tmp_path: Path) -> None:
+    with pytest.raises(BackupError, match="not the data directory"):
+        back_up(tmp_path, tmp_path / "copy")
