@@ -60,7 +60,10 @@ class Draft:
     def plain(self, markup: str, element: etree._Element) -> str:
         """Return the plain text of HTML in `element`; the pages it links to are taken down."""
         if "<" in markup:
-            self.mentions += [self.resolved(target, element) for target in hrefs(markup)]
+            self.mentions += [
+                target if target.startswith("http") else self.resolved(target, element)
+                for target in hrefs(markup)
+            ]
         return plain(markup)
 
     def item(self) -> FeedItem:

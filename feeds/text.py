@@ -17,7 +17,7 @@ _BLOCK = re.compile(
 )
 """Tags that begin a line.  Both cases are spelled: a pattern that ignores case is slower."""
 _TAG = re.compile(r"<[a-zA-Z/!?][^<>]*>")
-_BREAK = " \1 "
+_BREAK = "\1"
 """A line break until spaces are collapsed: a control character, which no XML text can hold."""
 _SILENT_START = re.compile(r"<([sS][cC][rR][iI][pP][tT]|[sS][tT][yY][lL][eE])(?=[\s>/])")
 _SILENT_END = {name: re.compile(f"</{name}\\s*>", re.IGNORECASE) for name in ("script", "style")}
@@ -34,15 +34,19 @@ def plain(markup: str) -> str:
     if "<" not in markup:
         return collapse(html.unescape(markup) if "&" in markup else markup)
     markup = _BLOCK.sub(_BREAK, _without_silent(_without_comments(markup)))
-    text = collapse(html.unescape(_TAG.sub("", markup)))
-    if "\1" not in text:
-        return text
-    return "\n".join(filter(None, map(str.strip, text.split("\1"))))
+    text = html.unescape(_TAG.sub("", markup))
+    return "\n".join(filter(None, map(collapse, text.split(_BREAK))))
 
 
 def collapse(text: str) -> str:
-    """Return `text` on one line, single spaces, trimmed: titles, names, categories."""
-    return " ".join(text.split())
+    """Return `text` on one line, single spaces, trimmed: titles, names, categories.
+
+    Most text is that already, and splitting it into words is what costs.
+    """
+    text = text.strip()
+    if "  " in text or "\n" in text or "\t" in text or "\r" in text or "\xa0" in text:
+        return " ".join(text.split())
+    return text
 
 
 def escaped(text: str) -> str:
