@@ -24,6 +24,7 @@ CODES = {
     "XS113": "Not a stream's name",
     "XS114": "A predicate without a step",
     "XS115": "No query in the text",
+    "XS116": "A number that is too large",
     "XS201": "An unknown variable",
     "XS202": "A variable bound twice",
     "XS203": "A variable bound where the pattern need not hold",

@@ -142,8 +142,7 @@ class PatternBuilder:
 
     def _append(self, built: list[Step], step: Step, syntax: StepSyntax, at_document: bool) -> None:
         if step.axis is Axis.SELF and not step.is_deep:
-            is_plain = step.variable is None and not step.predicates
-            if is_plain and (built or at_document or len(built) == 0):
+            if step.variable is None and not step.predicates:
                 return
             if not built and at_document:
                 raise OutsideFragmentError(syntax.span, "the document node `.`")

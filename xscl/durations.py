@@ -71,7 +71,7 @@ def to_us(number: str, unit: str) -> int:
 
 def iso_duration_us(text: str) -> int:
     """Return the microseconds of an ISO 8601 duration without years and months."""
-    found = _ISO.fullmatch(text)
+    found = _ISO.fullmatch(text) if len(text) <= 100 else None
     parts = {} if found is None else {k: v for k, v in found.groupdict().items() if v}
     if not parts:
         raise DurationError(
@@ -95,7 +95,7 @@ def read_duration(text: str) -> int:
     stripped = text.strip()
     if stripped.upper() == "INF":
         return INFINITE_US
-    found = _WRITTEN.fullmatch(text)
+    found = _WRITTEN.fullmatch(text) if len(text) <= 100 else None
     length_us = to_us(found["number"], found["unit"]) if found else iso_duration_us(stripped)
     if length_us < 0:
         raise DurationError("XS401", f"`{stripped}` is negative")

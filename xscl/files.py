@@ -84,10 +84,11 @@ def _finding(
 
 
 def _shared_ids(located: Sequence[tuple[Query, str, str]]) -> Iterator[Diagnostic]:
-    first: dict[str, str] = {}
+    first: dict[str, tuple[str, Query]] = {}
     for query, path, source in located:
-        other = first.setdefault(query.id, path)
-        if other != path and query.publish is None:
+        other, owner = first.setdefault(query.id, (path, query))
+        both_publish = owner.publish is not None and query.publish is not None
+        if owner is not query and not both_publish:  # two PUBLISH names have a code of their own
             yield _finding(
                 "XS702",
                 query,

@@ -6,6 +6,7 @@ token, which the parser steps over without saying anything more about it.
 
 from __future__ import annotations
 
+import math
 import re
 from typing import NamedTuple
 
@@ -31,6 +32,9 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE,
 )
+
+NUMBER_LIMIT = 300
+"""Digits of a number: the largest double has 309 before its point."""
 
 _OPERATOR_NAMES = frozenset({"and", "or", "div", "mod"})
 _COMMENT_EDGE = re.compile(r"\(:|:\)")
@@ -156,6 +160,11 @@ class _Lexer:
                 kind = "bad"
         elif kind == "wild":
             kind = "name"
+        elif kind == "number" and (len(text) > NUMBER_LIMIT or math.isinf(float(text))):
+            self.report.error(
+                "XS116", Span(start, end), "this number is too large or has too many digits"
+            )
+            kind = "bad"
         self.tokens.append(Token(kind, text, start, end))
         return end
 

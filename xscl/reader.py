@@ -18,6 +18,9 @@ __all__ = ["check", "parse"]
 DEFAULT_ID = "query"
 """The stem of the ids of statements in a text that is no file and has no PUBLISH name."""
 
+CACHED_LENGTH = 10_000
+"""Characters of a text that is remembered; longer ones would fill the memory."""
+
 TEXT_LIMIT = 1_000_000
 """Characters of one text.  The longest real query file is a thousandth of that."""
 
@@ -55,8 +58,15 @@ def check(
     return list(queries), list(diagnostics)
 
 
-@functools.lru_cache(maxsize=4096)
 def _read(
+    text: str, given: str | None, path: str | None
+) -> tuple[tuple[Query, ...], tuple[Diagnostic, ...]]:
+    if len(text) > CACHED_LENGTH:
+        return _read_anew(text, given, path)
+    return _read_once(text, given, path)
+
+
+def _read_anew(
     text: str, given: str | None, path: str | None
 ) -> tuple[tuple[Query, ...], tuple[Diagnostic, ...]]:
     report = Report(text, path)
@@ -82,6 +92,9 @@ def _has_error(statement: Statement, report: Report) -> bool:
     return report.errors > 0 and any(
         each.is_error and span.start <= each.span.start <= span.end for each in report.diagnostics
     )
+
+
+_read_once = functools.lru_cache(maxsize=4096)(_read_anew)
 
 
 def _id(statement: Statement, index: int, count: int, given: str | None, path: str | None) -> str:

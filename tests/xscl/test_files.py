@@ -95,8 +95,9 @@ def test_an_id_belongs_to_one_query(tmp_path: Path) -> None:
     assert [each.code for each in check_files([tmp_path])[1]] == ["XS702"]
 
 
-def test_an_id_may_not_be_the_publish_name_of_another(tmp_path: Path) -> None:
-    write(tmp_path, out="S", other="FROM T PUBLISH out")
+@pytest.mark.parametrize("publisher", ["a", "z"])
+def test_an_id_may_not_be_the_publish_name_of_another(tmp_path: Path, publisher: str) -> None:
+    write(tmp_path, **{"out": "S", publisher: "FROM T PUBLISH out"})
     assert [each.code for each in check_files([tmp_path])[1]] == ["XS702"]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from reading import codes
 
@@ -158,6 +160,25 @@ def test_tabs_keep_the_caret_in_place() -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "S//" + "a[" * 39 + "b" + "]" * 39,
+        "S//a[" + "not(" * 38 + "b" + ")" * 38 + "]",
+        "S//a[count(b" + "[c = d" * 37 + "]" * 37 + ") > 1]",
+        "S//a[" + "b and (c or " * 38 + "d" + ")" * 38 + "]",
+        "S//a[" + "+".join("1" * 100) + " = b]",
+        " JOIN {, 1 h} ".join("S" * 100),
+        "(" * 39 + "S" + ")" * 39,
+        "SELECT " + "<a>" * 60 + "</a>" * 60 + " FROM S",
+    ],
+)
+def test_what_is_just_within_the_bounds_is_read(text: str) -> None:
+    [query] = xscl.parse(text)
+    assert pickle.loads(pickle.dumps(query)) == query
+    assert xscl.render(xscl.render(text)) == xscl.render(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "S//" + "a[" * 5000,
         "S//a[" + "(" * 5000 + "b",
         "S//a[" + "not(" * 5000 + "b",
@@ -172,6 +193,13 @@ def test_tabs_keep_the_caret_in_place() -> None:
         "S//a" + "[b]" * 5000,
         "(:" * 20000,
         "x" * 1_000_001,
+        "S//a[b = " + "9" * 5000 + "]",
+        "S//a[b = 1e400]",
+        "S JOIN {, " + "9" * 5000 + " h} T",
+        "S JOIN {, P" + "9" * 5000 + "D} T",
+        "SELECT <a>{" + "(" * 2000 + "x" + ")" * 2000 + "}</a> FROM S->x",
+        "SELECT <a>{" + "x/a + " * 2000 + "1}</a> FROM S->x",
+        "SELECT <a>{x" + "[a" * 500 + "]" * 500 + "}</a> FROM S->x",
     ],
 )
 def test_size_and_depth_are_bounded(text: str) -> None:
