@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from feeds.state import FeedState
-from feeds.store import Subscribed
-from feeds.websub import Lease
+from feeds.store import FeedStore, Subscribed
+from feeds.websub import Lease, parse_lease
 
-__all__ = ["Health", "Status", "health", "in_words", "render_health"]
+__all__ = ["Health", "Status", "figures", "health", "healths", "in_words", "render_health"]
 
 Status = Literal["waiting", "ok", "failing", "gone", "paused", "quiet"]
 QUIET_FACTOR = 20
@@ -108,6 +110,22 @@ def _push(state: FeedState, lease: Lease | None, now_us: int) -> str:
     if lease.misses:
         words += f", {lease.misses} checks found what it had not pushed"
     return f"{words}: {lease.error}" if lease.error else words
+
+
+def healths(store: FeedStore, now_us: int) -> list[Health]:
+    """Return the health of every feed in the store, by URL."""
+    leases = {url: parse_lease(text) for url, text in store.leases().items()}
+    return [health(each, now_us, leases.get(each.feed.url)) for each in store.all()]
+
+
+def figures(found: Sequence[Health]) -> dict[str, float]:
+    """Return what metrics show of all feeds: how many in each status, and what they brought."""
+    counts = Counter(each.status for each in found)
+    return {
+        **{f"feeds_{status}": float(counts[status]) for status in get_args(Status)},
+        "feed_items_total": float(sum(each.items for each in found)),
+        "feed_revisions_total": float(sum(each.revisions for each in found)),
+    }
 
 
 def render_health(found: Health) -> dict[str, Any]:

@@ -24,11 +24,10 @@ from broker.cli.terminal import Failure, emit_rows, format_option, message
 from feeds import Feed, FeedError, FeedOptions, FeedStore, UnknownFeedError, feed_at, networks
 from feeds.feed import moved, with_headers
 from feeds.fetcher import same_origin
-from feeds.health import health, in_words, render_health
+from feeds.health import healths, in_words, render_health
 from feeds.opml import parse_opml, render_opml
 from feeds.poller import open_session
 from feeds.preview import Preview, preview
-from feeds.websub import parse_lease
 
 __all__ = ["feeds"]
 
@@ -357,16 +356,12 @@ def _described(found: Preview) -> Iterator[tuple[str, str]]:
 
 def _healths(store: FeedStore) -> list[dict[str, Any]]:
     now_us = time.time_ns() // 1_000
-    leases = {url: parse_lease(text) for url, text in store.leases().items()}
-    rows = []
-    for each in store.all():
-        found = health(each, now_us, leases.get(each.feed.url))
-        rows.append(
-            {
-                **render_health(found),
-                "per_day": found.items_per_day,
-                "last": in_words(found.last_check_us, now_us),
-                "next": in_words(found.next_check_us, now_us),
-            }
-        )
-    return rows
+    return [
+        {
+            **render_health(found),
+            "per_day": found.items_per_day,
+            "last": in_words(found.last_check_us, now_us),
+            "next": in_words(found.next_check_us, now_us),
+        }
+        for found in healths(store, now_us)
+    ]
