@@ -13,6 +13,7 @@ Invariants:
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -26,6 +27,8 @@ from broker.match import Match
 from broker.subscription import parameters_key
 
 __all__ = ["CommittedMatch", "DeadLetter", "Outbox"]
+
+log = logging.getLogger(__name__)
 
 _STEPS = (
     """
@@ -61,6 +64,10 @@ _STEPS = (
         PRIMARY KEY (docid, reason)) WITHOUT ROWID;
     CREATE TABLE progress (one INTEGER PRIMARY KEY CHECK (one = 1), through INTEGER NOT NULL);
     INSERT INTO progress VALUES (1, 0);
+    """,
+    """
+    DROP INDEX match_by_topic;
+    CREATE INDEX match_by_topic ON match (query, parameters, seq, oldest, position);
     """,
 )
 
@@ -98,13 +105,17 @@ class Outbox:
         self.path = Path(path)
         self._db = connect(path, _STEPS)
         self._lock = threading.Lock()
+        # Readers have a connection of their own, so that the pipeline waits for none of them.
+        self._reader = connect(path, _STEPS)
+        self._reading = threading.Lock()
         self._now_us = now_us or (lambda: time.time_ns() // 1000)
         self._listeners: list[Callable[[], None]] = []
 
     def close(self) -> None:
         """Give the file back."""
-        with self._lock:
+        with self._lock, self._reading:
             self._db.close()
+            self._reader.close()
 
     def listen(self, listener: Callable[[], None]) -> None:
         """Call `listener`, in the committing thread, after each commit made through this object."""
@@ -139,7 +150,11 @@ class Outbox:
             except _AlreadyCommittedError:
                 return False
         for listener in tuple(self._listeners):
-            listener()
+            try:
+                listener()
+            except Exception:
+                # Who listens looks again by itself; the commit is made.
+                log.exception("a listener failed")
         return True
 
     def _advance(self, after: int, through: int) -> None:
@@ -258,21 +273,37 @@ class Outbox:
         heads = {(query, parameters): seq for query, parameters, seq in rows}
         return heads, rows[-1][2] if rows else after
 
-    def seq_since(self, *, committed_us: int | None = None, docid: int | None = None) -> int:
-        """Return the number behind which every match committed since, or at or above docid, is."""
-        column, value = ("committed_us", committed_us) if docid is None else ("position", docid)
+    def seq_since(self, committed_us: int) -> int:
+        """Return the number behind which the matches committed since then are."""
         low, high = 0, self.last_seq()
-        # Both columns grow with seq, and only seq has an index.
+        # The time grows with seq, if the clock does, and only seq has an index.
         while low < high:
             middle = (low + high) // 2
             rows = self._rows(
-                f"SELECT {column} FROM match WHERE seq > ? ORDER BY seq LIMIT 1", middle
+                "SELECT committed_us FROM match WHERE seq > ? ORDER BY seq LIMIT 1", middle
             )
-            if rows and rows[0][0] < value:
+            if rows and rows[0][0] < committed_us:
                 low = middle + 1
             else:
                 high = middle
         return low
+
+    def topic_start(self, query: str, parameters: str, *, point: int = 0, position: int = 0) -> int:
+        """Return the number behind which a topic's matches beyond `point`, at `position` on, are.
+
+        Exact also where a query was registered to look back, and older documents match later.
+        """
+        # Read first: a match that comes in between must lie behind it.
+        newest = self.last_seq()
+        first = self._row(
+            "SELECT min(seq) FROM match WHERE query = ? AND parameters = ? AND oldest > ?"
+            " AND position >= ?",
+            query,
+            parameters,
+            point,
+            position,
+        )[0]
+        return newest if first is None else int(first) - 1
 
     def published(
         self, *, after: int = 0, through: int | None = None, stream: str | None = None
@@ -301,10 +332,6 @@ class Outbox:
         rows = self._rows("SELECT * FROM dead_letter ORDER BY docid DESC LIMIT ?", limit)
         return [DeadLetter(*row) for row in rows]
 
-    def version(self) -> int:
-        """Return a number that changes whenever another connection has committed."""
-        return int(self._row("PRAGMA data_version")[0])
-
     def _matches(self, condition: str, *values: object) -> list[CommittedMatch]:
         return [
             CommittedMatch(*row)
@@ -315,8 +342,8 @@ class Outbox:
         return self._rows(sql, *values)[0]
 
     def _rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
-        with self._lock:
-            return self._db.execute(sql, values).fetchall()
+        with self._reading:
+            return self._reader.execute(sql, values).fetchall()
 
 
 class _AlreadyCommittedError(Exception):

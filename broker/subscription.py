@@ -93,12 +93,7 @@ class Destination:
             return cls(DestinationKind.WEBHOOK, _checked_url(text))
         if text.startswith("apprise:"):
             return cls(DestinationKind.APPRISE, text.removeprefix("apprise:"))
-        address = text.removeprefix("mailto:")
-        if not _ADDRESS.fullmatch(address):
-            raise SubscriptionError(
-                f"{text!r} is neither an http(s) URL, an e-mail address nor 'pull'"
-            )
-        return cls(DestinationKind.EMAIL, address)
+        return cls(DestinationKind.EMAIL, _checked_address(text))
 
     def __str__(self) -> str:
         if self.kind is DestinationKind.PULL:
@@ -115,10 +110,27 @@ class Destination:
         return urlsplit(self.address).netloc.rpartition("@")[2].lower() or self.address
 
 
+def _checked_address(text: str) -> str:
+    """Return an e-mail address, its domain in the form that mail servers know.
+
+    >>> _checked_address("mailto:ann@bücher.example")
+    'ann@xn--bcher-kva.example'
+    """
+    address = text.removeprefix("mailto:")
+    if not _ADDRESS.fullmatch(address):
+        raise SubscriptionError(f"{text!r} is neither an http(s) URL, an e-mail address nor 'pull'")
+    name, _, domain = address.partition("@")
+    try:
+        return f"{name}@{domain.encode('idna').decode()}"
+    except UnicodeError as error:
+        raise SubscriptionError(f"{domain!r} is not a usable domain") from error
+
+
 def _checked_url(text: str) -> str:
     try:
         parts = urlsplit(text)
-        usable = bool(parts.hostname) and parts.port != 0
+        # A password would show in listings; who must know the sender checks the signature.
+        usable = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
     except ValueError:
         usable = False
     if not usable or re.search(r"[\s\x00-\x1f\x7f]", text):

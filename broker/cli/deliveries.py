@@ -11,10 +11,17 @@ import click
 from broker.cli.connection import Connection, connect
 from broker.cli.terminal import emit_rows, format_option, message
 
-__all__ = ["deliveries"]
+__all__ = ["deliveries", "test_subscription"]
 
 _COLUMNS = ["id", "subscription", "state", "attempts", "status", "next", "detail"]
 _PAGE = 500
+_SAMPLE = {
+    "delivered": "delivered",
+    "failed": "not delivered",
+    "throttled": "not delivered",
+    "refused": "refused",
+    "gone": "not wanted: the destination is gone",
+}
 _DETAIL_MAX = 60
 
 
@@ -149,9 +156,14 @@ def test(context: click.Context, subscription: str) -> None:
     Example:
       xscl deliveries test sub_5f0c9d27a1b34e88
     """
-    answer = connect(context).call("POST", "subscriptions", subscription, "test")
+    test_subscription(context, connect(context), subscription)
+
+
+def test_subscription(context: click.Context, connection: Connection, subscription: str) -> None:
+    """Send a sample, say what came of it, and end the verb with 1 if it did not arrive."""
+    answer = connection.call("POST", "subscriptions", subscription, "test")
     status = "" if answer["status"] is None else f" ({answer['status']})"
-    message(f"the sample was {answer['outcome']}{status} in {answer['seconds']:.2f} s")
+    message(f"the sample was {_SAMPLE[answer['outcome']]}{status}, {answer['seconds']:.2f} s")
     if answer["outcome"] != "delivered":
         message(_short(answer["detail"]))
         context.exit(1)

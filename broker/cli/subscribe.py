@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from broker.cli.connection import connect
+from broker.cli.deliveries import test_subscription
 from broker.cli.terminal import Failure, message
 
 __all__ = ["subscribe"]
@@ -21,9 +22,25 @@ __all__ = ["subscribe"]
     metavar="NAME=VALUE",
     help="The value of one of the query's parameters; a number where it reads as one.",
 )
+@click.option(
+    "--digest",
+    type=click.Choice(["immediate", "hourly", "daily", "weekly"]),
+    help="Gather mails; immediate by default.",
+)
+@click.option("--batch", "batch_max", type=click.IntRange(1, 1000), help="Matches in one call.")
+@click.option("--rate", "rate_per_s", type=float, help="At most so many calls a second.")
+@click.option("--owner", metavar="ADDRESS", help="Who is told when it is disabled.")
+@click.option("--cloudevents", is_flag=True, help="Post CloudEvents 1.0.")
+@click.option("--test", "send_sample", is_flag=True, help="Send a signed sample at once.")
 @click.pass_context
 def subscribe(
-    context: click.Context, query_id: str, destination: str, parameters: tuple[str, ...]
+    context: click.Context,
+    /,
+    query_id: str,
+    destination: str,
+    parameters: tuple[str, ...],
+    send_sample: bool,
+    **options: object,
 ) -> None:
     """Have the matches of QUERY posted to a URL, mailed to an address, or kept to be pulled.
 
@@ -31,23 +48,34 @@ def subscribe(
 
     \b
     Examples:
-      xscl subscribe same-story https://example.org/hook
-      xscl subscribe same-story ann@example.org
+      xscl subscribe same-story https://example.org/hook --test
+      xscl subscribe same-story ann@example.org --digest daily
       xscl subscribe by-author pull -p who=Ann -p within="6 h"
     """
-    made = connect(context).call(
+    connection = connect(context)
+    made = connection.call(
         "POST",
         "subscriptions",
         body={
             "query": query_id,
             "destination": destination,
             "parameters": dict(_parameter(text) for text in parameters),
+            "options": _options(options),
         },
     )
     message(f"subscribed {made['destination']} to {made['query']} as {made['id']}")
     if made.get("secret"):
         message("its messages are signed with this key, which is not shown again:")
         click.echo(made["secret"])
+    if send_sample:
+        test_subscription(context, connection, made["id"])
+
+
+def _options(given: dict[str, object]) -> dict[str, object]:
+    chosen = {name: value for name, value in given.items() if value not in (None, False)}
+    if chosen.pop("cloudevents", False):
+        chosen["format"] = "cloudevents"
+    return chosen
 
 
 def _parameter(text: str) -> tuple[str, str | float]:

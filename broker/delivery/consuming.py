@@ -41,7 +41,7 @@ async def put_consumer(request: web.Request) -> web.Response:
     pickup, subscription, name = await _named(request)
     asked = await _body(request, {"start", "ack_wait_s", "max_deliver", "max_pending"})
     settings = ConsumerSettings(
-        start=await asyncio.to_thread(_start, pickup, asked.get("start", "new")),
+        start=await asyncio.to_thread(_start, pickup, subscription, asked.get("start", "new")),
         ack_wait_us=round(_number(asked, "ack_wait_s", 30) * _S),
         deliver_max=int(_number(asked, "max_deliver", 20)),
         pending_max=int(_number(asked, "max_pending", 1_000)),
@@ -185,15 +185,15 @@ def _seqs(asked: dict[str, Any], name: str) -> list[int]:
     return value
 
 
-def _start(pickup: Pickup, start: object) -> int:
+def _start(pickup: Pickup, subscription: Subscription, start: object) -> int:
     if start == "new":
         return pickup.outbox.last_seq()
     if start == "all":
         return 0
     if type(start) is int and 0 <= start < 1 << 62:
-        return pickup.outbox.seq_since(docid=start)
+        return pickup.outbox.topic_start(*subscription.topic, position=start)
     try:
-        return pickup.outbox.seq_since(committed_us=parse_time(str(start)))
+        return pickup.outbox.seq_since(parse_time(str(start)))
     except ValueError as error:
         raise Problem(
             HTTPStatus.UNPROCESSABLE_ENTITY, "'start' must be 'new', 'all', a docid or a time"

@@ -52,11 +52,14 @@ class Lanes:
         changed = self._registry.changed_subscriptions(revision, after, limit=limit)
         if not changed:
             return False
-        points = {subscription.point for subscription in changed}
-        starts = {point: self._outbox.seq_since(docid=point + 1) for point in points}
+        places = {(subscription.topic, subscription.point) for subscription in changed}
+        starts = {
+            (topic, point): self._outbox.topic_start(*topic, point=point) for topic, point in places
+        }
         with transaction(self._db):
             for subscription in changed:
-                self._place(subscription, starts[subscription.point], now_us)
+                start = starts[subscription.topic, subscription.point]
+                self._place(subscription, start, now_us)
             self._db.execute(
                 "UPDATE scanned SET revision = ?, subscription = ?",
                 (changed[-1].revision, changed[-1].id),

@@ -17,7 +17,7 @@ from broker.delivery.sample import sample_attempt
 from broker.delivery.store import DeliveryState
 from broker.document import parse_time, render_time
 from broker.registry import RegistryError
-from broker.subscription import DestinationKind, SubscriptionState
+from broker.subscription import DestinationKind, Subscription, SubscriptionState
 
 __all__ = ["ROUTES"]
 
@@ -89,7 +89,7 @@ async def replay(request: web.Request) -> web.Response:
         raise Problem(
             HTTPStatus.CONFLICT, "who pulls reads again from an earlier match number by itself"
         )
-    after = await asyncio.to_thread(_place, pickup, request.query.get("since", ""))
+    after = await asyncio.to_thread(_place, pickup, subscription, request.query.get("since", ""))
     await pickup.write(lambda: pickup.deliveries.replay(name, after=after, now_us=pickup.now_us()))
     return web.json_response({"after": after})
 
@@ -217,13 +217,13 @@ def _page(body: str) -> web.Response:
     )
 
 
-def _place(pickup: Pickup, since: str) -> int:
+def _place(pickup: Pickup, subscription: Subscription, since: str) -> int:
     if since == "all":
         return 0
     if since.isdecimal() and len(since) <= 18:
-        return pickup.outbox.seq_since(docid=int(since))
+        return pickup.outbox.topic_start(*subscription.topic, position=int(since))
     try:
-        return pickup.outbox.seq_since(committed_us=parse_time(since))
+        return pickup.outbox.seq_since(parse_time(since))
     except ValueError as error:
         raise Problem(HTTPStatus.BAD_REQUEST, "'since' must be a time, a docid or 'all'") from error
 

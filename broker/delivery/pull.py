@@ -6,6 +6,7 @@ import asyncio
 import json
 from functools import lru_cache
 from http import HTTPStatus
+from typing import NoReturn
 
 from aiohttp import web
 
@@ -13,10 +14,14 @@ from broker.api.problem import Problem
 from broker.delivery import atom
 from broker.delivery.pickup import PICKUP, number_asked
 from broker.outbox import CommittedMatch
+from broker.registry import RegistryError
 
 __all__ = ["ROUTES"]
 
 _HEARTBEAT_S = 15.0
+_CHECK_S = 5.0
+"""How long a stream may outlast its subscription."""
+
 _WAIT_MAX_S = 60
 _FEED_MAX = 100
 
@@ -28,15 +33,29 @@ async def stream(request: web.Request) -> web.StreamResponse:
     either the stream begins with what comes next.
     """
     pickup = request.app[PICKUP]
-    subscription = await pickup.subscription(request)
+    await pickup.subscription(request)
     cursor = await _cursor(request)
     response = web.StreamResponse(
         headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
     )
     await response.prepare(request)
-    # An id without data: who is cut off before the first match comes back to this place.
-    await response.write(f"retry: 2000\nid: {cursor}\n\n".encode())
+    try:
+        # An id without data: who is cut off before the first match comes back to this place.
+        await response.write(f"retry: 2000\nid: {cursor}\n\n".encode())
+        await _send_matches(request, response, cursor)
+    except (ConnectionResetError, Problem, RegistryError):
+        # The client has left, or may read no more; it is told when it comes back.
+        return response
+
+
+async def _send_matches(
+    request: web.Request, response: web.StreamResponse, cursor: int
+) -> NoReturn:
+    pickup, loop = request.app[PICKUP], asyncio.get_running_loop()
+    subscription, checked_at = await pickup.subscription(request), loop.time()
     while True:
+        if loop.time() - checked_at > _CHECK_S:
+            subscription, checked_at = await pickup.subscription(request), loop.time()
         found = await pickup.hub.next(
             subscription.topic, after=cursor, point=subscription.point, wait_s=_HEARTBEAT_S
         )
@@ -46,7 +65,6 @@ async def stream(request: web.Request) -> web.StreamResponse:
         else:
             # A line that is no event: it tells both sides that the other is there.
             await response.write(b":\n\n")
-            await pickup.subscription(request)
 
 
 async def matches(request: web.Request) -> web.Response:

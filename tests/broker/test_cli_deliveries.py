@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from small_broker import small_broker
+from standardwebhooks import Webhook
 from subscribers import IMPATIENT, LOOPBACK, Broker, broker_in, found, receiving, serving, until
 
 from broker.cli import main
@@ -73,3 +75,25 @@ async def test_what_is_not_there_is_said_in_plain_words(broker: Broker) -> None:
             assert "no " in result.stderr
         result = await xscl(url, "replay", "sub_x", "--since", "all", exit_code=1)
         assert "no subscription" in result.stderr
+
+
+async def test_a_subscription_is_made_and_tried_in_one_command(tmp_path: Path) -> None:
+    async with receiving() as receiver, small_broker(tmp_path) as url:
+
+        async def run(*arguments: str, exit_code: int = 0) -> Result:
+            result = await asyncio.to_thread(
+                CliRunner().invoke, main, ["--broker", url, *arguments]
+            )
+            assert result.exit_code == exit_code, result.output
+            return result
+
+        query = tmp_path / "authors.xscl"
+        query.write_text("news//item[author = 'Ann']")
+        await run("register", str(query))
+        made = await run("subscribe", "authors", receiver.url, "--test", "--batch", "5")
+        assert made.stdout.startswith("whsec_")
+        assert "the sample was delivered (204)" in made.stderr
+        Webhook(made.stdout.strip()).verify(receiver.received[0].body, receiver.received[0].headers)
+        receiver.always = 500
+        broken = await run("subscribe", "authors", receiver.url, "--test", exit_code=1)
+        assert "says 500" in broken.stderr

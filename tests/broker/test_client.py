@@ -49,7 +49,7 @@ async def api(broker: Broker, port: int = 0) -> AsyncIterator[str]:
     )
     ingest.start()
 
-    async def change(action: Any) -> Any:
+    async def change(action: Any, /, *, replan: bool = True) -> Any:
         return await asyncio.wrap_future(ingest.exclusively(action))
 
     backend = Backend(

@@ -94,10 +94,12 @@ def test_the_place_of_a_docid_or_a_time_is_found(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path / "o.db", now_us=lambda: next(times))
     for number in range(1, 21):
         outbox.commit(after=number - 1, through=number, matches=[found(number)])
-    assert outbox.seq_since(docid=0) == 0
-    assert outbox.seq_since(docid=11) == 9
-    assert outbox.seq_since(docid=99) == 20
-    assert outbox.seq_since(committed_us=5) == 5
+    topic = ("Q1", "{}")
+    assert outbox.topic_start(*topic) == 0
+    assert outbox.topic_start(*topic, position=11) == 9
+    assert outbox.topic_start(*topic, point=11) == 11
+    assert outbox.topic_start(*topic, position=99) == 20
+    assert outbox.seq_since(5) == 5
     outbox.close()
 
 
@@ -140,3 +142,20 @@ def test_an_older_file_is_brought_up(tmp_path: Path) -> None:
     db = connect(tmp_path / "x.db", ["CREATE TABLE a (b)", "ALTER TABLE a ADD COLUMN c"])
     assert db.execute("SELECT b, c FROM a").fetchall() == [(1, None)]
     db.close()
+
+
+def test_a_listener_that_fails_does_not_fail_the_commit(outbox: Outbox) -> None:
+    heard: list[int] = []
+    outbox.listen(lambda: heard.append(1 // 0))
+    outbox.listen(lambda: heard.append(outbox.through()))
+    assert outbox.commit(after=0, through=4)
+    assert heard == [4]
+
+
+def test_matches_found_late_for_older_documents_are_behind_the_right_place(
+    outbox: Outbox,
+) -> None:
+    outbox.commit(after=0, through=1, matches=[found(10), found(11)])
+    outbox.commit(after=1, through=2, matches=[found(3)])
+    assert outbox.topic_start("Q1", "{}", point=10) == 1
+    assert outbox.topic_start("Q1", "{}", point=2) == 0

@@ -12,8 +12,10 @@ import pytest
 from lxml import etree
 from subscribers import Broker, broker_in, found, serving
 
+from broker.delivery import pull
 from broker.delivery.links import link_token
 from broker.document import Document
+from broker.subscription import SubscriptionState
 
 
 @pytest.fixture
@@ -270,4 +272,22 @@ async def test_a_consumer_that_cannot_be_is_refused(
         async with http.put(address, data=body) as response:
             assert response.status == status
         async with http.post(f"{address}/fetch") as response:
+            assert response.status == 404
+
+
+async def test_a_stream_ends_with_its_subscription(
+    broker: Broker, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pull, "_CHECK_S", 0.0)
+    subscription = broker.subscribe("pull")
+    async with serving(broker) as url:
+        address = f"{url}/v1/subscriptions/{subscription.id}/stream?after=0"
+        async with http.get(address) as response:
+            broker.commit(found(1))
+            await events(response, 1)
+            broker.registry.set_subscription_state(subscription.id, SubscriptionState.REMOVED)
+            broker.commit(found(2))
+            rest = await response.content.read()
+        assert rest.count(b"event: match") <= 1
+        async with http.get(address) as response:
             assert response.status == 404

@@ -135,7 +135,9 @@ def test_options_that_cannot_be_are_refused(text: str) -> None:
         Options.parse(text)
 
 
-@pytest.mark.parametrize("text", ["https://", "http:///path", "https://a b/", "ftp://x", "", "x"])
+@pytest.mark.parametrize(
+    "text", ["https://", "http:///path", "https://a b/", "ftp://x", "", "x", "https://u:p@h/"]
+)
 def test_a_destination_that_cannot_be_reached_is_refused(text: str) -> None:
     with pytest.raises(SubscriptionError):
         Destination.parse(text)

@@ -1,0 +1,94 @@
+"""A whole broker in one process without Spark: the API, delivery, and the pipeline in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TypeVar
+
+from aiohttp import web
+from subscribers import FAST, LOOPBACK, broker_in
+
+from broker.api.backend import Backend
+from broker.delivery.pickup import Pickup
+from broker.delivery.routes import install
+from broker.delivery.webhook import WebhookChannel
+from broker.delivery.worker import DeliveryWorker
+from broker.evaluation import PlanStore
+from broker.http import make_application
+from broker.ingest import Ingest
+from broker.ingest_thread import IngestThread
+from broker.pipeline import Pipeline
+from broker.registered import engine_of
+from broker.spool import Spool, SpoolWriter
+from broker.subscription import DestinationKind
+
+T = TypeVar("T")
+DAY_US = 86_400_000_000
+
+
+@contextlib.asynccontextmanager
+async def small_broker(directory: Path, port: int = 0) -> AsyncIterator[str]:
+    """Run a broker on a directory; yields the URL of its API."""
+    with (
+        broker_in(directory) as files,
+        contextlib.closing(SpoolWriter(directory / "spool")) as spool,
+    ):
+        # The registry version that documents are evaluated with: subscribers do not change it.
+        planned = [files.registry.revision()]
+        ingest = IngestThread(
+            Ingest(spool), spool, registry_version=lambda: planned[-1], linger_s=0
+        )
+        pipeline = Pipeline(
+            Spool(directory / "spool"),
+            files.outbox,
+            lambda version: engine_of(files.registry, version, lateness_us=DAY_US, engine="mmqjp"),
+            PlanStore(directory / "plans"),
+        )
+        pipeline.recover(files.registry.revision())
+
+        async def change(action: Callable[[int], T], /, *, replan: bool = True) -> T:
+            def work(newest: int) -> T:
+                result = action(newest)
+                if replan:
+                    planned.append(files.registry.revision())
+                    pipeline.prepare(planned[-1])
+                return result
+
+            return await asyncio.wrap_future(ingest.exclusively(work))
+
+        backend = Backend(
+            registry=files.registry,
+            outbox=files.outbox,
+            ingest=ingest,
+            spool=Spool(directory / "spool"),
+            change=change,
+            unready=lambda: None,
+            figures=dict,
+            committed=asyncio.Condition(),
+        )
+        ingest.start()
+        channels = {DestinationKind.WEBHOOK: WebhookChannel(allowed=LOOPBACK, allow_http=True)}
+        worker = DeliveryWorker(files.outbox, files.registry, channels, policy=FAST)
+        application = make_application(backend, body_bytes_max=1_000_000)
+        install(application, Pickup(files.outbox, files.registry, channels=channels))
+        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", port, reuse_address=True).start()
+        tasks = [asyncio.create_task(worker.run()), asyncio.create_task(_drain(pipeline))]
+        try:
+            yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await runner.cleanup()
+            await asyncio.to_thread(ingest.stop)
+
+
+async def _drain(pipeline: Pipeline) -> None:
+    while True:
+        await asyncio.to_thread(lambda: list(pipeline.drain()))
+        await asyncio.sleep(0.02)
