@@ -13,10 +13,10 @@ Invariant: nothing is remembered of a feed document before the sink has accepted
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import aiohttp
 
@@ -85,6 +85,8 @@ class Checker:
     user_agent: str
     pauses: Pauses
     robots: Robots
+    worker: Executor
+    """Where commits and long parses run: not where slow DNS look-ups pile up."""
     is_pushed: Callable[[str, int], bool] = lambda url, now_us: False
     on_polled_news: Callable[[str, int], None] = lambda url, now_us: None
 
@@ -104,7 +106,7 @@ class Checker:
         state = schedule.after_redirect(state, answer.moved_to, now_us, self.policy)
         if answer.is_not_modified or answer.body_hash == state.body_hash:
             return await self._unchanged(feed, state, answer)
-        found = await _parse(answer, raw=_raw(feed))
+        found = await self._parse(answer, raw=_raw(feed))
         if isinstance(found, FeedError):
             return await self._failed(feed, state, found)
         return await self._read(feed, state, answer, found)
@@ -131,6 +133,13 @@ class Checker:
         if feed.options.robots and not await self.robots.allows(request):
             return FeedError(Fault.ROBOTS, request.url, "its robots.txt asks us to stay away")
         return await fetch(self.session, request, self.limits)
+
+    async def _parse(self, answer: Response, *, raw: bool) -> ParsedFeed | FeedError:
+        kind = answer.headers.get("content-type", "")
+        read = partial(parse, answer.body, url=answer.url, content_type=kind, raw=raw)
+        if len(answer.body) < _IN_THREAD_BYTES:
+            return read()
+        return await asyncio.get_running_loop().run_in_executor(self.worker, read)
 
     def _request(self, feed: Feed, state: FeedState) -> Request:
         return Request(
@@ -251,25 +260,18 @@ class Checker:
         self, feed: Feed, state: FeedState, check: Check, memory: Mapping[str, Seen] | None = None
     ) -> FeedState:
         state = replace(state, next_check_us=check.at_us, why=check.why)
-        await _completed(asyncio.to_thread(self.store.commit, feed.url, state, memory))
+        commit = partial(self.store.commit, feed.url, state, memory)
+        await _completed(asyncio.get_running_loop().run_in_executor(self.worker, commit))
         return state
 
 
-async def _completed(work: Coroutine[Any, Any, object]) -> None:
+async def _completed(work: asyncio.Future[bool]) -> None:
     """Wait for `work` even when cancelled: a commit that has begun is not left to a thread."""
-    task = asyncio.ensure_future(work)
     try:
-        await asyncio.shield(task)
+        await asyncio.shield(work)
     except asyncio.CancelledError:
-        await task
+        await work
         raise
-
-
-async def _parse(answer: Response, *, raw: bool) -> ParsedFeed | FeedError:
-    read = partial(parse, url=answer.url, content_type=answer.headers.get("content-type", ""))
-    if len(answer.body) < _IN_THREAD_BYTES:
-        return read(answer.body, raw=raw)
-    return await asyncio.to_thread(read, answer.body, raw=raw)
 
 
 def _raw(feed: Feed) -> bool:

@@ -13,6 +13,7 @@ import logging
 import random as random_module
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
@@ -113,6 +114,7 @@ class Poller:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._pauses = Pauses(store)
         self._push = push
+        self._worker = ThreadPoolExecutor(2, thread_name_prefix="feeds")
         self._forgot_us = self._clock.now_us()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._version = store.version()
@@ -171,6 +173,7 @@ class Poller:
             user_agent=self._user_agent,
             pauses=self._pauses,
             robots=Robots(session, self._clock.now_us),
+            worker=self._worker,
             **self._push_options(),
         )
 

@@ -167,7 +167,10 @@ class Push:
 
     async def _ask_for_ever(self, session: aiohttp.ClientSession) -> None:
         while True:
-            await self.ask_due(session)
+            try:
+                await self.ask_due(session)
+            except Exception:
+                logger.exception("hubs could not be asked; it is tried again")
             await asyncio.sleep(_ROUND_S)
 
     async def _hand_on_for_ever(self, take: Callable[[Pushed], Awaitable[object]]) -> None:
