@@ -167,8 +167,9 @@ class Deliveries:
     def _select(self, condition: str, *values: object) -> list[Delivery]:
         rows: list[Any] = self._db.execute(
             f"SELECT {_COLUMNS}, last.outcome, last.status, last.detail FROM delivery"
-            " LEFT JOIN attempt AS last ON last.delivery = delivery.number AND last.at_us ="
-            " (SELECT max(at_us) FROM attempt WHERE delivery = delivery.number)"
+            " LEFT JOIN attempt AS last ON last.delivery = delivery.number"
+            " AND (last.at_us, last.number) = (SELECT at_us, number FROM attempt"
+            "  WHERE delivery = delivery.number ORDER BY at_us DESC, number DESC LIMIT 1)"
             f" {condition}",
             values,
         ).fetchall()

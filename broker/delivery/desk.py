@@ -69,7 +69,10 @@ class Desk:
             self._pruned_us = now_us
         # Both are looked for before anything is taken: who has left gets nothing more.
         behind = [self._lanes.sync(now_us), self._lanes.scan(now_us)]
-        taken = self._leases.take(room, now_us, self._lease_us) if room > 0 else []
+        ready_us = self._lanes.next_ready_us()
+        if room <= 0 or ready_us is None or ready_us > now_us:
+            return Report([], ready_us, any(behind))
+        taken = self._leases.take(room, now_us, self._lease_us)
         return Report(taken, self._lanes.next_ready_us(), any(behind))
 
     def close(self, finished: Sequence[Finished], now_us: int) -> None:
