@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -10,13 +11,21 @@ from pathlib import Path
 from broker.disk import Disk
 from broker.document import Document, DocumentError, DocumentLine
 from broker.ingest import Ingest
-from broker.replay import ReadLine, ReplayError
+from broker.replay import ReadLine, ReplayError, read_document_lines
 from broker.segment import SEGMENT_SCHEMA
 from broker.spool import SpoolWriter
 
-__all__ = ["number_lines"]
+__all__ = ["SAMPLE_DOCUMENTS", "ReplayError", "number_lines", "recent_documents"]
 
 _LINES_AT_ONCE = 10_000
+
+SAMPLE_DOCUMENTS = 20_000
+"""Recent documents from which costs are estimated: some days of hundreds of feeds, read in 3 s."""
+
+
+def recent_documents(path: Path, limit: int = SAMPLE_DOCUMENTS) -> list[Document]:
+    """Return the last documents of a file of document lines, at most `limit` lines of them."""
+    return list(number_lines(deque(read_document_lines([path]), limit)))
 
 
 def number_lines(lines: Iterable[ReadLine]) -> Iterator[Document]:

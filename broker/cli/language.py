@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import difflib
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from broker.cli.terminal import EXIT_FAILED, Failure, is_coloured, message
+
+if TYPE_CHECKING:
+    from broker.estimate import QueryEstimate
+    from xscl.query import Query
 
 __all__ = ["check", "completion", "fmt"]
 
@@ -33,8 +39,19 @@ _STDIN = Path("-")
     help="How to print what was found.",
 )
 @click.option("--deny-warnings", is_flag=True, help="Exit with 1 for warnings too.")
+@click.option(
+    "--statistics",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Recent document lines: estimate from them what the queries will cost and match.",
+)
 @click.pass_context
-def check(context: click.Context, paths: Sequence[Path], output: str, deny_warnings: bool) -> None:
+def check(
+    context: click.Context,
+    paths: Sequence[Path],
+    output: str,
+    deny_warnings: bool,
+    statistics: Path | None,
+) -> None:
     """Check the queries in files and directories (*.xscl); `-` is standard input.
 
     Everything that is wrong is reported at once, each with its code; docs/diagnostics.md
@@ -44,10 +61,11 @@ def check(context: click.Context, paths: Sequence[Path], output: str, deny_warni
     Examples:
       xscl check examples/queries/
       xscl check --format sarif queries/ > check.sarif
+      xscl check queries/ --statistics recent.jsonl.gz
     """
     from xscl.diagnostics import render_diagnostics
     from xscl.files import check_files
-    from xscl.messages import to_json, to_sarif
+    from xscl.messages import as_dict, to_json, to_sarif
     from xscl.reader import check as check_text
 
     files = [path for path in paths if path != _STDIN]
@@ -56,20 +74,46 @@ def check(context: click.Context, paths: Sequence[Path], output: str, deny_warni
         more, diagnostics = check_text(sys.stdin.read(), path="<stdin>")
         queries += more
         found += diagnostics
+    errors = sum(each.is_error for each in found)
+    estimates = _estimates(queries, statistics) if statistics is not None and not errors else []
     if output == "text":
         if found:
             text = render_diagnostics(found, color=is_coloured(sys.stdout))
             click.echo(text, color=is_coloured(sys.stdout))
+        _show_estimates(estimates)
+    elif output == "json" and statistics is not None:
+        both = {"diagnostics": list(map(as_dict, found)), "estimates": _as_data(estimates)}
+        click.echo(json.dumps(both, ensure_ascii=False, indent=2))
     else:
         click.echo(to_json(found) if output == "json" else to_sarif(found))
-    errors = sum(each.is_error for each in found)
-    warnings = len(found) - errors
+    warnings = len(found) - errors + sum(len(each.warnings) for each in estimates)
     message(
         f"{_count(len(queries), 'query', 'queries')} without errors,"
         f" {_count(errors, 'error')}, {_count(warnings, 'warning')}"
     )
     if errors or (warnings and deny_warnings):
         context.exit(EXIT_FAILED)
+
+
+def _estimates(queries: Sequence[Query], statistics: Path) -> list[QueryEstimate]:
+    from broker.estimate import estimate
+    from broker.recorded import ReplayError, recent_documents
+
+    try:
+        return estimate(queries, recent_documents(statistics))
+    except ReplayError as error:
+        raise Failure(str(error)) from error
+
+
+def _show_estimates(estimates: Sequence[QueryEstimate]) -> None:
+    if estimates:
+        from broker.estimate import render_estimate
+
+        click.echo("\n".join(map(render_estimate, estimates)), nl=False)
+
+
+def _as_data(estimates: Sequence[QueryEstimate]) -> list[dict[str, Any]]:
+    return [each.as_data() for each in estimates]
 
 
 def _count(number: int, one: str, many: str = "") -> str:

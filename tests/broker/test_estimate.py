@@ -1,0 +1,174 @@
+"""Estimates of cost: counted pairs, and warnings where a query is a bomb."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from goldens import check_golden, golden_files, golden_ids
+
+import xscl
+from broker.document import FIRST_WATERMARK_US, Document
+from broker.engine import Engine, RegisteredQuery
+from broker.estimate import PARTNERS_MAX, QueryEstimate, estimate
+from broker.explain.survey import survey_with_plan
+from broker.recorded import number_lines
+from broker.replay import read_document_lines
+from broker.statistics import DAY_US, Sample, Timing, take_sample
+
+HOUR_US = 3_600_000_000
+NEWS = Path(os.environ.get("XSCL_TEST_DATA", Path(__file__).parents[3] / "shared" / "data")) / (
+    "news-2026.docs.jsonl.gz"
+)
+
+
+def item(number: int, hour: float, **values: str) -> Document:
+    inside = "".join(f"<{name}>{value}</{name}>" for name, value in values.items())
+    time_us = round(hour * HOUR_US)
+    xml = f"<item>{inside}</item>".encode()
+    return Document(number, "S", str(number), time_us, time_us, time_us, FIRST_WATERMARK_US, xml)
+
+
+def items(values: Sequence[str], *, every_h: float = 1.0) -> list[Document]:
+    return [item(i + 1, i * every_h, k=value) for i, value in enumerate(values)]
+
+
+def of(text: str, documents: Sequence[Document]) -> QueryEstimate:
+    [found] = estimate(xscl.parse(text, id="q"), documents)
+    return found
+
+
+def counted(documents: Sequence[Document], timing: Timing) -> int:
+    query = xscl.parse("S//item->a JOIN {a/k = b/k, 1 h} S//item->b", id="q")
+    found, plan = survey_with_plan(query)
+    sample = take_sample(plan, documents)
+    (variable,) = (v.number for v in found.named() if v.definition.endswith("/k"))
+    return sample.pairs(sample.of(variable), sample.of(variable), timing)
+
+
+def test_pairs_are_counted_within_the_window_and_in_order() -> None:
+    documents = items(["a", "a", "b", "a", "b"])
+    assert counted(documents, Timing(HOUR_US, False)) == 1
+    assert counted(documents, Timing(2 * HOUR_US, False)) == 3
+    assert counted(documents, Timing(3 * HOUR_US, False)) == 4
+    assert counted(documents, Timing(1 << 62, False)) == 4
+
+
+def test_pairs_of_a_join_count_both_ways_and_no_document_with_itself() -> None:
+    assert counted(items(["a", "a", "a"]), Timing(1 << 62, True)) == 6
+    assert counted(items(["a"]), Timing(1 << 62, True)) == 0
+
+
+def test_empty_values_make_no_pairs() -> None:
+    assert counted(items(["", "", ""]), Timing(1 << 62, False)) == 0
+
+
+def test_documents_that_cannot_be_read_bind_nothing() -> None:
+    broken = Document(1, "S", "1", 0, 0, 0, FIRST_WATERMARK_US, b"<item>")
+    assert counted([broken, *items(["a", "a"])], Timing(1 << 62, False)) == 1
+
+
+def test_a_longer_window_than_the_sample_is_scaled() -> None:
+    sample = Sample([], {}, DAY_US)
+    assert sample.per_day(100, DAY_US) == pytest.approx(200)
+    assert sample.per_day(100, 2 * DAY_US) == pytest.approx(400)
+    assert sample.per_day(100, 0) == pytest.approx(100)
+    assert Sample([], {}, 0).per_day(100, DAY_US) == 0.0
+
+
+def test_the_anchor_is_the_value_join_with_the_fewest_pairs() -> None:
+    documents = [item(i, i, k="same", m=str(i // 2)) for i in range(1, 30)]
+    found = of("S//item->a FOLLOWED BY {a/k = b/k AND a/m = b/m, 6 h} S//item->b", documents)
+    assert found.operators[0].anchor == "a/m = b/m"
+    assert found.operators[0].joins[0].commonest == "same"
+    assert found.operators[0].joins[0].commonest_share == 1.0
+
+
+def test_residuals_thin_the_matches_out() -> None:
+    documents = [item(i, i, k="v", f="AB"[i % 2]) for i in range(1, 41)]
+    joined = "S//item->a FOLLOWED BY {a/k = b/k%s, 2 h} S//item->b"
+    everything = of(joined % "", documents).matches_per_day
+    half = of(joined % " AND a/f != b/f", documents).matches_per_day
+    assert everything is not None
+    assert half is not None
+    assert half == pytest.approx(everything / 2, rel=0.1)
+
+
+def test_constants_restrict_what_is_counted() -> None:
+    documents = [item(i, i, k="v", w="Ann" if i % 10 == 0 else "Bob") for i in range(1, 41)]
+    text = "S//item[w = '{}']->a FOLLOWED BY {{a/k = b/k, 2 h}} S//item->b"
+    ann, bob = (of(text.format(who), documents).operators[0] for who in ("Ann", "Bob"))
+    assert 5 * ann.pairs_per_day < bob.pairs_per_day
+
+
+def test_a_filter_matches_as_often_as_its_documents_come() -> None:
+    found = of("S//item[k = 'a']", items(["a", "b"] * 24))
+    assert found.operators == ()
+    assert found.matches_per_day == pytest.approx(12, rel=0.1)
+
+
+def test_a_join_on_a_common_value_is_a_bomb() -> None:
+    documents = [item(i, i / 60, lang="en" if i % 10 else "de") for i in range(1, 600)]
+    found = of("S//item->a FOLLOWED BY {a/lang = b/lang, 10 h} S//item->b", documents)
+    warning = found.warnings[0]
+    assert found.operators[0].partners > PARTNERS_MAX
+    assert "'en' is on 90% of them" in warning
+
+
+def test_a_join_without_a_value_join_is_a_bomb() -> None:
+    documents = [item(i, i / 60) for i in range(1, 600)]
+    found = of("S//item JOIN {, 10 h} S//item", documents)
+    assert any("no value join" in warning for warning in found.warnings)
+
+
+def test_a_window_without_end_is_warned_of() -> None:
+    found = of("S//item->a JOIN {a/k = b/k, INF} S//item->b", items(["a", "b", "c"]))
+    assert any("nothing is forgotten" in warning for warning in found.warnings)
+
+
+def test_without_documents_there_is_nothing_to_estimate() -> None:
+    found = of("S//item->a JOIN {a/k = b/k, 1 h} S//item->b", [])
+    assert (found.documents, found.matches_per_day, found.warnings) == (0, 0.0, ())
+
+
+def test_what_is_not_estimated_is_said() -> None:
+    text = "(S//item->a JOIN {a/k = b/k, 1 h} S//item->b) JOIN {b/k = c/k, 1 h} S//item->c"
+    found = of(text, items(["a", "a", "a"]))
+    assert found.matches_per_day is None
+    assert all(one.pairs_per_day > 0 for one in found.operators)
+
+
+@pytest.mark.parametrize("path", golden_files("estimate"), ids=golden_ids)
+def test_estimates_print_what_is_golden(path: Path, tmp_path: Path) -> None:
+    check_golden(path, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def news() -> list[Document]:
+    if not NEWS.exists():
+        pytest.skip(f"no {NEWS}: put recorded news there, or name its directory in XSCL_TEST_DATA")
+    lines = (line for line, _ in zip(read_document_lines([NEWS]), range(5_000), strict=False))
+    return list(number_lines(lines))
+
+
+@pytest.mark.parametrize(
+    "predicate", ["a/author = b/author, 6 h", "a/title = b/title AND a/feed != b/feed, 12 h"]
+)
+def test_estimates_on_real_news_are_near_what_the_engine_finds(
+    predicate: str, news: list[Document]
+) -> None:
+    queries = xscl.parse(f"news//item->a FOLLOWED BY {{{predicate}}} news//item->b", id="q")
+    [found] = estimate(queries, news)
+    engine = Engine([RegisteredQuery(queries[0])], lateness_us=DAY_US)
+    xml = {document.docid: document.xml for document in news}
+    step = engine.process(engine.evaluate(news), lambda docids: {d: xml[d] for d in docids})
+    measured = len(step.matches) / ((news[-1].arrival_us - news[0].arrival_us) / DAY_US)
+    assert found.matches_per_day is not None
+    assert measured / 2 < found.matches_per_day < 2 * measured
+
+
+def test_a_join_on_language_of_real_news_is_a_bomb(news: list[Document]) -> None:
+    text = "news//item->a FOLLOWED BY {a/language = b/language, 1 d} news//item->b"
+    assert any("'en' is on" in warning for warning in of(text, news).warnings)
