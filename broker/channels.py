@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from broker.config import Settings, SmtpSettings
-from broker.delivery.attempt import Channel
+from broker.config import Settings, SettingsError, SmtpSettings
+from broker.delivery.apprise import AppriseChannel
+from broker.delivery.attempt import Channel, Notifier
 from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel
 from broker.delivery.webhook import WebhookChannel
@@ -13,7 +14,7 @@ from broker.registry import Registry
 from broker.subscription import DestinationKind
 from feeds import networks
 
-__all__ = ["open_channels"]
+__all__ = ["notifier", "open_channels"]
 
 
 def open_channels(
@@ -34,14 +35,29 @@ def open_channels(
     }
     if settings.smtp is not None:
         channels[DestinationKind.EMAIL] = _mail(settings.smtp, registry, unsubscribe_url)
+    if settings.apprise:
+        channels[DestinationKind.APPRISE] = _apprise()
     return channels
+
+
+def notifier(channels: Mapping[DestinationKind, Channel]) -> Notifier | None:
+    """Return the way to tell the owners of subscriptions: by mail, where a mail server is set."""
+    mail = channels.get(DestinationKind.EMAIL)
+    return mail if isinstance(mail, MailChannel) else None
+
+
+def _apprise() -> Channel:
+    try:
+        return AppriseChannel(Letters(Sender("")))
+    except ImportError as error:
+        raise SettingsError("apprise = true needs `pip install xscl-broker[apprise]`") from error
 
 
 def _mail(
     smtp: SmtpSettings, registry: Registry, unsubscribe_url: Callable[[str], str]
 ) -> MailChannel:
     return MailChannel(
-        Letters(Sender(smtp.sender)),
+        Letters(Sender(smtp.sender), directory=smtp.templates),
         host=smtp.host,
         port=smtp.port,
         sender=smtp.sender,

@@ -70,6 +70,7 @@ class SmtpSettings:
     """The mail server for e-mail subscriptions.
 
     The password comes from the environment variable XSCL_SMTP_PASSWORD, or from `password_file`.
+    Templates in the directory `templates` stand before the broker's own.
     """
 
     host: str
@@ -78,6 +79,7 @@ class SmtpSettings:
     security: Literal["none", "starttls", "tls"] = "none"
     username: str | None = None
     password_file: Path | None = None
+    templates: Path | None = None
 
     def password(self) -> str | None:
         """Return the password, or None where none is set."""
@@ -109,13 +111,15 @@ class Settings:
     """All settings of a broker.  Relative paths in the file are relative to the file.
 
     `allow_networks` are the private networks that feeds and webhooks may reach, as in
-    `["127.0.0.0/8"]`; without it only public addresses are dialled.
+    `["127.0.0.0/8"]`; without it only public addresses are dialled.  `apprise` lets subscribers
+    name any address that Apprise knows, which no such check holds for.
     """
 
     data: Path = Path("xscl-data")
     lateness: timedelta = timedelta(days=1)
     engine: Literal["sequential", "mmqjp", "mmqjp-views"] = "mmqjp-views"
     allow_networks: tuple[str, ...] = ()
+    apprise: bool = False
     http: HttpSettings = HttpSettings()
     spark: SparkSettings = SparkSettings()
     smtp: SmtpSettings | None = None

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from broker.api.backend import Backend
-from broker.channels import open_channels
+from broker.channels import notifier, open_channels
 from broker.config import FeedSettings, Settings
 from broker.delivery.attempt import Channel
 from broker.delivery.pickup import Pickup
@@ -213,7 +213,9 @@ class Service:
             stop.wait(),
             self._watch(query),
             self._poller().run(),
-            DeliveryWorker(self._outbox, self._registry, self._channels).run(),
+            DeliveryWorker(
+                self._outbox, self._registry, self._channels, notifier=notifier(self._channels)
+            ).run(),
         ]
         tasks = [asyncio.create_task(worker) for worker in workers]
         try:
