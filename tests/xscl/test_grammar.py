@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from xscl.layout import render
-from xscl.parser import RESERVED, parse_file
+from xscl.operands import RESERVED
+from xscl.parser import parse_file
 from xscl.report import Report
 
 EBNF = Path(__file__).parents[2] / "docs" / "xscl.ebnf"

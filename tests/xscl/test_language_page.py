@@ -12,7 +12,7 @@ import xscl
 from broker.document import parse_document_line
 from broker.match import Match
 from xscl.namespaces import KNOWN_PREFIXES
-from xscl.parser import RESERVED
+from xscl.operands import RESERVED
 
 PAGE = (Path(__file__).parents[2] / "docs" / "xscl.md").read_text(encoding="utf-8")
 _EXAMPLE = re.compile(r"```xscl\n(.*?)\n```\n(?:\n(Matches|Output): (.*?)\n)?", re.DOTALL)
