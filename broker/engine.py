@@ -23,19 +23,19 @@ import pyarrow.compute as pc
 from lxml import etree
 
 from broker.document import Document
-from broker.fanout import FanOut, Subscriber
+from broker.fanout import Subscriber
 from broker.match import Match
 from broker.matches import MatchBuilder
-from broker.queryclasses import Alternative, Clause, Published, compile_query
+from broker.queryclasses import Clause
+from broker.queryset import QuerySet, RegisteredQuery, publishers_first
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
 from joins.instance import INSTANCE_SCHEMA, Instance
 from joins.processor import Processor
-from xpath_eval.catalog import EvaluationPlan, PatternCatalog
+from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.structure import parse_xml
 from xpath_eval.witnesses import DOCUMENT_SCHEMA, WITNESS_SCHEMA
-from xscl.query import INFINITE_US, Query
-from xscl.substitution import substitute
+from xscl.query import INFINITE_US
 
 __all__ = ["Engine", "RegisteredQuery", "Step", "document_batch"]
 
@@ -48,19 +48,6 @@ WATERMARK_MIN_US = -(1 << 61)
 
 _ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
 """An instance before it has a number."""
-
-
-@dataclass(frozen=True, slots=True)
-class RegisteredQuery:
-    """A query and what its registration says.
-
-    It sees documents with a docid above `registration_point`.  A parameterised query has matches
-    for each of its `assignments`, which are canonical (`xscl.assignment`); equal ones are one.
-    """
-
-    query: Query
-    registration_point: int = 0
-    assignments: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +70,12 @@ class _Batch:
 
 
 class Engine:
-    """Evaluates a fixed set of queries; a changed set is a new engine over the same spool."""
+    """Evaluates queries on documents; queries come and go between batches.
+
+    A query that is added sees documents above its registration point; what it finds of documents
+    that the engine absorbed before it was added is not promised, so that point must not lie
+    behind them.  A query that is removed is not asked from the next batch on.
+    """
 
     def __init__(
         self,
@@ -92,41 +84,23 @@ class Engine:
         lateness_us: int,
         engine: EngineName = DEFAULT_ENGINE,
     ) -> None:
-        self._catalog = PatternCatalog()
         self._lateness_us = lateness_us
         self._processor = make_processor(engine, lateness_us=lateness_us)
-        self._fan_out = FanOut()
+        self._queries = QuerySet(self._processor)
         self._published: dict[tuple[str, str], Document] = {}
         self._watermark_us = WATERMARK_MIN_US
-        streams: dict[str, Published] = {}
         for registered in publishers_first(queries):
-            self._add(registered, streams)
-        self._must_probe = any(
-            clause.stream or subscriber.query.publish is not None
-            for _, clause, subscriber in self._fan_out.uses()
-        )
-        self._reach_us = max((clause.reach_us for _, clause, _ in self._fan_out.uses()), default=0)
-        self.plan: EvaluationPlan = self._catalog.plan()
+            self._queries.add(registered)
 
-    def _add(self, registered: RegisteredQuery, streams: dict[str, Published]) -> None:
-        query = registered.query
-        assignments = _distinct(registered.assignments) if query.parameters else [{}]
-        for i, values in enumerate(assignments):
-            subscriber = Subscriber(query, values, registered.registration_point, f"{query.id}/{i}")
-            plain = substitute(query, values)
-            for alternative in compile_query(plain, subscriber.name, self._catalog, streams):
-                self._add_alternative(alternative, subscriber)
-                if query.publish is not None:
-                    root, known = alternative.root, streams.get(query.publish, Published(0, 0))
-                    streams[query.publish] = Published(
-                        max(known.stratum, root.query_class.stratum + 1),
-                        max(known.reach_us, root.reach_us),
-                    )
+    @property
+    def queries(self) -> QuerySet:
+        """The queries in force, to be changed between batches."""
+        return self._queries
 
-    def _add_alternative(self, alternative: Alternative, subscriber: Subscriber) -> None:
-        for clause in alternative.clauses:
-            number = self._processor.add(clause.query_class, clause.window_us)
-            self._fan_out.add(number, clause, subscriber)
+    @property
+    def plan(self) -> EvaluationPlan:
+        """What evaluation has to look for now."""
+        return self._queries.plan
 
     @property
     def processor(self) -> Processor:
@@ -135,18 +109,20 @@ class Engine:
 
     def classes(self) -> Iterator[tuple[int, Clause, Subscriber]]:
         """Yield every clause of every query, with the number of its class."""
-        return self._fan_out.uses()
+        for use in self._queries.fan_out.uses():
+            yield use.query_class, use.clause, use.subscriber
 
     @property
     def variable_names(self) -> Mapping[int, str]:
         """A name for each variable of the catalog: what the first query to define it calls it."""
-        return self._catalog.names
+        return self._queries.catalog.names
 
     def horizon_us(self, watermark_us: int) -> int:
         """Return the oldest event time that is still needed when `W` is `watermark_us`."""
-        if self._reach_us >= INFINITE_US:
+        reach_us = self._queries.reach_us
+        if reach_us >= INFINITE_US:
             return WATERMARK_MIN_US
-        return watermark_us - self._reach_us - self._lateness_us
+        return watermark_us - reach_us - self._lateness_us
 
     def evaluate(self, documents: Iterable[Document]) -> pa.Table:
         """Return the witnesses of documents: stage 1, in this process."""
@@ -165,7 +141,7 @@ class Engine:
 
     def absorb(self, witnesses: pa.Table, documents: Documents) -> None:
         """Remember a batch whose matches are known already."""
-        if self._must_probe:
+        if self._queries.must_probe:
             self.process(witnesses, documents)
             return
         self._begin(witnesses)
@@ -221,13 +197,15 @@ class Engine:
         numbers = {n for t in tuples for n in (t.left, t.right) if n is not None}
         instances = self._processor.instances(numbers)
         handed_on: dict[tuple[Any, ...], dict[str, Any]] = {}
-        builders: dict[str, MatchBuilder] = {}
-        for found, subscriber in self._fan_out.expand(tuples, instances):
+        builders: dict[Subscriber, MatchBuilder] = {}
+        for found, use in self._queries.fan_out.expand(tuples, instances):
             if found.clause.stream:
                 row = found.handed_on(self._tuple_shape(found.clause))
                 handed_on[row["shape"], *row["leaves"], *row["nodes"]] = row
             else:
-                builder = builders.setdefault(subscriber.name, MatchBuilder(subscriber))
+                builder = builders.get(use.subscriber)
+                if builder is None:
+                    builder = builders[use.subscriber] = MatchBuilder(use.subscriber)
                 builder.add(found)
         self._processor.absorb(_instances(list(handed_on.values())))
         self._gather(list(builders.values()), batch)
@@ -286,26 +264,8 @@ def document_batch(documents: Iterable[Document]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, DOCUMENT_SCHEMA)
 
 
-def publishers_first(queries: Iterable[RegisteredQuery]) -> Iterator[RegisteredQuery]:
-    """Yield every query after those whose published streams it reads."""
-    waiting = list(queries)
-    while waiting:
-        unfinished = {r.query.publish for r in waiting if r.query.publish is not None}
-        ready = [r for r in waiting if unfinished.isdisjoint(b.stream for b in r.query.blocks)]
-        if not ready:
-            raise ValueError("published streams form a cycle")
-        yield from ready
-        waiting = [r for r in waiting if r not in ready]
-
-
 def _instances(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(rows, _ROW)
-
-
-def _distinct(assignments: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the different assignments; a string and a number are never equal."""
-    typed = {tuple(sorted((n, type(v).__name__, v) for n, v in a.items())): a for a in assignments}
-    return list(typed.values())
 
 
 def _publish(match: Match, stream: str, behind: Iterable[Instance]) -> Document:

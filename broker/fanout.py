@@ -8,18 +8,17 @@ for.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from broker.queryclasses import Clause
 from joins.classes import ClassTuple
 from joins.instance import Instance
 from xscl import functions
-from xscl.query import Query
+from xscl.query import Query, Residual
 
-__all__ = ["BoundNode", "FanOut", "Found", "Subscriber"]
+__all__ = ["BoundNode", "FanOut", "Found", "Subscriber", "Use"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,7 +28,16 @@ class Subscriber:
     query: Query
     parameters: Mapping[str, Any]
     registration_point: int
-    name: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Use:
+    """One subscriber's use of a class: the clause, with the values of its parameters put in."""
+
+    query_class: int
+    clause: Clause
+    window_us: int
+    subscriber: Subscriber
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,71 +98,91 @@ class Found:
         }
 
 
-@dataclass(slots=True)
-class _Uses:
-    """The clauses of one class, by where their constants stand and what those are."""
-
-    by_constants: dict[tuple[int, ...], dict[tuple[str, ...], list[tuple[Clause, Subscriber]]]] = (
-        field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
-    )
-
-    def add(self, clause: Clause, subscriber: Subscriber) -> None:
-        places = tuple(place for place, _ in clause.constants)
-        values = tuple(value for _, value in clause.constants)
-        self.by_constants[places][values].append((clause, subscriber))
+Places = tuple[int, ...]
+Constants = tuple[str, ...]
 
 
 class FanOut:
-    """All clauses by the number of their class."""
+    """All uses of classes, by class, and by where their constants stand and what those are."""
 
     def __init__(self) -> None:
-        self._uses: dict[int, _Uses] = defaultdict(_Uses)
+        self._uses: dict[int, dict[Places, dict[Constants, dict[Use, None]]]] = {}
 
-    def add(self, query_class: int, clause: Clause, subscriber: Subscriber) -> None:
-        """Add one clause of a subscriber's query."""
-        self._uses[query_class].add(clause, subscriber)
+    def add(self, use: Use) -> None:
+        """Add a use."""
+        places, constants = _constants(use)
+        by_places = self._uses.setdefault(use.query_class, {})
+        by_places.setdefault(places, {}).setdefault(constants, {})[use] = None
 
-    def uses(self) -> Iterator[tuple[int, Clause, Subscriber]]:
-        """Yield all clauses with the numbers of their classes and their subscribers."""
-        for number, uses in self._uses.items():
-            for by_values in uses.by_constants.values():
-                for entries in by_values.values():
-                    for clause, subscriber in entries:
-                        yield number, clause, subscriber
+    def remove(self, use: Use) -> None:
+        """Undo one `add`; without uses all is as new."""
+        places, constants = _constants(use)
+        by_places = self._uses[use.query_class]
+        by_constants = by_places[places]
+        del by_constants[constants][use]
+        if not by_constants[constants]:
+            del by_constants[constants]
+        if not by_constants:
+            del by_places[places]
+        if not by_places:
+            del self._uses[use.query_class]
+
+    def uses(self) -> Iterator[Use]:
+        """Yield all uses."""
+        for by_places in self._uses.values():
+            for by_constants in by_places.values():
+                for uses in by_constants.values():
+                    yield from uses
 
     def expand(
         self, tuples: Iterable[ClassTuple], instances: Mapping[int, Instance]
-    ) -> Iterator[tuple[Found, Subscriber]]:
-        """Yield each tuple once for every clause that it satisfies."""
+    ) -> Iterator[tuple[Found, Use]]:
+        """Yield each tuple once for every use that it satisfies."""
         for one in tuples:
             left = instances[one.left]
             right = None if one.right is None else instances[one.right]
             docid_min = left.docid_min if right is None else min(left.docid_min, right.docid_min)
             if right is not None and not set(left.leaves).isdisjoint(right.leaves):
                 continue
-            for clause, subscriber in self._candidates(one, left, right):
-                if one.span_us > clause.window_us or docid_min <= subscriber.registration_point:
+            found: Found | None = None
+            for use in self._candidates(one, left, right):
+                if one.span_us > use.window_us or docid_min <= use.subscriber.registration_point:
                     continue
-                found = Found(clause, left, right, _resolve(clause, one, left, right))
-                if all(_holds(residual, found) for residual in clause.residuals):
-                    yield found, subscriber
+                if found is None or found.clause is not use.clause:
+                    found = Found(use.clause, left, right, _resolve(use.clause, one, left, right))
+                if _is_true(found, one) and all(
+                    _holds(r, found, use) for r in use.clause.residuals
+                ):
+                    yield found, use
 
-    def _candidates(
-        self, one: ClassTuple, left: Instance, right: Instance | None
-    ) -> Iterator[tuple[Clause, Subscriber]]:
-        """Yield the clauses of a tuple's class whose constants the tuple has."""
-        for places, by_values in self._uses[one.query_class].by_constants.items():
+    def _candidates(self, one: ClassTuple, left: Instance, right: Instance | None) -> Iterator[Use]:
+        """Yield the uses of a tuple's class whose constants the tuple has."""
+        for places, by_constants in self._uses.get(one.query_class, {}).items():
             if not places:
-                yield from by_values[()]
+                yield from by_constants[()]
                 continue
-            size = _left_size(by_values)
+            size = next(iter(next(iter(by_constants.values())))).clause.query_class.template.left_size
             values = tuple(_value(one, place, size, left, right) for place in places)
-            yield from by_values.get(values, ())  # type: ignore[arg-type]
+            yield from by_constants.get(values, ())  # type: ignore[call-overload]
 
 
-def _left_size(by_values: Mapping[Any, list[tuple[Clause, Subscriber]]]) -> int:
-    clause, _ = next(iter(by_values.values()))[0]
-    return clause.query_class.template.left_size
+def _constants(use: Use) -> tuple[Places, Constants]:
+    values = use.subscriber.parameters
+    constants = use.clause.constants
+    return (
+        tuple(place for place, _ in constants),
+        tuple(c if isinstance(c, str) else values[c.name] for _, c in constants),
+    )
+
+
+def _is_true(found: Found, one: ClassTuple) -> bool:
+    """Return whether values that hashed alike are alike: what an engine compares by hash."""
+    template = found.clause.query_class.template
+    return all(
+        _value(one, a, template.left_size, found.left, found.right)
+        == _value(one, b, template.left_size, found.left, found.right)
+        for a, b in template.value_joins
+    )
 
 
 def _value(
@@ -181,14 +209,16 @@ def _resolve(
     return nodes
 
 
-def _holds(residual: Any, found: Found) -> bool:
+def _holds(residual: Residual, found: Found, use: Use) -> bool:
+    parameters = use.subscriber.parameters
+
     def value(variable: str) -> str:
         bound = found.nodes[variable].value
         assert bound is not None
         return bound
 
     return functions.compare(
-        functions.values(residual.left, value),
+        functions.values(residual.left, value, parameters),
         residual.operator,
-        functions.values(residual.right, value),
+        functions.values(residual.right, value, parameters),
     )

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lxml import etree
-from xscl.output import build
 
 from broker.fanout import BoundNode, Found, Subscriber
 from broker.match import Match, MatchDocument, MatchNode, match_id
 from joins.instance import Instance
+from xscl.output import build
 from xscl.query import SelectAll
 
 __all__ = ["WITNESSES_MAX", "MatchBuilder"]

@@ -12,16 +12,17 @@ witness shape is flat: a root, and one node for each variable that is carried.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
 from joins.classes import QueryClass
-from templates.joingraph import Constant, GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
+from templates.joingraph import Constant as GraphConstant
+from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
 from templates.template import template_of
 from xpath_eval.catalog import PatternCatalog
 from xscl.path import Axis, Literal, NodeTest, Parameter
-from xscl.pattern import DOCUMENT, PatternNode, TreePattern, term_variable, tree_pattern
+from xscl.pattern import DOCUMENT, Constant, PatternNode, TreePattern, term_variable, tree_pattern
 from xscl.query import (
     INFINITE_US,
     Call,
@@ -36,7 +37,15 @@ from xscl.query import (
     Window,
 )
 
-__all__ = ["Alternative", "Clause", "Published", "Source", "compile_query", "term"]
+__all__ = [
+    "Alternative",
+    "Clause",
+    "Published",
+    "Source",
+    "compile_query",
+    "is_prepared",
+    "term",
+]
 
 Edge = tuple[int, int]
 
@@ -72,10 +81,10 @@ class Clause:
     """
 
     query_class: QueryClass
-    window_us: int
+    window_us: int | Parameter
     sources: tuple[Source, ...]
     places: Mapping[str, int]
-    constants: tuple[tuple[int, str], ...]
+    constants: tuple[tuple[int, Constant], ...]
     residuals: tuple[Residual, ...]
     compared: frozenset[str]
     carried: tuple[str, ...]
@@ -102,6 +111,20 @@ class Alternative:
         return self.clauses[-1]
 
 
+def is_prepared(alternatives: Sequence[Alternative]) -> bool:
+    """Return whether all parameters of a compiled query are data, in one clause each.
+
+    Then an assignment needs no compiling: it is a row of constants and windows.
+    """
+    return all(
+        len(alternative.clauses) == 1
+        and "Parameter(" not in repr([[n.filters for n in p.nodes] for p in alternative.patterns])
+        and "Parameter("
+        not in repr([[n.derivation for n in p.nodes] for p in alternative.patterns])
+        for alternative in alternatives
+    )
+
+
 def term(operand: Derived) -> str:
     """Return the name of a derived operand: a variable's own, or the text of the function."""
     if isinstance(operand, VariableValue):
@@ -122,8 +145,10 @@ def _argument(operand: Operand) -> str:
 def compile_query(
     query: Query, name: str, catalog: PatternCatalog, published: Mapping[str, Published]
 ) -> list[Alternative]:
-    """Return the alternatives of a query without parameters, its patterns added to the catalog.
+    """Return the alternatives of a query, its patterns added to the catalog.
 
+    Parameters may be left where they are data: in windows, in residuals, and where a string is
+    held against a value (`is_prepared`).
     `name` is unique to the query and its assignment.  Streams that are not in `published` come
     from outside and are read in stratum 0.
     """
@@ -141,8 +166,10 @@ def compile_query(
     ]
 
 
-def _added(window_us: int, sides: list[_Side]) -> int:
-    return min(INFINITE_US, window_us + max(side.source.reach_us for side in sides))
+def _added(window_us: int | Parameter, sides: list[_Side]) -> int:
+    """Return a window and the reach below it; that of a parameter is added for each assignment."""
+    own = 0 if isinstance(window_us, Parameter) else window_us
+    return min(INFINITE_US, own + max(side.source.reach_us for side in sides))
 
 
 def _variables(operand: Operand) -> Iterator[str]:
@@ -178,7 +205,7 @@ class _Side:
     source: Source
     nodes: list[GraphNode]
     node_of: dict[str, int]
-    constants: list[tuple[int, str]]
+    constants: list[tuple[int, Constant]]
 
 
 @dataclass
@@ -198,6 +225,8 @@ class _Compiler:
         operands = [o for disjunct in self.choice.values() for o in _operands(disjunct)]
         self.compared = {v for operand in operands for v in _variables(operand)}
         self.derived = {term(d): d for o in operands if isinstance(d := _as_derived(o), Call)}
+        # A parameter whose type is left open may be a number in some assignments (`QuerySet`).
+        self.texts = {n for n, kind in self.query.parameters if kind not in ("number", "duration")}
         self.needed = self.compared | set(self.query.visible())
         self.dropped = {
             v.name for v in self.query.variables if v.is_path and v.name not in self.needed
@@ -220,9 +249,9 @@ class _Compiler:
             own = self._terms(disjunct)
             needed = needed_above | own
             sides = [self._side(node.left, needed), self._side(node.right, needed)]
-            assert isinstance(node.window, Window)
+            window = node.window.length_us if isinstance(node.window, Window) else node.window
             is_symmetric = node.kind is OperatorKind.JOIN
-            clause = self._build(sides, disjunct, node.window.length_us, is_symmetric, needed_above)
+            clause = self._build(sides, disjunct, window, is_symmetric, needed_above)
         self.clauses.append(clause)
         return clause
 
@@ -252,7 +281,7 @@ class _Compiler:
         derived = {t: d for t, d in self.derived.items() if self._block(t) == block}
         variables = {v for v in self.needed if self.block_of[v] == block}
         pattern = tree_pattern(
-            self.query.blocks[block], variables, list(derived.items()), self.dropped
+            self.query.blocks[block], variables, list(derived.items()), self.dropped, self.texts
         )
         self.patterns.append(pattern)
         ids = self.catalog.add(pattern)
@@ -273,7 +302,7 @@ class _Compiler:
         self,
         sides: list[_Side],
         disjunct: Disjunct,
-        window_us: int,
+        window_us: int | Parameter,
         is_symmetric: bool,
         needed_above: frozenset[str],
     ) -> Clause:
@@ -318,7 +347,7 @@ class _Compiler:
         self,
         disjunct: Disjunct,
         where: Mapping[str, NodeRef],
-        constants: list[tuple[NodeRef, str]],
+        constants: list[tuple[NodeRef, Constant]],
     ) -> tuple[list[ResidualEdge], list[Residual]]:
         """Return what the join can test, and the rest; equalities join the constants."""
         edges: list[ResidualEdge] = []
@@ -326,9 +355,7 @@ class _Compiler:
         for residual in disjunct.residuals:
             left, right = _as_derived(residual.left), _as_derived(residual.right)
             operands = (residual.left, residual.right)
-            texts = [
-                o.value for o in operands if isinstance(o, Literal) and isinstance(o.value, str)
-            ]
+            texts = [text for o in operands if (text := self._text(o)) is not None]
             if residual.operator not in ("=", "!="):
                 others.append(residual)
             elif left is not None and right is not None:
@@ -336,11 +363,21 @@ class _Compiler:
             elif len(texts) == 1 and (one := left or right) is not None:
                 if residual.operator == "=":
                     constants.append((where[term(one)], texts[0]))
+                elif isinstance(texts[0], str):
+                    edges.append(ResidualEdge(where[term(one)], "!=", GraphConstant(texts[0])))
                 else:
-                    edges.append(ResidualEdge(where[term(one)], "!=", Constant(texts[0])))
+                    others.append(residual)
             else:
                 others.append(residual)
         return edges, others
+
+    def _text(self, operand: Operand) -> Constant | None:
+        match operand:
+            case Literal(str() as text):
+                return text
+            case Parameter(name) if name in self.texts:
+                return operand
+        return None
 
     def _want(self, query_class: QueryClass, sides: list[_Side]) -> None:
         """Ask the catalog for the template's edges on the sides that are blocks."""

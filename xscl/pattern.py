@@ -36,6 +36,7 @@ from xscl.path import (
     NodeTest,
     Not,
     Or,
+    Parameter,
     Path,
     PathValue,
     Position,
@@ -48,7 +49,18 @@ from xscl.query import Call as DerivedCall
 
 Filters = tuple[Condition, ...]
 
-__all__ = ["DOCUMENT", "PatternNode", "TreePattern", "derivation", "term_variable", "tree_pattern"]
+__all__ = [
+    "DOCUMENT",
+    "Constant",
+    "PatternNode",
+    "TreePattern",
+    "derivation",
+    "term_variable",
+    "tree_pattern",
+]
+
+Constant = str | Parameter
+"""A string that a node's value must equal, or the parameter that gives it."""
 
 DOCUMENT = -1
 """The parent of a pattern's first node."""
@@ -59,8 +71,8 @@ class PatternNode:
     """One node of a tree pattern.
 
     `parent` is the index of a node before it, or `DOCUMENT`.  `terms` are the needed terms that it
-    binds.  A node with a `derivation` has no step of its own: it stands for the values of that
-    function of its parent's string value.
+    binds, `constants` what its value must equal.  A node with a `derivation` has no step of its
+    own: it stands for the values of that function of its parent's string value.
     """
 
     parent: int
@@ -69,7 +81,7 @@ class PatternNode:
     is_deep: bool = False
     filters: tuple[Condition, ...] = ()
     terms: tuple[str, ...] = ()
-    constants: tuple[str, ...] = ()
+    constants: tuple[Constant, ...] = ()
     derivation: Derived | None = None
 
     @property
@@ -125,17 +137,19 @@ def tree_pattern(
     needed: Collection[str],
     derived: Iterable[tuple[str, DerivedCall]] = (),
     dropped: Collection[str] = (),
+    texts: Collection[str] = (),
 ) -> TreePattern:
     """Return a block's pattern with the needed variables and derived terms as nodes.
 
     `derived` gives each derived term's name and its function of one variable of the block.
     Predicates that bind a variable in `dropped` are left out, as if they had not been written.
+    `texts` are the parameters that stand for strings: equality with one is a constant too.
     The block root is always a node.
     """
     derived = tuple(derived)
     shown = frozenset(needed) | {block.root}
     wanted = shown | {term_variable(call) for _, call in derived}
-    builder = _Builder(wanted, shown)
+    builder = _Builder(wanted, shown, frozenset(texts))
     builder.add_path(DOCUMENT, _without(block.path, frozenset(dropped)))
     for term, call in derived:
         builder.add_derived(term, call)
@@ -148,6 +162,7 @@ class _Builder:
 
     wanted: frozenset[str]
     shown: frozenset[str]
+    texts: frozenset[str]
     nodes: list[PatternNode] = field(default_factory=list)
     node_by_variable: dict[str, int] = field(default_factory=dict)
 
@@ -184,7 +199,7 @@ class _Builder:
             node = self.nodes[index]
             self.nodes[index] = replace(node, terms=(*node.terms, variable))
 
-    def _add_constants(self, index: int, constants: tuple[str, ...]) -> None:
+    def _add_constants(self, index: int, constants: tuple[Constant, ...]) -> None:
         if constants:
             node = self.nodes[index]
             merged = tuple(dict.fromkeys((*node.constants, *constants)))
@@ -194,8 +209,8 @@ class _Builder:
         match branch:
             case Exists(path):
                 self.add_path(index, path)
-            case Comparison(PathValue(path), _, Literal(str() as constant)):
-                self._add_constants(self.add_path(index, path), (constant,))
+            case Comparison(PathValue(path), _, right) if (c := self._constant(right)) is not None:
+                self._add_constants(self.add_path(index, path), (c,))
             case _:  # pragma: no cover - `split` makes no other branches
                 raise AssertionError(branch)
 
@@ -206,18 +221,18 @@ class _Builder:
         )
         self.nodes.append(node)
 
-    def split(self, step: Step) -> tuple[Filters, tuple[Condition, ...], tuple[str, ...]]:
+    def split(self, step: Step) -> tuple[Filters, tuple[Condition, ...], tuple[Constant, ...]]:
         """Return a step's filters, its branches, and the constants of its own value."""
         predicates = tuple(_conjuncts(step.predicates))
         counting = max((i + 1 for i, p in enumerate(predicates) if _counts(p)), default=0)
         counted = [strip_variables(p) for p in predicates[:counting]]
         branches = [b for p in predicates[:counting] for b in self._binding_branches(p)]
         uncounted: list[Condition] = []
-        constants: list[str] = []
+        constants: list[Constant] = []
         for predicate in predicates[counting:]:
-            if (constant := _constant_of_context(predicate)) is not None:
+            if (constant := self._constant_of_context(predicate)) is not None:
                 constants.append(constant)
-            elif _is_constant(predicate):
+            elif self._is_constant(predicate):
                 branches.append(predicate)
             elif binding := self._binding_branches(predicate):
                 branches.extend(binding)
@@ -226,6 +241,26 @@ class _Builder:
         # Without positions the order of filters means nothing: one order, one definition.
         filters = (*counted, *sorted(dict.fromkeys(uncounted), key=repr))
         return filters, tuple(branches), tuple(constants)
+
+    def _constant(self, value: Value) -> Constant | None:
+        match value:
+            case Literal(str() as text):
+                return text
+            case Parameter(name) if name in self.texts:
+                return value
+        return None
+
+    def _is_constant(self, predicate: Condition) -> bool:
+        match predicate:
+            case Comparison(PathValue(path), "=", right):
+                return bool(path.steps) and self._constant(right) is not None
+        return False
+
+    def _constant_of_context(self, predicate: Condition) -> Constant | None:
+        match predicate:
+            case Comparison(PathValue(Path(())), "=", right):
+                return self._constant(right)
+        return None
 
     def _binding_branches(self, predicate: Condition) -> list[Condition]:
         """Return the paths of a predicate that bind something wanted, each as a branch."""
@@ -301,20 +336,6 @@ def _counts(condition: Condition) -> bool:
     return False
 
 
-def _is_constant(predicate: Condition) -> bool:
-    match predicate:
-        case Comparison(PathValue(path), "=", Literal(str())):
-            return bool(path.steps)
-    return False
-
-
-def _constant_of_context(predicate: Condition) -> str | None:
-    match predicate:
-        case Comparison(PathValue(Path(())), "=", Literal(str() as constant)):
-            return constant
-    return None
-
-
 def _positive_paths(condition: Condition) -> Iterator[Path]:
     """Yield the paths that must select a node, each with what is said of that node."""
     match condition:
@@ -365,8 +386,8 @@ def strip_variables(condition: Condition) -> Condition:
             return Exists(_strip_path(path))
         case Comparison(left, operator, right):
             return Comparison(_strip_value(left), operator, right)
-        case StringTest(function, value, argument):
-            return StringTest(function, _strip_value(value), argument)
+        case StringTest(function, value, argument, flags):
+            return StringTest(function, _strip_value(value), argument, flags)
         case And(conditions):
             return And(tuple(map(strip_variables, conditions)))
         case Or(conditions):

@@ -1,0 +1,183 @@
+"""Queries come and go while documents flow, and nothing of the others shows."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+import xscl
+from broker.document import Document
+from broker.engine import Engine
+from broker.match import Match
+from broker.queryset import RegisteredQuery
+from joins.engines import ENGINES, EngineName
+
+TEXTS = {
+    "title": "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b",
+    "both": "S//i->a JOIN {a/t = b/t AND a/u = b/u, 30 m} S//i->b",
+    "ann": "S//i[u = 'x']",
+    "chain": "(S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b) FOLLOWED BY {b/u = c/u, 1 h} S//i->c",
+    "pairs": "FROM S//i->a FOLLOWED BY {a/u = b/u, 20 m} S//i->b PUBLISH P",
+    "reader": "P//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b",
+}
+
+
+def query(name: str, text: str | None = None) -> xscl.Query:
+    (parsed,) = xscl.parse(text or TEXTS[name], id=name)
+    return parsed
+
+
+def documents(seed: int, count: int = 24) -> list[Document]:
+    random_ = random.Random(seed)
+    found: list[Document] = []
+    watermark_us = -(1 << 63)
+    for docid in range(1, count + 1):
+        time_us = (docid * 5 + random_.randint(-10, 10)) * 60_000_000
+        t, u = (random_.choice("xyz") for _ in range(2))
+        xml = f"<i><t>{t}</t><u>{u}</u></i>".encode()
+        key = str(docid)
+        found.append(Document(docid, "S", key, time_us, time_us, time_us, watermark_us, xml))
+        watermark_us = max(watermark_us, time_us)
+    return found
+
+
+def one(docid: int, second: int, xml: str) -> Document:
+    time_us = second * 1_000_000
+    return Document(docid, "S", str(docid), time_us, time_us, time_us, 0, xml.encode())
+
+
+class Running:
+    """An engine fed one document at a time."""
+
+    def __init__(self, queries: list[RegisteredQuery], engine: EngineName) -> None:
+        self.engine = Engine(queries, lateness_us=86_400_000_000, engine=engine)
+        self.matches: list[Match] = []
+
+    def feed(self, batch: list[Document]) -> None:
+        xml = {one.docid: one.xml for one in batch}
+        self.known = {**getattr(self, "known", {}), **xml}
+        step = self.engine.process(
+            self.engine.evaluate(batch), lambda ids: {i: self.known[i] for i in ids}
+        )
+        self.matches += step.matches
+
+    def lines(self, query_id: str) -> list[str]:
+        return [match.render() for match in self.matches if match.query == query_id]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("seed", range(2))
+def test_a_query_added_later_finds_what_its_registration_point_says(
+    seed: int, engine: EngineName
+) -> None:
+    stream = documents(seed)
+    for name in TEXTS:
+        first = [RegisteredQuery(query("pairs"))] if name == "reader" else []
+        late = Running(
+            [*first, *([RegisteredQuery(query("title"))] if name != "title" else [])], engine
+        )
+        late.feed(stream[:10])
+        late.engine.queries.add(RegisteredQuery(query(name), registration_point=10))
+        late.feed(stream[10:17])
+        late.feed(stream[17:])
+        alone = Running([*first, RegisteredQuery(query(name), registration_point=10)], engine)
+        alone.feed(stream)
+        assert late.lines(name) == alone.lines(name), name
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_removed_query_finds_nothing_more_and_the_others_go_on(engine: EngineName) -> None:
+    stream = documents(5)
+    running = Running([RegisteredQuery(query(name)) for name in TEXTS], engine)
+    running.feed(stream[:12])
+    before = {name: running.lines(name) for name in TEXTS}
+    running.engine.queries.remove("both")
+    running.engine.queries.remove("reader")
+    running.feed(stream[12:])
+    undisturbed = Running([RegisteredQuery(query(name)) for name in TEXTS], engine)
+    undisturbed.feed(stream)
+    for name in TEXTS:
+        expected = before[name] if name in ("both", "reader") else undisturbed.lines(name)
+        assert running.lines(name) == expected, name
+
+
+def test_removing_every_query_leaves_everything_as_new() -> None:
+    running = Running([RegisteredQuery(query(name)) for name in TEXTS], "signatures")
+    new = Engine([], lateness_us=0)
+    for name in random.Random(1).sample(sorted(TEXTS), len(TEXTS)):
+        running.engine.queries.remove(name)
+    assert running.engine.plan == new.plan
+    assert list(running.engine.classes()) == []
+    assert running.engine.processor.strata == []
+    assert running.engine.queries.catalog.names == {}
+
+
+def test_a_stream_that_comes_to_be_published_is_read_one_stratum_later() -> None:
+    stream = documents(2)
+    running = Running([RegisteredQuery(query("reader"))], "signatures")
+    assert running.engine.processor.strata == [0]
+    running.engine.queries.add(RegisteredQuery(query("pairs")))
+    assert running.engine.processor.strata == [0, 1]
+    running.feed(stream)
+    together = Running([RegisteredQuery(query(n)) for n in ("pairs", "reader")], "signatures")
+    together.feed(stream)
+    assert running.lines("reader") == together.lines("reader") != []
+    running.engine.queries.remove("pairs")
+    assert running.engine.processor.strata == [0]
+
+
+def tuples(matches: list[Match]) -> list[tuple[list[int], str]]:
+    return sorted(([d.docid for d in m.documents], repr(m.witnesses)) for m in matches)
+
+
+PARAMETERISED = {
+    "data": "S//i[u = $who]->a FOLLOWED BY {a/t = b/t, $within} S//i->b",
+    "text": "S//i->a FOLLOWED BY {a/t = b/t AND a/u = $who, $within} S//i->b",
+    "unlike": "S//i->a FOLLOWED BY {a/t = b/t AND a/u != $who, $within} S//i->b",
+    "filter": "S//i[not(u = $who)]->a FOLLOWED BY {a/t = b/t, $within} S//i->b",
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERISED)
+def test_an_assignment_finds_what_the_query_with_its_values_finds(name: str) -> None:
+    stream = documents(7)
+    minute = 60_000_000
+    running = Running([RegisteredQuery(query(name, PARAMETERISED[name]))], "signatures")
+    for who, within in (
+        ("x", 20 * minute),
+        ("x", 40 * minute),
+        ("y", 40 * minute),
+        ("x", 20 * minute),
+    ):
+        running.engine.queries.assign(name, {"who": who, "within": within})
+    running.feed(stream)
+    for who, within in (("x", 20), ("x", 40), ("y", 40)):
+        text = PARAMETERISED[name].replace("$who", f"'{who}'").replace("$within", f"{within} m")
+        plain = Running([RegisteredQuery(query(name, text))], "signatures")
+        plain.feed(stream)
+        given = {"who": who, "within": within * minute}
+        found = tuples([match for match in running.matches if match.parameters == given])
+        assert found == tuples(plain.matches) != []
+
+
+def test_an_assignment_that_is_taken_back_finds_nothing_more() -> None:
+    running = Running([RegisteredQuery(query("data", PARAMETERISED["data"]))], "signatures")
+    plan = running.engine.plan
+    for who in "xyz":
+        running.engine.queries.assign("data", {"who": who, "within": 3_600_000_000})
+    assert running.engine.plan is plan, "an assignment asks nothing new of evaluation"
+    for who in "xyz":
+        running.engine.queries.unassign("data", {"who": who, "within": 3_600_000_000})
+    running.feed(documents(3))
+    assert running.matches == []
+
+
+def test_a_hundred_thousand_assignments_are_one_class() -> None:
+    running = Running([RegisteredQuery(query("data", PARAMETERISED["data"]))], "signatures")
+    for i in range(100_000):
+        running.engine.queries.assign("data", {"who": f"person {i}", "within": 3_600_000_000})
+    running.engine.queries.assign("data", {"who": "x", "within": 3_600_000_000})
+    running.feed([one(1, 0, "<i><t>1</t><u>x</u></i>"), one(2, 60, "<i><t>1</t><u>y</u></i>")])
+    assert [match.parameters["who"] for match in running.matches] == ["x"]
+    assert len({number for number, _, _ in running.engine.classes()}) == 1
