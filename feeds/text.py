@@ -44,9 +44,9 @@ def collapse(text: str) -> str:
     Most text is that already, and splitting it into words is what costs.
     """
     text = text.strip()
-    if "  " in text or "\n" in text or "\t" in text or "\r" in text or "\xa0" in text:
-        return " ".join(text.split())
-    return text
+    if "  " not in text and text.isprintable():
+        return text
+    return " ".join(text.split())
 
 
 def escaped(text: str) -> str:
