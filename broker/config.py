@@ -117,7 +117,7 @@ class Settings:
 
     data: Path = Path("xscl-data")
     lateness: timedelta = timedelta(days=1)
-    engine: Literal["sequential", "mmqjp", "mmqjp-views"] = "mmqjp-views"
+    engine: Literal["sequential", "mmqjp", "mmqjp-views", "signatures"] = "signatures"
     allow_networks: tuple[str, ...] = ()
     apprise: bool = False
     http: HttpSettings = HttpSettings()

@@ -13,7 +13,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-START_WAIT_S = 60.0
+START_WAIT_S = 180.0
 
 
 class Broker:
@@ -59,7 +59,7 @@ class Broker:
             return 0
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(30)
+        return self._process.wait(90)
 
     def wait_for(self, condition: Any, wait_s: float = START_WAIT_S) -> None:
         """Wait until `condition()` holds; fail with the broker's log if it does not in time."""

@@ -44,8 +44,9 @@ _PUBLISHED = 3
 
 _BY_MAIL = ("announcement-then-article", "same-author-other-feed")
 _READER = "reader@demo.example"
-_START_WAIT_S = 60.0
-_PLAY_WAIT_S = 75.0
+_START_WAIT_S = 180.0
+_PLAY_WAIT_S = 180.0
+"""For slow and busy machines: an idle one needs a fifth of it."""
 _LOOK_EVERY_S = 0.15
 
 

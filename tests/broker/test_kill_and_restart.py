@@ -96,7 +96,7 @@ def publish_all(broker: Broker, numbers: range) -> None:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_a_killed_broker_loses_no_match_and_sends_none_under_a_new_id(
     broker: Broker, receiver: Receiver
 ) -> None:
