@@ -44,7 +44,14 @@ def deliveries() -> None:
     type=click.Choice(["due", "delivered", "dead", "cancelled"]),
     help="In one state; `due` are those that are tried again.",
 )
-@click.option("--limit", "-n", type=click.IntRange(1), default=50, show_default=True)
+@click.option(
+    "--limit",
+    "-n",
+    type=click.IntRange(1),
+    default=50,
+    show_default=True,
+    help="How many at most, the newest.",
+)
 @format_option
 @click.pass_context
 def list_deliveries(
@@ -61,7 +68,14 @@ def list_deliveries(
 
 @deliveries.command("dead-letters")
 @click.option("--subscription", metavar="ID", help="Of one subscription.")
-@click.option("--limit", "-n", type=click.IntRange(1), default=50, show_default=True)
+@click.option(
+    "--limit",
+    "-n",
+    type=click.IntRange(1),
+    default=50,
+    show_default=True,
+    help="How many at most, the newest.",
+)
 @format_option
 @click.pass_context
 def dead_letters(context: click.Context, subscription: str | None, limit: int, output: str) -> None:
