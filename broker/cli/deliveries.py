@@ -91,7 +91,12 @@ def dead_letters(context: click.Context, subscription: str | None, limit: int, o
 @deliveries.command()
 @click.argument("delivery_id", metavar="DELIVERY")
 @click.option(
-    "--format", "output", type=click.Choice(["text", "json"]), default="text", show_default=True
+    "--format",
+    "output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to print it.",
 )
 @click.pass_context
 def show(context: click.Context, delivery_id: str, output: str) -> None:
