@@ -71,7 +71,7 @@ _COLUMNS = {**_TIMES, "watermark_us": np.int64, "layout": np.int32, "slot": np.i
 class Remembered:
     """What the join remembers of instances."""
 
-    def __init__(self, layouts: Layouts, hashing: HashValues = hash_values) -> None:
+    def __init__(self, layouts: Layouts, hashing: HashValues) -> None:
         self.base = 1
         self.next_instance = 1
         self._layouts = layouts

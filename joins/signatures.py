@@ -21,8 +21,9 @@ One probe:
 A pair is a candidate if any class's anchor holds on it, and its entry has every class; so every
 tuple is found once, whichever anchor found the pair.
 
-Values are compared by two independent 64-bit hashes.  What is reported is checked against the
-strings by `FanOut`, where they are at hand.
+Values are compared by two independent 64-bit hashes.  The value joins of what is reported are
+checked against the strings by `FanOut`, where they are at hand; a residual `!=` takes two values
+that agree in both hashes, 128 bits, for equal.
 
 Bounds: pairs are worked on in slices of `PAIRS_MAX`; instances with many equal values cost the
 square of those; the view keeps `ENTRIES_MAX` entries, then finds them again.
@@ -39,7 +40,7 @@ from joins.candidates import Candidates
 from joins.classes import ClassRegistry, ClassTuple, QueryClass
 from joins.instance import Instance
 from joins.pairsignature import pair_signatures
-from joins.remembered import HashValues, Remembered, hash_values
+from joins.remembered import HashValues, Remembered
 from joins.signatureview import SignatureView
 from joins.slots import Ints, Layouts
 from joins.times import Flags, span_and_order
@@ -57,7 +58,7 @@ Edge = tuple[int, int, int, int]
 class SignatureProcessor:
     """See the module; the interface is `processor.Processor`."""
 
-    def __init__(self, *, lateness_us: int, hashing: HashValues = hash_values) -> None:
+    def __init__(self, *, lateness_us: int, hashing: HashValues) -> None:
         self.classes = ClassRegistry()
         self.view = SignatureView(self.classes)
         self._lateness_us = lateness_us
