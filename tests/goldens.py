@@ -27,7 +27,7 @@ from click.testing import CliRunner
 
 from broker.cli import main
 
-__all__ = ["GOLDEN", "check_golden", "golden_files", "golden_ids"]
+__all__ = ["GOLDEN", "check_golden", "golden_files", "golden_ids", "run"]
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -51,7 +51,7 @@ def check_golden(path: Path, directory: Path) -> None:
     given, _, expected = path.read_text(encoding="utf-8").partition(_LINE)
     (command,) = re.findall(r"^\$ xscl (.*)$", given, re.MULTILINE)
     write_files(given, directory)
-    printed = _run(shlex.split(command), directory)
+    printed = run(shlex.split(command), directory)
     if os.environ.get("XSCL_UPDATE_GOLDEN") == "1":
         path.write_text(f"{given.rstrip()}\n{_LINE}{printed}", encoding="utf-8")
         return
@@ -66,7 +66,8 @@ def write_files(given: str, directory: Path) -> None:
         path.write_text(re.sub(r"^ {4}", "", body, flags=re.MULTILINE).strip() + "\n")
 
 
-def _run(arguments: list[str], directory: Path) -> str:
+def run(arguments: list[str], directory: Path) -> str:
+    """Return all that `xscl` prints in a directory, and its exit code where that is not 0."""
     before = Path.cwd()
     os.chdir(directory)
     try:

@@ -303,7 +303,7 @@ class _Reading:
                     variable=number,
                     called=called,
                     filters=tuple(map(spell_condition, node.filters)),
-                    constants=node.constants,
+                    constants=tuple(map(_constant, node.constants)),
                     is_block_root=not roots.isdisjoint(node.terms),
                     survives=number in kept,
                 )
@@ -356,6 +356,10 @@ class _Reading:
             else:
                 for argument in operand.arguments:
                     yield from self._ends(argument, where)
+
+
+def _constant(constant: str | Parameter) -> str:
+    return ParameterText(f"${constant.name}") if isinstance(constant, Parameter) else constant
 
 
 def _operands(disjunct: Disjunct) -> Iterator[Operand]:

@@ -149,7 +149,7 @@ def _minor(survey: Survey, query: QueryView) -> Iterator[str]:
             yield "the join graph itself: every node of it is joined, compared or shown"
             continue
         yield from _template_trees(template, [survey.name(v) for v in row.variables])
-        yield f"{lost} node{'' if lost == 1 else 's'} contracted"
+        yield f"{_count(lost, 'node', 's')} contracted"
 
 
 def _template_trees(template: Template, names: Sequence[str]) -> list[str]:
@@ -174,7 +174,7 @@ def template_lines(survey: Survey, view: TemplateView, query_id: str = "") -> It
     classes = [survey.classes[number - 1] for number in view.classes]
     queries = list(dict.fromkeys(q for c in classes for q in c.queries()))
     others = [q for q in queries if q != query_id]
-    count = f"{len(classes)} query class{'' if len(classes) == 1 else 'es'}"
+    count = _count(len(classes), "query class", "es")
     with_whom = f"with {wrap(others)}" if others and query_id else wrap(others) or "this query only"
     yield f"template {view.number}: {count}, {with_whom}"
     template = view.template
@@ -330,8 +330,9 @@ def render_overview(survey: Survey) -> str:
     """Return what a set of queries has in common."""
     blocks = sum(len(query.blocks) for query in survey.queries)
     lines = [
-        f"{len(survey.queries):,} queries with {blocks:,} blocks: {len(survey.named()):,}"
-        f" variables, {len(survey.classes):,} query classes, {len(survey.templates):,} templates"
+        f"{len(survey.queries):,} queries with {blocks:,} blocks: {len(survey.named()):,} variables,"
+        f" {_count(len(survey.classes), 'query class', 'es')},"
+        f" {_count(len(survey.templates), 'template', 's')}"
     ]
     lines += ["", "Queries", *indent(table(*_query_rows(survey)))]
     lines += ["", "Templates"]
@@ -346,6 +347,10 @@ def render_overview(survey: Survey) -> str:
     if notes:
         lines += ["Not shared", *indent(notes)]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _count(number: int, name: str, ending: str) -> str:
+    return f"{number:,} {name}{'' if number == 1 else ending}"
 
 
 def _query_rows(survey: Survey) -> tuple[list[str], list[list[str]]]:

@@ -145,7 +145,8 @@ class BlockOnDocument:
         if is_first:
             where = f"the root element is `{self._label(0)}`"
         else:
-            where = f"not below `{self._label(context)}` (node {context})"
+            inside = "anywhere in" if node.is_deep else "in"
+            where = f"nothing {inside} `{self._label(context)}` (node {context}) is called so"
             if node.axis is Axis.ATTRIBUTE:
                 where = f"`{self._label(context)}` (node {context}) has no such attribute"
         names = self._names(node, context)
@@ -236,7 +237,7 @@ class BlockOnDocument:
 
     def _no_constant(self, node: PatternNode, number: int, depth: int) -> Reason:
         value = self._conditions.value(number)
-        wanted = next(c for c in node.constants if c != value)
+        wanted = next(str(c) for c in node.constants if c != value)
         miss = near_miss(value, wanted)
         text = (
             f"`{self._label(number)}` (node {number}) is {quote(value)},"

@@ -17,7 +17,7 @@ class Reason:
     """A node of the tree of reasons.
 
     `kind` is stable: `query`, `parameters`, `documents`, `block`, `registration`, `stream`, `xml`,
-    `step`, `condition`, `constant`, `operator`, `operand`, `order`, `window`, `lateness`,
+    `step`, `condition`, `constant`, `operator`, `order`, `window`, `lateness`,
     `value join`, `residual`, `together`.  `hint` says what would make it hold, where that is
     known.  `facts` are the values that the text speaks of.  `progress`, from 0 to 1, says how far
     the documents came; 1 where it holds.

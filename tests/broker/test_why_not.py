@@ -91,7 +91,12 @@ def test_a_document_that_is_not_xml() -> None:
     [
         ("S//a", "<b/>", "there is no `//a`: the root element is `b`", "what is there: `b`"),
         ("S//a", "<A/>", "there is no `//a`", "names are case-sensitive"),
-        ("S//a/k", "<a><b/></a>", "there is no `k`: not below `a` (node 0)", "what is there: `b`"),
+        (
+            "S//a/k",
+            "<a><b/></a>",
+            "there is no `k`: nothing in `a` (node 0) is called so",
+            "what is there: `b`",
+        ),
         ("S/k", "<a><k/></a>", "there is no `/k`", "write `//k`"),
         ("S//a[k->k]", "<a/>", "there is no `//a`", None),
         ("S//k", "<a xmlns='urn:n'><k/></a>", "there is no `//k`", "`*:k` would name it"),
