@@ -1,8 +1,10 @@
 """Conditions of steps, evaluated on one document.
 
 This is XPath's meaning, node by node, on the document's structure: predicates filter one after
-the other, positions count what those before left, comparisons hold for some value.  Filters end
-here; whatever can be shared has been turned into nodes of the pattern before.
+the other, positions count what those before left, comparisons hold for some value.  What an
+index can decide (`xpath_eval.testindex`) or sets of nodes (`xpath_eval.nodesets`) does not come
+here.  The values of an operand at a node, and an opaque condition at a node, are worked out once
+for a document, however many conditions ask.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import assert_never
 
 from lxml import etree
 
-from xpath_eval.automaton import matches_name
+from xpath_eval.nodesets import matches_name
 from xpath_eval.structure import Structure, Tree
 from xscl import functions
 from xscl.path import (
@@ -62,6 +64,9 @@ class Conditions:
     def __init__(self, tree: Tree, structure: Structure) -> None:
         self._tree = tree
         self._structure = structure
+        self._known_values: dict[tuple[int, int], Sequence[str | float]] = {}
+        self._known_opaque: dict[tuple[str, object, int], bool] = {}
+        self._operands: list[Value] = []
 
     def survivors(self, filters: Filters, candidates: Sequence[int]) -> tuple[int, ...]:
         """Return the candidates that pass all filters, one filter after the other.
@@ -117,13 +122,13 @@ class Conditions:
                 return bool(self.select(path, node))
             case Comparison(left, operator, right):
                 return functions.compare(
-                    self._values(left, node), operator, self._values(right, node)
+                    self.values(left, node), operator, self._values(right, node)
                 )
-            case StringTest(function, value, argument):
+            case StringTest(function, value, argument, flags):
                 assert isinstance(argument, Literal)
                 return any(
-                    functions.holds(function, each, argument.value)
-                    for each in self._values(value, node)
+                    functions.holds(function, each, argument.value, flags)
+                    for each in self.values(value, node)
                 )
             case Position():
                 return _position_holds(condition, position, size)
@@ -134,8 +139,21 @@ class Conditions:
             case Not(inner):
                 return not self._holds(inner, node, position, size)
             case Opaque():
-                return self._holds_opaque(condition, node)
+                key = (condition.expression, condition.namespaces, node)
+                if key not in self._known_opaque:
+                    self._known_opaque[key] = self._holds_opaque(condition, node)
+                return self._known_opaque[key]
         assert_never(condition)
+
+    def values(self, value: Value, node: int) -> Sequence[str | float]:
+        """Return the values of an operand at a node."""
+        # By identity: hashing an operand costs more than most look-ups save.
+        key = (id(value), node)
+        found = self._known_values.get(key)
+        if found is None:
+            self._operands.append(value)
+            found = self._known_values[key] = self._values(value, node)
+        return found
 
     def _values(self, value: Value, node: int) -> Sequence[str | float]:
         match value:

@@ -9,77 +9,57 @@ of one is one text node.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from lxml import etree
 
-__all__ = ["Structure", "Tree", "XmlError", "parse_xml"]
+from xpath_eval.parsing import XmlError, check_attributes, parse_elements
 
-ATTRIBUTES_MAX = 10_000
-"""Attributes of one element.  libxml2 has no limit of its own; a list of them is sorted."""
+__all__ = ["Structure", "StructureKey", "Tree", "XmlError", "parse_xml", "structure_key"]
 
-StructureKey = tuple[object, ...]
-
-
-class XmlError(ValueError):
-    """Bytes that are not a document that can be read.  The publisher can act on the message."""
+StructureKey = tuple[tuple[Any, ...], ...]
+"""For each element its name, child count, with text positions two booleans, attribute names."""
 
 
 def parse_xml(xml: bytes) -> Tree:
-    """Parse one document; raise `XmlError` where it is not well-formed or over a limit.
+    """Parse one document; raise `XmlError` where it is not well-formed or over a limit."""
+    return Tree(parse_elements(xml))
 
-    Entities are never expanded and nothing is loaded from outside: a document that declares
-    entities is refused.  libxml2's own limits hold: depth 256, 10 MB of text in one node.
+
+def structure_key(elements: Sequence[etree._Element], *, with_text: bool) -> StructureKey:
+    """Return what determines the structure: equal keys, equal `Structure`.
+
+    Names and child counts in document order give the tree.  Text positions count only where some
+    pattern asks for text nodes.  This runs for every document: it makes one tuple for each
+    element, and no object of lxml's beside the elements.
     """
-    # A parser keeps the names of all documents that it has read; a new one each time is cheap.
-    parser = etree.XMLParser(
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-        collect_ids=False,
-    )
-    try:
-        root = etree.fromstring(xml, parser)
-    except etree.XMLSyntaxError as error:
-        raise XmlError(str(error.msg or error)) from error
-    except ValueError as error:
-        raise XmlError(str(error)) from error
-    declarations: Any = root.getroottree().docinfo.internalDTD
-    if declarations is not None and any(True for _ in declarations.iterentities()):
-        raise XmlError("the document declares entities, which are not expanded here")
-    return Tree(root)
+    if with_text:
+        return tuple(
+            [(e.tag, len(e), bool(e.text), bool(e.tail), *e.keys()) for e in elements]
+        )
+    return tuple([(e.tag, len(e), *e.keys()) for e in elements])
 
 
 class Tree:
-    """One parsed document: its elements, their values, and the key of its structure."""
+    """One parsed document: its elements in document order, and the values of its nodes."""
 
-    def __init__(self, root: etree._Element) -> None:
-        self.root = root
-        self.elements: list[etree._Element] = list(root.iter("*"))
+    def __init__(self, elements: list[etree._Element]) -> None:
+        self.elements = elements
+
+    @property
+    def root(self) -> etree._Element:
+        """The root element."""
+        return self.elements[0]
 
     def structure_key(self, *, with_text: bool) -> StructureKey:
-        """Return what determines the structure: equal keys, equal `Structure`.
-
-        Names and child counts in document order give the tree.  Text positions count only where
-        some pattern asks for text nodes.
-        """
-        elements = self.elements
-        key = (
-            tuple([e.tag for e in elements]),
-            tuple([len(e) for e in elements]),
-            tuple([(i, *sorted(e.attrib)) for i, e in enumerate(elements) if e.attrib]),
-        )
-        if with_text:
-            return (*key, tuple([(bool(e.text), bool(e.tail)) for e in elements]))
-        return key
+        """Return what determines the structure: equal keys, equal `Structure`."""
+        return structure_key(self.elements, with_text=with_text)
 
     def structure(self) -> Structure:
         """Return the document's structure, text nodes included."""
-        return _read_structure(self.elements)
+        check_attributes(self.elements)
+        return Structure(self.structure_key(with_text=True), with_text=True)
 
     def value(self, structure: Structure, node: int) -> str:
         """Return the string value of a node, as XPath has it."""
@@ -95,23 +75,65 @@ class Tree:
         return (self.elements[owner].tail if is_tail else self.elements[owner].text) or ""
 
 
-@dataclass(frozen=True, slots=True)
 class Structure:
-    """The nodes of a document without their values.
+    """The nodes of a document without their values, each part made when it is first asked for.
 
-    `ends[i]` is one past the last descendant of element `i`.  `attributes` and `texts` list those
-    nodes in the order of their numbers: (owner, name), and (element, whether it is the text after
-    the element's end rather than its first).  `texts_of[i]` are the text children of element `i`.
+    Made of a structure key; without text positions in the key there are no text nodes.
     """
 
-    names: Sequence[str]
-    parents: Sequence[int]
-    children: Sequence[Sequence[int]]
-    ends: Sequence[int]
-    attributes: Sequence[tuple[int, str]]
-    attributes_of: Sequence[Sequence[int]]
-    texts: Sequence[tuple[int, bool]]
-    texts_of: Sequence[Sequence[int]]
+    def __init__(self, key: StructureKey, *, with_text: bool) -> None:
+        self._key = key
+        self._with_text = with_text
+        self.names: list[str] = [row[0] for row in key]
+        self.parents, self.ends = _tree([row[1] for row in key])
+        self.children: list[list[int]] = [[] for _ in key]
+        for element, parent in enumerate(self.parents):
+            if parent >= 0:
+                self.children[parent].append(element)
+
+    @cached_property
+    def attributes(self) -> list[tuple[int, str]]:
+        """The attributes in the order of their numbers: (owner, name)."""
+        first = 4 if self._with_text else 2
+        return [
+            (owner, name)
+            for owner, row in enumerate(self._key)
+            if len(row) > first
+            for name in sorted(row[first:], key=_attribute_order)
+        ]
+
+    @cached_property
+    def attributes_of(self) -> list[list[int]]:
+        """The attributes of each element."""
+        found: list[list[int]] = [[] for _ in self.names]
+        for number, (owner, _) in enumerate(self.attributes, self.element_count):
+            found[owner].append(number)
+        return found
+
+    @cached_property
+    def texts(self) -> list[tuple[int, bool]]:
+        """The text nodes in the order of their numbers: (element, whether it is its tail).
+
+        An element's first text stands right after its start; its tail, after its last descendant.
+        """
+        if not self._with_text:
+            return []
+        # (elements passed before it, depth order of equal places, element, is_tail)
+        places: list[tuple[int, int, int, bool]] = []
+        for element, row in enumerate(self._key):
+            if row[2]:
+                places.append((element + 1, -element - 1, element, False))
+            if element and row[3]:
+                places.append((self.ends[element], -element, element, True))
+        return [(element, is_tail) for _, _, element, is_tail in sorted(places)]
+
+    @cached_property
+    def texts_of(self) -> list[list[int]]:
+        """The text children of each element."""
+        found: list[list[int]] = [[] for _ in self.names]
+        for number, (element, is_tail) in enumerate(self.texts, self.text_base):
+            found[self.parents[element] if is_tail else element].append(number)
+        return found
 
     @property
     def element_count(self) -> int:
@@ -150,24 +172,6 @@ def _attribute_order(name: str) -> tuple[str, str]:
     return namespace[1:], local
 
 
-def _read_structure(elements: list[etree._Element]) -> Structure:
-    names = [str(e.tag) for e in elements]
-    counts = [len(e) for e in elements]
-    parents, ends = _tree(counts)
-    children: list[list[int]] = [[] for _ in names]
-    for i, parent in enumerate(parents):
-        if parent >= 0:
-            children[parent].append(i)
-    attributes: list[tuple[int, str]] = []
-    attributes_of: list[list[int]] = [[] for _ in names]
-    for i, element in enumerate(elements):
-        for name in sorted(map(str, element.attrib), key=_attribute_order):
-            attributes_of[i].append(len(names) + len(attributes))
-            attributes.append((i, name))
-    texts, texts_of = _read_texts(elements, parents, ends, len(names) + len(attributes))
-    return Structure(names, parents, children, ends, attributes, attributes_of, texts, texts_of)
-
-
 def _tree(counts: list[int]) -> tuple[list[int], list[int]]:
     """Return parents and ends from the child counts in document order."""
     parents: list[int] = []
@@ -181,25 +185,3 @@ def _tree(counts: list[int]) -> tuple[list[int], list[int]]:
         while open_ and open_[-1][1] == 0:
             ends[open_.pop()[0]] = i + 1
     return parents, ends
-
-
-def _read_texts(
-    elements: list[etree._Element], parents: list[int], ends: list[int], base: int
-) -> tuple[list[tuple[int, bool]], list[list[int]]]:
-    """Return the text nodes in document order, and those of each element.
-
-    An element's first text stands right after its start; its tail, after its last descendant.
-    """
-    # (elements passed before it, depth order of equal places, element, is_tail)
-    places: list[tuple[int, int, int, bool]] = []
-    for i, element in enumerate(elements):
-        if element.text:
-            places.append((i + 1, -i - 1, i, False))
-        if i and element.tail:
-            places.append((ends[i], -i, i, True))
-    texts: list[tuple[int, bool]] = []
-    texts_of: list[list[int]] = [[] for _ in elements]
-    for _, _, i, is_tail in sorted(places):
-        texts_of[parents[i] if is_tail else i].append(base + len(texts))
-        texts.append((i, is_tail))
-    return texts, texts_of

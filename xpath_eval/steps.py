@@ -1,0 +1,451 @@
+"""The definitions of a plan, linked for evaluation: steps, and the variables that stand at them.
+
+A **step** is a definition without its filters, and without those of the variables above it: what
+names alone say.  So `//item[contains(title, 'a')]/author` and `//item[@id]/author` share two
+steps, and the automaton runs over steps.  A **variable** stands at one step.  It is *plain* if no
+variable on its way has a filter or leaves the elements; then the automaton alone says which nodes
+it selects.
+
+Variables of one parent at one step form a **group**: they select from the same candidates and
+differ in their filters only.  A group keeps those filters by kind:
+
+- none: one variable selects all candidates;
+- of structure: each is decided once for each raw shape;
+- of text: an index of tests finds the variables that some candidate may satisfy
+  (`xpath_eval.testindex`); the others are never looked at.
+
+All of this changes one variable at a time: adding and removing a definition costs what stands at
+its step, not what the plan holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from xpath_eval.catalog import Definition, EvaluationPlan
+from xpath_eval.conditions import Filters, needs_values
+from xpath_eval.nodesets import matches_name
+from xpath_eval.testindex import TestIndex
+from xscl.path import (
+    ANY,
+    And,
+    Axis,
+    Call,
+    Comparison,
+    Condition,
+    Exists,
+    NodeTest,
+    Not,
+    Or,
+    Path,
+    PathValue,
+    Position,
+    StringTest,
+    Value,
+)
+from xscl.pattern import PatternNode
+
+__all__ = ["Group", "Step", "StepTree", "Structural", "Variable"]
+
+StepKey = tuple[Axis, NodeTest, bool]
+
+
+class Step:
+    """One step of the tree of steps; `is_followed` if the automaton runs through it.
+
+    `plain` is the plain variable at it, `groups` counts the groups at it, `filtered` are those of
+    plain parents.  `watched` steps are asked for by the walk for other reasons.
+    """
+
+    __slots__ = (
+        "_deep",
+        "_deep_wild",
+        "_named",
+        "_wild",
+        "axis",
+        "below",
+        "filtered",
+        "groups",
+        "is_deep",
+        "is_followed",
+        "number",
+        "parent",
+        "plain",
+        "test",
+        "uses",
+        "watched",
+    )
+
+    def __init__(self, number: int, parent: Step | None, key: StepKey) -> None:
+        self.number = number
+        self.parent = parent
+        self.axis, self.test, self.is_deep = key
+        self.uses = 0
+        self.groups = 0
+        self.watched = False
+        self.plain: Variable | None = None
+        self.filtered: list[Group] = []
+        self.below: dict[StepKey, Step] = {}
+        self.is_followed = parent is None or (
+            parent.is_followed and self.axis is Axis.CHILD and not self.test.is_text
+        )
+        self._named: dict[str, list[Step]] = {}
+        self._deep: dict[str, list[Step]] = {}
+        self._wild: list[Step] = []
+        self._deep_wild: list[Step] = []
+
+    @property
+    def has_deep(self) -> bool:
+        """Whether the automaton looks for something anywhere below."""
+        return bool(self._deep or self._deep_wild)
+
+    def link(self, step: Step) -> None:
+        """Let the automaton go on to a step below."""
+        self._place(step).append(step)
+
+    def unlink(self, step: Step) -> None:
+        """Undo `link`."""
+        place = self._place(step)
+        place.remove(step)
+        if not place and (name := _exact_name(step.test)) is not None:
+            del (self._deep if step.is_deep else self._named)[name]
+
+    def _place(self, step: Step) -> list[Step]:
+        name = _exact_name(step.test)
+        if name is None:
+            return self._deep_wild if step.is_deep else self._wild
+        return (self._deep if step.is_deep else self._named).setdefault(name, [])
+
+    def children(self, name: str) -> Iterator[Step]:
+        """Yield the steps that an element of this name takes below this one's."""
+        yield from self._named.get(name, ())
+        for step in self._wild:
+            if matches_name(step.test, name):
+                yield step
+
+    def descendants(self, name: str) -> Iterator[Step]:
+        """Yield the steps that an element of this name takes anywhere below this one's."""
+        yield from self._deep.get(name, ())
+        for step in self._deep_wild:
+            if matches_name(step.test, name):
+                yield step
+
+
+class Variable:
+    """One definition; `groups` are those of its variables below that are not plain.
+
+    What is wanted of it is noted here too.  `highs` are the variables from which it is wanted.  One
+    that `is_labelled` has its edge to itself from elsewhere; the walk goes through one that
+    `is_walked`, and begins at plain ones that are `is_asked`.
+    """
+
+    __slots__ = (
+        "counts_positions",
+        "definition",
+        "derived",
+        "groups",
+        "highs",
+        "id",
+        "is_asked",
+        "is_labelled",
+        "is_plain",
+        "is_walked",
+        "parent",
+        "step",
+    )
+
+    def __init__(
+        self, id_: int, definition: Definition, parent: Variable | None, step: Step | None
+    ) -> None:
+        self.id = id_
+        self.definition = definition
+        self.parent = parent
+        self.step = step
+        self.highs: list[int] = []
+        self.is_walked = False
+        self.is_asked = False
+        self.is_labelled = False
+        self.groups: dict[StepKey, Group] = {}
+        self.derived: list[Variable] = []
+        self.counts_positions = any(map(_counts, self.filters))
+        self.is_plain = (
+            step is not None
+            and step.is_followed
+            and not self.filters
+            and (parent is None or parent.is_plain)
+        )
+
+    def unwatch(self) -> None:
+        """Forget what is wanted of it."""
+        self.highs.clear()
+        self.is_walked = self.is_asked = self.is_labelled = False
+        for group in self.groups.values():
+            group.is_walked = group.is_open = False
+        if self.step is not None:
+            self.step.watched = False
+
+    def walk(self) -> None:
+        """Have the walk come here, from the variable above."""
+        self.is_walked = True
+        parent, step = self.parent, self.step
+        if self.is_plain or parent is None:
+            self.is_asked = True
+            return
+        if parent.is_plain and (step is None or not step.is_followed):
+            parent.is_asked = True
+        elif not parent.is_plain and not parent.is_walked:
+            parent.walk()
+        if step is not None:
+            group = parent.groups[step.axis, step.test, step.is_deep]
+            group.is_walked = True
+            group.is_open = group.is_open or self.id in group.open
+
+    @property
+    def filters(self) -> Filters:
+        """The filters of the step that leads here."""
+        return () if self.definition.step is None else self.definition.step.filters
+
+
+class Structural(NamedTuple):
+    """A variable whose filters ask for structure, and a name that must occur for it to hold."""
+
+    variable: Variable
+    name: str | None
+
+
+class Group:
+    """The variables of one parent at one step, by what their filters ask.
+
+    The walk looks at a group that `is_walked`, and asks about one that `is_open`.
+    """
+
+    __slots__ = ("free", "index", "is_open", "is_walked", "open", "parent", "step", "structural")
+
+    def __init__(self, parent: Variable, step: Step) -> None:
+        self.parent = parent
+        self.step = step
+        self.is_walked = False
+        self.is_open = False
+        self.free: Variable | None = None
+        self.structural: dict[int, Structural] = {}
+        self.open: dict[int, Variable] = {}
+        self.index = TestIndex()
+
+    def __bool__(self) -> bool:
+        return self.free is not None or bool(self.structural) or bool(self.open)
+
+    def add(self, variable: Variable) -> None:
+        """Take in a variable, which is not plain."""
+        if not variable.filters:
+            self.free = variable
+        elif any(map(needs_values, variable.filters)):
+            self.open[variable.id] = variable
+            self.index.add(variable.id, variable.filters)
+        else:
+            name = next(filter(None, map(_needed_name, variable.filters)), None)
+            self.structural[variable.id] = Structural(variable, name)
+
+    def remove(self, variable: Variable) -> None:
+        """Undo `add`."""
+        if not variable.filters:
+            self.free = None
+        elif self.open.pop(variable.id, None) is not None:
+            self.index.remove(variable.id, variable.filters)
+        else:
+            del self.structural[variable.id]
+
+
+class StepTree:
+    """All steps and variables of a plan."""
+
+    def __init__(self) -> None:
+        self.variables: dict[int, Variable] = {}
+        self.roots: dict[str, Variable] = {}
+        self.changed: set[Step] = set()
+        """Steps below which something has changed since this was last cleared."""
+        self._next = 0
+        self.texts = 0
+        """How many definitions can tell text nodes apart."""
+
+    def replace(self, old: EvaluationPlan, new: EvaluationPlan) -> int:
+        """Turn the tree of one plan into that of another; return how many definitions differ."""
+        before, after = dict(old.definitions), dict(new.definitions)
+        changed = {v for v, d in after.items() if not _is_same(before.get(v), d)}
+        changed.update(v for v in before if v not in after)
+        if changed and before:
+            for variable in sorted(before.keys() | after.keys()):
+                for definition in (before.get(variable), after.get(variable)):
+                    if definition is not None and definition.parent in changed:
+                        changed.add(variable)
+        # A variable stands after the one above it in every plan.
+        for variable in sorted(changed & before.keys(), reverse=True):
+            self.remove(variable)
+        for variable in sorted(changed & after.keys()):
+            self.add(variable, after[variable])
+        return len(changed)
+
+    def add(self, id_: int, definition: Definition) -> None:
+        """Add one definition, after the one above it."""
+        pattern = definition.step
+        if pattern is None:
+            step: Step | None = self._new_step(None, (Axis.CHILD, NodeTest(ANY), False))
+            variable = Variable(id_, definition, None, step)
+            self.roots[definition.stream] = variable
+        else:
+            parent = self.variables[definition.parent]
+            step = None if pattern.derivation is not None else self._step(parent, pattern)
+            variable = Variable(id_, definition, parent, step)
+            self._hang(variable, parent)
+            self.texts += tells_text(pattern)
+        self.variables[id_] = variable
+        if step is not None:
+            step.uses += 1
+            if variable.is_plain:
+                step.plain = variable
+
+    def remove(self, id_: int) -> None:
+        """Remove one definition, after all below it."""
+        variable = self.variables.pop(id_)
+        pattern, parent, step = variable.definition.step, variable.parent, variable.step
+        if pattern is None or parent is None:
+            del self.roots[variable.definition.stream]
+        else:
+            self._unhang(variable, parent)
+            self.texts -= tells_text(pattern)
+        if step is not None:
+            if variable.is_plain:
+                step.plain = None
+            self._release(step)
+
+    def _new_step(self, parent: Step | None, key: StepKey) -> Step:
+        self._next += 1
+        return Step(self._next, parent, key)
+
+    def _step(self, parent: Variable, pattern: PatternNode) -> Step:
+        above = parent.step
+        assert above is not None, "nothing stands below a derived value"
+        key = (pattern.axis, pattern.test, pattern.is_deep)
+        step = above.below.get(key)
+        if step is None:
+            step = above.below[key] = self._new_step(above, key)
+            above.uses += 1
+            if step.is_followed:
+                above.link(step)
+                self.changed.add(above)
+        return step
+
+    def _release(self, step: Step) -> None:
+        step.uses -= 1
+        above = step.parent
+        if step.uses == 0:
+            self.changed.add(step)
+        if step.uses or above is None:
+            return
+        del above.below[step.axis, step.test, step.is_deep]
+        if step.is_followed:
+            above.unlink(step)
+            self.changed.add(above)
+        self._release(above)
+
+    def _hang(self, variable: Variable, parent: Variable) -> None:
+        if variable.step is None:
+            parent.derived.append(variable)
+            return
+        if variable.is_plain:
+            return
+        step = variable.step
+        key = (step.axis, step.test, step.is_deep)
+        group = parent.groups.get(key)
+        if group is None:
+            group = parent.groups[key] = Group(parent, step)
+            step.groups += 1
+            if parent.is_plain and step.is_followed:
+                step.filtered.append(group)
+        group.add(variable)
+
+    def _unhang(self, variable: Variable, parent: Variable) -> None:
+        if variable.step is None:
+            parent.derived.remove(variable)
+            return
+        if variable.is_plain:
+            return
+        step = variable.step
+        key = (step.axis, step.test, step.is_deep)
+        group = parent.groups[key]
+        group.remove(variable)
+        if not group:
+            del parent.groups[key]
+            step.groups -= 1
+            if parent.is_plain and step.is_followed:
+                step.filtered.remove(group)
+
+
+def _is_same(old: Definition | None, new: Definition) -> bool:
+    return old is new or old == new
+
+
+def _exact_name(test: NodeTest) -> str | None:
+    if ANY in (test.name, test.namespace):
+        return None
+    return f"{{{test.namespace}}}{test.name}" if test.namespace else test.name
+
+
+def _needed_name(condition: Condition) -> str | None:
+    """Return the name of an element without which the condition cannot hold, if there is one."""
+    if isinstance(condition, Exists):
+        for step in reversed(condition.path.steps):
+            if step.axis is Axis.CHILD and not step.test.is_text:
+                return _exact_name(step.test)
+    return None
+
+
+def tells_text(node: PatternNode) -> bool:
+    """Return whether a node's step or filters can tell whether, and where, text nodes stand."""
+    return (
+        node.test.is_text
+        or (node.axis is Axis.SELF and node.is_deep)
+        or any(map(_asks_text, node.filters))
+    )
+
+
+def _asks_text(condition: Condition) -> bool:
+    match condition:
+        case Exists(path):
+            return _reads_text(path)
+        case Comparison(left=value) | StringTest(value=value):
+            return any(map(_reads_text, _paths(value)))
+        case And(conditions) | Or(conditions):
+            return any(map(_asks_text, conditions))
+        case Not(inner):
+            return _asks_text(inner)
+    return False
+
+
+def _reads_text(path: Path) -> bool:
+    return any(
+        step.test.is_text
+        or (step.axis is Axis.SELF and step.is_deep)
+        or any(map(_asks_text, step.predicates))
+        for step in path.steps
+    )
+
+
+def _paths(value: Value) -> Iterator[Path]:
+    if isinstance(value, PathValue):
+        yield value.path
+    elif isinstance(value, Call):
+        for argument in value.arguments:
+            yield from _paths(argument)
+
+
+def _counts(condition: Condition) -> bool:
+    """Whether the truth of a condition depends on its context position."""
+    match condition:
+        case Position():
+            return True
+        case And(conditions) | Or(conditions):
+            return any(map(_counts, conditions))
+        case Not(inner):
+            return _counts(inner)
+    return False
