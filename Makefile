@@ -17,7 +17,7 @@ demo: $(VENV)/.runtime ## show the whole broker at work on example feeds (about 
 	@$(BIN)/xscl demo
 
 test: $(VENV)/.dev ## run all tests
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 lint: $(VENV)/.dev ## check format, style, types and the floors between packages
 	@$(BIN)/ruff format --check .
