@@ -16,7 +16,7 @@ from feedparser.datetimes import _parse_date as parse_date_in_the_wild
 
 __all__ = ["parse_date"]
 
-_ISO = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?(Z|z|[+-]\d\d:?\d\d)?")
+_ISO = re.compile(r"\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?(Z|z|[+-]\d\d:?\d\d)?)?")
 _RFC822 = re.compile(
     r"(?:[A-Z][a-z]{2}, )?(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) "
     r"(?:GMT|UT|UTC|Z|([+-])(\d\d):?(\d\d))"
@@ -72,7 +72,10 @@ def _since_epoch_us(moment: datetime | None) -> int | None:
 def _iso(text: str) -> datetime | None:
     if _ISO.fullmatch(text) is None:
         return None
-    moment = datetime.fromisoformat(text.upper().replace(",", "."))
+    try:
+        moment = datetime.fromisoformat(text.upper().replace(",", "."))
+    except ValueError:  # such as 30 February, which others read as 2 March
+        return None
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
