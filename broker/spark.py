@@ -23,9 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd  # noqa: F401 - Spark's workers import it anyway, each for itself
 import pyarrow as pa
 import pyspark
 from pyspark import SparkContext
+from pyspark.daemon import manager
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
@@ -43,6 +45,8 @@ _SLICE_SCHEMA = "path string, start bigint, stop bigint"
 _FORMAT = "xscl-spool"
 
 _SETTINGS = {
+    # This module is also what workers are forked from (see its end): they have nothing to import.
+    "spark.python.daemon.module": "broker.spark",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
@@ -247,6 +251,7 @@ class _SpoolReader(DataSourceStreamReader):
         self._batch_documents_max = int(options["batchDocumentsMax"])
         self._parallelism = int(options["parallelism"])
         self._spool: Spool | None = None
+        self._is_warm = False
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
         return {"segment": self._through}
@@ -255,12 +260,15 @@ class _SpoolReader(DataSourceStreamReader):
         """Return the last segment of the next batch: at least one, then up to the batch size."""
         spool = self._refreshed()
         after = end = max(start["segment"], self._through)
+        # The first batch takes seconds however small it is, and what is behind it waits.
+        documents_max = self._batch_documents_max if self._is_warm else 1
         documents = 0
         for segment in spool.segments(after):
             documents += segment.documents
-            if end > after and documents > self._batch_documents_max:
+            if end > after and documents > documents_max:
                 break
             end = segment.last
+        self._is_warm = self._is_warm or end > after
         return {"segment": end}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[_Part]:
@@ -347,3 +355,7 @@ def _jvm_environment() -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
+
+
+if __name__ == "__main__":
+    manager()
