@@ -21,6 +21,7 @@ from functools import partial
 import aiohttp
 
 from feeds import schedule
+from feeds.commits import Commits
 from feeds.document import item_document
 from feeds.errors import Fault, FeedError
 from feeds.feed import Feed
@@ -85,6 +86,7 @@ class Checker:
     user_agent: str
     pauses: Pauses
     robots: Robots
+    commits: Commits
     worker: Executor
     """Where commits and long parses run: not where slow DNS look-ups pile up."""
     is_pushed: Callable[[str, int], bool] = lambda url, now_us: False
@@ -260,18 +262,8 @@ class Checker:
         self, feed: Feed, state: FeedState, check: Check, memory: Mapping[str, Seen] | None = None
     ) -> FeedState:
         state = replace(state, next_check_us=check.at_us, why=check.why)
-        commit = partial(self.store.commit, feed.url, state, memory)
-        await _completed(asyncio.get_running_loop().run_in_executor(self.worker, commit))
+        await self.commits.commit(feed.url, state, memory)
         return state
-
-
-async def _completed(work: asyncio.Future[bool]) -> None:
-    """Wait for `work` even when cancelled: a commit that has begun is not left to a thread."""
-    try:
-        await asyncio.shield(work)
-    except asyncio.CancelledError:
-        await work
-        raise
 
 
 def _raw(feed: Feed) -> bool:

@@ -22,6 +22,7 @@ import aiohttp
 
 from feeds import schedule
 from feeds.checker import Checker, PollReport, Sink
+from feeds.commits import Commits
 from feeds.fetcher import Limits, user_agent
 from feeds.guard import Network, guarded_connector
 from feeds.hosts import Hosts, Pauses, host_of
@@ -174,6 +175,7 @@ class Poller:
             pauses=self._pauses,
             robots=Robots(session, self._clock.now_us),
             worker=self._worker,
+            commits=Commits(self._store, self._worker),
             **self._push_options(),
         )
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from feeds.feed import Feed, FeedOptions, Secrets
 from feeds.state import FeedState, parse_state, render_state
 
-__all__ = ["FeedStore", "Seen", "Subscribed", "UnknownFeedError"]
+__all__ = ["FeedStore", "Memory", "Seen", "Subscribed", "UnknownFeedError"]
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS feed (
@@ -79,6 +79,15 @@ class Subscribed:
 
     feed: Feed
     state: FeedState
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What one check leaves behind: the feed's state, and the entries of its document."""
+
+    url: str
+    state: FeedState
+    entries: Mapping[str, Seen]
 
 
 class FeedStore:
@@ -198,22 +207,14 @@ class FeedStore:
             known = {bytes(row[0]) for row in self._reader.execute(statement, (url,))}
         return frozenset(known.intersection(contents))
 
-    def commit(self, url: str, state: FeedState, entries: Mapping[str, Seen] | None = None) -> bool:
-        """Store the state of a feed and the entries of its document, all or nothing.
+    def commit(self, memories: Iterable[Memory]) -> None:
+        """Store what checks have found out, all or nothing.
 
-        Returns False, having stored nothing, where the feed was removed meanwhile.  A pause
-        that was asked for meanwhile stays.
+        A feed that was removed meanwhile is left out; a pause asked for meanwhile stays.
         """
-        day = state.last_check_us // _DAY_US
         with self._transaction() as db:
-            row = db.execute("SELECT id, state FROM feed WHERE url = ?", (url,)).fetchone()
-            if row is None:
-                return False
-            paused = bool(json.loads(row[1]).get("paused", False))
-            values = {**render_state(state), "paused": paused}
-            db.execute("UPDATE feed SET state = ? WHERE id = ?", (json.dumps(values), row[0]))
-            _put_entries(db, row[0], entries or {}, day)
-        return True
+            for memory in memories:
+                _put_memory(db, memory)
 
     def forget_old_entries(self, now_us: int) -> int:
         """Drop keys that their feeds have not shown for `SEEN_DAYS`; return how many."""
@@ -280,13 +281,20 @@ def _connected(path: Path | str) -> sqlite3.Connection:
     return sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
 
 
-def _put_entries(db: sqlite3.Connection, feed: int, entries: Mapping[str, Seen], day: int) -> None:
+def _put_memory(db: sqlite3.Connection, memory: Memory) -> None:
+    row = db.execute("SELECT id, state FROM feed WHERE url = ?", (memory.url,)).fetchone()
+    if row is None:
+        return
+    paused = bool(json.loads(row[1]).get("paused", False))
+    values = {**render_state(memory.state), "paused": paused}
+    db.execute("UPDATE feed SET state = ? WHERE id = ?", (json.dumps(values), row[0]))
+    day = memory.state.last_check_us // _DAY_US
     # Most entries are unchanged since the last check: a row is written once a day at most.
     db.executemany(
         "INSERT INTO seen VALUES (?, ?, ?, ?, ?) ON CONFLICT (feed, key) DO UPDATE SET "
         "content = excluded.content, revision = excluded.revision, last_day = excluded.last_day "
         "WHERE content <> excluded.content OR last_day <> excluded.last_day",
-        [(feed, _key(key), seen.content, seen.revision, day) for key, seen in entries.items()],
+        [(row[0], _key(key), e.content, e.revision, day) for key, e in memory.entries.items()],
     )
 
 
