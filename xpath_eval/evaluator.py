@@ -28,7 +28,7 @@ from xpath_eval.catalog import ANY_STREAM, EvaluationPlan
 from xpath_eval.conditions import Conditions
 from xpath_eval.nested import NestedPatterns, is_nested
 from xpath_eval.nodesets import DOCUMENT, NodeSets, node_set
-from xpath_eval.parsing import check_attributes, parse_elements
+from xpath_eval.parsing import parse_elements
 from xpath_eval.shape import Labels, Shape, gather
 from xpath_eval.steps import Group, Step, StepTree, Variable
 from xpath_eval.structure import Structure, StructureKey, Tree, structure_key
@@ -212,7 +212,6 @@ class Evaluator:
     def _read_raw_shape(
         self, tree: Tree, key: StructureKey, roots: Sequence[Variable]
     ) -> _RawShape:
-        check_attributes(tree.elements)
         structure = Structure(key, with_text=self._with_text)
         reached = self._reach(structure, roots)
         walk = self._walk(structure, Conditions(tree, structure), reached.steps)
@@ -268,9 +267,9 @@ class Evaluator:
         valued = not self.plan.valued.isdisjoint(labels)
         return _Output(
             Labels(np.array(labels, np.int32), valued) if labels else None,
-            tuple(s for s in state.selected if s.groups or s.watched or _is_asked(s.plain)),
+            tuple(step for step in state.selected if step.watched),
             tuple(v for v in plain if v.is_asked),
-            tuple(group for step in state.selected for group in step.filtered),
+            tuple(g for step in state.selected for g in step.filtered if g.is_walked),
         )
 
     def _finish(self, raw: _RawShape, stage: Stage) -> None:
@@ -311,7 +310,3 @@ class Evaluator:
         raw.stages += 1
         stage.next[answers] = following
         return following
-
-
-def _is_asked(variable: Variable | None) -> bool:
-    return variable is not None and variable.is_asked

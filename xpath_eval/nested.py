@@ -93,12 +93,13 @@ class _Plane:
             (self.deep_bits if step.is_deep else self.child_bits).append(at + i)
         self.ends.append(at + len(path.steps))
 
-    def seal(self) -> None:
-        """Turn what has been laid out into sets."""
+    def seal(self, size: int) -> None:
+        """Turn what has been laid out into sets of `size` bits."""
         self.end = node_set(self.ends)
         self.child = node_set(self.child_bits)
         self.deep = node_set(self.deep_bits)
-        self.unfiltered = ~node_set(self.filtered)
+        # Not `~`: operations on negative integers cost twice as much.
+        self.unfiltered = ((1 << size) - 1) ^ node_set(self.filtered)
         self.test_sets = {test: node_set(bits) for test, bits in self.tests.items()}
 
     def named(self, name: str) -> int:
@@ -181,6 +182,7 @@ class NestedPatterns:
 
     def _seal(self, size: int) -> None:
         self._octets = (size // 64 + 1) * 8
+        self._everything = (1 << size) - 1
         self._child = node_set(self._child_bits)
         self._deep = node_set(self._deep_bits)
         self._final = node_set(self._ends)
@@ -190,7 +192,7 @@ class NestedPatterns:
         self._variable_at = np.zeros(self._octets * 8, np.int32)
         self._variable_at[self._ends] = [variable.id for variable in self.variables]
         for plane in self._planes:
-            plane.seal()
+            plane.seal(size)
 
     def find(
         self, structure: Structure, roots: Iterable[Variable]
@@ -221,7 +223,7 @@ class NestedPatterns:
         return states
 
     def _hold(self, name: str, children: frozenset[_Upward]) -> _Upward:
-        passes = -1
+        passes = self._everything
         found: list[int] = []
         below: list[int] = []
         for i, plane in enumerate(self._planes):
@@ -269,15 +271,17 @@ class NestedPatterns:
     def _read_out(self, states: Iterable[_Downward]) -> dict[_Downward, NDArray[np.int32]]:
         """Return the variables whose last bit is in each state that has any, in order."""
         reached = [(state, ends) for state in states if (ends := state.selected & self._final)]
+        if not reached:
+            return {}
         octets = b"".join([ends.to_bytes(self._octets, "little") for _, ends in reached])
-        words = np.frombuffer(octets, np.uint64).reshape(len(reached), -1)
-        row, column = np.nonzero(words)
-        bits = np.unpackbits(words[row, column].view(np.uint8), bitorder="little").reshape(-1, 64)
-        which, bit = np.nonzero(bits)
-        variables = self._variable_at[column[which] * 64 + bit]
-        cuts = np.searchsorted(row[which], np.arange(1, len(reached)))
-        parts = np.split(variables, cuts)
-        return {state: part for (state, _), part in zip(reached, parts, strict=True)}
+        words = np.frombuffer(octets, np.uint64)
+        at = np.flatnonzero(words)
+        bits = np.unpackbits(words[at].view(np.uint8), bitorder="little").view(np.bool_)
+        which, bit = np.divmod(np.flatnonzero(bits), 64)
+        row, column = np.divmod(at[which], self._octets // 8)
+        variables = self._variable_at[column * 64 + bit]
+        cuts = [0, *np.searchsorted(row, np.arange(1, len(reached))).tolist(), len(variables)]
+        return {state: variables[cuts[i] : cuts[i + 1]] for i, (state, _) in enumerate(reached)}
 
 
 _NONE: frozenset[_Upward] = frozenset()

@@ -100,9 +100,8 @@ def parse_elements(xml: bytes) -> list[etree._Element]:
     return elements
 
 
-def check_attributes(elements: list[etree._Element]) -> None:
-    """Raise `XmlError` if an element has too many attributes."""
-    most = max(len(element.attrib) for element in elements)
+def check_attributes(most: int) -> None:
+    """Raise `XmlError` if the element that has most attributes has too many."""
     if most > ATTRIBUTES_MAX:
         raise XmlError(f"an element has {most} attributes, the limit is {ATTRIBUTES_MAX}")
 

@@ -54,8 +54,8 @@ StepKey = tuple[Axis, NodeTest, bool]
 class Step:
     """One step of the tree of steps; `is_followed` if the automaton runs through it.
 
-    `plain` is the plain variable at it, `groups` counts the groups at it, `filtered` are those of
-    plain parents.  `watched` steps are asked for by the walk for other reasons.
+    `plain` is the plain variable at it, `filtered` are the groups at it whose parents are plain.  The
+    walk wants to know the nodes of `watched` steps.
     """
 
     __slots__ = (
@@ -66,7 +66,6 @@ class Step:
         "axis",
         "below",
         "filtered",
-        "groups",
         "is_deep",
         "is_followed",
         "number",
@@ -82,7 +81,6 @@ class Step:
         self.parent = parent
         self.axis, self.test, self.is_deep = key
         self.uses = 0
-        self.groups = 0
         self.watched = False
         self.plain: Variable | None = None
         self.filtered: list[Group] = []
@@ -189,11 +187,15 @@ class Variable:
         """Have the walk come here, from the variable above."""
         self.is_walked = True
         parent, step = self.parent, self.step
+        if step is not None:
+            step.watched = True
         if self.is_plain or parent is None:
             self.is_asked = True
             return
         if parent.is_plain and (step is None or not step.is_followed):
             parent.is_asked = True
+            if parent.step is not None:
+                parent.step.watched = True
         elif not parent.is_plain and not parent.is_walked:
             parent.walk()
         if step is not None:
@@ -359,7 +361,6 @@ class StepTree:
         group = parent.groups.get(key)
         if group is None:
             group = parent.groups[key] = Group(parent, step)
-            step.groups += 1
             if parent.is_plain and step.is_followed:
                 step.filtered.append(group)
         group.add(variable)
@@ -376,7 +377,6 @@ class StepTree:
         group.remove(variable)
         if not group:
             del parent.groups[key]
-            step.groups -= 1
             if parent.is_plain and step.is_followed:
                 step.filtered.remove(group)
 

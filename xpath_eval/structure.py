@@ -58,7 +58,6 @@ class Tree:
 
     def structure(self) -> Structure:
         """Return the document's structure, text nodes included."""
-        check_attributes(self.elements)
         return Structure(self.structure_key(with_text=True), with_text=True)
 
     def value(self, structure: Structure, node: int) -> str:
@@ -78,12 +77,15 @@ class Tree:
 class Structure:
     """The nodes of a document without their values, each part made when it is first asked for.
 
-    Made of a structure key; without text positions in the key there are no text nodes.
+    Made of a structure key; without text positions in the key there are no text nodes.  Raises
+    `XmlError` where an element has too many attributes.
     """
 
     def __init__(self, key: StructureKey, *, with_text: bool) -> None:
         self._key = key
         self._with_text = with_text
+        self._first_attribute = 4 if with_text else 2
+        check_attributes(max(map(len, key)) - self._first_attribute)
         self.names: list[str] = [row[0] for row in key]
         self.parents, self.ends = _tree([row[1] for row in key])
         self.children: list[list[int]] = [[] for _ in key]
@@ -94,7 +96,7 @@ class Structure:
     @cached_property
     def attributes(self) -> list[tuple[int, str]]:
         """The attributes in the order of their numbers: (owner, name)."""
-        first = 4 if self._with_text else 2
+        first = self._first_attribute
         return [
             (owner, name)
             for owner, row in enumerate(self._key)
