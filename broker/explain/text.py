@@ -16,6 +16,9 @@ __all__ = ["SECTIONS", "render_overview", "render_query"]
 ROWS_MAX = 12
 """Rows of a template's table that are shown; the rest is counted."""
 
+OVERVIEW_ROWS_MAX = 100
+"""Rows of each part of an overview that are shown; `--format json` has all."""
+
 Section = Callable[[Survey, QueryView], Iterable[str]]
 
 
@@ -330,23 +333,30 @@ def render_overview(survey: Survey) -> str:
     """Return what a set of queries has in common."""
     blocks = sum(len(query.blocks) for query in survey.queries)
     lines = [
-        f"{len(survey.queries):,} queries with {blocks:,} blocks: {len(survey.named()):,} variables,"
+        f"{len(survey.queries):,} queries with {blocks:,} blocks:"
+        f" {_count(len(survey.named()), 'variable', 's')},"
         f" {_count(len(survey.classes), 'query class', 'es')},"
         f" {_count(len(survey.templates), 'template', 's')}"
     ]
-    lines += ["", "Queries", *indent(table(*_query_rows(survey)))]
+    lines += ["", "Queries", *_cut(indent(table(*_query_rows(survey))))]
     lines += ["", "Templates"]
     for view in survey.templates:
         lines += [*indent(list(template_lines(survey, view))), ""]
     shared = [v for v in survey.named() if len(v.queries()) > 1]
     if shared:
         rows = [[v.name, v.definition, wrap(v.queries(), 4)] for v in shared]
-        lines += ["Shared variables", *indent(table(["variable", "definition", "queries"], rows))]
+        head = ["variable", "definition", "queries"]
+        lines += ["Shared variables", *_cut(indent(table(head, rows)))]
         lines.append("")
     notes = [f"{q.id}: {note.text}" for q in survey.queries for note in q.notes]
     if notes:
-        lines += ["Not shared", *indent(notes)]
+        lines += ["Not shared", *_cut(indent(notes))]
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _cut(lines: list[str]) -> list[str]:
+    rest = len(lines) - OVERVIEW_ROWS_MAX
+    return [*lines[:OVERVIEW_ROWS_MAX], f"  and {rest:,} more"] if rest > 0 else lines
 
 
 def _count(number: int, name: str, ending: str) -> str:
