@@ -15,12 +15,22 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-__all__ = ["DEDUP_HORIZON_US", "DedupIndex", "Known", "content_hash", "identity_hash"]
+__all__ = [
+    "DEDUP_HORIZON_US",
+    "DEDUP_KEPT_US",
+    "DedupIndex",
+    "Known",
+    "content_hash",
+    "identity_hash",
+]
 
 DEDUP_HORIZON_US = 7 * 24 * 3600 * 1_000_000
 """How long a live broker recognises a document: longer than feeds commonly repeat their items."""
 
 _PERIODS = 8
+
+DEDUP_KEPT_US = DEDUP_HORIZON_US + DEDUP_HORIZON_US // _PERIODS
+"""How long documents stay in the spool, so that a restart recognises what it must."""
 
 
 def identity_hash(stream: str, key: str) -> bytes:
@@ -76,7 +86,7 @@ class DedupIndex:
     def add(
         self, identity: bytes, content: bytes, revision: int, docid: int, arrival_us: int
     ) -> None:
-        """Remember an accepted document.  Arrival times do not decrease where there is a horizon."""
+        """Remember an accepted document; arrival times do not decrease if there is a horizon."""
         entries = self._period_at(arrival_us).entries
         known = entries.get(identity)
         if known is None:

@@ -17,9 +17,8 @@ in docid order without gaps.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Protocol
 
 import pyarrow as pa
@@ -109,18 +108,16 @@ class StepSummary:
 
 @dataclass(frozen=True, slots=True)
 class _Current:
-    """The engine in use, with the state at the commit, and what it was made from."""
+    """The engine in use, with the state at the commit, and the version that it is for."""
 
-    key: Hashable
+    registry_version: int
     engine: JoinEngine
 
 
 class Pipeline:
     """The steps of one broker.
 
-    `engines` makes the engine of a registry version, without state.  `key_of` names what that
-    engine depends on: versions with equal keys share one engine, and a change between them costs
-    nothing.
+    `engines` makes the engine of a registry version, without state.
     """
 
     def __init__(
@@ -132,7 +129,6 @@ class Pipeline:
         *,
         reached: Reached = nothing,
         on_step: Callable[[StepSummary], None] = lambda summary: None,
-        key_of: Callable[[int], Hashable] = lambda registry_version: registry_version,
     ) -> None:
         self._spool = spool
         self._outbox = outbox
@@ -140,7 +136,6 @@ class Pipeline:
         self._plans = plans
         self._reached = reached
         self._on_step = on_step
-        self._key_of = lru_cache(maxsize=64)(key_of)
         self._current: _Current | None = None
         self._through = outbox.through()
 
@@ -154,11 +149,7 @@ class Pipeline:
 
         Safe in the thread that changes the registry while another one steps.
         """
-        current = self._current
-        if current is not None and current.key == self._key_of(registry_version):
-            self._plans.put(registry_version, current.engine.plan)
-        else:
-            self._plans.put(registry_version, self._engines(registry_version).plan)
+        self._plans.put(registry_version, self._engines(registry_version).plan)
 
     def recover(self, registry_version: int) -> None:
         """Make the state as it was at the last commit, and the plans of what is not committed."""
@@ -237,11 +228,10 @@ class Pipeline:
 
     def _enter(self, registry_version: int) -> _Current:
         """Return the engine of a registry version, with the state at the commit."""
-        key = self._key_of(registry_version)
-        if self._current is None or self._current.key != key:
+        if self._current is None or self._current.registry_version != registry_version:
             engine = self._engines(registry_version)
             self._roll_forward(engine)
-            self._current = _Current(key, engine)
+            self._current = _Current(registry_version, engine)
         return self._current
 
     def _roll_forward(self, engine: JoinEngine) -> None:

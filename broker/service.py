@@ -26,6 +26,7 @@ from aiohttp import web
 from broker.api.backend import Backend
 from broker.channels import notifier, open_channels
 from broker.config import FeedSettings, Settings
+from broker.dedup import DEDUP_KEPT_US
 from broker.delivery.attempt import Channel
 from broker.delivery.pickup import Pickup
 from broker.delivery.routes import install
@@ -43,6 +44,7 @@ from broker.registry import Registry
 from broker.spark import Source, Spark, SparkQuery
 from broker.spool import Spool, SpoolWriter
 from broker.subscription import DestinationKind
+from broker.upkeep import Needs, maintain
 from feeds import Feed, FeedOptions, FeedStore, Poller, feed_at, networks
 from feeds.push import Push
 
@@ -52,6 +54,7 @@ _log = logging.getLogger(__name__)
 
 _ADDRESS_FILE = "address"
 _WATCH_S = 0.5
+_UPKEEP_S = 60.0
 
 WAITING_DOCUMENTS_MAX = 200_000
 """Accepted documents that may wait to be evaluated: some ten seconds of work; then 429."""
@@ -212,6 +215,7 @@ class Service:
         workers: list[Coroutine[Any, Any, object]] = [
             stop.wait(),
             self._watch(query),
+            self._keep_small(),
             self._poller().run(),
             DeliveryWorker(
                 self._outbox, self._registry, self._channels, notifier=notifier(self._channels)
@@ -233,6 +237,27 @@ class Service:
             query.check()
             await asyncio.sleep(_WATCH_S)
         query.check()
+
+    async def _keep_small(self) -> None:
+        """Merge and delete segments now and then; ingest waits for it, well under a second."""
+        while True:
+            await asyncio.sleep(_UPKEEP_S)
+            with contextlib.suppress(Busy):
+                await asyncio.wrap_future(self._ingest.exclusively(self._maintain))
+
+    def _maintain(self, newest_docid: int) -> None:
+        newest = self._spool.newest
+        if newest is None:
+            return
+        needs = Needs(
+            through=self._pipeline.through,
+            event_us=self._pipeline.horizon_us(),
+            arrival_us=newest.arrival_us - DEDUP_KEPT_US,
+        )
+        try:
+            maintain(self._spool, needs)
+        except OSError as error:
+            _log.warning("the spool was not tidied up: %s", error)
 
     def _poller(self) -> Poller:
         for feed in self._settings.feeds:
