@@ -25,6 +25,7 @@ from xscl.syntax import (
 )
 
 __all__ = [
+    "bound",
     "render_binding",
     "render_expression",
     "render_number",
@@ -147,7 +148,12 @@ def _render_steps(steps: list[StepSyntax]) -> str:
 def render_binding(step: StepSyntax) -> str:
     """Return a step's axis, test and variable."""
     text = _axis_and_test(step.axis, step.test)
-    return text if step.variable is None else f"{text}->{step.variable}"
+    return text if step.variable is None else bound(text, step.variable)
+
+
+def bound(text: str, variable: str) -> str:
+    """Return a text with its variable; a dash at its end must not run into the arrow."""
+    return f"{text}{' ' if text[-1] == '-' else ''}->{variable}"
 
 
 def render_step(step: StepSyntax) -> str:

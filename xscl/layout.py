@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from xscl.canonical import (
+    bound,
     render_binding,
     render_expression,
     render_predicate,
@@ -188,7 +189,7 @@ def _broken_operator(join: JoinSyntax, indent: str) -> Iterator[_Line]:
 
 def _block(block: BlockSyntax) -> list[_Piece]:
     if block.variable is not None:
-        return [_Piece(f"{block.stream}->{block.variable}", block.span.start)]
+        return [_Piece(bound(block.stream, block.variable), block.span.start)]
     pieces = [_Piece(block.stream, block.span.start)]
     for step in block.steps:
         slash = "//" if step.is_deep else "/"

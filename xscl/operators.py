@@ -33,6 +33,7 @@ from xscl.positions import TURNED
 from xscl.query import Call, Disjunct, Operand, Residual, ValueJoin, Variable, VariableValue
 from xscl.signatures import (
     DERIVING_FUNCTIONS,
+    STRING_TESTS,
     check_arity,
     check_pattern,
     parameter_type,
@@ -181,6 +182,14 @@ class PredicateBuilder:
         return Parameter(name)
 
     def _call(self, syntax: FunctionCall) -> Operand | None:
+        if syntax.name in STRING_TESTS or syntax.name == "string-length":
+            self.report.error(
+                "XS305",
+                syntax.span,
+                f"`{syntax.name}` cannot stand in an operator's predicate",
+                f"put it on a step: `a[{syntax.name}(...)]`",
+            )
+            return None
         if syntax.name not in DERIVING_FUNCTIONS:
             unknown_function(syntax, DERIVING_FUNCTIONS, self.report)
             return None

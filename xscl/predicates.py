@@ -10,7 +10,8 @@ from xscl.expressions import ExpressionParser
 from xscl.lexer import Token
 from xscl.path import Span
 from xscl.query import INFINITE_US
-from xscl.syntax import Binary, DurationSyntax, Expression, Junction
+from xscl.signatures import STRING_TESTS
+from xscl.syntax import Binary, DurationSyntax, Expression, FunctionCall, Junction
 
 __all__ = ["PredicateParser"]
 
@@ -150,6 +151,18 @@ class PredicateParser(ExpressionParser):
     def _no_comparison(self, left: Expression) -> UnreadableError:
         if self.token.kind == "bad":
             return self.unexpected("a comparison")
+        negation = isinstance(left, FunctionCall) and left.name == "not"
+        if negation or self.text[left.span.start : left.span.end].upper() == "NOT":
+            hint = (
+                "turn the comparison around, `!=` or `>=`; `not(...)` stands in predicates of steps"
+            )
+            return self.fail(
+                "XS108", left.span, "NOT is reserved for a later version of XSCL", hint
+            )
+        if isinstance(left, FunctionCall) and left.name in STRING_TESTS:
+            hint = f"put it on a step: `[{left.name}(title, 'x')]`; here two values are compared"
+            message = f"`{left.name}` cannot stand in an operator's predicate"
+            return self.fail("XS305", left.span, message, hint)
         return self.fail(
             "XS101",
             self.here(),

@@ -36,6 +36,10 @@ def read(text: str) -> list[Diagnostic]:
     json.loads(to_json(diagnostics))
     json.loads(to_sarif(diagnostics))
     assert all(isinstance(query, Query) for query in found)
+    if not any(each.is_error for each in diagnostics):
+        rendered = xscl.render(text)
+        assert xscl.render(rendered) == rendered
+        assert check(rendered)[0] == found
     return diagnostics
 
 

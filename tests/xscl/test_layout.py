@@ -15,6 +15,7 @@ import xscl
         ("S/a [ b ] //c/@d", "S/a[b]//c/@d"),
         ("S//a as x[./b->y]", "S//a->x[b->y]"),
         ("S//a[b]->x", "S//a->x[b]"),
+        ("S//a- ->x FOLLOWED BY {, 1 d} T- -> y", "S//a- ->x FOLLOWED BY {, 1 day} T- ->y"),
         ("S//a[child::b/attribute::c/self::node()]", "S//a[b/@c/.]"),
         ("S//a[./././b][.//c][././/d]", "S//a[b][.//c][.//d]"),
         ("S//a[(b) and (c or d) and not((e))]", "S//a[b and (c or d) and not(e)]"),
