@@ -1,9 +1,7 @@
 """Check one feed: fetch, parse, find the news, hand it over, and only then remember.
 
     fetch     one conditional GET                                -> answer or FeedError
-    parse     the body, unless it is the one that we know        -> items
-    identify  keys by the feed's policy                          -> entries
-    compare   with what was accepted before                      -> new, revised
+    read      the body, unless it is the one that we know        -> new and revised items
     hand over each as a document, oldest first                   -> accepted durably
     remember  validators, keys and the next check, in one transaction
 
@@ -22,16 +20,14 @@ import aiohttp
 
 from feeds import schedule
 from feeds.commits import Commits
-from feeds.document import item_document
 from feeds.errors import Fault, FeedError
 from feeds.feed import Feed
 from feeds.fetcher import Limits, Request, Response, fetch
 from feeds.freshness import fresh_s
 from feeds.hints import linked
 from feeds.hosts import Pauses
-from feeds.identity import Entry, News, choose_policy, entries, news
 from feeds.item import ParsedFeed
-from feeds.parser import parse
+from feeds.reading import ItemDocument, Reading, Received, read
 from feeds.robots import Robots
 from feeds.schedule import Check, Policy
 from feeds.state import FeedState
@@ -42,8 +38,6 @@ __all__ = ["Checker", "PollReport", "Sink", "learnt"]
 Sink = Callable[[str, str, int | None, bytes], Awaitable[object]]
 """`sink(stream, key, event_time_us, xml)` returns when the document is durably accepted."""
 
-_IN_THREAD_BYTES = 32_768
-"""A larger body is parsed beside the event loop, which must not stop for milliseconds."""
 _AT_ONCE = 100
 """Documents handed to the sink together, so that it can make them durable together."""
 
@@ -88,7 +82,7 @@ class Checker:
     robots: Robots
     commits: Commits
     worker: Executor
-    """Where commits and long parses run: not where slow DNS look-ups pile up."""
+    """Where feed documents are read: not where slow name look-ups pile up."""
     is_pushed: Callable[[str, int], bool] = lambda url, now_us: False
     on_polled_news: Callable[[str, int], None] = lambda url, now_us: None
 
@@ -108,10 +102,11 @@ class Checker:
         state = schedule.after_redirect(state, answer.moved_to, now_us, self.policy)
         if answer.is_not_modified or answer.body_hash == state.body_hash:
             return await self._unchanged(feed, state, answer)
-        found = await self._parse(answer, raw=_raw(feed))
-        if isinstance(found, FeedError):
-            return await self._failed(feed, state, found)
-        return await self._read(feed, state, answer, found)
+        kind = answer.headers.get("content-type", "")
+        reading = await self._read(feed, state, Received(answer.body, answer.url, kind))
+        if isinstance(reading, FeedError):
+            return await self._failed(feed, state, reading)
+        return await self._take_in(feed, state, answer, reading)
 
     async def push(self, subscribed: Subscribed, body: bytes, content_type: str) -> PollReport:
         """Take in a feed document that the feed's hub has pushed.
@@ -120,28 +115,25 @@ class Checker:
         pushes everything.
         """
         feed, state = subscribed.feed, subscribed.state
-        found = parse(body, url=state.topic or feed.url, content_type=content_type, raw=_raw(feed))
-        if isinstance(found, FeedError):
-            return _report(feed, state, "failed", error=f"pushed {found}")
-        policy = state.identity or choose_policy(found.items)
-        fresh = self._compare(feed, state, found, policy)
-        due = _documents_due(feed, state, fresh)
-        await self._hand_over(feed, state, found, due)
-        state = replace(state, identity=policy, items=state.items + len(due))
-        state = await self._store(feed, state, Check(state.next_check_us, state.why), fresh.memory)
-        return _report(feed, state, "pushed", items=len(found.items), new=len(due))
+        received = Received(body, state.topic or feed.url, content_type, is_pushed=True)
+        reading = await self._read(feed, state, received)
+        if isinstance(reading, FeedError):
+            return _report(feed, state, "failed", error=f"pushed {reading}")
+        await self._hand_over(feed, reading.documents)
+        new = len(reading.documents)
+        state = replace(state, identity=reading.identity, items=state.items + new)
+        check = Check(state.next_check_us, state.why)
+        state = await self._store(feed, state, check, reading.news.memory)
+        return _report(feed, state, "pushed", items=len(reading.found.items), new=new)
 
     async def _fetch(self, feed: Feed, request: Request) -> Response | FeedError:
         if feed.options.robots and not await self.robots.allows(request):
             return FeedError(Fault.ROBOTS, request.url, "its robots.txt asks us to stay away")
         return await fetch(self.session, request, self.limits)
 
-    async def _parse(self, answer: Response, *, raw: bool) -> ParsedFeed | FeedError:
-        kind = answer.headers.get("content-type", "")
-        read = partial(parse, answer.body, url=answer.url, content_type=kind, raw=raw)
-        if len(answer.body) < _IN_THREAD_BYTES:
-            return read()
-        return await asyncio.get_running_loop().run_in_executor(self.worker, read)
+    async def _read(self, feed: Feed, state: FeedState, received: Received) -> Reading | FeedError:
+        work = partial(read, self.store, feed, state, received)
+        return await asyncio.get_running_loop().run_in_executor(self.worker, work)
 
     def _request(self, feed: Feed, state: FeedState) -> Request:
         return Request(
@@ -177,61 +169,38 @@ class Checker:
         outcome = "not modified" if answer.is_not_modified else "same bytes"
         return _report(feed, state, outcome, status=answer.status, elapsed_s=answer.elapsed_s)
 
-    async def _read(
-        self, feed: Feed, state: FeedState, answer: Response, found: ParsedFeed
+    async def _take_in(
+        self, feed: Feed, state: FeedState, answer: Response, reading: Reading
     ) -> PollReport:
-        policy = choose_policy(found.items, state.identity)
-        fresh = self._compare(feed, state, found, policy)
-        due = _documents_due(feed, state, fresh)
-        await self._hand_over(feed, state, found, due)
-        first_us = state.first_item_us or (state.last_check_us if due else 0)
+        fresh, new = reading.news, len(reading.documents)
+        await self._hand_over(feed, reading.documents)
         state = replace(
-            self._succeeded(learnt(state, found, answer), answer),
-            identity=policy,
-            items=state.items + len(due),
+            self._succeeded(learnt(state, reading.found, answer), answer),
+            identity=reading.identity,
+            items=state.items + new,
             revisions=state.revisions + len(fresh.revised),
-            first_item_us=first_us,
+            first_item_us=state.first_item_us or (state.last_check_us if new else 0),
             last_new_us=state.last_check_us if fresh.new else state.last_new_us,
         )
         if fresh.new and state.checks > 1:
             self.on_polled_news(feed.url, state.last_check_us)
-        check = self._next(feed, state, answer)
-        state = await self._store(feed, state, check, fresh.memory)
+        state = await self._store(feed, state, self._next(feed, state, answer), fresh.memory)
         return _report(
             feed,
             state,
-            "new items" if due else "no new items",
+            "new items" if new else "no new items",
             status=answer.status,
             elapsed_s=answer.elapsed_s,
-            items=len(found.items),
-            new=len(due),
+            items=len(reading.found.items),
+            new=new,
             revised=len(fresh.revised),
         )
 
-    def _compare(self, feed: Feed, state: FeedState, found: ParsedFeed, policy: str) -> News:
-        current = entries(found.items, policy)
-        seen = self.store.seen(feed.url, (entry.key for entry in current))
-        if policy == state.identity or not state.identity:
-            return news(current, seen)
-        # On another rung of the ladder every key is new: known entries show by their content.
-        known = self.store.known_content(feed.url, (entry.content for entry in current))
-        return news(current, seen, known)
-
-    async def _hand_over(
-        self, feed: Feed, state: FeedState, found: ParsedFeed, due: Sequence[Entry]
-    ) -> None:
-        title = feed.options.title or found.title or state.title
-        for start in range(0, len(due), _AT_ONCE):
+    async def _hand_over(self, feed: Feed, documents: Sequence[ItemDocument]) -> None:
+        for start in range(0, len(documents), _AT_ONCE):
+            chunk = documents[start : start + _AT_ONCE]
             await asyncio.gather(
-                *(
-                    self.sink(
-                        feed.stream,
-                        f"{feed.url} {entry.key}",
-                        entry.item.event_time_us,
-                        _document(feed, title, entry),
-                    )
-                    for entry in due[start : start + _AT_ONCE]
-                )
+                *(self.sink(feed.stream, each.key, each.time_us, each.xml) for each in chunk)
             )
 
     def _succeeded(self, state: FeedState, answer: Response) -> FeedState:
@@ -264,29 +233,6 @@ class Checker:
         state = replace(state, next_check_us=check.at_us, why=check.why)
         await self.commits.commit(feed.url, state, memory)
         return state
-
-
-def _raw(feed: Feed) -> bool:
-    return feed.options.item == "raw"
-
-
-def _documents_due(feed: Feed, state: FeedState, fresh: News) -> list[Entry]:
-    """Return the entries that become documents, by the feed's backlog and revision options."""
-    new = list(fresh.new)
-    if not state.is_backlog_read and feed.options.backlog == "new":
-        new = []
-    if not state.is_backlog_read and feed.options.backlog == "since":
-        since_us = feed.options.since_us or 0
-        new = [entry for entry in new if (entry.item.event_time_us or since_us) >= since_us]
-    if feed.options.on_update == "new document":
-        new += fresh.revised
-    return new
-
-
-def _document(feed: Feed, title: str, entry: Entry) -> bytes:
-    if _raw(feed) and entry.item.raw:
-        return entry.item.raw
-    return item_document(entry.item, feed=feed.url, source=title, entry_id=entry.key)
 
 
 def learnt(state: FeedState, found: ParsedFeed, answer: Response) -> FeedState:

@@ -115,7 +115,9 @@ class Poller:
         self._running: dict[str, asyncio.Task[None]] = {}
         self._pauses = Pauses(store)
         self._push = push
-        self._worker = ThreadPoolExecutor(2, thread_name_prefix="feeds")
+        # Apart from each other: a feed that takes long to read holds up no commit.
+        self._reading = ThreadPoolExecutor(2, thread_name_prefix="feeds-read")
+        self._committing = ThreadPoolExecutor(1, thread_name_prefix="feeds-commit")
         self._forgot_us = self._clock.now_us()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._version = store.version()
@@ -174,8 +176,8 @@ class Poller:
             user_agent=self._user_agent,
             pauses=self._pauses,
             robots=Robots(session, self._clock.now_us),
-            worker=self._worker,
-            commits=Commits(self._store, self._worker),
+            worker=self._reading,
+            commits=Commits(self._store, self._committing),
             **self._push_options(),
         )
 
