@@ -18,6 +18,7 @@ from typing import Any
 
 from broker.document import Document
 from broker.explain.model import ClauseView, QueryView, SideView, Survey
+from broker.explain.spelling import ParameterText
 from broker.explain.survey import survey_with_plan
 from broker.statistics import DAY_US, Occurrences, Sample, Timing, take_sample
 from broker.whynot import why_not
@@ -46,6 +47,9 @@ EXAMPLES_MAX = 300
 
 INFINITE_AS_US = 30 * DAY_US
 """An INF window is estimated as it is after this time; it grows on."""
+
+PARAMETER_AS_US = DAY_US
+"""A window that subscriptions give is estimated as this long."""
 
 _OVERHEAD_BYTES = 150
 
@@ -169,12 +173,16 @@ class _Estimator:
             occurrences = self.sample.of(node.variable)
             own = set(occurrences.bound)
             for constant in node.constants:
+                if isinstance(constant, ParameterText):
+                    continue
                 own &= set(occurrences.documents.get(constant, ()))
             places = own if places is None else places & own
         return places or set()
 
     def _operator(self, number: int, clause: ClauseView) -> OperatorEstimate:
         window_us = INFINITE_AS_US if clause.window_us >= INFINITE_US else clause.window_us
+        is_given = clause.window.startswith("$")
+        window_us = PARAMETER_AS_US if is_given else window_us
         timing = Timing(window_us, clause.kind == "JOIN")
         places = [
             self._documents(side) if side.block is not None else None for side in clause.sides
@@ -192,7 +200,7 @@ class _Estimator:
         return OperatorEstimate(
             alternative=number,
             operator=clause.operator,
-            text=f"{clause.kind} within {clause.window}",
+            text=f"{clause.kind} within {clause.window}" + (", as if 1 day" if is_given else ""),
             joins=tuple(join for join, *_ in joins),
             anchor=anchor[0].text if anchor else None,
             pairs_per_day=pairs,

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from broker.engine import RegisteredQuery, publishers_first
 from broker.explain.model import (
     BlockView,
     ClassView,
@@ -33,7 +32,15 @@ from broker.explain.spelling import (
     spell_operand,
     spell_step,
 )
-from broker.queryclasses import Alternative, Clause, Published, compile_query, term
+from broker.queryclasses import (
+    Alternative,
+    Clause,
+    Published,
+    compile_query,
+    is_prepared,
+    term,
+)
+from broker.queryset import RegisteredQuery, publishers_first
 from joins.classes import QueryClass
 from joins.sql import Moment, render_sql
 from templates.conjunctive import conjunctive_query, view_query
@@ -109,8 +116,15 @@ class _Surveyor:
     templates: dict[Template, int] = field(default_factory=dict)
 
     def compile(self, query: Query) -> tuple[Query, list[Alternative]]:
-        """Compile one query after those whose streams it reads."""
-        plain = substitute(query, _stand_ins(query))
+        """Compile one query after those whose streams it reads.
+
+        As in the engine, a query whose parameters are all data is compiled as it is.  In others
+        something stands for each parameter.
+        """
+        plain = query
+        if query.parameters:
+            trial = compile_query(query, query.id, PatternCatalog(), self.streams)
+            plain = query if is_prepared(trial) else substitute(query, _stand_ins(query))
         alternatives = compile_query(plain, query.id, self.catalog, self.streams)
         if query.publish is not None:
             for root in (alternative.root for alternative in alternatives):
@@ -188,7 +202,7 @@ class _Surveyor:
         key = clause.query_class
         template = self.templates.setdefault(key.template, len(self.templates) + 1)
         used = self.classes.setdefault(key, _Class(len(self.classes) + 1, template))
-        used.window_us = max(used.window_us, clause.window_us)
+        used.window_us = max(used.window_us, _window_us(clause))
         used.members.append(member)
         return used.number
 
@@ -250,7 +264,7 @@ class _Reading:
         return ClauseView(
             operator=index,
             kind=operator.kind.value if operator is not None else "block",
-            window_us=clause.window_us,
+            window_us=_window_us(clause),
             window=self._window(operator),
             sides=sides,
             comparisons=tuple(self._comparisons(clause, disjunct, sides)),
@@ -332,7 +346,9 @@ class _Reading:
         clause: Clause,
     ) -> ComparisonView:
         names = {n for o in (comparison.left, comparison.right) for n in self._ends(o, where)}
-        is_literal = isinstance(comparison.left, Literal) or isinstance(comparison.right, Literal)
+        is_literal = any(
+            isinstance(side, Literal | Parameter) for side in (comparison.left, comparison.right)
+        )
         is_join = isinstance(comparison, ValueJoin)
         return ComparisonView(
             spell_comparison(comparison, self.labels),
@@ -356,6 +372,11 @@ class _Reading:
             else:
                 for argument in operand.arguments:
                     yield from self._ends(argument, where)
+
+
+def _window_us(clause: Clause) -> int:
+    """Return a clause's window; 0 for one that a subscription gives."""
+    return clause.window_us if isinstance(clause.window_us, int) else 0
 
 
 def _constant(constant: str | Parameter) -> str:

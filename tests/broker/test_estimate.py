@@ -172,3 +172,17 @@ def test_estimates_on_real_news_are_near_what_the_engine_finds(
 def test_a_join_on_language_of_real_news_is_a_bomb(news: list[Document]) -> None:
     text = "news//item->a FOLLOWED BY {a/language = b/language, 1 d} news//item->b"
     assert any("'en' is on" in warning for warning in of(text, news).warnings)
+
+
+def test_parameters_leave_the_pairs_as_they_are() -> None:
+    documents = items(["a", "a", "a"])
+    text = "S//item[k = $k]->a JOIN {a/k = b/k, 2 h} S//item->b"
+    found = of(text, documents)
+    assert found.matches_per_day is None
+    assert found.operators[0].pairs_per_day > 0
+
+
+def test_a_window_that_is_a_parameter_is_taken_for_a_day() -> None:
+    found = of("S//item->a JOIN {a/k = b/k, $within} S//item->b", items(["a", "a", "a"]))
+    assert found.operators[0].text == "JOIN within $within, as if 1 day"
+    assert found.operators[0].pairs_per_day > 0
