@@ -1,0 +1,173 @@
+"""The join alone: documents per second against subscriptions, batch size and state.
+
+    python -m benchmarks joins [news] [pairs] [growth] [--documents N]
+
+Stage 1 is done before the clock starts; what is timed is: remember a batch, find its tuples (for
+each pair of documents the query classes that match, hence the set of subscriptions of each), and
+forget what is too old.  Matches are not written out per subscriber.
+
+    news    the recorded items of `../shared/data`, five leaves each (link, feed, title, published,
+            author), random queries of one to five equalities as in section 6.6.1 of the paper,
+            window 1 day, allowed lateness 1 day: by subscriptions and by batch size
+    pairs   the workload on which other engines were measured: types B and G alternate 10 ms apart,
+            three fields uniform over 1,000 values, B FOLLOWED BY {1 to 3 equalities, 1 to 10 s} G
+    growth  the same with 10 times the state, and with 10 times the matches
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks._workloads import Side, flat_side, news_lines, random_classes, run, table  # noqa: E402
+
+from joins.classes import QueryClass  # noqa: E402
+from joins.engines import make_processor  # noqa: E402
+from joins.processor import Processor  # noqa: E402
+from templates.joingraph import JoinGraph, reduce  # noqa: E402
+from templates.template import template_of  # noqa: E402
+from xpath_eval.structure import parse_xml  # noqa: E402
+
+DAY_US = 86_400_000_000
+LEAVES = ("link", "feed", "title", "published", "author")
+
+
+def news(documents: int) -> None:
+    lines = news_lines(documents)
+    print(f"news: {len(lines):,} items, {len(LEAVES)} leaves, window and lateness 1 day")
+    print(
+        f"{'subscriptions':>14} {'classes':>8} {'batch':>6} {'documents/s':>12} {'tuples/doc':>11}"
+    )
+    side = flat_side(len(LEAVES))
+    for subscriptions, batch in (
+        (1_000, 1_000),
+        (10_000, 1_000),
+        (1_000_000, 1_000),
+        (1_000_000, 100),
+        (1_000_000, 300),
+        (1_000_000, 3_000),
+    ):
+        processor = make_processor("signatures", lateness_us=DAY_US)
+        classes = set()
+        for query_class in random_classes(side, subscriptions, joins_max=5, zipf=0.8):
+            classes.add(processor.add(query_class, DAY_US))
+        batches = list(news_batches(lines, side, processor, batch))
+        seconds, tuples = measure(processor, batches, 2 * DAY_US)
+        rate = len(lines) / seconds
+        print(
+            f"{subscriptions:>14,} {len(classes):>8,} {batch:>6,} {rate:>12,.0f}"
+            f" {tuples / len(lines):>11.1f}"
+        )
+
+
+def news_batches(
+    lines: Sequence[object], side: Side, processor: Processor, batch: int
+) -> Iterator[tuple[pa.Table, int]]:
+    processor.add_shapes({"item": side.edges()})
+    shape = processor.shape_number("item")
+    assert shape is not None
+    newest = 0
+    for start in range(0, len(lines), batch):
+        values, times = [], []
+        for line in lines[start : start + batch]:
+            root = parse_xml(line.xml).root  # type: ignore[attr-defined]
+            values.append([None, *(root.findtext(name) or "" for name in LEAVES)])
+            times.append(min(line.time_us, line.arrival_us))  # type: ignore[attr-defined]
+            newest = max(newest, times[-1])
+        yield table([shape] * len(values), values, times, start + 1), newest
+
+
+def measure(
+    processor: Processor, batches: Sequence[tuple[pa.Table, int]], kept_us: int
+) -> tuple[float, int]:
+    started, tuples = time.perf_counter(), 0
+    for rows, newest in batches:
+        tuples += run(processor, rows)
+        processor.evict(newest - kept_us)
+    return time.perf_counter() - started, tuples
+
+
+def pairs(events: int) -> None:
+    print("pairs: B FOLLOWED BY {1 to 3 equalities, 1 to 10 s} G, 100 events/s of event time")
+    print(f"{'queries':>8} {'classes':>8} {'events/s':>10} {'tuples/event':>13}")
+    for count in (1, 100, 1_000, 100_000):
+        seconds, tuples, classes = pair_run(count, events, values=1_000, spread_us=10_000)
+        rate = events / seconds
+        print(f"{count:>8,} {classes:>8,} {rate:>10,.0f} {tuples / events:>13.2f}")
+
+
+def pair_run(count: int, events: int, *, values: int, spread_us: int) -> tuple[float, int, int]:
+    random_ = random.Random(3)
+    left, right = flat_side(3, 1), flat_side(3, 11)
+    processor = make_processor("signatures", lateness_us=0)
+    processor.add_shapes({"B": left.edges(), "G": right.edges()})
+    shapes = [processor.shape_number("B"), processor.shape_number("G")]
+    known, classes = {}, set()
+    for _ in range(count):
+        joined = tuple(sorted(random_.sample((1, 2, 3), random_.randint(1, 3))))
+        window = random_.randint(1, 10) * 1_000_000
+        if joined not in known:
+            known[joined] = two_sided(left, right, joined)
+        classes.add(processor.add(known[joined], window))
+    batches = []
+    for start in range(0, events, 1_000):
+        rows = [[None, *(str(random_.randrange(values)) for _ in range(3))] for _ in range(1_000)]
+        times = [(start + i) * spread_us for i in range(1_000)]
+        kinds = [shapes[(start + i) % 2] for i in range(1_000)]
+        batches.append((table(kinds, rows, times, start + 1), times[-1]))
+    seconds, tuples = measure(processor, batches, 20_000_000)
+    return seconds, tuples, len(classes)
+
+
+def two_sided(left: Side, right: Side, joined: Sequence[int]) -> QueryClass:
+    at = [(left.place(joined, leaf), right.place(joined, leaf)) for leaf in joined]
+    graph = JoinGraph((left.graph(joined), right.graph(joined)), tuple(at))
+    template, row, _ = template_of(reduce(graph)[0])
+    return QueryClass(template, row, False, 0)
+
+
+def growth(events: int) -> None:
+    print("growth: the pairs workload, 1,000 queries")
+    base, tuples, _ = pair_run(1_000, events, values=1_000, spread_us=10_000)
+    # Ten times the state under the same number of partners: ten times the values, ten times denser.
+    state, state_tuples, _ = pair_run(1_000, events, values=10_000, spread_us=1_000)
+    more, more_tuples, _ = pair_run(1_000, events, values=100, spread_us=10_000)
+    print(
+        f"  base                {base / events * 1e6:8.1f} us/event, {tuples / events:6.2f} tuples/event"
+    )
+    print(
+        f"  10 x the state      {state / events * 1e6:8.1f} us/event,"
+        f" {state_tuples / events:6.2f} tuples/event: {state / base:.2f} x the cost"
+    )
+    print(
+        f"  10 x the matches    {more / events * 1e6:8.1f} us/event,"
+        f" {more_tuples / events:6.2f} tuples/event: {more / base:.2f} x the cost"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", default=["news", "pairs", "growth"])
+    parser.add_argument("--documents", type=int, default=70_110)
+    arguments = parser.parse_args()
+    for part in arguments.parts:
+        if part == "news":
+            news(arguments.documents)
+        elif part == "pairs":
+            pairs(min(arguments.documents, 50_000))
+        else:
+            growth(min(arguments.documents, 50_000))
+
+
+if __name__ == "__main__":
+    main()
