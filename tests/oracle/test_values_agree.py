@@ -49,7 +49,8 @@ def test_substring(text: str, start: float, length: float | None) -> None:
     assert list(xscl.functions.apply("substring", arguments)) == apply("substring", arguments)
 
 
-@given(text=TEXTS, pattern=PATTERNS)
+# Of groups elementpath gives what they matched too; XPath gives what stands between matches.
+@given(text=TEXTS, pattern=PATTERNS.filter(lambda pattern: "(" not in pattern))
 def test_tokenize(text: str, pattern: str) -> None:
     arguments = [[text], [pattern]]
     assert list(xscl.functions.apply("tokenize", arguments)) == apply("tokenize", arguments)

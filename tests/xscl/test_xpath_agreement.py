@@ -205,6 +205,8 @@ def test_conditions_of_paths_and_strings_hold_for_the_same_nodes(path: str, text
         return  # what is no number is false here, an error there: tested below
     if any(f" {each} " in text for each in ("<=", ">", ">=")) or "//." in text:
         return
+    if "lower-case(" in text or "normalize-space(" in text:
+        return  # of no node they are the empty string there, and nothing here
     found = ours(f"{path}[{text}]")
     with contextlib.suppress(elementpath.ElementPathTypeError):
         # A function of several nodes is an error in XPath 2.0; here it holds for some node.
