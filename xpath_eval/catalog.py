@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -47,18 +47,32 @@ class EvaluationPlan:
     """What an evaluator needs to know, as a value that can be sent to workers.
 
     `edges` are the pairs of variables that are wanted, `valued` the variables whose string values
-    are compared by some query.  Equal plans have equal versions.
+    are compared by some query.  Equal plans have equal versions.  A catalog knows the digest of
+    its definitions as it goes along; for a plan made by hand it is worked out.
     """
 
     definitions: tuple[tuple[int, Definition], ...]
     edges: tuple[Edge, ...]
     valued: frozenset[int]
+    definitions_digest: int | None = field(default=None, compare=False, repr=False)
 
     @cached_property
     def version(self) -> str:
         """A hash of all that the plan says."""
-        text = repr((self.definitions, self.edges, sorted(self.valued)))
+        digest = self.definitions_digest
+        if digest is None:
+            digest = sum(_digest(v, d) for v, d in self.definitions) % _DIGESTS
+        text = repr((digest, self.edges, sorted(self.valued)))
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+_DIGESTS = 1 << 128
+
+
+def _digest(variable: int, definition: Definition) -> int:
+    """Return a hash of one definition; those of a plan are added up, so that order is nothing."""
+    text = repr((variable, definition.parent, definition.stream, definition.step))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")
 
 
 @dataclass
@@ -72,6 +86,8 @@ class PatternCatalog:
     _edges: Counter[Edge] = field(default_factory=Counter)
     _valued: Counter[int] = field(default_factory=Counter)
     _next: int = 0
+    _digest: int = 0
+    _plan: EvaluationPlan | None = None
 
     def add(self, pattern: TreePattern) -> tuple[int, ...]:
         """Return the variable of each node of a pattern, in the pattern's order."""
@@ -92,21 +108,27 @@ class PatternCatalog:
 
     def want(self, edges: Iterable[Edge], valued: Iterable[int]) -> None:
         """Ask for pairs of variables and for the values of variables."""
+        self._plan = None
         self._edges.update(edges)
         self._valued.update(valued)
 
     def unwant(self, edges: Iterable[Edge], valued: Iterable[int]) -> None:
         """Undo one `want` of the same."""
+        self._plan = None
         _subtract(self._edges, edges)
         _subtract(self._valued, valued)
 
     def plan(self) -> EvaluationPlan:
         """Return what is asked for now."""
-        return EvaluationPlan(
-            tuple(sorted(self.definitions.items(), key=lambda item: item[0])),
-            tuple(sorted(self._edges)),
-            frozenset(self._valued),
-        )
+        if self._plan is None:
+            # Numbers only grow, so definitions stand in the order of their numbers.
+            self._plan = EvaluationPlan(
+                tuple(self.definitions.items()),
+                tuple(sorted(self._edges)),
+                frozenset(self._valued),
+                self._digest,
+            )
+        return self._plan
 
     def _key(self, parent: int, stream: str, node: PatternNode | None) -> tuple[object, ...]:
         return (parent, stream if node is None else None, node and node.step_definition)
@@ -117,9 +139,14 @@ class PatternCatalog:
         if variable is None:
             variable = self._ids[key] = self._next
             self._next += 1
-            self.definitions[variable] = Definition(parent, stream, node)
+            self._define(variable, Definition(parent, stream, _bare(node)))
         self._uses[variable] += 1
         return variable
+
+    def _define(self, variable: int, definition: Definition) -> None:
+        self.definitions[variable] = definition
+        self._digest = (self._digest + _digest(variable, definition)) % _DIGESTS
+        self._plan = None
 
     def _find(self, pattern: TreePattern) -> Iterable[int]:
         root = self._ids[self._key(DOCUMENT, pattern.stream, None)]
@@ -136,8 +163,15 @@ class PatternCatalog:
             return
         del self._uses[variable]
         definition = self.definitions.pop(variable)
+        self._digest = (self._digest - _digest(variable, definition)) % _DIGESTS
+        self._plan = None
         del self._ids[self._key(definition.parent, definition.stream, definition.step)]
         self.names.pop(variable, None)
+
+
+def _bare(node: PatternNode | None) -> PatternNode | None:
+    """Return a node without what its first query calls it, and without that query's constants."""
+    return node and replace(node, parent=DOCUMENT, terms=(), constants=())
 
 
 def _subtract(counter: Counter[_T], items: Iterable[_T]) -> None:

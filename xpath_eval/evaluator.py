@@ -149,7 +149,7 @@ class Evaluator:
         self._forget_raw_shapes()
 
     def _share_out(self) -> None:
-        """Decide who finds the nodes of each variable: the automaton, `NestedPatterns`, the walk."""
+        """Decide who finds each variable: the automaton, `NestedPatterns`, or the walk."""
         nested: list[Variable] = []
         for _, variable in sorted(self._tree.variables.items()):
             for high in variable.highs:

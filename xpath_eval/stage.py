@@ -1,103 +1,119 @@
 """Stage 1 over Arrow: batches of documents in, batches of witnesses out.
 
-This is what runs inside Spark's workers.  A worker keeps one evaluator for each plan, so its
-caches live as long as the worker does.  Each call spells out every shape that it meets once,
-because a warm cache here must not hide a shape from a reader that has just been restarted.
+This is what runs inside Spark's workers.  A worker keeps an evaluator from call to call, so its
+caches live as long as the worker does, and turns it to the plan of the call.  Each call spells out
+every shape that it meets once, because a warm cache here must not hide a shape from a reader that
+has just been restarted.
+
+Columns are built from flat lists and from the columns that shapes are made of: a row never becomes
+a dictionary.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain
 
+import numpy as np
 import pyarrow as pa
 
 from xpath_eval.catalog import EvaluationPlan
-from xpath_eval.evaluator import Evaluator, Witnesses
-from xpath_eval.structure import XmlError
-from xpath_eval.witnesses import IDENTITY, WITNESS_SCHEMA
+from xpath_eval.evaluator import Evaluator, Shape, Witnesses
+from xpath_eval.parsing import XmlError
+from xpath_eval.witnesses import EDGE, IDENTITY, WITNESS_SCHEMA
 
 __all__ = ["evaluate_batches"]
+
+_IDLE: list[Evaluator] = []
+"""Evaluators that no call uses, the last used at the end."""
+
+IDLE_MAX = 2
+"""Kept evaluators: the one of the documents from outside, and one for what runs beside it."""
 
 
 def evaluate_batches(
     plan: EvaluationPlan, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the witnesses of documents: `DOCUMENT_SCHEMA` in, `WITNESS_SCHEMA` out, row by row."""
-    evaluator = _evaluator(plan, plan.version)
+    evaluator = _take(plan)
     spelled: set[str] = set()
-    for batch in batches:
-        yield _evaluate_batch(evaluator, batch, spelled)
+    try:
+        for batch in batches:
+            yield _evaluate_batch(evaluator, batch, spelled)
+    finally:
+        _IDLE.append(evaluator)
+        del _IDLE[:-IDLE_MAX]
 
 
-@lru_cache(maxsize=2)
-def _cached_evaluator(holder: _PlanHolder) -> Evaluator:
-    return Evaluator(holder.plan)
-
-
-class _PlanHolder:
-    """A plan that is hashed by its version: plans are large, and equal ones are common."""
-
-    def __init__(self, plan: EvaluationPlan, version: str) -> None:
-        self.plan = plan
-        self.version = version
-
-    def __hash__(self) -> int:
-        return hash(self.version)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _PlanHolder) and other.version == self.version
-
-
-def _evaluator(plan: EvaluationPlan, version: str) -> Evaluator:
-    return _cached_evaluator(_PlanHolder(plan, version))
+def _take(plan: EvaluationPlan) -> Evaluator:
+    """Return an evaluator that nobody else uses: of this plan if there is one."""
+    for i, evaluator in enumerate(_IDLE):
+        if evaluator.plan.version == plan.version:
+            return _IDLE.pop(i)
+    try:
+        evaluator = _IDLE.pop()
+    except IndexError:
+        return Evaluator(plan)
+    evaluator.update(plan)
+    return evaluator
 
 
 def _evaluate_batch(
     evaluator: Evaluator, batch: pa.RecordBatch, spelled: set[str]
 ) -> pa.RecordBatch:
-    errors: list[str | None] = []
-    shapes: list[str | None] = []
-    edges: list[list[dict[str, int]] | None] = []
-    nodes: list[tuple[int, ...] | None] = []
-    values: list[tuple[str | None, ...] | None] = []
     columns = (batch.column(name).to_pylist() for name in ("stream", "depth", "xml"))
+    errors: list[str | None] = []
+    found: list[Witnesses | None] = []
     for stream, depth, xml in zip(*columns, strict=True):
-        witnesses, error = _try_evaluate(evaluator, stream, xml, is_published=depth > 0)
-        errors.append(error)
-        shapes.append(witnesses.shape.id if witnesses else None)
-        nodes.append(witnesses.nodes if witnesses else None)
-        values.append(witnesses.values if witnesses else None)
-        edges.append(_spell(witnesses, spelled) if witnesses else None)
-    identity = [batch.column(column.name) for column in IDENTITY]
-    found = [
-        pa.array(column, WITNESS_SCHEMA.field(name).type)
-        for name, column in (
-            ("error", errors),
-            ("shape", shapes),
-            ("edges", edges),
-            ("nodes", nodes),
-            ("values", values),
-        )
-    ]
-    return pa.RecordBatch.from_arrays([*identity, *found], schema=WITNESS_SCHEMA)
+        try:
+            found.append(evaluator.evaluate(stream, xml, is_published=depth > 0))
+            errors.append(None)
+        except XmlError as error:
+            found.append(None)
+            errors.append(str(error))
+    new: list[Shape | None] = []
+    for witnesses in found:
+        is_new = witnesses is not None and witnesses.shape.id not in spelled
+        new.append(witnesses.shape if witnesses is not None and is_new else None)
+        if witnesses is not None:
+            spelled.add(witnesses.shape.id)
+    return pa.RecordBatch.from_arrays(
+        [
+            *(batch.column(column.name) for column in IDENTITY),
+            pa.array(errors, pa.string()),
+            pa.array([None if w is None else w.shape.id for w in found], pa.string()),
+            _edges(new),
+            _lists([None if w is None else w.nodes for w in found], pa.int32()),
+            _lists([None if w is None else w.values for w in found], pa.string()),
+        ],
+        schema=WITNESS_SCHEMA,
+    )
 
 
-def _try_evaluate(
-    evaluator: Evaluator, stream: str, xml: bytes, *, is_published: bool
-) -> tuple[Witnesses | None, str | None]:
-    try:
-        return evaluator.evaluate(stream, xml, is_published=is_published), None
-    except XmlError as error:
-        return None, str(error)
+def _lists(rows: Sequence[Sequence[object] | None], type_: pa.DataType) -> pa.Array:
+    """Return rows of items as a list column."""
+    items = pa.array(chain.from_iterable([row for row in rows if row]), type_)
+    return pa.ListArray.from_arrays(_offsets(rows), items, mask=_missing(rows))
 
 
-def _spell(witnesses: Witnesses, spelled: set[str]) -> list[dict[str, int]] | None:
-    shape = witnesses.shape
-    if shape.id in spelled:
-        return None
-    spelled.add(shape.id)
-    return [
-        {"var1": var1, "var2": var2, "node1": node1, "node2": node2}
-        for var1, var2, node1, node2 in shape.edges
-    ]
+def _edges(shapes: Sequence[Shape | None]) -> pa.Array:
+    """Return the edges of the shapes that are given, null for the others."""
+    given = [shape.columns for shape in shapes if shape is not None]
+    columns = [np.concatenate(parts) for parts in zip(*given, strict=True)] or [_NO_COLUMN] * 4
+    items = pa.StructArray.from_arrays([pa.array(c) for c in columns], fields=list(EDGE))
+    return pa.ListArray.from_arrays(
+        _offsets(shapes), items, type=pa.list_(EDGE), mask=_missing(shapes)
+    )
+
+
+_NO_COLUMN = np.empty(0, np.int32)
+
+
+def _offsets(rows: Sequence[Sequence[object] | Shape | None]) -> pa.Array:
+    return pa.array(
+        accumulate((0 if row is None else len(row) for row in rows), initial=0), pa.int32()
+    )
+
+
+def _missing(rows: Sequence[object | None]) -> pa.Array:
+    return pa.array([row is None for row in rows], pa.bool_())

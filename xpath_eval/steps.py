@@ -54,8 +54,8 @@ StepKey = tuple[Axis, NodeTest, bool]
 class Step:
     """One step of the tree of steps; `is_followed` if the automaton runs through it.
 
-    `plain` is the plain variable at it, `filtered` are the groups at it whose parents are plain.  The
-    walk wants to know the nodes of `watched` steps.
+    `plain` is the plain variable at it, `filtered` are the groups at it whose parents are plain.
+    The walk wants to know the nodes of `watched` steps.
     """
 
     __slots__ = (
@@ -85,7 +85,7 @@ class Step:
         self.plain: Variable | None = None
         self.filtered: list[Group] = []
         self.below: dict[StepKey, Step] = {}
-        self.is_followed = parent is None or (
+        self.is_followed: bool = parent is None or (
             parent.is_followed and self.axis is Axis.CHILD and not self.test.is_text
         )
         self._named: dict[str, list[Step]] = {}
@@ -167,7 +167,7 @@ class Variable:
         self.groups: dict[StepKey, Group] = {}
         self.derived: list[Variable] = []
         self.counts_positions = any(map(_counts, self.filters))
-        self.is_plain = (
+        self.is_plain: bool = (
             step is not None
             and step.is_followed
             and not self.filters

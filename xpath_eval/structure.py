@@ -35,9 +35,7 @@ def structure_key(elements: Sequence[etree._Element], *, with_text: bool) -> Str
     element, and no object of lxml's beside the elements.
     """
     if with_text:
-        return tuple(
-            [(e.tag, len(e), bool(e.text), bool(e.tail), *e.keys()) for e in elements]
-        )
+        return tuple([(e.tag, len(e), bool(e.text), bool(e.tail), *e.keys()) for e in elements])
     return tuple([(e.tag, len(e), *e.keys()) for e in elements])
 
 

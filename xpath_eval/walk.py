@@ -16,7 +16,7 @@ questions cost anything.  The last stage of a branch has no questions, and a gat
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xpath_eval.conditions import Conditions
@@ -25,7 +25,6 @@ from xpath_eval.shape import Bound, Gathering
 from xpath_eval.steps import Group, Variable
 from xscl import functions
 from xscl.path import Axis
-from xscl.pattern import PatternNode
 
 __all__ = ["Answer", "Asker", "Question", "Stage", "Walk"]
 
@@ -122,7 +121,7 @@ class Walk:
         self._nodes[variable.id] = nodes
         self._add_edges(variable)
         for group in variable.groups.values():
-            if variable.is_plain and group.step.is_followed or not group.is_walked:
+            if (variable.is_plain and group.step.is_followed) or not group.is_walked:
                 continue
             if candidates := self._candidates(group, nodes):
                 self._groups.append((group, candidates))
