@@ -267,7 +267,7 @@ def _tokenize(value: Atom, pattern: Atom, flags: Atom = "") -> tuple[Atom, ...]:
     return (*pieces, text[start:])
 
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//([^/?#]*)")
 
 
 def host(url: str) -> str | None:
@@ -277,13 +277,14 @@ def host(url: str) -> str | None:
     ('example.org', None)
     """
     url = url.strip(_XML_SPACE)
-    if not _SCHEME.match(url) and not url.startswith("//"):
-        return None
+    authority = _AUTHORITY.match(url)
+    if authority is None or re.search(r"\s", authority[1].rpartition("@")[2].partition(":")[0]):
+        return None  # `urlsplit` would drop line ends
     try:
         name = urlsplit(url).hostname
     except ValueError:
         return None
-    if not name or any(character.isspace() for character in name):
+    if not name:
         return None
     name = name.removesuffix(".")
     return name.removeprefix("www.") or None
