@@ -13,9 +13,17 @@ from strategies import random_case
 from broker.document import Document
 from broker.engine import Engine, RegisteredQuery
 from broker.match import Match
-from joins.engines import ENGINES, EngineName
+from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
 
-__all__ = ["ENGINES", "EngineName", "engine_of", "run_engine", "run_oracle", "seeds_with_joins"]
+__all__ = [
+    "DEFAULT_ENGINE",
+    "ENGINES",
+    "EngineName",
+    "engine_of",
+    "run_engine",
+    "run_oracle",
+    "seeds_with_joins",
+]
 
 T = TypeVar("T")
 
@@ -33,7 +41,7 @@ def run_oracle(case: Case) -> Sequence[Match]:
 
 def run_engine(
     case: Case,
-    engine: EngineName = "mmqjp-views",
+    engine: EngineName = DEFAULT_ENGINE,
     *,
     batch_size: int | None = None,
     restart_after: int = 0,

@@ -6,18 +6,28 @@ from functools import partial
 
 import pytest
 from kit import cases, check
-from runners import EngineName, run_engine
+from runners import DEFAULT_ENGINE, ENGINES, EngineName, run_engine
 
 ALL = dict(cases())
 
 
-@pytest.mark.parametrize(
-    ("engine", "batch_size"),
-    [("mmqjp-views", 1), ("mmqjp-views", None), ("mmqjp", None), ("sequential", None)],
-    ids=["views one by one", "views at once", "mmqjp", "sequential"],
-)
+def cases_of(*files: str) -> list[str]:
+    return [name for name in ALL if name.split(":")[0] in files]
+
+
 @pytest.mark.parametrize("name", ALL)
-def test_an_engine_finds_what_a_case_expects(
-    name: str, engine: EngineName, batch_size: int | None
-) -> None:
-    check(ALL[name], partial(run_engine, engine=engine, batch_size=batch_size))
+def test_the_engine_finds_what_a_case_expects(name: str) -> None:
+    check(ALL[name], run_engine)
+
+
+@pytest.mark.parametrize(
+    "name", cases_of("time", "lateness", "nested", "publish", "registration", "alternatives")
+)
+def test_the_engine_finds_it_document_by_document(name: str) -> None:
+    check(ALL[name], partial(run_engine, batch_size=1))
+
+
+@pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != DEFAULT_ENGINE])
+@pytest.mark.parametrize("name", cases_of("nested", "alternatives", "worked_example"))
+def test_every_engine_finds_what_a_case_of_joins_expects(name: str, engine: EngineName) -> None:
+    check(ALL[name], partial(run_engine, engine=engine))

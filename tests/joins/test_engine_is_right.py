@@ -18,7 +18,7 @@ def lines(matches: Sequence[Match]) -> list[str]:
 
 
 @settings(
-    max_examples=80,
+    max_examples=50,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -30,12 +30,11 @@ def test_the_engine_finds_what_the_oracle_finds(text: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 def test_every_engine_finds_the_joins_that_the_oracle_finds(engine: EngineName, part: int) -> None:
     wrong: list[int] = []
-    for seed in seeds_with_joins(60)[part::4]:
+    for seed in seeds_with_joins(30)[part::2]:
         case = parse_case(random_case(seed))
-        batch_size = (None, 3)[seed % 2]
-        if lines(run_engine(case, engine, batch_size=batch_size)) != lines(run_oracle(case)):
+        if lines(run_engine(case, engine)) != lines(run_oracle(case)):
             wrong.append(seed)
     assert not wrong, "look at them with: python benchmarks/oracle_run.py --cases 1 --seed SEED"
