@@ -49,20 +49,26 @@ class Desk:
         self._leases = Leases(self._db, outbox, registry, self._owner)
         self._lease_us = lease_us
         self._deliveries = Deliveries(self._db)
+        # What the worker knows of.  A visit that fails may lease more; those leases run out.
+        self._held: set[str] = set()
         self._renewed_us = 0
         self._pruned_us = 0
         self._has_looked = False
 
     def visit(self, finished: Sequence[Finished], room: int, now_us: int) -> Report:
-        """Write what came back, look for news, take at most `room`."""
+        """Write what came back, look for news, take at most `room`.
+
+        Where it fails (a full disk, a file that stays locked) it can be repeated with the same.
+        """
         if not self._has_looked:
             self._leases.release_dead(_is_dead, now_us)
             self._has_looked = True
         if finished:
             self._leases.finish(finished, now_us)
+            self._held.difference_update(one.taken.subscription.id for one in finished)
             self._stop_subscriptions(finished)
         if now_us - self._renewed_us > self._lease_us // 3:
-            self._leases.renew(now_us + self._lease_us)
+            self._leases.renew(self._held, now_us + self._lease_us)
             self._renewed_us = now_us
         if now_us - self._pruned_us > _DAY_US:
             self._deliveries.prune(before_us=now_us - _KEPT_DAYS * _DAY_US)
@@ -73,6 +79,7 @@ class Desk:
         if room <= 0 or ready_us is None or ready_us > now_us:
             return Report([], ready_us, any(behind))
         taken = self._leases.take(room, now_us, self._lease_us)
+        self._held.update(work.subscription.id for work in taken)
         return Report(taken, self._lanes.next_ready_us(), any(behind))
 
     def close(self, finished: Sequence[Finished], now_us: int) -> None:

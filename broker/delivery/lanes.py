@@ -32,7 +32,7 @@ from broker.outbox import Outbox
 from broker.registry import Registry
 from broker.subscription import DestinationKind, Digest, Subscription, SubscriptionState
 
-__all__ = ["Lanes", "settle"]
+__all__ = ["Lanes", "forget", "settle"]
 
 _WAKE_MAX = 5_000
 """Lanes woken in one transaction, some 20 ms, so that workers are not kept from theirs."""
@@ -49,6 +49,9 @@ class Lanes:
     def sync(self, now_us: int, *, limit: int = 5_000) -> bool:
         """Bring lanes up to the subscriptions that changed; True if there may be more."""
         revision, after = self._db.execute("SELECT revision, subscription FROM scanned").fetchone()
+        if self._registry.revision() < revision:
+            # It was restored from a copy, and counts from there: all of it is news.
+            revision, after = 0, ""
         changed = self._registry.changed_subscriptions(revision, after, limit=limit)
         if not changed:
             return False
@@ -112,7 +115,7 @@ class Lanes:
             settle(self._db, subscription.id, now_us)
 
     def _drop(self, subscription_id: str, now_us: int) -> None:
-        self._db.execute("DELETE FROM lane WHERE subscription = ?", (subscription_id,))
+        forget(self._db, subscription_id)
         self._db.execute(
             "UPDATE delivery SET state = 'cancelled', next_us = NULL, changed_us = ?"
             " WHERE subscription = ? AND next_us IS NOT NULL",
@@ -154,6 +157,11 @@ class Lanes:
                 " WHERE topic = ?2 AND digest = ?3 AND fresh_us IS NULL AND active LIMIT ?4)",
                 (fresh_us, topic, digest, _WAKE_MAX),
             ).rowcount
+
+
+def forget(db: sqlite3.Connection, subscription_id: str) -> None:
+    """Remove a lane.  Part of the caller's transaction."""
+    db.execute("DELETE FROM lane WHERE subscription = ?", (subscription_id,))
 
 
 def settle(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from broker.database import transaction
 from broker.delivery.attempt import RESPONSE_KEPT_MAX, Outcome
-from broker.delivery.lanes import settle
+from broker.delivery.lanes import forget, settle
 from broker.delivery.schedule import Fate, Health
 from broker.delivery.store import DeliveryState, Finished, Taken, delivery_id
 from broker.outbox import CommittedMatch, Outbox
@@ -81,7 +81,10 @@ class Leases:
             found = [(lane, self._choose(lane, known, taking)) for lane in lanes]
             self._write(taking)
             for lane, work in found:
-                if work is None:
+                if lane.subscription not in known:
+                    # The registry is older than this file: it was restored from a copy.
+                    forget(self._db, lane.subscription)
+                elif work is None:
                     settle(self._db, lane.subscription, now_us)
             self._db.executemany(
                 "UPDATE lane SET owner = ?, ready_us = ? WHERE subscription = ?",
@@ -107,12 +110,12 @@ class Leases:
                     parked_us = one.decision.next_us if one.outcome is None else 0
                     settle(self._db, one.taken.subscription.id, now_us, parked_us)
 
-    def renew(self, until_us: int) -> None:
-        """Extend the leases."""
+    def renew(self, subscription_ids: Iterable[str], until_us: int) -> None:
+        """Extend those leases that are still held."""
         with transaction(self._db):
-            self._db.execute(
-                "UPDATE lane SET ready_us = ? WHERE owner = ? AND owner <> ''",
-                (until_us, self._owner),
+            self._db.executemany(
+                "UPDATE lane SET ready_us = ? WHERE subscription = ? AND owner = ?",
+                [(until_us, name, self._owner) for name in subscription_ids],
             )
 
     def release_dead(self, is_dead: Callable[[str], bool], now_us: int) -> None:

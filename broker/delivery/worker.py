@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random as random_module
+import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -72,6 +73,8 @@ LIMITS: Mapping[DestinationKind, EndpointLimits] = {
     DestinationKind.EMAIL: EndpointLimits(concurrency=4, rate_per_s=20),
 }
 """What one host, or one mail domain, is asked to take by default."""
+
+_TROUBLE_S = 1.0
 
 RECIPIENT = EndpointLimits(concurrency=1, rate_per_s=0.5, burst_s=40)
 """What one address is sent by default: 20 mails at once, then one in two seconds."""
@@ -156,9 +159,15 @@ class DeliveryWorker:
         self._awake.clear()
         finished, self._finished = self._finished, []
         room = 0 if self._stopping else self._concurrency - len(self._under_way)
-        report = await self._loop.run_in_executor(
-            thread, desk.visit, finished, room, self._now_us()
-        )
+        try:
+            report = await self._loop.run_in_executor(
+                thread, desk.visit, finished, room, self._now_us()
+            )
+        except sqlite3.OperationalError:
+            log.exception("deliveries cannot be written; trying again")
+            self._finished = finished + self._finished
+            await asyncio.sleep(_TROUBLE_S)
+            return
         for one in finished:
             self._tell(one)
         for taken in report.taken:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 from aiohttp import web
 from subscribers import FAST, LOOPBACK, Broker, broker_in, found, mailbox, receiving, until
 
+from broker.delivery import worker
 from broker.delivery.endpoints import EndpointLimits
+from broker.delivery.leases import Leases
 from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel
 from broker.delivery.store import open_deliveries
@@ -155,3 +158,49 @@ async def test_two_workers_share_the_work_and_send_nothing_twice(broker: Broker)
             await asyncio.sleep(0.1)
         ids = [each.id for each in receiver.received]
         assert len(ids) == len(set(ids)) == 200
+
+
+async def test_a_disk_that_is_full_for_a_while_delays_and_loses_nothing(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worker, "_TROUBLE_S", 0.02)
+    failures = iter([True] * 5)
+    finish = Leases.finish
+
+    def failing(self: Leases, finished: Any, now_us: int) -> None:
+        if next(failures, False):
+            raise sqlite3.OperationalError("database or disk is full")
+        finish(self, finished, now_us)
+
+    monkeypatch.setattr(Leases, "finish", failing)
+    async with receiving() as receiver:
+        broker.subscribe(receiver.url)
+        broker.commit(*(found(number) for number in range(1, 6)))
+        async with broker.delivering():
+            received = await receiver.wait_for(5)
+            await asyncio.sleep(0.1)
+    assert [each.data["documents"][0]["docid"] for each in received] == [1, 2, 3, 4, 5]
+
+
+async def test_a_registry_that_was_restored_from_an_older_copy_rules(
+    broker: Broker, tmp_path: Path
+) -> None:
+    async with receiving() as receiver:
+        for _ in range(3):
+            broker.subscribe(receiver.url)
+        async with broker.delivering():
+            await until(lambda: lanes(broker) == 3)
+        with broker_in(tmp_path / "restored") as restored:
+            restored.outbox.close()
+            restored.outbox = broker.outbox
+            broker.commit(found(1))
+            async with restored.delivering(path=broker.directory / "deliveries.db"):
+                await until(lambda: lanes(broker) == 0)
+                restored.subscribe(receiver.url + "/new")
+                await receiver.wait_for(1)
+    assert [each.path for each in receiver.received] == ["/hook/new"]
+
+
+def lanes(broker: Broker) -> int:
+    with contextlib.closing(open_deliveries(broker.directory / "deliveries.db")) as db:
+        return int(db.execute("SELECT count(*) FROM lane").fetchone()[0])

@@ -125,7 +125,8 @@ class DeliveringMachine(RuleBasedStateMachine):
     def wait(self, seconds: int, renewing: set[int]) -> None:
         self.now_us += seconds * 1_000_000
         for worker in renewing:
-            self.leases[worker].renew(self.now_us + LEASE_US)
+            held = [work.subscription.id for work in self.held[worker]]
+            self.leases[worker].renew(held, self.now_us + LEASE_US)
 
     @rule(data=st.data())
     def replay(self, data: st.DataObject) -> None:
