@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
+from typing import TypeVar
 
 from feeds.feed import Feed, FeedOptions, Secrets
 from feeds.state import FeedState, parse_state, render_state
@@ -54,6 +55,8 @@ CREATE TABLE IF NOT EXISTS push (
 );
 """
 _DAY_US = 86_400_000_000
+_VALUES_MAX = 150
+T = TypeVar("T")
 SEEN_DAYS = 400
 """How long the key of an entry that has left its feed is remembered: guids do come back."""
 
@@ -189,15 +192,16 @@ class FeedStore:
 
     def seen(self, url: str, keys: Iterable[str]) -> dict[str, Seen]:
         """Return what was accepted before under each of `keys`; unseen ones are left out."""
-        statement = (
-            "SELECT content, revision FROM seen JOIN feed ON feed = id WHERE url = ? AND key = ?"
-        )
+        by_digest = {_key(key): key for key in keys}
         found = {}
         with self._read_lock:
-            for key in keys:
-                row = self._reader.execute(statement, (url, _key(key))).fetchone()
-                if row is not None:
-                    found[key] = Seen(*row)
+            for digests in _chunks(list(by_digest)):
+                statement = (
+                    "SELECT key, content, revision FROM seen JOIN feed ON feed = id "
+                    f"WHERE url = ? AND key IN ({', '.join('?' * len(digests))})"
+                )
+                for digest, *seen in self._reader.execute(statement, (url, *digests)):
+                    found[by_digest[digest]] = Seen(*seen)
         return found
 
     def known_content(self, url: str, contents: Iterable[bytes]) -> frozenset[bytes]:
@@ -288,14 +292,29 @@ def _put_memory(db: sqlite3.Connection, memory: Memory) -> None:
     paused = bool(json.loads(row[1]).get("paused", False))
     values = {**render_state(memory.state), "paused": paused}
     db.execute("UPDATE feed SET state = ? WHERE id = ?", (json.dumps(values), row[0]))
-    day = memory.state.last_check_us // _DAY_US
-    # Most entries are unchanged since the last check: a row is written once a day at most.
-    db.executemany(
-        "INSERT INTO seen VALUES (?, ?, ?, ?, ?) ON CONFLICT (feed, key) DO UPDATE SET "
-        "content = excluded.content, revision = excluded.revision, last_day = excluded.last_day "
-        "WHERE content <> excluded.content OR last_day <> excluded.last_day",
-        [(row[0], _key(key), e.content, e.revision, day) for key, e in memory.entries.items()],
-    )
+    _put_entries(db, row[0], memory.entries, memory.state.last_check_us // _DAY_US)
+
+
+def _put_entries(db: sqlite3.Connection, feed: int, entries: Mapping[str, Seen], day: int) -> None:
+    rows = [(feed, _key(key), e.content, e.revision, day) for key, e in entries.items()]
+    for chunk in _chunks(rows):
+        # Most entries are unchanged since the last check: a row is written once a day at most.
+        db.execute(
+            f"INSERT INTO seen VALUES {', '.join(['(?, ?, ?, ?, ?)'] * len(chunk))} "
+            "ON CONFLICT (feed, key) DO UPDATE SET content = excluded.content, "
+            "revision = excluded.revision, last_day = excluded.last_day "
+            "WHERE content <> excluded.content OR last_day <> excluded.last_day",
+            [value for row in chunk for value in row],
+        )
+
+
+def _chunks(values: list[T]) -> Iterator[list[T]]:
+    """Pieces for statements of many values.
+
+    Each statement costs two turns of the interpreter lock, for which the event loop waits too.
+    """
+    for start in range(0, len(values), _VALUES_MAX):
+        yield values[start : start + _VALUES_MAX]
 
 
 def _key(key: str) -> bytes:
