@@ -23,7 +23,9 @@ VERBS: dict[str, tuple[Verb, ...]] = {
     "Queries and recorded documents": (
         Verb("check", "broker.cli.language:check", "Check queries and say what is wrong in them."),
         Verb("explain", "broker.cli.explain:explain", "Show what queries become, and why not."),
-        Verb("witnesses", "broker.cli.witnesses:witnesses", "Show what queries find in a document."),
+        Verb(
+            "witnesses", "broker.cli.witnesses:witnesses", "Show what queries find in a document."
+        ),
         Verb("fmt", "broker.cli.language:fmt", "Write queries in their canonical form."),
         Verb("replay", "broker.cli.replay:replay", "Run queries over recorded documents."),
         Verb("completion", "broker.cli.language:completion", "Print a shell's completion script."),
@@ -32,6 +34,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("init", "broker.cli.init:init", "Write a commented xscl.toml to start from."),
         Verb("run", "broker.cli.run:run", "Run the broker until it is told to stop."),
         Verb("doctor", "broker.cli.doctor:doctor", "Check what the broker needs on this machine."),
+        Verb("backup", "broker.cli.backup:backup", "Copy the broker's data, while it runs."),
         Verb("demo", "broker.cli.demo:demo", "Show the whole broker at work on example feeds."),
     ),
     "A running broker": (

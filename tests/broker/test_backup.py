@@ -4,8 +4,10 @@ from pathlib import Path
 
 import doomed
 import pytest
+from click.testing import CliRunner
 
 from broker.backup import BackupError, back_up
+from broker.cli import main
 from broker.spool import SpoolWriter
 
 
@@ -64,6 +66,20 @@ def test_a_copy_says_how_far_it_is(tmp_path: Path) -> None:
     documents = len(doomed.contents(tmp_path / "data"))
     assert 0 < summary.documents < documents
     assert summary.through == 8
+
+
+def test_the_command_copies_the_data_of_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doomed.live(str(tmp_path / "data"))
+    (tmp_path / "xscl.toml").write_text('data = "data"\n')
+    monkeypatch.chdir(tmp_path)
+    first = CliRunner().invoke(main, ["backup", "copy"])
+    assert first.exit_code == 0, first.output
+    assert doomed.contents(tmp_path / "copy") == doomed.contents(tmp_path / "data")
+    second = CliRunner().invoke(main, ["backup", "copy"])
+    assert second.exit_code == 1
+    assert "not empty" in second.stderr
 
 
 def test_a_copy_does_not_overwrite_anything(tmp_path: Path) -> None:
