@@ -38,7 +38,7 @@ class Side:
     first: int = 1
 
     def edges(self) -> list[tuple[int, int, int, int]]:
-        """Return the witness shape of a document of this schema: every ancestor pair, and selves."""
+        """Return the witness shape of a document of this schema: all ancestor pairs, and selves."""
         found = []
         for node in range(len(self.parents)):
             above = node

@@ -27,14 +27,13 @@ import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks._workloads import Side, flat_side, news_lines, random_classes, run, table  # noqa: E402
-
-from joins.classes import QueryClass  # noqa: E402
-from joins.engines import make_processor  # noqa: E402
-from joins.processor import Processor  # noqa: E402
-from templates.joingraph import JoinGraph, reduce  # noqa: E402
-from templates.template import template_of  # noqa: E402
-from xpath_eval.structure import parse_xml  # noqa: E402
+from benchmarks._workloads import Side, flat_side, news_lines, random_classes, run, table
+from joins.classes import QueryClass
+from joins.engines import make_processor
+from joins.processor import Processor
+from templates.joingraph import JoinGraph, reduce
+from templates.template import template_of
+from xpath_eval.structure import parse_xml
 
 DAY_US = 86_400_000_000
 LEAVES = ("link", "feed", "title", "published", "author")
@@ -140,17 +139,15 @@ def growth(events: int) -> None:
     # Ten times the state under the same number of partners: ten times the values, ten times denser.
     state, state_tuples, _ = pair_run(1_000, events, values=10_000, spread_us=1_000)
     more, more_tuples, _ = pair_run(1_000, events, values=100, spread_us=10_000)
-    print(
-        f"  base                {base / events * 1e6:8.1f} us/event, {tuples / events:6.2f} tuples/event"
-    )
-    print(
-        f"  10 x the state      {state / events * 1e6:8.1f} us/event,"
-        f" {state_tuples / events:6.2f} tuples/event: {state / base:.2f} x the cost"
-    )
-    print(
-        f"  10 x the matches    {more / events * 1e6:8.1f} us/event,"
-        f" {more_tuples / events:6.2f} tuples/event: {more / base:.2f} x the cost"
-    )
+    for name, seconds, found in (
+        ("base", base, tuples),
+        ("10 x the state", state, state_tuples),
+        ("10 x the matches", more, more_tuples),
+    ):
+        print(
+            f"  {name:<18} {seconds / events * 1e6:8.1f} us/event, {found / events:6.2f}"
+            f" tuples/event, {seconds / base:.2f} x the cost"
+        )
 
 
 def main() -> None:
