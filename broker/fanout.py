@@ -99,7 +99,8 @@ class Found:
 
 
 Places = tuple[int, ...]
-Constants = tuple[str, ...]
+Constants = tuple[str | None, ...]
+"""The values that uses ask for; None, a value that nothing compares, is asked for by none."""
 
 
 class FanOut:
@@ -163,7 +164,7 @@ class FanOut:
                 continue
             size = next(iter(next(iter(by_constants.values())))).clause.query_class.template.left_size
             values = tuple(_value(one, place, size, left, right) for place in places)
-            yield from by_constants.get(values, ())  # type: ignore[call-overload]
+            yield from by_constants.get(values, ())
 
 
 def _constants(use: Use) -> tuple[Places, Constants]:
@@ -202,10 +203,10 @@ def _resolve(
         instance = left if place < left_size or right is None else right
         i = one.nodes[place]
         nodes[term] = BoundNode(instance.nodes[i], instance.values[i])
-    for source, instance in zip(clause.sources, (left, right), strict=False):
-        if source.below is not None and instance is not None:
+    for source, operand in zip(clause.sources, (left, right), strict=False):
+        if source.below is not None and operand is not None:
             for i, term in enumerate(source.below.carried, 1):
-                nodes[term] = BoundNode(instance.nodes[i], instance.values[i])
+                nodes[term] = BoundNode(operand.nodes[i], operand.values[i])
     return nodes
 
 
