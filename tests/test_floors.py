@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import ast
+import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,37 @@ def test_every_directory_with_modules_is_a_package(package: str) -> None:
     """The build lists top-level packages; what is below them must be importable as it stands."""
     for directory in {path.parent for path in (ROOT / package).rglob("*.py")}:
         assert (directory / "__init__.py").is_file(), f"{directory} has no __init__.py"
+
+
+def test_what_is_imported_is_declared() -> None:
+    """Else it works where a developer happens to have it, and nowhere else."""
+    extras = PROJECT["project"]["optional-dependencies"]
+    requirements = [*PROJECT["project"]["dependencies"]]
+    requirements += [each for name in extras if name != "dev" for each in extras[name]]
+    declared = {
+        re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower().replace("_", "-")
+        for requirement in requirements
+    }
+    distributions = packages_distributions()
+    for path in (path for package in PACKAGES for path in (ROOT / package).rglob("*.py")):
+        for name in imported_by(path) - set(PACKAGES) - sys.stdlib_module_names - PROVIDED:
+            found = {each.lower().replace("_", "-") for each in distributions.get(name, [name])}
+            assert found & declared, f"{path} imports {name}, which pyproject.toml does not name"
+
+
+PROVIDED = {"py4j", "markupsafe", "pygments"}
+"""These come with PySpark, Jinja and Rich."""
+
+
+def imported_by(path: Path) -> set[str]:
+    """The top-level names of the modules that a file imports, anywhere in it."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names.add(node.module.partition(".")[0])
+    return names - {"__future__"}
 
 
 def test_there_is_no_room_for_leftovers() -> None:

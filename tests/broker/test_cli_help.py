@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-import os
+import resource
 import subprocess
 import sys
-import time
 from itertools import chain
 
 import click
@@ -30,6 +29,11 @@ def commands_below(name: str, found: click.Command) -> list[tuple[str, click.Com
     return below
 
 
+def processor_time_of_children() -> float:
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
 @pytest.mark.parametrize("verb", ALL_VERBS, ids=lambda verb: verb.name)
 def test_every_verb_has_help_with_an_example(verb: Verb) -> None:
     for name, found in commands_below(verb.name, command(verb)):
@@ -50,17 +54,17 @@ def test_every_option_says_what_it_is_for(verb: Verb) -> None:
 def test_help_lists_every_verb_in_a_fifth_of_a_second() -> None:
     times = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = processor_time_of_children()
         done = subprocess.run(
             [sys.executable, "-m", "broker.cli", "--help"],
             capture_output=True,
             text=True,
             check=True,
         )
-        times.append(time.perf_counter() - start)
+        times.append(processor_time_of_children() - start)
         assert all(f"  {verb.name} " in done.stdout for verb in ALL_VERBS)
-    # The best of three, because the machine that runs this test does other things too.
-    assert min(times) < 0.2 * float(os.environ.get("XSCL_TEST_SLOWNESS", "1"))
+    # Processor time, because the machine that runs this test does other things too.
+    assert min(times) < 0.2
 
 
 def test_listing_verbs_imports_none_of_them() -> None:
