@@ -52,8 +52,8 @@ def test_what_is_imported_is_declared() -> None:
             assert found & declared, f"{path} imports {name}, which pyproject.toml does not name"
 
 
-PROVIDED = {"py4j", "markupsafe", "pygments"}
-"""These come with PySpark, Jinja and Rich."""
+PROVIDED = {"markupsafe", "multidict", "py4j", "yarl"}
+"""These come with Jinja, aiohttp and PySpark."""
 
 
 def imported_by(path: Path) -> set[str]:
