@@ -128,6 +128,11 @@ class Evaluator:
         return self._automaton.state_count
 
     @property
+    def step_count(self) -> int:
+        """How many steps the automaton goes through, the document nodes not counted."""
+        return self._tree.step_count
+
+    @property
     def raw_shape_count(self) -> int:
         """How many raw shapes are kept."""
         return len(self._raw_shapes)

@@ -270,6 +270,14 @@ class StepTree:
         self.texts = 0
         """How many definitions can tell text nodes apart."""
 
+    @property
+    def step_count(self) -> int:
+        """How many steps there are."""
+        waiting = [root.step for root in self.roots.values() if root.step is not None]
+        for step in waiting:
+            waiting += step.below.values()
+        return len(waiting)
+
     def replace(self, old: EvaluationPlan, new: EvaluationPlan) -> int:
         """Turn the tree of one plan into that of another; return how many definitions differ."""
         before, after = dict(old.definitions), dict(new.definitions)

@@ -7,80 +7,13 @@ import random
 import pytest
 from oracle.paths import bindings
 from oracle.tree import parse_tree
+from random_paths import random_block, random_nested_block, random_xml
 from registered import Registered, register
 
 import xscl
 from xpath_eval.catalog import PatternCatalog
 from xpath_eval.evaluator import Evaluator
-from xscl.query import Block
-
-STEPS = ("a", "b", "*", "c", "text()", "@k", "@*", "n:a", "*:b")
-TESTS = (
-    "[{0}]",
-    "[{0} = 'x']",
-    "[{0} = '']",
-    "[. = 'x']",
-    "[{0} != 'x']",
-    "[{0} > 1]",
-    "[not({0})]",
-    "[{0} or {1} = 'y']",
-    "[{0} and {1}]",
-    "[contains({0}, 'x')]",
-    "[starts-with({0}, 'x') and ends-with({1}, 'y')]",
-    "[1]",
-    "[last()]",
-    "[position() > 1]",
-    "[{0}][1]",
-    "[{0} = 'x'][2]",
-    "[2][{0}]",
-    "[string-length({0}) = 1]",
-    "[lower-case({0}) = 'x']",
-    "[count({0}) = 2]",
-    "[{0}[{1}]]",
-    "[.//{0}]",
-)
-BINDING = ("[{0}->{2}]", "[{0}->{2} = 'x']", "[.//{0}->{2}[{1}]]", "[contains({0}->{2}, 'x')]")
-DECLARE = "DECLARE NAMESPACE n = 'urn:n'; "
-
-
-def random_block(random_: random.Random) -> Block:
-    names = iter(f"v{i}" for i in range(50))
-    text = "S"
-    for i in range(random_.randint(1, 3)):
-        step = random_.choice(STEPS[:4] + STEPS[7:]) if i == 0 else random_.choice(STEPS)
-        text += random_.choice(("/", "//")) + step
-        if random_.random() < 0.5:
-            text += f"->{next(names)}"
-        if "text" in step or "@" in step:
-            break
-        for _ in range(random_.choice((0, 1, 1, 2))):
-            form = random_.choice(BINDING if random_.random() < 0.4 else TESTS)
-            text += form.format(random_.choice(STEPS), random_.choice(STEPS), next(names))
-    (query,) = xscl.parse(DECLARE + text)
-    return query.blocks[0]
-
-
-def random_xml(random_: random.Random) -> str:
-    def element(depth: int) -> str:
-        name = random_.choice(("a", "b", "c", "n:a", "n:b"))
-        attributes = "".join(
-            f' {k}="{random_.choice("xy1")}"' for k in ("k", "n:k") if random_.random() < 0.2
-        )
-        if depth > 3:
-            content = ""
-        else:
-            content = "".join(
-                element(depth + 1) if random_.random() < 0.6 else random_.choice(VALUES)
-                for _ in range(random_.randint(0, 4))
-            )
-        return f"<{name}{attributes}>{content}</{name}>"
-
-    xml = element(0)
-    end = xml.index(">")
-    return f'{xml[:end]} xmlns:n="urn:n"{xml[end:]}'
-
-
-VALUES = ("x", "y", "xy", "1", "2", "", "<!-- no -->", "x<!-- no -->y", "<?pi?>", "<![CDATA[x]]>")
+from xscl.pattern import tree_pattern
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -89,7 +22,7 @@ def test_bindings_are_right(seed: int) -> None:
     blocks = [random_block(random_) for _ in range(8)]
     registered, evaluator = register(blocks)
     for _ in range(8):
-        xml = random_xml(random_).encode()
+        xml = random_xml(random_)
         witnesses = evaluator.evaluate("S", xml)
         for block, one in zip(blocks, registered, strict=True):
             expected = {
@@ -99,11 +32,36 @@ def test_bindings_are_right(seed: int) -> None:
             assert one.bindings(witnesses) == expected, (block, xml)
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_elements_that_pass_nested_paths_are_right(seed: int) -> None:
+    random_ = random.Random(seed)
+    catalog = PatternCatalog()
+    blocks = [random_nested_block(random_) for _ in range(20)]
+    variables = []
+    for block in blocks:
+        pattern = tree_pattern(block, ())
+        variables.append(catalog.add(pattern)[pattern.node_of(block.root)])
+        catalog.want([(variables[-1], variables[-1])], [])
+    evaluator = Evaluator(catalog.plan())
+    for _ in range(8):
+        xml = random_xml(random_)
+        witnesses = evaluator.evaluate("S", xml)
+        for block, variable in zip(blocks, variables, strict=True):
+            expected = {
+                node.number
+                for found in bindings(block.path, parse_tree(xml), {})
+                for name, node in found
+                if name == block.root
+            }
+            edges = witnesses.shape.edges
+            assert {witnesses.nodes[n] for v, _, n, _ in edges if v == variable} == expected
+
+
 @pytest.mark.parametrize("caches", [(0, 1), (1, 1), (2, 1)])
 def test_caches_that_are_off_or_tiny_change_nothing(caches: tuple[int, int]) -> None:
     random_ = random.Random(7)
     blocks = [random_block(random_) for _ in range(10)]
-    documents = [random_xml(random_).encode() for _ in range(12)]
+    documents = [random_xml(random_) for _ in range(12)]
     _, large = register(blocks)
     _, small = register(blocks, raw_shapes_max=caches[0], outcomes_max=caches[1])
     for xml in documents * 2:
@@ -124,7 +82,7 @@ def test_other_patterns_do_not_show() -> None:
     random_ = random.Random(11)
     blocks = [random_block(random_) for _ in range(10)]
     for _ in range(10):
-        xml = random_xml(random_).encode()
+        xml = random_xml(random_)
         alone, evaluator = register(blocks[:1])
         expected = alone[0].bindings(evaluator.evaluate("S", xml))
         for order in (blocks, blocks[::-1]):

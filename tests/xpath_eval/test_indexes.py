@@ -1,0 +1,114 @@
+"""The indexes find what asking every test one by one finds."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from xpath_eval.nodesets import members, node_set
+from xpath_eval.testindex import TestIndex, access_tests
+from xpath_eval.wordindex import WordIndex
+from xscl.functions import compare, holds
+from xscl.path import And, Comparison, Literal, Not, Or, Path, PathValue, StringTest
+
+OPERAND = PathValue(Path(()))
+FUNCTIONS = ("contains", "starts-with", "ends-with")
+WORDS = st.text("ab", max_size=3)
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.sampled_from(FUNCTIONS), WORDS), max_size=30),
+    st.text("abc", max_size=8),
+)
+def test_words_are_found_as_by_looking_for_each(
+    changes: list[tuple[bool, str, str]], text: str
+) -> None:
+    index = WordIndex()
+    there: dict[int, tuple[str, str]] = {}
+    for number, (is_removal, function, word) in enumerate(changes):
+        if is_removal and there:
+            index.remove(*there[first := min(there)], first)
+            del there[first]
+        else:
+            index.add(function, word, number)
+            there[number] = (function, word)
+        expected = {n for n, (f, w) in there.items() if holds(f, text, w)}
+        assert index.find(text) == expected
+    assert len(index) == len({word for _, word in there.values()})
+
+
+def test_many_words_added_one_by_one_are_all_found() -> None:
+    index = WordIndex()
+    for number in range(3_000):
+        index.add("contains", f"<{number}>", number)
+        if number % 100 == 0:
+            assert index.find(f"<0> <{number}>") == {0, number}
+    for number in range(2_900):
+        index.remove("contains", f"<{number}>", number)
+    assert index.find("<0> <2899> <2900>") == {2900}
+
+
+CONSTANTS = st.one_of(
+    st.sampled_from(["", "a", "1", "1.0", "x", " 2 ", "INF"]),
+    st.sampled_from([0.0, 1.0, 2.0, -1.5]),
+)
+CONDITIONS = st.one_of(
+    st.builds(
+        Comparison,
+        st.just(OPERAND),
+        st.sampled_from(["=", "!=", "<", "<=", ">", ">="]),
+        st.builds(Literal, CONSTANTS),
+    ),
+    st.builds(
+        StringTest,
+        st.sampled_from(FUNCTIONS),
+        st.just(OPERAND),
+        st.builds(Literal, st.sampled_from(["", "a", "1"])),
+    ),
+)
+VALUES = st.lists(
+    st.one_of(st.sampled_from(["", "a", "1", "01", "2", "ab", "x", "INF"]), st.just(1.0)),
+    max_size=3,
+)
+
+
+@given(st.lists(CONDITIONS, max_size=12), VALUES)
+def test_tests_are_decided_as_by_asking_each(
+    conditions: list[Comparison | StringTest], values: list[str | float]
+) -> None:
+    index = TestIndex()
+    for number, condition in enumerate(conditions):
+        index.add(number, (condition,))
+    found = index.find([7], lambda _operand, _node: values)
+    expected = {n: [7] for n, condition in enumerate(conditions) if _holds(condition, values)}
+    assert found == expected
+    assert index.decided == set(range(len(conditions)))
+    for number, condition in enumerate(conditions):
+        index.remove(number, (condition,))
+    assert index.find([7], lambda _operand, _node: values) == {}
+
+
+def _holds(condition: Comparison | StringTest, values: list[str | float]) -> bool:
+    if isinstance(condition, Comparison):
+        assert isinstance(condition.right, Literal)
+        return compare(values, condition.operator, [condition.right.value])
+    assert isinstance(condition.argument, Literal)
+    return any(holds(condition.function, value, condition.argument.value) for value in values)
+
+
+def test_the_most_selective_test_of_a_conjunction_gives_access() -> None:
+    contains = StringTest("contains", OPERAND, Literal("a"))
+    equal = Comparison(OPERAND, "=", Literal("b"))
+    (test,) = access_tests((contains, And((equal, contains))))
+    assert (test.kind, test.constant, test.is_all) == ("=", "b", False)
+
+
+def test_a_disjunction_gives_access_by_all_its_sides_or_by_none() -> None:
+    equal = Comparison(OPERAND, "=", Literal("b"))
+    assert len(access_tests((Or((equal, equal)),))) == 2
+    assert access_tests((Or((equal, Not(equal))),)) == ()
+
+
+@given(st.sets(st.integers(0, 3_000)))
+def test_sets_of_nodes_have_the_nodes_they_were_made_of(nodes: set[int]) -> None:
+    assert list(members(node_set(nodes))) == sorted(nodes)

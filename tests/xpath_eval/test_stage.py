@@ -1,0 +1,98 @@
+"""Stage 1 over Arrow says the same, however documents are batched and plans follow each other."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+from random_paths import random_block, random_xml
+from registered import Registered
+
+from xpath_eval.catalog import EvaluationPlan, PatternCatalog
+from xpath_eval.evaluator import Evaluator
+from xpath_eval.stage import evaluate_batches
+from xpath_eval.witnesses import DOCUMENT_SCHEMA, WITNESS_SCHEMA
+
+
+def plan_of(seed: int, count: int = 10) -> EvaluationPlan:
+    catalog = PatternCatalog()
+    random_ = random.Random(seed)
+    for _ in range(count):
+        Registered(catalog, random_block(random_))
+    return catalog.plan()
+
+
+def batch_of(documents: list[bytes]) -> pa.RecordBatch:
+    rows = [
+        {
+            "docid": i,
+            "depth": 0,
+            "match_id": "",
+            "stream": "S",
+            "key": str(i),
+            "start_us": i,
+            "end_us": i,
+            "watermark_us": 0,
+            "xml": xml,
+        }
+        for i, xml in enumerate(documents, 1)
+    ]
+    return pa.RecordBatch.from_pylist(rows, DOCUMENT_SCHEMA)
+
+
+def rows_of(batches: Iterator[pa.RecordBatch]) -> list[dict[str, object]]:
+    table = pa.Table.from_batches(batches, WITNESS_SCHEMA)
+    table.validate(full=True)
+    return table.to_pylist()
+
+
+def documents_of(seed: int, count: int = 30) -> list[bytes]:
+    random_ = random.Random(seed)
+    return [random_xml(random_) if i % 7 else b"<broken" for i in range(count)]
+
+
+def test_rows_are_what_the_evaluator_says() -> None:
+    plan, documents = plan_of(1), documents_of(2)
+    evaluator = Evaluator(plan)
+    spelled = set()
+    for row, xml in zip(
+        rows_of(evaluate_batches(plan, [batch_of(documents)])), documents, strict=True
+    ):
+        if xml == b"<broken":
+            assert row["error"]
+            assert row["shape"] is row["edges"] is row["nodes"] is row["values"] is None
+            continue
+        witnesses = evaluator.evaluate("S", xml)
+        assert row["error"] is None
+        assert row["shape"] == witnesses.shape.id
+        assert row["nodes"] == list(witnesses.nodes)
+        assert row["values"] == list(witnesses.values)
+        edges = row["edges"]
+        assert (edges is None) == (witnesses.shape.id in spelled)
+        spelled.add(witnesses.shape.id)
+        if edges is not None:
+            assert isinstance(edges, list)
+            found = [(e["var1"], e["var2"], e["node1"], e["node2"]) for e in edges]
+            assert found == list(witnesses.shape.edges)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_batch_boundaries_do_not_show(size: int) -> None:
+    plan, batch = plan_of(3), batch_of(documents_of(4))
+    pieces = [batch.slice(start, size) for start in range(0, batch.num_rows, size)]
+    assert rows_of(evaluate_batches(plan, pieces)) == rows_of(evaluate_batches(plan, [batch]))
+
+
+def test_two_plans_at_a_time_do_not_disturb_each_other() -> None:
+    one, two, batch = plan_of(5), plan_of(6), batch_of(documents_of(7))
+    pieces = [batch.slice(start, 5) for start in range(0, batch.num_rows, 5)]
+    alone = [rows_of(evaluate_batches(plan, pieces)) for plan in (one, two)]
+    together = list(zip(evaluate_batches(one, pieces), evaluate_batches(two, pieces), strict=True))
+    assert rows_of(a for a, _ in together) == alone[0]
+    assert rows_of(b for _, b in together) == alone[1]
+
+
+def test_an_empty_batch_is_an_empty_batch() -> None:
+    assert rows_of(evaluate_batches(plan_of(8), [batch_of([])])) == []
