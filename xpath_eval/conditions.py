@@ -195,5 +195,7 @@ def _compile(expression: str, namespaces: tuple[tuple[str, str], ...]) -> etree.
 
 def _position_holds(condition: Position, position: int, size: int) -> bool:
     left: float = size if condition.is_size else position
-    right = size - condition.number if condition.of_last else condition.number
+    number = condition.number
+    assert not isinstance(number, Parameter)  # they are put in before
+    right = size - number if condition.of_last else number
     return functions.compare((float(left),), condition.operator, (float(right),))

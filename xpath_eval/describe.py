@@ -185,7 +185,8 @@ def _joined(between: str, texts: Iterable[str]) -> str:
 
 def _position(condition: Position) -> str:
     side = "last()" if condition.is_size else "position()"
-    number = f"{condition.number:g}"
+    wanted = condition.number
+    number = f"${wanted.name}" if isinstance(wanted, Parameter) else f"{wanted:g}"
     if condition.of_last:
         number = "last()" if condition.number == 0 else f"last() - {number}"
     return f"{side} {condition.operator} {number}"

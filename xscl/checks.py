@@ -13,6 +13,7 @@ from xscl.path import (
     Condition,
     Exists,
     Literal,
+    Parameter,
     Path,
     PathValue,
     Position,
@@ -151,9 +152,9 @@ def _check_condition(condition: Condition, of_leaf: bool, report: Report, span: 
 
 
 def _is_nowhere(position: Position) -> bool:
-    if position.operator != "=":
-        return False
     number = position.number
+    if position.operator != "=" or isinstance(number, Parameter):
+        return False
     return number != int(number) or (number < 0 if position.of_last else number < 1)
 
 

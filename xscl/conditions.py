@@ -218,11 +218,22 @@ class PatternBuilder:
 
     def predicate(self, syntax: Expression, is_positive: bool) -> Condition | None:
         """Return the condition between two brackets; `None` after an error in it."""
-        if isinstance(syntax, ParameterRef) or (is_numeric(syntax) and as_position(syntax) is None):
+        if not is_numeric(syntax):
+            return self._condition(syntax, is_positive)
+        position = self._position(syntax)
+        if position is None:
             self._no_position(syntax)
-            return None
-        position = as_position(syntax) if is_numeric(syntax) else None
-        return position or self._condition(syntax, is_positive)
+        return position
+
+    def _position(self, syntax: Expression) -> Position | None:
+        found = as_position(syntax)
+        if found is not None and isinstance(found.number, Parameter):
+            self.parameters += [
+                ParameterUse(each.name, "number", each.span)
+                for each in subexpressions(syntax)
+                if isinstance(each, ParameterRef)
+            ]
+        return found
 
     def _condition(self, syntax: Expression, is_positive: bool) -> Condition | None:
         if isinstance(syntax, Junction):
@@ -232,7 +243,7 @@ class PatternBuilder:
             inner = self._condition(syntax.arguments[0], False) if syntax.arguments else None
             return None if inner is None else Not(inner)
         if isinstance(syntax, Binary):
-            position = as_position(syntax)
+            position = self._position(syntax)
             if position is not None:
                 return position
         bound, used = len(self.bindings), len(self.parameters)

@@ -68,9 +68,9 @@ _ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
 
 
 def is_numeric(expression: Expression) -> bool:
-    """Whether XPath 1.0 gives the expression the type number."""
+    """Whether XPath 1.0 gives the expression the type number; a parameter may be one."""
     match expression:
-        case NumberLiteral() | Negative():
+        case NumberLiteral() | Negative() | ParameterRef():
             return True
         case Binary(operator=operator):
             return operator in _ARITHMETIC

@@ -160,7 +160,7 @@ class Position:
     """
 
     operator: ComparisonOperator
-    number: float
+    number: float | Parameter
     of_last: bool = False
     is_size: bool = False
 

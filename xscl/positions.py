@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from xscl.opaque import subexpressions
-from xscl.path import Position
-from xscl.syntax import Binary, Expression, FunctionCall, NumberLiteral
+from xscl.path import Parameter, Position
+from xscl.syntax import Binary, Expression, FunctionCall, NumberLiteral, ParameterRef
 
 __all__ = ["TURNED", "as_position", "speaks_of_position"]
 
@@ -13,7 +13,10 @@ TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 def as_position(syntax: Expression) -> Position | None:
-    """Return a number, `last()`, `last() - 1`, or a comparison of `position()` or `last()`."""
+    """Return a number, `last()`, `last() - 1`, or a comparison of `position()` or `last()`.
+
+    A parameter stands where a number can, but not added to `last()`.
+    """
     if isinstance(syntax, Binary) and syntax.operator in TURNED:
         return _comparison(syntax)
     place = _place(syntax)
@@ -38,20 +41,21 @@ def _comparison(syntax: Binary) -> Position | None:
     return None
 
 
-def _place(syntax: Expression) -> tuple[float, bool] | None:
+def _place(syntax: Expression) -> tuple[float | Parameter, bool] | None:
     """Return a number, and whether it counts back from `last()`."""
     if isinstance(syntax, NumberLiteral):
         return syntax.value, False
+    if isinstance(syntax, ParameterRef):
+        return Parameter(syntax.name), False
     if _is_call(syntax, "last"):
         return 0.0, True
-    if (
-        isinstance(syntax, Binary)
-        and syntax.operator in ("-", "+")
-        and _is_call(syntax.left, "last")
-        and isinstance(syntax.right, NumberLiteral)
-    ):
-        number = syntax.right.value
-        return (number if syntax.operator == "-" else -number), True
+    if not isinstance(syntax, Binary) or not _is_call(syntax.left, "last"):
+        return None
+    sign, right = syntax.operator, syntax.right
+    if isinstance(right, NumberLiteral) and sign in ("-", "+"):
+        return (right.value if sign == "-" else -right.value), True
+    if isinstance(right, ParameterRef) and sign == "-":
+        return Parameter(right.name), True
     return None
 
 

@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
 from xscl.opaque import put_values
-from xscl.path import Literal, Opaque, Parameter
+from xscl.path import Literal, Opaque, Parameter, Position
 from xscl.query import Operator, Query, Window
 
 __all__ = ["substitute"]
@@ -43,5 +43,7 @@ def _put(value: T, values: Mapping[str, Any]) -> T:
         changes = {f.name: _put(getattr(value, f.name), values) for f in fields(value)}
         if isinstance(value, Operator) and isinstance(value.window, Parameter):
             changes["window"] = Window(values[value.window.name])
+        elif isinstance(value, Position) and isinstance(value.number, Parameter):
+            changes["number"] = values[value.number.name]
         result = replace(value, **changes)
     return cast(T, result)

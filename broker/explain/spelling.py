@@ -149,7 +149,8 @@ def spell_condition(condition: Condition, *, is_inner: bool = False) -> str:
 
 
 def _spell_position(condition: Position) -> str:
-    number = render_number(condition.number)
+    wanted = condition.number
+    number = f"${wanted.name}" if isinstance(wanted, Parameter) else spell_constant(wanted)
     if condition.is_size:
         return f"last() {condition.operator} {number}"
     if not condition.of_last:

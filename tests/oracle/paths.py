@@ -144,10 +144,14 @@ class _Context:
         raise AssertionError(condition)
 
     def _is_at(self, condition: Position) -> bool:
-        compare = OPERATORS[condition.operator]
+        compare, number = OPERATORS[condition.operator], condition.number
+        if isinstance(number, Parameter):
+            given = self.parameters[number.name]
+            assert isinstance(given, float)
+            number = given
         if condition.is_size:
-            return bool(compare(self.size, condition.number))
-        wanted = self.size - condition.number if condition.of_last else condition.number
+            return bool(compare(self.size, number))
+        wanted = self.size - number if condition.of_last else number
         return bool(compare(self.position, wanted))
 
     def _values(self, value: Value) -> set[tuple[Atom, Assignment]]:

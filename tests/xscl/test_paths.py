@@ -20,6 +20,7 @@ from xscl.path import (
     Not,
     Opaque,
     Or,
+    Parameter,
     Path,
     PathValue,
     Position,
@@ -183,13 +184,33 @@ def test_positions(text: str, meaning: Position) -> None:
     assert predicate(text) == meaning
 
 
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("$n", Position("=", Parameter("n"))),
+        ("$n > position()", Position("<", Parameter("n"))),
+        ("last() - $n", Position("=", Parameter("n"), of_last=True)),
+        ("last() = $n", Position("=", Parameter("n"), is_size=True)),
+    ],
+)
+def test_a_parameter_is_a_position_where_a_number_is(text: str, meaning: Position) -> None:
+    found = query(f"S//item[{text}]")
+    assert found.blocks[0].path.steps[-1].predicates == (meaning,)
+    assert found.parameters == (("n", "number"),)
+
+
+def test_a_parameter_beside_a_condition_is_no_position() -> None:
+    assert predicate("a and $n") == And((Exists(Path((child("a"),))), Opaque("boolean($n)")))
+
+
 def test_positions_stand_beside_other_conditions() -> None:
     found = predicate("position() = 1 and a")
     assert found == And((Position("=", 1.0), Exists(Path((child("a"),)))))
 
 
 @pytest.mark.parametrize(
-    "text", ["position() mod 2 = 1", "count(a)", "last() div 2", "a = position()", "$n", "1 + 1"]
+    "text",
+    ["position() mod 2 = 1", "count(a)", "last() div 2", "a = position()", "$n + 1", "1 + 1"],
 )
 def test_other_positions_are_an_error_rather_than_something_else(text: str) -> None:
     assert codes(f"S//item[{text}]") == ["XS304"]

@@ -22,6 +22,7 @@ from xscl.substitution import substitute
         ),
         ("S//a[count(b) > $v]", {"v": -2}, "S//a[count(b) > (-2)]"),
         ("S//a[b = c and c != string($v)]", {"v": "it's"}, 'S//a[b = c and c != string("it\'s")]'),
+        ("S//a[$n][last() - $m]", {"n": 2, "m": 1}, "S//a[2][last() - 1]"),
         ("S JOIN {, $w} T", {"w": "PT6H"}, "S JOIN {, 6 h} T"),
         (
             "S->x JOIN {x/a = y AND replace(x/b, $v, '') != $v, 1 h} T->y",
