@@ -31,7 +31,7 @@ from xpath_eval.nodesets import DOCUMENT, NodeSets, node_set
 from xpath_eval.parsing import parse_elements
 from xpath_eval.shape import Labels, Shape, gather
 from xpath_eval.steps import Group, Step, StepTree, Variable
-from xpath_eval.structure import Structure, StructureKey, Tree, structure_key
+from xpath_eval.structure import Detail, Structure, StructureKey, Tree, structure_key
 from xpath_eval.walk import Answer, Asker, Stage, Walk
 
 __all__ = ["Counters", "Evaluator", "Shape", "Witnesses"]
@@ -119,7 +119,7 @@ class Evaluator:
         self._outputs_max = states_max
         self._raw_shapes: dict[_RawKey, _RawShape] = {}
         self._edges_kept = 0
-        self._with_text = False
+        self._detail = Detail.NAMES
         self.update(plan)
 
     @property
@@ -149,9 +149,9 @@ class Evaluator:
         if self._tree.changed:
             self._automaton.forget(self._tree.changed)
             self._tree.changed.clear()
-        self._with_text = self._tree.texts > 0
+        self._detail = self._tree.detail
         self._outputs.clear()
-        self._forget_raw_shapes()
+        self.forget_shapes()
 
     def _share_out(self) -> None:
         """Decide who finds each variable: the automaton, `NestedPatterns`, or the walk."""
@@ -182,7 +182,7 @@ class Evaluator:
     def evaluate(self, stream: str, xml: bytes, *, is_published: bool = False) -> Witnesses:
         """Return the witnesses of one document; raise `XmlError` where it cannot be read."""
         elements = parse_elements(xml)
-        key = (stream, is_published, structure_key(elements, with_text=self._with_text))
+        key = (stream, is_published, structure_key(elements, self._detail))
         raw = self._raw_shapes.get(key)
         if raw is None:
             self.counters.raw_misses += 1
@@ -200,11 +200,12 @@ class Evaluator:
 
     def _keep(self, key: _RawKey, raw: _RawShape) -> None:
         if len(self._raw_shapes) >= self._raw_shapes_max or self._edges_kept > EDGES_KEPT_MAX:
-            self._forget_raw_shapes()
+            self.forget_shapes()
         if self._raw_shapes_max:
             self._raw_shapes[key] = raw
 
-    def _forget_raw_shapes(self) -> None:
+    def forget_shapes(self) -> None:
+        """Drop all that is known of shapes; the automaton stays."""
         self._raw_shapes.clear()
         self._edges_kept = 0
 
@@ -217,7 +218,7 @@ class Evaluator:
     def _read_raw_shape(
         self, tree: Tree, key: StructureKey, roots: Sequence[Variable]
     ) -> _RawShape:
-        structure = Structure(key, with_text=self._with_text)
+        structure = Structure(key, self._detail)
         reached = self._reach(structure, roots)
         walk = self._walk(structure, Conditions(tree, structure), reached.steps)
         asked = [
@@ -308,7 +309,7 @@ class Evaluator:
         if not following.questions:
             self._finish(raw, following)
         if self._edges_kept > EDGES_KEPT_MAX:
-            self._forget_raw_shapes()
+            self.forget_shapes()
         if raw.stages >= self._outcomes_max:
             raw.stages = 0
             raw.stage.next.clear()

@@ -5,13 +5,12 @@ pass such a filter differs from document to document, so no automaton over names
 the answer, and following every variable by itself costs a microsecond each.  Here the variables
 whose filters are plain nested paths, and of which only the nodes themselves are wanted, are
 followed together, as in the Shift-And automaton (Baeza-Yates and Gonnet, CACM 1992): a set of
-steps is an integer, going on from each step to the next is one shift.
+steps is a row of bits, going on from each step to the next is one shift.
 
-Layout: a variable has a region of bits; bit 0 stands for the document node, bit i for the i-th
-step of its path.  A filter at step i with m steps uses bits i to i + m of a second integer, its
-**plane**: bit i + m - r says "r more steps hold from here", so that bit i, the filter's truth,
-falls on the bit of the step that it filters.  Filters of one variable that would overlap take
-different planes.
+Layout: a variable has a region of bits, bit i for the i-th step of its path.  A filter at step i
+with m steps uses bits i to i + m of a second row, its **plane**: bit i + m - r says "r more steps
+hold from here", so that bit i, the filter's truth, falls on the bit of the step that it filters.
+Filters of one variable that would overlap take different planes.
 
 Two passes over a document:
 
@@ -20,7 +19,7 @@ Two passes over a document:
 - downwards, the steps that an element takes follow from its name, what holds at it, and the steps
   of its parent.
 
-Cost: a dozen operations on integers for each element with a subtree that is new, whatever matches.
+Cost: a dozen operations on rows for each element with a subtree that is new, whatever matches.
 Bounds: upward states are dropped together when they take `STATE_BYTES_MAX`.
 """
 
@@ -39,10 +38,17 @@ from xscl.path import Axis, Condition, Exists, NodeTest, Path, Step
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Words = NDArray[np.uint64]
+
 __all__ = ["NestedPatterns", "is_nested"]
 
-STATE_BYTES_MAX = 64 * 1024 * 1024
-"""Bytes of the integers of upward states."""
+WORD = 64
+"""Bits of a word.  A region never goes over the edge of one, so that a shift carries nothing."""
+
+_ONE = np.uint64(1)
+
+STATE_BYTES_MAX = 128 * 1024 * 1024
+"""Bytes of the sets of upward states."""
 
 NAMES_MAX = 10_000
 """Names whose sets of steps are kept.  A vocabulary has hundreds; a hostile stream, any number."""
@@ -59,7 +65,7 @@ def is_nested(variable: Variable) -> bool:
             return False
         is_filtered = is_filtered or bool(above.filters)
         above = above.parent
-    return is_filtered
+    return is_filtered and _width(_way(variable)) <= WORD
 
 
 def _is_plain_path(condition: Condition) -> bool:
@@ -83,7 +89,6 @@ class _Plane:
         self.child_bits: list[int] = []
         self.deep_bits: list[int] = []
         self.filtered: list[int] = []
-        self.by_name: dict[str, int] = {}
 
     def add(self, at: int, path: Path) -> None:
         """Lay a filter's path out from the bit of the step that it filters."""
@@ -93,45 +98,51 @@ class _Plane:
             (self.deep_bits if step.is_deep else self.child_bits).append(at + i)
         self.ends.append(at + len(path.steps))
 
-    def seal(self, size: int) -> None:
-        """Turn what has been laid out into sets of `size` bits."""
-        self.end = node_set(self.ends)
-        self.child = node_set(self.child_bits)
-        self.deep = node_set(self.deep_bits)
-        # Not `~`: operations on negative integers cost twice as much.
-        self.unfiltered = ((1 << size) - 1) ^ node_set(self.filtered)
-        self.test_sets = {test: node_set(bits) for test, bits in self.tests.items()}
+    def seal(self, words: int) -> None:
+        """Turn what has been laid out into sets of so many words."""
+        self.end = _bits(self.ends, words)
+        self.child = _bits(self.child_bits, words)
+        self.deep = _bits(self.deep_bits, words)
+        self.unfiltered = ~_bits(self.filtered, words)
+        self.steps = _NamedSteps(self.tests, words)
 
-    def named(self, name: str) -> int:
-        """Return the bits of the steps that an element of this name takes."""
-        found = self.by_name.get(name)
+
+class _NamedSteps:
+    """The steps that an element takes by its name alone."""
+
+    def __init__(self, tests: dict[NodeTest, list[int]], words: int) -> None:
+        self._sets = {test: _bits(bits, words) for test, bits in tests.items()}
+        self._nothing = np.zeros(words, np.uint64)
+        self._by_name: dict[str, Words] = {}
+
+    def __getitem__(self, name: str) -> Words:
+        found = self._by_name.get(name)
         if found is None:
-            found = self.by_name[name] = _named(self.test_sets, name)
-            if len(self.by_name) > NAMES_MAX:
-                self.by_name.clear()
+            if len(self._by_name) >= NAMES_MAX:
+                self._by_name.clear()
+            found = self._nothing
+            for test, bits in self._sets.items():
+                if matches_name(test, name):
+                    found = found | bits
+            self._by_name[name] = found
         return found
 
 
 class _Upward:
-    """What holds at an element: `passes` for the way down, `found` and `below` for its parent."""
+    """What holds at an element.
 
-    __slots__ = ("below", "found", "passes")
+    `gate` is what it lets through on the way down; `found` and `below` are for its parent.
+    """
 
-    def __init__(self, passes: int, found: tuple[int, ...], below: tuple[int, ...]) -> None:
-        self.passes = passes
+    __slots__ = ("below", "found", "gate", "is_leaf")
+
+    def __init__(
+        self, gate: Words, found: tuple[Words, ...], below: tuple[Words, ...], *, is_leaf: bool
+    ) -> None:
+        self.gate = gate
         self.found = found
         self.below = below
-
-
-class _Downward:
-    """The steps that an element takes, and those that its children, and all below, can take."""
-
-    __slots__ = ("awake", "next", "selected")
-
-    def __init__(self, selected: int, following: int, awake: int) -> None:
-        self.selected = selected
-        self.next = following
-        self.awake = awake
+        self.is_leaf = is_leaf
 
 
 class NestedPatterns:
@@ -141,71 +152,74 @@ class NestedPatterns:
         self.variables = tuple(variables)
         self._planes: list[_Plane] = []
         self._tests: dict[NodeTest, list[int]] = {}
-        self._starts: dict[int, list[int]] = {}
+        self._child_starts: dict[int, list[int]] = {}
+        self._deep_starts: dict[int, list[int]] = {}
         self._child_bits: list[int] = []
         self._deep_bits: list[int] = []
         self._ends: list[int] = []
         size = 0
         for variable in self.variables:
-            size += self._lay_out(variable, size)
-        self._seal(size)
+            size = self._lay_out(_way(variable), size)
+        self._seal(size // WORD + 1)
         self._upward: dict[tuple[str, frozenset[_Upward]], _Upward] = {}
-        self._upward_max = STATE_BYTES_MAX // (self._octets * (1 + 2 * len(self._planes)))
+        self._upward_max = STATE_BYTES_MAX // (self._words * 8 * (1 + 2 * len(self._planes)))
 
     @property
     def state_count(self) -> int:
         """How many upward states are kept."""
         return len(self._upward)
 
-    def _lay_out(self, variable: Variable, base: int) -> int:
-        """Give a variable its region of bits; return the region's size."""
-        way = _way(variable)
-        self._starts.setdefault(way[0].id, []).append(base)
-        size = len(way)
+    def _lay_out(self, way: list[Variable], base: int) -> int:
+        """Give a variable its region of bits from `base` on; return where the next can begin."""
+        if base % WORD + _width(way) > WORD:
+            base += -base % WORD
+        root = way[0].id
         taken: list[list[tuple[int, int]]] = []
-        for i, each in enumerate(way[1:], 1):
+        for i, each in enumerate(way[1:]):
             assert each.step is not None
             self._tests.setdefault(each.step.test, []).append(base + i)
-            (self._deep_bits if each.step.is_deep else self._child_bits).append(base + i)
+            if i == 0:
+                starts = self._deep_starts if each.step.is_deep else self._child_starts
+                starts.setdefault(root, []).append(base)
+            else:
+                (self._deep_bits if each.step.is_deep else self._child_bits).append(base + i)
             for condition in each.filters:
                 assert isinstance(condition, Exists)
-                end = i + len(condition.path.steps)
-                size = max(size, end + 1)
-                self._plane(_free_plane(taken, i, end)).add(base + i, condition.path)
-        self._ends.append(base + len(way) - 1)
-        return size
+                plane = _free_plane(taken, i, i + len(condition.path.steps))
+                self._plane(plane).add(base + i, condition.path)
+        self._ends.append(base + len(way) - 2)
+        return base + _width(way)
 
     def _plane(self, number: int) -> _Plane:
         while len(self._planes) <= number:
             self._planes.append(_Plane())
         return self._planes[number]
 
-    def _seal(self, size: int) -> None:
-        self._octets = (size // 64 + 1) * 8
-        self._everything = (1 << size) - 1
-        self._child = node_set(self._child_bits)
-        self._deep = node_set(self._deep_bits)
-        self._final = node_set(self._ends)
-        self._test_sets = {test: node_set(bits) for test, bits in self._tests.items()}
-        self._by_name: dict[str, int] = {}
-        self._start_sets = {root: node_set(bits) for root, bits in self._starts.items()}
-        self._variable_at = np.zeros(self._octets * 8, np.int32)
+    def _seal(self, words: int) -> None:
+        self._words = words
+        self._child = _bits(self._child_bits, words)
+        self._deep = _bits(self._deep_bits, words)
+        self._final = _bits(self._ends, words)
+        self._steps = _NamedSteps(self._tests, words)
+        self._variable_at = np.zeros(words * WORD, np.int32)
         self._variable_at[self._ends] = [variable.id for variable in self.variables]
         for plane in self._planes:
-            plane.seal(size)
+            plane.seal(words)
 
     def find(
         self, structure: Structure, roots: Iterable[Variable]
     ) -> list[tuple[int, NDArray[np.int32]]]:
         """Return for each element the variables that select it, if there are any."""
-        start = 0
-        for root in roots:
-            start |= self._start_sets.get(root.id, 0)
-        if not start:
+        ids = [root.id for root in roots]
+        child = [bit for root in ids for bit in self._child_starts.get(root, ())]
+        deep = [bit for root in ids for bit in self._deep_starts.get(root, ())]
+        if not child and not deep:
             return []
-        downward = self._go_down(structure, self._go_up(structure), start)
-        found = self._read_out(set(downward))
-        return [(e, found[state]) for e, state in enumerate(downward) if state in found]
+        awake = _bits(deep, self._words)
+        document = (_bits(child, self._words) | awake, awake)
+        states, ends = self._go_down(structure, self._go_up(structure), document)
+        found = self._read_out(ends)
+        return [(e, found[state]) for e, state in enumerate(states) if len(found[state])]
 
     def _go_up(self, structure: Structure) -> list[_Upward]:
         names, children = structure.names, structure.children
@@ -223,65 +237,62 @@ class NestedPatterns:
         return states
 
     def _hold(self, name: str, children: frozenset[_Upward]) -> _Upward:
-        passes = self._everything
-        found: list[int] = []
-        below: list[int] = []
+        gate = self._steps[name]
+        found: list[Words] = []
+        below: list[Words] = []
         for i, plane in enumerate(self._planes):
-            holds, deep = plane.end, 0
+            holds = plane.end
             if children:
-                near = 0
-                for child in children:
-                    near |= child.found[i]
-                    deep |= child.below[i]
-                holds |= (near >> 1) & plane.child | (deep >> 1) & plane.deep
-            own = plane.named(name) & holds
-            passes &= holds | plane.unfiltered
+                near = _union([child.found[i] for child in children])
+                deep = _union([child.below[i] for child in children])
+                holds = holds | near >> _ONE & plane.child | deep >> _ONE & plane.deep
+            own = plane.steps[name] & holds
+            gate = gate & (holds | plane.unfiltered)
             found.append(own)
-            below.append(own | deep)
-        return _Upward(passes, tuple(found), tuple(below))
+            below.append(own | deep if children else own)
+        return _Upward(gate, tuple(found), tuple(below), is_leaf=not children)
 
     def _go_down(
-        self, structure: Structure, upward: Sequence[_Upward], start: int
-    ) -> list[_Downward]:
-        awake = (start << 1) & self._deep
-        document = _Downward(0, (start << 1) & self._child | awake, awake)
-        known: dict[tuple[_Downward, str, _Upward], _Downward] = {}
-        states: list[_Downward] = []
-        for name, parent, holding in zip(structure.names, structure.parents, upward, strict=True):
-            key = (states[parent] if parent >= 0 else document, name, holding)
-            state = known.get(key)
-            if state is None:
-                state = known[key] = self._take(*key)
-            states.append(state)
-        return states
+        self, structure: Structure, upward: Sequence[_Upward], document: tuple[Words, Words]
+    ) -> tuple[list[int], Words]:
+        """Return for each element the row of its state, and for each row the last bits reached.
 
-    def _take(self, parent: _Downward, name: str, holding: _Upward) -> _Downward:
-        named = self._by_name.get(name)
-        if named is None:
-            if len(self._by_name) >= NAMES_MAX:
-                self._by_name.clear()
-            named = self._by_name[name] = _named(self._test_sets, name)
-        selected = parent.next & named & holding.passes
-        if not selected:
-            return _Downward(0, parent.awake, parent.awake)
-        following = selected << 1
-        awake = parent.awake | following & self._deep
-        return _Downward(selected, following & self._child | awake, awake)
+        Level by level, equal elements of equal parents together: an operation on all rows of a
+        level costs little more than on one.
+        """
+        following, awake = (part.reshape(1, -1) for part in document)
+        states = [-1] * len(upward)
+        row_in_level = {-1: 0}
+        ends: list[Words] = []
+        first = 0
+        for level in structure.levels:
+            known: dict[tuple[int, _Upward], int] = {}
+            for element in level:
+                above = structure.parents[element]
+                key = (row_in_level[-1 if above < 0 else states[above]], upward[element])
+                states[element] = first + known.setdefault(key, len(known))
+            parents = [row for row, _ in known]
+            gates = np.concatenate([up.gate for _, up in known]).reshape(len(known), -1)
+            selected = following[parents] & gates
+            ends.append(selected & self._final)
+            inner = [i for i, (_, up) in enumerate(known) if not up.is_leaf]
+            row_in_level = {first + i: row for row, i in enumerate(inner)}
+            first += len(known)
+            going = selected[inner] << _ONE
+            awake = awake[[parents[i] for i in inner]] | going & self._deep
+            following = going & self._child | awake
+        return states, np.concatenate(ends)
 
-    def _read_out(self, states: Iterable[_Downward]) -> dict[_Downward, NDArray[np.int32]]:
-        """Return the variables whose last bit is in each state that has any, in order."""
-        reached = [(state, ends) for state in states if (ends := state.selected & self._final)]
-        if not reached:
-            return {}
-        octets = b"".join([ends.to_bytes(self._octets, "little") for _, ends in reached])
-        words = np.frombuffer(octets, np.uint64)
-        at = np.flatnonzero(words)
+    def _read_out(self, ends: Words) -> list[NDArray[np.int32]]:
+        """Return the variables whose last bits are in each row, in order."""
+        words = ends.reshape(-1)
+        at = np.flatnonzero(words != 0)
         bits = np.unpackbits(words[at].view(np.uint8), bitorder="little").view(np.bool_)
-        which, bit = np.divmod(np.flatnonzero(bits), 64)
-        row, column = np.divmod(at[which], self._octets // 8)
-        variables = self._variable_at[column * 64 + bit]
-        cuts = [0, *np.searchsorted(row, np.arange(1, len(reached))).tolist(), len(variables)]
-        return {state: variables[cuts[i] : cuts[i + 1]] for i, (state, _) in enumerate(reached)}
+        which, bit = np.divmod(np.flatnonzero(bits), WORD)
+        row, column = np.divmod(at[which], self._words)
+        variables = self._variable_at[column * WORD + bit]
+        cuts = np.searchsorted(row, np.arange(len(ends) + 1)).tolist()
+        return [variables[cuts[i] : cuts[i + 1]] for i in range(len(ends))]
 
 
 _NONE: frozenset[_Upward] = frozenset()
@@ -305,9 +316,24 @@ def _free_plane(taken: list[list[tuple[int, int]]], start: int, end: int) -> int
     return len(taken) - 1
 
 
-def _named(test_sets: dict[NodeTest, int], name: str) -> int:
-    found = 0
-    for test, bits in test_sets.items():
-        if matches_name(test, name):
-            found |= bits
+def _width(way: Sequence[Variable]) -> int:
+    """Return how many bits a variable and its filters take, without the document node."""
+    ends = [
+        i + len(condition.path.steps)
+        for i, each in enumerate(way[1:])
+        for condition in each.filters
+        if isinstance(condition, Exists)
+    ]
+    return max([len(way) - 2, *ends]) + 1
+
+
+def _bits(bits: Iterable[int], words: int) -> Words:
+    octets = node_set(bits).to_bytes(words * 8, "little")
+    return np.frombuffer(octets, np.uint64)
+
+
+def _union(sets: Sequence[Words]) -> Words:
+    found = sets[0]
+    for each in sets[1:]:
+        found = found | each
     return found

@@ -20,7 +20,6 @@ __all__ = [
     "ELEMENTS_MAX",
     "TEXT_BYTES_MAX",
     "XmlError",
-    "check_attributes",
     "parse_elements",
 ]
 
@@ -92,18 +91,17 @@ def parse_elements(xml: bytes) -> list[etree._Element]:
         raise XmlError(_reason(error)) from error
     except (ValueError, AssertionError) as error:
         raise XmlError(str(error)) from error
-    if not _begins_with_root(xml):
+    begins_with_root = _begins_with_root(xml)
+    if not begins_with_root:
         _refuse_entities(root)
     elements = [*root.iter()]
+    if not begins_with_root or xml.count(b"=") > ATTRIBUTES_MAX:
+        most = max(len(element.attrib) for element in elements)
+        if most > ATTRIBUTES_MAX:
+            raise XmlError(f"an element has {most} attributes, the limit is {ATTRIBUTES_MAX}")
     if len(elements) > ELEMENTS_MAX:
         raise XmlError(f"the document has {len(elements)} elements, the limit is {ELEMENTS_MAX}")
     return elements
-
-
-def check_attributes(most: int) -> None:
-    """Raise `XmlError` if the element that has most attributes has too many."""
-    if most > ATTRIBUTES_MAX:
-        raise XmlError(f"an element has {most} attributes, the limit is {ATTRIBUTES_MAX}")
 
 
 def _begins_with_root(xml: bytes) -> bool:

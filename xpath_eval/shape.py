@@ -44,8 +44,14 @@ class Shape:
     def __init__(self, columns: tuple[Column, Column, Column, Column]) -> None:
         self.columns = columns
         digest = hashlib.blake2b(digest_size=12)
-        for column in columns:
-            digest.update(column.tobytes())
+        var1, var2, node1, node2 = columns
+        digest.update(b"%d %d" % (var1 is not var2, len(var1)))
+        digest.update(var2.tobytes())
+        digest.update(node2.tobytes())
+        # Where a variable is its own context, as with most of very many, half says it all.
+        if var1 is not var2:
+            digest.update(var1.tobytes())
+            digest.update(node1.tobytes())
         self.id = digest.hexdigest()
 
     @cached_property
@@ -129,13 +135,17 @@ def gather(
     for var1, var2, node1, node2 in distinct:
         bound[node1] = bound.get(node1, False) or var1 in valued
         bound[node2] = bound.get(node2, False) or var2 in valued
-    order = sorted(bound, key=lambda b: (isinstance(b, tuple), b))
+    order: list[Bound] = sorted(bound, key=_bound_order) if distinct else sorted(bound)
     place = {node: i for i, node in enumerate(order)}
     named = sorted((place[n1], v1, place[n2], v2) for v1, v2, n1, n2 in distinct)
     shape = Shape(_columns(labels, place, named))
     leaves, others = _sources(structure, order, bound)
     nodes = tuple(b[0] if isinstance(b, tuple) else b for b in order)
     return Gathering(shape, nodes, leaves, others)
+
+
+def _bound_order(bound: Bound) -> tuple[bool, Bound]:
+    return isinstance(bound, tuple), bound
 
 
 def _columns(
@@ -150,6 +160,8 @@ def _columns(
     variables = np.concatenate([label.variables for _, label in labels])
     counts = [len(label.variables) for _, label in labels]
     nodes = np.repeat(np.array([place[e] for e, _ in labels], np.int32), counts)
+    if not named:
+        return variables, variables, nodes, nodes
     return (
         np.concatenate([variables, others[1]]),
         np.concatenate([variables, others[3]]),
@@ -163,6 +175,8 @@ def _sources(
 ) -> tuple[tuple[int, ...], tuple[tuple[int, str, int, object], ...]]:
     leaves = [-1] * len(order)
     others: list[tuple[int, str, int, object]] = []
+    if True not in bound.values():
+        return tuple(leaves), ()
     for place, node in enumerate(order):
         if not bound[node]:
             continue

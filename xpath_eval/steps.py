@@ -20,12 +20,14 @@ its step, not what the plan holds.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from xpath_eval.catalog import Definition, EvaluationPlan
 from xpath_eval.conditions import Filters, needs_values
 from xpath_eval.nodesets import matches_name
+from xpath_eval.structure import Detail
 from xpath_eval.testindex import TestIndex
 from xscl.path import (
     ANY,
@@ -267,8 +269,12 @@ class StepTree:
         self.changed: set[Step] = set()
         """Steps below which something has changed since this was last cleared."""
         self._next = 0
-        self.texts = 0
-        """How many definitions can tell text nodes apart."""
+        self._details: Counter[Detail] = Counter()
+
+    @property
+    def detail(self) -> Detail:
+        """How much of a document's structure the definitions can tell apart."""
+        return max((d for d, count in self._details.items() if count), default=Detail.NAMES)
 
     @property
     def step_count(self) -> int:
@@ -307,7 +313,7 @@ class StepTree:
             step = None if pattern.derivation is not None else self._step(parent, pattern)
             variable = Variable(id_, definition, parent, step)
             self._hang(variable, parent)
-            self.texts += tells_text(pattern)
+            self._details[detail_of(pattern)] += 1
         self.variables[id_] = variable
         if step is not None:
             step.uses += 1
@@ -322,7 +328,7 @@ class StepTree:
             del self.roots[variable.definition.stream]
         else:
             self._unhang(variable, parent)
-            self.texts -= tells_text(pattern)
+            self._details[detail_of(pattern)] -= 1
         if step is not None:
             if variable.is_plain:
                 step.plain = None
@@ -408,35 +414,38 @@ def _needed_name(condition: Condition) -> str | None:
     return None
 
 
-def tells_text(node: PatternNode) -> bool:
-    """Return whether a node's step or filters can tell whether, and where, text nodes stand."""
-    return (
-        node.test.is_text
-        or (node.axis is Axis.SELF and node.is_deep)
-        or any(map(_asks_text, node.filters))
+def detail_of(node: PatternNode) -> Detail:
+    """Return how much of a structure a node's step and filters can tell apart."""
+    return max(
+        _step_detail(node.axis, node.test, node.is_deep),
+        max(map(_condition_detail, node.filters), default=Detail.NAMES),
     )
 
 
-def _asks_text(condition: Condition) -> bool:
+def _step_detail(axis: Axis, test: NodeTest, is_deep: bool) -> Detail:
+    if test.is_text or (axis is Axis.SELF and is_deep):
+        return Detail.TEXTS
+    return Detail.ATTRIBUTES if axis is Axis.ATTRIBUTE else Detail.NAMES
+
+
+def _condition_detail(condition: Condition) -> Detail:
+    details: Iterable[Detail] = ()
     match condition:
         case Exists(path):
-            return _reads_text(path)
+            details = _path_details(path)
         case Comparison(left=value) | StringTest(value=value):
-            return any(map(_reads_text, _paths(value)))
+            details = (detail for path in _paths(value) for detail in _path_details(path))
         case And(conditions) | Or(conditions):
-            return any(map(_asks_text, conditions))
+            details = map(_condition_detail, conditions)
         case Not(inner):
-            return _asks_text(inner)
-    return False
+            return _condition_detail(inner)
+    return max(details, default=Detail.NAMES)
 
 
-def _reads_text(path: Path) -> bool:
-    return any(
-        step.test.is_text
-        or (step.axis is Axis.SELF and step.is_deep)
-        or any(map(_asks_text, step.predicates))
-        for step in path.steps
-    )
+def _path_details(path: Path) -> Iterator[Detail]:
+    for step in path.steps:
+        yield _step_detail(step.axis, step.test, step.is_deep)
+        yield from map(_condition_detail, step.predicates)
 
 
 def _paths(value: Value) -> Iterator[Path]:

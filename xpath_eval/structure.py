@@ -9,17 +9,26 @@ of one is one text node.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
 from lxml import etree
 
-from xpath_eval.parsing import XmlError, check_attributes, parse_elements
+from xpath_eval.parsing import XmlError, parse_elements
 
-__all__ = ["Structure", "StructureKey", "Tree", "XmlError", "parse_xml", "structure_key"]
+__all__ = ["Detail", "Structure", "StructureKey", "Tree", "XmlError", "parse_xml", "structure_key"]
 
-StructureKey = tuple[tuple[Any, ...], ...]
-"""For each element its name, child count, with text positions two booleans, attribute names."""
+StructureKey = tuple[Any, ...]
+"""For each element its name, child count, and more according to the detail."""
+
+
+class Detail(IntEnum):
+    """How much of a structure the patterns can tell apart; each has all of those before it."""
+
+    NAMES = 0
+    ATTRIBUTES = 1
+    TEXTS = 2
 
 
 def parse_xml(xml: bytes) -> Tree:
@@ -27,16 +36,18 @@ def parse_xml(xml: bytes) -> Tree:
     return Tree(parse_elements(xml))
 
 
-def structure_key(elements: Sequence[etree._Element], *, with_text: bool) -> StructureKey:
+def structure_key(elements: Sequence[etree._Element], detail: Detail) -> StructureKey:
     """Return what determines the structure: equal keys, equal `Structure`.
 
-    Names and child counts in document order give the tree.  Text positions count only where some
-    pattern asks for text nodes.  This runs for every document: it makes one tuple for each
-    element, and no object of lxml's beside the elements.
+    Names and child counts in document order give the tree.  The names of attributes, and where
+    text stands, count only where some pattern asks for them.  This runs for every document: it
+    makes no object of lxml's beside the elements.
     """
-    if with_text:
-        return tuple([(e.tag, len(e), bool(e.text), bool(e.tail), *e.keys()) for e in elements])
-    return tuple([(e.tag, len(e), *e.keys()) for e in elements])
+    if detail is Detail.NAMES:
+        return (*[e.tag for e in elements], *map(len, elements))
+    if detail is Detail.ATTRIBUTES:
+        return tuple([(e.tag, len(e), *e.keys()) for e in elements])
+    return tuple([(e.tag, len(e), bool(e.text), bool(e.tail), *e.keys()) for e in elements])
 
 
 class Tree:
@@ -50,13 +61,9 @@ class Tree:
         """The root element."""
         return self.elements[0]
 
-    def structure_key(self, *, with_text: bool) -> StructureKey:
-        """Return what determines the structure: equal keys, equal `Structure`."""
-        return structure_key(self.elements, with_text=with_text)
-
     def structure(self) -> Structure:
         """Return the document's structure, text nodes included."""
-        return Structure(self.structure_key(with_text=True), with_text=True)
+        return Structure(structure_key(self.elements, Detail.TEXTS), Detail.TEXTS)
 
     def value(self, structure: Structure, node: int) -> str:
         """Return the string value of a node, as XPath has it."""
@@ -75,26 +82,57 @@ class Tree:
 class Structure:
     """The nodes of a document without their values, each part made when it is first asked for.
 
-    Made of a structure key; without text positions in the key there are no text nodes.  Raises
-    `XmlError` where an element has too many attributes.
+    Made of a structure key; what its detail leaves out is not there.
     """
 
-    def __init__(self, key: StructureKey, *, with_text: bool) -> None:
+    def __init__(self, key: StructureKey, detail: Detail) -> None:
         self._key = key
-        self._with_text = with_text
-        self._first_attribute = 4 if with_text else 2
-        check_attributes(max(map(len, key)) - self._first_attribute)
-        self.names: list[str] = [row[0] for row in key]
-        self.parents, self.ends = _tree([row[1] for row in key])
-        self.children: list[list[int]] = [[] for _ in key]
+        self._detail = detail
+        if detail is Detail.NAMES:
+            half = len(key) // 2
+            self.names: list[str] = list(key[:half])
+            self.parents = _parents(key[half:])
+        else:
+            self.names = [row[0] for row in key]
+            self.parents = _parents([row[1] for row in key])
+
+    @cached_property
+    def children(self) -> list[list[int]]:
+        """The child elements of each element."""
+        found: list[list[int]] = [[] for _ in self.names]
         for element, parent in enumerate(self.parents):
             if parent >= 0:
-                self.children[parent].append(element)
+                found[parent].append(element)
+        return found
+
+    @cached_property
+    def ends(self) -> list[int]:
+        """One past the last descendant of each element."""
+        ends = list(range(1, len(self.names) + 1))
+        for element in range(len(ends) - 1, 0, -1):
+            parent = self.parents[element]
+            ends[parent] = max(ends[parent], ends[element])
+        return ends
+
+    @cached_property
+    def levels(self) -> list[list[int]]:
+        """The elements of each depth."""
+        depths: list[int] = []
+        levels: list[list[int]] = []
+        for element, parent in enumerate(self.parents):
+            depth = depths[parent] + 1 if parent >= 0 else 0
+            depths.append(depth)
+            if depth == len(levels):
+                levels.append([])
+            levels[depth].append(element)
+        return levels
 
     @cached_property
     def attributes(self) -> list[tuple[int, str]]:
         """The attributes in the order of their numbers: (owner, name)."""
-        first = self._first_attribute
+        if self._detail is Detail.NAMES:
+            return []
+        first = 2 if self._detail is Detail.ATTRIBUTES else 4
         return [
             (owner, name)
             for owner, row in enumerate(self._key)
@@ -116,7 +154,7 @@ class Structure:
 
         An element's first text stands right after its start; its tail, after its last descendant.
         """
-        if not self._with_text:
+        if self._detail is not Detail.TEXTS:
             return []
         # (elements passed before it, depth order of equal places, element, is_tail)
         places: list[tuple[int, int, int, bool]] = []
@@ -172,16 +210,17 @@ def _attribute_order(name: str) -> tuple[str, str]:
     return namespace[1:], local
 
 
-def _tree(counts: list[int]) -> tuple[list[int], list[int]]:
-    """Return parents and ends from the child counts in document order."""
+def _parents(counts: Sequence[int]) -> list[int]:
+    """Return the parent of each element from the child counts in document order."""
     parents: list[int] = []
-    ends = [0] * len(counts)
-    open_: list[list[int]] = []
-    for i, count in enumerate(counts):
-        parents.append(open_[-1][0] if open_ else -1)
-        if open_:
-            open_[-1][1] -= 1
-        open_.append([i, count])
-        while open_ and open_[-1][1] == 0:
-            ends[open_.pop()[0]] = i + 1
-    return parents, ends
+    waiting: list[tuple[int, int]] = []
+    parent, left = -1, 1
+    for element, count in enumerate(counts):
+        parents.append(parent)
+        left -= 1
+        if count:
+            waiting.append((parent, left))
+            parent, left = element, count
+        while not left and waiting:
+            parent, left = waiting.pop()
+    return parents
