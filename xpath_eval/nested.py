@@ -157,6 +157,7 @@ class NestedPatterns:
         self._child_bits: list[int] = []
         self._deep_bits: list[int] = []
         self._ends: list[int] = []
+        self._starts: dict[tuple[int, ...], tuple[Words, Words] | None] = {}
         size = 0
         for variable in self.variables:
             size = self._lay_out(_way(variable), size)
@@ -210,16 +211,22 @@ class NestedPatterns:
         self, structure: Structure, roots: Iterable[Variable]
     ) -> list[tuple[int, NDArray[np.int32]]]:
         """Return for each element the variables that select it, if there are any."""
-        ids = [root.id for root in roots]
-        child = [bit for root in ids for bit in self._child_starts.get(root, ())]
-        deep = [bit for root in ids for bit in self._deep_starts.get(root, ())]
-        if not child and not deep:
+        start = self._start(tuple(root.id for root in roots))
+        if start is None:
             return []
-        awake = _bits(deep, self._words)
-        document = (_bits(child, self._words) | awake, awake)
-        states, ends = self._go_down(structure, self._go_up(structure), document)
+        states, ends = self._go_down(structure, self._go_up(structure), start)
         found = self._read_out(ends)
         return [(e, found[state]) for e, state in enumerate(states) if len(found[state])]
+
+    def _start(self, roots: tuple[int, ...]) -> tuple[Words, Words] | None:
+        """Return the steps that the root element can take, and those all elements can."""
+        if roots not in self._starts:
+            child = [bit for root in roots for bit in self._child_starts.get(root, ())]
+            deep = [bit for root in roots for bit in self._deep_starts.get(root, ())]
+            awake = _bits(deep, self._words)
+            start = (_bits(child, self._words) | awake, awake) if child or deep else None
+            self._starts[roots] = start
+        return self._starts[roots]
 
     def _go_up(self, structure: Structure) -> list[_Upward]:
         names, children = structure.names, structure.children
@@ -253,14 +260,14 @@ class NestedPatterns:
         return _Upward(gate, tuple(found), tuple(below), is_leaf=not children)
 
     def _go_down(
-        self, structure: Structure, upward: Sequence[_Upward], document: tuple[Words, Words]
-    ) -> tuple[list[int], Words]:
-        """Return for each element the row of its state, and for each row the last bits reached.
+        self, structure: Structure, upward: Sequence[_Upward], start: tuple[Words, Words]
+    ) -> tuple[list[int], list[Words]]:
+        """Return for each element the row of its state, and for each level the last bits reached.
 
         Level by level, equal elements of equal parents together: an operation on all rows of a
         level costs little more than on one.
         """
-        following, awake = (part.reshape(1, -1) for part in document)
+        following, awake = (part.reshape(1, -1) for part in start)
         states = [-1] * len(upward)
         row_in_level = {-1: 0}
         ends: list[Words] = []
@@ -272,27 +279,38 @@ class NestedPatterns:
                 key = (row_in_level[-1 if above < 0 else states[above]], upward[element])
                 states[element] = first + known.setdefault(key, len(known))
             parents = [row for row, _ in known]
-            gates = np.concatenate([up.gate for _, up in known]).reshape(len(known), -1)
-            selected = following[parents] & gates
-            ends.append(selected & self._final)
+            selected = np.concatenate([up.gate for _, up in known]).reshape(len(known), -1)
+            selected &= following[parents]
             inner = [i for i, (_, up) in enumerate(known) if not up.is_leaf]
             row_in_level = {first + i: row for row, i in enumerate(inner)}
             first += len(known)
-            going = selected[inner] << _ONE
-            awake = awake[[parents[i] for i in inner]] | going & self._deep
-            following = going & self._child | awake
-        return states, np.concatenate(ends)
+            awake = awake[[parents[i] for i in inner]]
+            following = selected[inner]
+            following <<= _ONE
+            awake |= following & self._deep
+            following &= self._child
+            following |= awake
+            selected &= self._final
+            ends.append(selected)
+        return states, ends
 
-    def _read_out(self, ends: Words) -> list[NDArray[np.int32]]:
+    def _read_out(self, ends: Sequence[Words]) -> list[NDArray[np.int32]]:
         """Return the variables whose last bits are in each row, in order."""
-        words = ends.reshape(-1)
-        at = np.flatnonzero(words != 0)
-        bits = np.unpackbits(words[at].view(np.uint8), bitorder="little").view(np.bool_)
-        which, bit = np.divmod(np.flatnonzero(bits), WORD)
-        row, column = np.divmod(at[which], self._words)
+        places: list[NDArray[np.intp]] = []
+        words: list[Words] = []
+        first = 0
+        for rows in ends:
+            flat = rows.reshape(-1)
+            at = np.flatnonzero(flat != 0)
+            words.append(flat[at])
+            places.append(at + first * self._words)
+            first += len(rows)
+        bits = np.unpackbits(np.concatenate(words).view(np.uint8), bitorder="little")
+        which, bit = np.divmod(np.flatnonzero(bits.view(np.bool_)), WORD)
+        row, column = np.divmod(np.concatenate(places)[which], self._words)
         variables = self._variable_at[column * WORD + bit]
-        cuts = np.searchsorted(row, np.arange(len(ends) + 1)).tolist()
-        return [variables[cuts[i] : cuts[i + 1]] for i in range(len(ends))]
+        cuts = np.searchsorted(row, np.arange(first + 1)).tolist()
+        return [variables[cuts[i] : cuts[i + 1]] for i in range(first)]
 
 
 _NONE: frozenset[_Upward] = frozenset()
