@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -18,6 +19,7 @@ from xscl.namespaces import KNOWN_PREFIXES
 from xscl.nodes import AttributeNode, Node, TextNode
 from xscl.output import copy_of
 from xscl.query import Constructor
+from xscl.xpath2 import ExpressionParser
 
 __all__ = ["ConstructionError", "compiled_expression", "construct"]
 
@@ -115,14 +117,18 @@ def compiled_expression(text: str, namespaces: tuple[tuple[str, str], ...]) -> A
     prefixes = {**KNOWN_PREFIXES, **dict(namespaces)}
     default = prefixes.pop("", "")
     try:
-        parser = elementpath.XPath2Parser(namespaces=prefixes, default_namespace=default)
+        parser = ExpressionParser(namespaces=prefixes, default_namespace=default)
         return parser.parse(text)
     except (elementpath.ElementPathError, RecursionError) as error:
         raise ConstructionError(_message(error)) from error
 
 
+_POSITION = re.compile(r"(?:.* )?(?:at line \d+, column \d+: )?\[err:\w+\] ", re.DOTALL)
+"""What elementpath says first: where in its own text, and the code of the error."""
+
+
 def _message(error: BaseException) -> str:
-    text = str(error) or type(error).__name__
+    text = _POSITION.sub("", str(error), count=1) or type(error).__name__
     return " ".join(text.split())[:300]
 
 

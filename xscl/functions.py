@@ -12,6 +12,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 from xscl.path import Literal, Parameter
@@ -129,7 +130,7 @@ def holds(function: str, value: Atom, argument: Atom, flags: str = "") -> bool:
     if function == "ends-with":
         return text.endswith(wanted)
     try:
-        return compile_pattern(wanted, flags).search(text) is not None
+        return compile_pattern(wanted, flags).is_found(text)
     except PatternError:
         return False
 
@@ -214,12 +215,13 @@ def _replace(value: Atom, pattern: Atom, replacement: Atom, flags: Atom = "") ->
     """Nothing where the pattern or the replacement is none: XPath raises an error there."""
     try:
         compiled = compile_pattern(_string(pattern), _string(flags))
-        template = _template(_string(replacement), compiled.groups)
+        groups = compiled.groups
+        template = _template(_string(replacement), groups)
     except PatternError:
         return ()
-    if compiled.match("") is not None:
+    if compiled.fits_nothing():
         return ()
-    return (compiled.sub(lambda found: _fill(template, found), _string(value)),)
+    return (compiled.replaced(_string(value), lambda found: _fill(template, found, groups)),)
 
 
 def _template(replacement: str, groups: int) -> list[str | int]:
@@ -243,11 +245,9 @@ def _template(replacement: str, groups: int) -> list[str | int]:
     return pieces
 
 
-def _fill(template: Sequence[str | int], found: re.Match[str]) -> str:
+def _fill(template: Sequence[str | int], found: Any, groups: int) -> str:
     return "".join(
-        piece
-        if isinstance(piece, str)
-        else (found[piece] or "" if piece <= found.re.groups else "")
+        piece if isinstance(piece, str) else (found[piece] or "" if piece <= groups else "")
         for piece in template
     )
 
@@ -258,10 +258,10 @@ def _tokenize(value: Atom, pattern: Atom, flags: Atom = "") -> tuple[Atom, ...]:
         compiled = compile_pattern(_string(pattern), _string(flags))
     except PatternError:
         return ()
-    if not text or compiled.match("") is not None:
+    if not text or compiled.fits_nothing():
         return ()
     pieces, start = [], 0
-    for found in compiled.finditer(text):
+    for found in compiled.found(text):
         pieces.append(text[start : found.start()])
         start = found.end()
     return (*pieces, text[start:])

@@ -1,37 +1,114 @@
-"""XPath's regular expressions, compiled once each."""
+r"""XPath's regular expressions, compiled once each.
+
+They come from users and meet texts that nobody has looked at, for every candidate of a join, so
+they are run by RE2: its time grows with the length of the text alone, whatever the expression.
+Python's own engine needs hours for `(a+)+b` and thirty letters.  The price are back-references
+(`(a)\1`), which no engine with a bound has: they are refused.  With flag m, `^` also fits behind
+a line end that ends the text.
+"""
 
 from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Callable, Iterator
+from typing import Any
 
-__all__ = ["PatternError", "compile_pattern"]
+__all__ = ["Pattern", "PatternError", "compile_pattern"]
 
 
 class PatternError(ValueError):
-    """A text is not a regular expression of XPath 2.0."""
+    """A text is not a regular expression of XPath 2.0, or one without a bound on its time."""
 
 
-_FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": 0}
+class Pattern:
+    """A compiled expression; `groups` is how many groups it captures."""
+
+    def __init__(self, compiled: Any) -> None:
+        self._compiled = compiled
+        self.groups: int = compiled.groups
+
+    def is_found(self, text: str) -> bool:
+        """Return whether the expression fits some part of a text."""
+        return self._compiled.search(_encodable(text)) is not None
+
+    def fits_nothing(self) -> bool:
+        """Return whether the expression fits the empty text: then it separates nothing."""
+        return self._compiled.search("") is not None
+
+    def found(self, text: str) -> Iterator[Any]:
+        """Yield what `re.finditer` would."""
+        yield from self._compiled.finditer(_encodable(text))
+
+    def replaced(self, text: str, replacement: Callable[[Any], str]) -> str:
+        """Return what `re.sub` would."""
+        replaced: str = self._compiled.sub(replacement, _encodable(text))
+        return replaced
+
+
+def _encodable(text: str) -> str:
+    """Return a text that UTF-8 can hold: XML has no others, but JSON may bring one in a value."""
+    return text if text.isascii() else text.encode(errors="replace").decode()
+
+
+_FLAGS = {"i": re.IGNORECASE, "m": re.MULTILINE, "s": re.DOTALL, "x": re.VERBOSE}
+_CLASSES = {
+    "d": r"\p{Nd}",
+    "D": r"\P{Nd}",
+    "s": r"[ \t\n\r]",
+    "S": r"[^ \t\n\r]",
+    "w": r"[^\p{P}\p{Z}\p{C}]",
+    "W": r"[\p{P}\p{Z}\p{C}]",
+}
+"""Classes whose letters mean something else to RE2; inside brackets they are spelled out."""
+
+_BACK_REFERENCE = re.compile(r"(?:[^\\]|\\[^1-9])*\\[1-9]", re.DOTALL)
+_END = r"$(?!\n\Z)"
+"""What Python needs for `$`; to RE2 `$` is the end of the text."""
 
 
 @functools.lru_cache(maxsize=1024)
-def compile_pattern(pattern: str, flags: str = "") -> re.Pattern[str]:
+def compile_pattern(pattern: str, flags: str = "") -> Pattern:
     """Return a pattern that searches as XPath's `matches` does; `flags` are XPath's `smix`."""
-    from elementpath.regex import RegexError, translate_pattern
+    import re2
 
-    bits = 0
     for flag in flags:
         if flag not in _FLAGS:
             raise PatternError(f"`{flag}` is not one of the flags s, m, i, x")
-        bits |= _FLAGS[flag]
     if "x" in flags:
         pattern = _without_space(pattern)
+    if _BACK_REFERENCE.match(pattern):
+        raise PatternError("back-references, `\\1`, are not supported: their time has no bound")
+    options = re2.Options()
+    options.log_errors = False
     try:
-        translated = translate_pattern(pattern, bits)
-        return re.compile(translated, bits)
-    except (RegexError, re.error, OverflowError) as error:
+        return Pattern(re2.compile(_translated(pattern, flags), options))
+    except re2.error as error:
+        raise PatternError(_message(error)) from error
+    except UnicodeEncodeError as error:
+        raise PatternError("it has a character that no text has") from error
+
+
+def _translated(pattern: str, flags: str) -> str:
+    """Return XPath's expression in the syntax of RE2."""
+    from elementpath.regex import RegexError, translate_pattern
+
+    bits = (re.IGNORECASE if "i" in flags else 0) | (re.DOTALL if "s" in flags else 0)
+    try:
+        python = translate_pattern(pattern, bits).replace(_END, "$")
+    except (RegexError, OverflowError) as error:
         raise PatternError(str(error)) from error
+    own = "".join(flag for flag in "ims" if flag in flags)
+    return (f"(?{own})" if own else "") + re.sub(r"\\(.)", _translated_escape, python)
+
+
+def _translated_escape(found: re.Match[str]) -> str:
+    return _CLASSES.get(found[1], found[0])
+
+
+def _message(error: Exception) -> str:
+    told = error.args[0] if error.args else error
+    return told.decode(errors="replace") if isinstance(told, bytes) else str(told)
 
 
 def _without_space(pattern: str) -> str:

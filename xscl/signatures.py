@@ -110,7 +110,7 @@ def check_pattern(call: FunctionCall, report: Report) -> None:
     except PatternError as error:
         report.error("XS306", pattern.span, f"not a regular expression of XPath: {error}")
         return
-    if call.name != "matches" and compiled.match("") is not None:
+    if call.name != "matches" and compiled.fits_nothing():
         report.error(
             "XS306",
             pattern.span,

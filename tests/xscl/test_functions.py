@@ -184,6 +184,52 @@ def test_string_tests(function: str, value: str, argument: str, flags: str, resu
     assert holds(function, value, argument, flags) is result
 
 
+@pytest.mark.parametrize("expression", ["(a+)+$", "(a|aa)+$", "(.*a){20}$", "a*a*a*a*b"])
+def test_no_regular_expression_takes_more_time_than_the_text_is_long(expression: str) -> None:
+    assert holds("matches", "a" * 20_000 + "!", f"^{expression}", "") is False
+    assert apply("tokenize", [[" " * 50_000], [r"\s*,\s*"]]) == (" " * 50_000,)
+
+
+@pytest.mark.parametrize(
+    ("expression", "text", "is_found"),
+    [
+        (r"^\d$", "\u0663", True),
+        (r"^\w$", "\u00e9", True),
+        (r"^\w$", "-", False),
+        (r"^\W\S\D$", "-ab", True),
+        (r"^\s$", "\u00a0", False),
+        (r"^[\w-[a]]+$", "b\u00e9", True),
+        (r"^\i\c*$", "a-b", True),
+        ("a$", "a\n", False),
+        ("a.b", "a\nb", False),
+    ],
+)
+def test_classes_are_those_of_xpath(expression: str, text: str, is_found: bool) -> None:
+    assert holds("matches", text, expression) is is_found
+
+
+@pytest.mark.parametrize(
+    ("expression", "flags", "text", "is_found"),
+    [
+        ("a.b", "s", "a\nb", True),
+        ("^b$", "m", "a\nb\nc", True),
+        (r"\p{Lu}", "i", "a", False),
+        ("a", "q", "a", False),
+    ],
+)
+def test_flags_are_those_of_xpath(expression: str, flags: str, text: str, is_found: bool) -> None:
+    assert holds("matches", text, expression, flags) is is_found
+
+
+@given(st.text(max_size=20), st.text(max_size=20), st.text("smix", max_size=2))
+def test_any_text_is_a_regular_expression_or_none_and_never_fails(
+    expression: str, text: str, flags: str
+) -> None:
+    assert holds("matches", text, expression, flags) in (True, False)
+    assert len(apply("replace", [[text], [expression], ["$0"], [flags]])) < 2
+    assert len(apply("tokenize", [["\ud800" + text], [expression], [flags]])) < 30
+
+
 @given(st.floats(allow_nan=False))
 def test_doubles_are_read_as_they_are_written(number: float) -> None:
     text = {"inf": "INF", "-inf": "-INF"}.get(repr(number), repr(number))

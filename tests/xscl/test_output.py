@@ -309,3 +309,42 @@ def test_publish_names_the_stream_of_the_outputs() -> None:
 def test_a_window_that_is_a_parameter_is_a_duration() -> None:
     found = output("SELECT <a>{$w}</a> FROM S", parameters={"w": HOUR_US})
     assert found[0] == "<a>PT1H</a>"
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ("{matches(x, '^(a+)+$')}", "false"),
+        ("{replace(x, '(a)(a)', '$2$1!')}", "aa!" * 10_000 + "!"),
+        ("{count(tokenize(x, 'a!|x'))}", "2"),
+        ("{tokenize((), ',')}", ""),
+        ("{for $w in tokenize('a, b', ',\\s*') return upper-case($w)}", "A B"),
+    ],
+)
+def test_regular_expressions_of_a_constructor_take_bounded_time(expression: str, text: str) -> None:
+    found = query(f"SELECT <a>{expression}</a> FROM S->x")
+    tree = etree.fromstring(f"<r>{'a' * 20_000}!</r>")
+    output, error = build(found, [tree], {"x": (0, 0)}, 0, 0)
+    assert error is None
+    assert etree.fromstring(output).xpath("string()") == text
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        ("matches(x, '(')", "not a regular expression"),
+        ("replace(x, 'a*', '')", "fits the empty text"),
+        ("tokenize(x, 'a?')", "fits the empty text"),
+        ("replace(x, 'a', '$')", "not a replacement"),
+        ("matches(x, 'a', 'q')", "flags"),
+    ],
+)
+def test_what_is_no_regular_expression_is_told_beside_the_match(
+    expression: str, reason: str
+) -> None:
+    found = query(f"SELECT <a>{{{expression}}}</a> FROM S->x")
+    output, error = build(found, [etree.fromstring("<r>a</r>")], {"x": (0, 0)}, 0, 0)
+    assert output == "<match><r>a</r></match>"
+    assert error is not None
+    assert reason in error
+    assert "err:" not in error

@@ -1,0 +1,61 @@
+"""The XPath 2.0 between the braces of a constructor: elementpath's.
+
+Its `matches`, `replace` and `tokenize` run on Python's expressions, some of which never end; these
+run on `xscl.patterns`, like those of predicates.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import elementpath
+
+from xscl import functions
+from xscl.patterns import Pattern, PatternError, compile_pattern
+
+__all__ = ["ExpressionParser"]
+
+
+class ExpressionParser(elementpath.XPath2Parser):
+    """Reads an XPath 2.0 expression whose regular expressions take bounded time."""
+
+
+def _arguments(call: Any, context: Any) -> list[str]:
+    """Return the string arguments of a call; a missing first one is the empty string."""
+    first = call.get_argument(context, default="", cls=str)
+    others = range(1, len(call))
+    return [first, *(call.get_argument(context, i, required=True, cls=str) for i in others)]
+
+
+def _compiled(call: Any, pattern: str, flags: str) -> Pattern:
+    try:
+        return compile_pattern(pattern, flags)
+    except PatternError as error:
+        raise call.error("FORX0002", f"not a regular expression: {error}") from error
+
+
+def _matches(self: Any, context: Any = None) -> bool:
+    text, pattern, flags = [*_arguments(self, context), ""][:3]
+    return _compiled(self, pattern, flags).is_found(text)
+
+
+def _replace(self: Any, context: Any = None) -> str:
+    text, pattern, replacement, flags = [*_arguments(self, context), ""][:4]
+    if _compiled(self, pattern, flags).fits_nothing():
+        raise self.error("FORX0003", f"the expression {pattern!r} fits the empty text")
+    found = functions.apply("replace", [[text], [pattern], [replacement], [flags]])
+    if not found:
+        raise self.error("FORX0004", f"not a replacement: {replacement!r}")
+    return str(found[0])
+
+
+def _tokenize(self: Any, context: Any = None) -> list[str]:
+    text, pattern, flags = [*_arguments(self, context), ""][:3]
+    if _compiled(self, pattern, flags).fits_nothing():
+        raise self.error("FORX0003", f"the expression {pattern!r} fits the empty text")
+    return [str(each) for each in functions.apply("tokenize", [[text], [pattern], [flags]])]
+
+
+for _name, _evaluate in (("matches", _matches), ("replace", _replace), ("tokenize", _tokenize)):
+    _token: Any = elementpath.XPath2Parser.symbol_table[_name]
+    ExpressionParser.symbol_table[_name] = type(_token.__name__, (_token,), {"evaluate": _evaluate})
