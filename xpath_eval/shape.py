@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from lxml import etree
@@ -72,8 +72,7 @@ class Shape:
         return f"Shape({self.edges!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
+class Labels(NamedTuple):
     """Variables that bind an element by themselves, each the edge from itself to itself."""
 
     variables: Column
@@ -154,13 +153,14 @@ def _columns(
     named: Sequence[tuple[int, int, int, int]],
 ) -> tuple[Column, Column, Column, Column]:
     """Return the edges as columns: those of labels by element, then the others."""
-    others = np.array(named, np.int32).reshape(-1, 4).T
+    others = np.array(named, np.int32).reshape(-1, 4).T if named or not labels else None
     if not labels:
+        assert others is not None
         return others[1].copy(), others[3].copy(), others[0].copy(), others[2].copy()
     variables = np.concatenate([label.variables for _, label in labels])
     counts = [len(label.variables) for _, label in labels]
     nodes = np.repeat(np.array([place[e] for e, _ in labels], np.int32), counts)
-    if not named:
+    if others is None:
         return variables, variables, nodes, nodes
     return (
         np.concatenate([variables, others[1]]),

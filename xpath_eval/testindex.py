@@ -149,6 +149,7 @@ class _Tests:
     """
 
     size: int = 0
+    numbers: int = 0
     words: WordIndex = field(default_factory=WordIndex)
     equal: dict[Atom, list[int]] = field(default_factory=lambda: defaultdict(list))
     different: dict[Atom, list[int]] = field(default_factory=lambda: defaultdict(list))
@@ -156,6 +157,7 @@ class _Tests:
 
     def add(self, test: Test, variable: int) -> None:
         self.size += 1
+        self.numbers += _is_number(test)
         if test.kind in _WORD_TESTS:
             self.words.add(test.kind, str(test.constant), variable)
         elif test.kind in ("=", "!="):
@@ -165,6 +167,7 @@ class _Tests:
 
     def remove(self, test: Test, variable: int) -> None:
         self.size -= 1
+        self.numbers -= _is_number(test)
         if test.kind in _WORD_TESTS:
             self.words.remove(test.kind, str(test.constant), variable)
         elif test.kind in ("=", "!="):
@@ -189,8 +192,7 @@ class _Tests:
                 self._find_different(value, found)
             else:
                 self._find_counted(value, found)
-            number = to_double(value)
-            if number == number:
+            if self.numbers and (number := to_double(value)) == number:
                 self._find_number(number, found)
         return found
 
@@ -213,6 +215,11 @@ class _Tests:
         self._find_different(value, found)
         for kind, bounds in self.bounds.items():
             found.update(variable for _, variable in _passed(kind, bounds, value))
+
+
+def _is_number(test: Test) -> bool:
+    """Whether a test compares numbers."""
+    return test.kind in ("<", "<=", ">", ">=") or isinstance(test.constant, float)
 
 
 def string(value: Atom) -> str:
