@@ -162,7 +162,8 @@ class FanOut:
             if not places:
                 yield from by_constants[()]
                 continue
-            size = next(iter(next(iter(by_constants.values())))).clause.query_class.template.left_size
+            some_use = next(iter(next(iter(by_constants.values()))))
+            size = some_use.clause.query_class.template.left_size
             values = tuple(_value(one, place, size, left, right) for place in places)
             yield from by_constants.get(values, ())
 
