@@ -220,7 +220,8 @@ def nitf(counts: Sequence[int], rounds: int) -> list[tuple[str, int, float, floa
     if not documents:
         print("\nNITF: left out, there is no", SHARED / "nitf")
         return []
-    print("\nNITF, 200 documents of 3.5 KB: all matching paths (times of a parse; YFilter in TODS 2003"
+    print("\nNITF, 200 documents of 3.5 KB: all matching paths (times of a parse; YFilter in"
+          " TODS 2003"
           " 10x at 1,000, 20x at 10,000)")  # fmt: skip
     row("paths", "cold", "new shapes", "known", "matching", "wrong", "states")
     figures = []
@@ -307,7 +308,8 @@ def auction_site(random_: random.Random, octets: int) -> bytes:
 
     def text() -> str:
         words = " ".join(random_.choices(WORDS, k=random_.randint(3, 12)))
-        return f"{words} <keyword>{random_.choice(WORDS)}</keyword> <bold>{random_.choice(WORDS)}</bold>"
+        keyword, bold = random_.choice(WORDS), random_.choice(WORDS)
+        return f"{words} <keyword>{keyword}</keyword> <bold>{bold}</bold>"
 
     def item(i: int) -> str:
         mails = "".join(
