@@ -31,7 +31,7 @@ from broker.queryset import QuerySet, RegisteredQuery, publishers_first
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
 from joins.instance import INSTANCE_SCHEMA, Instance
 from joins.processor import Processor
-from xpath_eval.catalog import EvaluationPlan
+from xpath_eval.catalog import EvaluationPlan, Numbering
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.structure import parse_xml
 from xpath_eval.witnesses import DOCUMENT_SCHEMA, WITNESS_SCHEMA
@@ -83,14 +83,28 @@ class Engine:
         *,
         lateness_us: int,
         engine: EngineName = DEFAULT_ENGINE,
+        numbering: Numbering | None = None,
     ) -> None:
         self._lateness_us = lateness_us
         self._processor = make_processor(engine, lateness_us=lateness_us)
-        self._queries = QuerySet(self._processor)
+        self._queries = QuerySet(self._processor, numbering)
+        self._last_docid = 0
         self._published: dict[tuple[str, str], Document] = {}
         self._watermark_us = WATERMARK_MIN_US
         for registered in publishers_first(queries):
             self._queries.add(registered)
+
+    def follow(self, queries: Sequence[RegisteredQuery]) -> bool:
+        """Become a set of queries, between two batches; return False if state is missing for that.
+
+        It is missing where something new is to see documents that have been absorbed already.
+        Then nothing has changed, and an engine for the set must be made from the spool.
+        """
+        point = self._queries.first_new_point(queries)
+        if point is not None and point < self._last_docid:
+            return False
+        self._queries.follow(queries)
+        return True
 
     @property
     def queries(self) -> QuerySet:
@@ -154,6 +168,8 @@ class Engine:
     def _absorb_witnesses(self, witnesses: pa.Table) -> list[tuple[int, str]]:
         """Make instances of witnesses; return the documents that could not be read."""
         ends = witnesses.filter(pc.equal(witnesses.column("depth"), 0)).column("end_us")
+        newest = pc.max(witnesses.column("docid")).as_py()
+        self._last_docid = max(self._last_docid, newest or 0)
         self._watermark_us = max(self._watermark_us, pc.max(ends).as_py() or WATERMARK_MIN_US)
         failed = witnesses.filter(pc.is_valid(witnesses.column("error")))
         dead = list(

@@ -19,7 +19,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -117,7 +117,9 @@ class _Current:
 class Pipeline:
     """The steps of one broker.
 
-    `engines` makes the engine of a registry version, without state.
+    `engines` makes the engine of a registry version, without state.  `plan_of` gives the plan of a
+    version where that is cheaper than its engine; `follow` brings the running engine to a version,
+    or says that it cannot.
     """
 
     def __init__(
@@ -129,6 +131,8 @@ class Pipeline:
         *,
         reached: Reached = nothing,
         on_step: Callable[[StepSummary], None] = lambda summary: None,
+        plan_of: PlanOf | None = None,
+        follow: Callable[[Any, int], bool] = lambda engine, registry_version: False,
     ) -> None:
         self._spool = spool
         self._outbox = outbox
@@ -136,6 +140,8 @@ class Pipeline:
         self._plans = plans
         self._reached = reached
         self._on_step = on_step
+        self._plan_of = plan_of or (lambda version: engines(version).plan)
+        self._follow = follow
         self._current: _Current | None = None
         self._through = outbox.through()
 
@@ -149,7 +155,7 @@ class Pipeline:
 
         Safe in the thread that changes the registry while another one steps.
         """
-        self._plans.put(registry_version, self._engines(registry_version).plan)
+        self._plans.put(registry_version, self._plan_of(registry_version))
 
     def recover(self, registry_version: int) -> None:
         """Make the state as it was at the last commit, and the plans of what is not committed."""
@@ -228,10 +234,15 @@ class Pipeline:
 
     def _enter(self, registry_version: int) -> _Current:
         """Return the engine of a registry version, with the state at the commit."""
-        if self._current is None or self._current.registry_version != registry_version:
+        current = self._current
+        if current is not None and current.registry_version == registry_version:
+            return current
+        if current is not None and self._follow(current.engine, registry_version):
+            engine = current.engine
+        else:
             engine = self._engines(registry_version)
             self._roll_forward(engine)
-            self._current = _Current(registry_version, engine)
+        self._current = _Current(registry_version, engine)
         return self._current
 
     def _roll_forward(self, engine: JoinEngine) -> None:

@@ -11,19 +11,19 @@ the queries that read the stream are compiled again, in place.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from broker.fanout import FanOut, Subscriber, Use
 from broker.queryclasses import Alternative, Clause, Published, compile_query, is_prepared
-from joins.processor import Processor
-from xpath_eval.catalog import EvaluationPlan, PatternCatalog
+from joins.classes import QueryClass
+from xpath_eval.catalog import EvaluationPlan, Numbering, PatternCatalog
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Query
 from xscl.substitution import substitute
 
-__all__ = ["QuerySet", "RegisteredQuery", "publishers_first"]
+__all__ = ["Classes", "QuerySet", "RegisteredQuery", "publishers_first"]
 
 Assignment = Mapping[str, Any]
 
@@ -34,11 +34,22 @@ class RegisteredQuery:
 
     It sees documents with a docid above `registration_point`.  A parameterised query has matches
     for each of its `assignments`, which are canonical (`xscl.assignment`); equal ones are one.
+    Each assignment has a point of its own, where `assignment_points` says so.
     """
 
     query: Query
     registration_point: int = 0
     assignments: tuple[Assignment, ...] = ()
+    assignment_points: tuple[int, ...] = ()
+
+    def pointed(self) -> Iterator[tuple[Assignment, int]]:
+        """Yield each assignment with its point; a query without parameters has the empty one."""
+        if not self.query.parameters:
+            yield {}, self.registration_point
+            return
+        points = self.assignment_points or (0,) * len(self.assignments)
+        for values, point in zip(self.assignments, points, strict=True):
+            yield values, max(point, self.registration_point)
 
 
 @dataclass(slots=True)
@@ -53,13 +64,23 @@ class _Member:
     compiled: dict[str, list[Alternative]] = field(default_factory=dict)
 
 
+class Classes(Protocol):
+    """What is told of the classes that come and go: the join, or who only counts them."""
+
+    def add(self, query_class: QueryClass, window_us: int) -> int:
+        """Add one use of a class with a window; return the class's number."""
+
+    def remove(self, number: int, window_us: int) -> None:
+        """Undo one `add`."""
+
+
 class QuerySet:
     """The queries in force, and what they ask of evaluation and join."""
 
-    def __init__(self, processor: Processor) -> None:
-        self.catalog = PatternCatalog()
+    def __init__(self, classes: Classes, numbering: Numbering | None = None) -> None:
+        self.catalog = PatternCatalog(numbering or Numbering())
         self.fan_out = FanOut()
-        self._processor = processor
+        self._classes = classes
         self._members: dict[str, _Member] = {}
         self._streams: dict[str, Published] = {}
         self._plan: EvaluationPlan | None = None
@@ -95,8 +116,8 @@ class QuerySet:
         assert query.id not in self._members, query.id
         member = self._members[query.id] = _Member(query, registered.registration_point)
         self._compile(member)
-        for values in registered.assignments if query.parameters else ({},):
-            self.assign(query.id, values)
+        for values, point in registered.pointed():
+            self.assign(query.id, values, point)
         self._settle(query.publish)
 
     def remove(self, query_id: str) -> None:
@@ -109,13 +130,51 @@ class QuerySet:
         del self._members[query_id]
         self._settle(member.query.publish)
 
-    def assign(self, query_id: str, values: Assignment) -> None:
+    def follow(self, queries: Sequence[RegisteredQuery]) -> None:
+        """Become a set of queries: remove and add what differs, and nothing else."""
+        wanted = {registered.query.id: registered for registered in queries}
+        for query_id, member in list(self._members.items()):
+            registered = wanted.get(query_id)
+            if registered is None or not _is_same(member, registered):
+                self.remove(query_id)
+        for registered in publishers_first(wanted.values()):
+            query_id = registered.query.id
+            if query_id not in self._members:
+                self.add(registered)
+            elif registered.query.parameters:
+                self._follow_assignments(self._members[query_id], registered)
+
+    def _follow_assignments(self, member: _Member, registered: RegisteredQuery) -> None:
+        wanted = {_name(values): (values, point) for values, point in registered.pointed()}
+        for name, uses in list(member.uses.items()):
+            points = {use.subscriber.registration_point for use in uses}
+            if name not in wanted or not points <= {wanted[name][1]}:
+                self._unassign(member, name)
+        for name, (values, point) in wanted.items():
+            if name not in member.uses:
+                self.assign(member.query.id, values, point)
+
+    def first_new_point(self, queries: Sequence[RegisteredQuery]) -> int | None:
+        """Return the lowest point of what `follow` would add, or None if it would add nothing."""
+        points = []
+        for registered in queries:
+            member = self._members.get(registered.query.id)
+            is_new = member is None or not _is_same(member, registered)
+            for values, point in registered.pointed():
+                uses = None if is_new or member is None else member.uses.get(_name(values))
+                known = uses and all(u.subscriber.registration_point == point for u in uses)
+                if not known:
+                    points.append(point)
+        return min(points, default=None)
+
+    def assign(self, query_id: str, values: Assignment, point: int = 0) -> None:
         """Add an assignment of a query's parameters; one that is there already changes nothing."""
         member = self._members[query_id]
+        point = max(point, member.registration_point)
         name = _name(values)
         if name in member.uses:
             return
-        subscriber = Subscriber(member.query, values, member.registration_point)
+        subscriber = Subscriber(member.query, values, point)
         alternatives = member.prepared
         if alternatives is None or not _are_texts(alternatives, values):
             plain = substitute(member.query, values)
@@ -149,7 +208,7 @@ class QuerySet:
         window_us = clause.window_us
         if isinstance(window_us, Parameter):
             window_us = int(subscriber.parameters[window_us.name])
-        number = self._processor.add(clause.query_class, window_us)
+        number = self._classes.add(clause.query_class, window_us)
         use = Use(number, clause, window_us, subscriber)
         self.fan_out.add(use)
         return use
@@ -157,7 +216,7 @@ class QuerySet:
     def _unassign(self, member: _Member, name: str) -> None:
         for use in member.uses.pop(name):
             self.fan_out.remove(use)
-            self._processor.remove(use.query_class, use.window_us)
+            self._classes.remove(use.query_class, use.window_us)
         if name in member.compiled:
             self._release(member, member.compiled.pop(name))
 
@@ -188,9 +247,9 @@ class QuerySet:
             if any(block.stream == stream for block in member.query.blocks)
         ]
         for member in readers:
-            assignments = [uses[0].subscriber.parameters for uses in member.uses.values() if uses]
+            registered = _registered(member)
             self.remove(member.query.id)
-            self.add(RegisteredQuery(member.query, member.registration_point, tuple(assignments)))
+            self.add(registered)
 
     def _published(self, stream: str) -> Published | None:
         publishers = [m for m in self._members.values() if m.query.publish == stream]
@@ -203,6 +262,14 @@ class QuerySet:
         )
 
 
+def _is_same(member: _Member, registered: RegisteredQuery) -> bool:
+    """Return whether a query is registered as before, its assignments aside."""
+    return (
+        member.query.version == registered.query.version
+        and member.registration_point == registered.registration_point
+    )
+
+
 def _are_texts(alternatives: list[Alternative], values: Assignment) -> bool:
     """Return whether all that is compiled as equality with a string is given a string."""
     return all(
@@ -210,6 +277,17 @@ def _are_texts(alternatives: list[Alternative], values: Assignment) -> bool:
         for alternative in alternatives
         for clause in alternative.clauses
         for _, constant in clause.constants
+    )
+
+
+def _registered(member: _Member) -> RegisteredQuery:
+    """Return what a member was made of."""
+    subscribers = [uses[0].subscriber for uses in member.uses.values() if uses]
+    return RegisteredQuery(
+        member.query,
+        member.registration_point,
+        tuple(subscriber.parameters for subscriber in subscribers),
+        tuple(subscriber.registration_point for subscriber in subscribers),
     )
 
 

@@ -6,23 +6,56 @@ import json
 from functools import lru_cache
 
 import xscl
-from broker.engine import Engine, RegisteredQuery
+from broker.engine import Engine
+from broker.queryset import QuerySet, RegisteredQuery
 from broker.registry import RegisteredText, Registry
+from joins.classes import ClassRegistry
 from joins.engines import EngineName
+from xpath_eval.catalog import EvaluationPlan, Numbering
 from xscl.files import check_set
 
-__all__ = ["check_among", "engine_of", "published_streams"]
+__all__ = ["Engines", "check_among", "published_streams", "queries_of"]
 
 _QUERIES_KEPT = 100_000
 """Texts that are kept as queries, so that a change of one query does not read all others again."""
 
 
-def engine_of(
-    registry: Registry, registry_version: int, *, lateness_us: int, engine: EngineName
-) -> Engine:
-    """Return an engine, without state, of the queries that were active at a registry version."""
-    queries = [_registered(registry, text) for text in registry.queries(as_of=registry_version)]
-    return Engine(queries, lateness_us=lateness_us, engine=engine)
+def queries_of(registry: Registry, registry_version: int) -> list[RegisteredQuery]:
+    """Return the queries that were active at a registry version."""
+    return [_registered(registry, text) for text in registry.queries(as_of=registry_version)]
+
+
+class Engines:
+    """Makes the engines of one broker, and brings a running one from version to version.
+
+    All share one numbering of variables, so that what was evaluated under the plan of one engine
+    can be joined by another.
+    """
+
+    def __init__(self, registry: Registry, *, lateness_us: int, engine: EngineName) -> None:
+        self._registry = registry
+        self._lateness_us = lateness_us
+        self._engine = engine
+        self._numbering = Numbering()
+        self._planned = QuerySet(ClassRegistry(), self._numbering)
+
+    def make(self, registry_version: int) -> Engine:
+        """Return an engine, without state, of the queries that were active at a version."""
+        return Engine(
+            queries_of(self._registry, registry_version),
+            lateness_us=self._lateness_us,
+            engine=self._engine,
+            numbering=self._numbering,
+        )
+
+    def plan(self, registry_version: int) -> EvaluationPlan:
+        """Return what a version asks of evaluation, at the cost of what changed since the last."""
+        self._planned.follow(queries_of(self._registry, registry_version))
+        return self._planned.plan
+
+    def follow(self, engine: Engine, registry_version: int) -> bool:
+        """Bring a running engine to a version; return False where it must be made anew."""
+        return engine.follow(queries_of(self._registry, registry_version))
 
 
 def published_streams(registry: Registry) -> frozenset[str]:
@@ -47,8 +80,13 @@ def _registered(registry: Registry, text: RegisteredText) -> RegisteredQuery:
     query = _query(text.id, text.text)
     if not query.parameters:
         return RegisteredQuery(query, text.point)
-    assignments = tuple(json.loads(key) for key, _ in registry.assignments(text.id))
-    return RegisteredQuery(query, text.point, assignments)
+    assigned = list(registry.assignments(text.id))
+    return RegisteredQuery(
+        query,
+        text.point,
+        tuple(json.loads(key) for key, _ in assigned),
+        tuple(point for _, point in assigned),
+    )
 
 
 @lru_cache(maxsize=_QUERIES_KEPT)

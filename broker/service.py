@@ -32,14 +32,13 @@ from broker.delivery.pickup import Pickup
 from broker.delivery.routes import install
 from broker.delivery.worker import DeliveryWorker
 from broker.document import DocumentLine
-from broker.engine import Engine
 from broker.evaluation import PlanStore
 from broker.http import make_application
 from broker.ingest import Ingest, Outcome
 from broker.ingest_thread import Busy, IngestThread
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline, StepSummary
-from broker.registered import engine_of, published_streams
+from broker.registered import Engines, published_streams
 from broker.registry import Registry
 from broker.spark import Source, Spark, SparkQuery
 from broker.spool import Spool, SpoolWriter
@@ -82,12 +81,19 @@ class Service:
         self._channels: dict[DestinationKind, Channel] = {}
         self._open_files()
         self._plans = PlanStore(self._data / "plans")
+        engines = Engines(
+            self._registry,
+            lateness_us=settings.lateness // timedelta(microseconds=1),
+            engine=settings.engine,
+        )
         self._pipeline = Pipeline(
             Spool(self._data / "spool"),
             self._outbox,
-            self._engine,
+            engines.make,
             self._plans,
             on_step=self._count,
+            plan_of=engines.plan,
+            follow=engines.follow,
         )
 
     async def run(self, stop: asyncio.Event, *, on_listening: Callable[[str], None]) -> None:
@@ -130,14 +136,6 @@ class Service:
     def _close_files(self) -> None:
         for file in (self._feed_store, self._outbox, self._registry, self._spool):
             file.close()
-
-    def _engine(self, registry_version: int) -> Engine:
-        return engine_of(
-            self._registry,
-            registry_version,
-            lateness_us=self._settings.lateness // timedelta(microseconds=1),
-            engine=self._settings.engine,
-        )
 
     async def _serve(self) -> str:
         backend = Backend(

@@ -21,7 +21,7 @@ from broker.http import make_application
 from broker.ingest import Ingest
 from broker.ingest_thread import IngestThread
 from broker.pipeline import Pipeline
-from broker.registered import engine_of
+from broker.registered import Engines
 from broker.spool import Spool, SpoolWriter
 from broker.subscription import DestinationKind
 
@@ -41,11 +41,14 @@ async def small_broker(directory: Path, port: int = 0) -> AsyncIterator[str]:
         ingest = IngestThread(
             Ingest(spool), spool, registry_version=lambda: planned[-1], linger_s=0
         )
+        engines = Engines(files.registry, lateness_us=DAY_US, engine="signatures")
         pipeline = Pipeline(
             Spool(directory / "spool"),
             files.outbox,
-            lambda version: engine_of(files.registry, version, lateness_us=DAY_US, engine="mmqjp"),
+            engines.make,
             PlanStore(directory / "plans"),
+            plan_of=engines.plan,
+            follow=engines.follow,
         )
         pipeline.recover(files.registry.revision())
 

@@ -18,11 +18,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from operator import itemgetter
+from threading import Lock
 from typing import TypeVar
 
 from xscl.pattern import DOCUMENT, PatternNode, TreePattern
 
-__all__ = ["ANY_STREAM", "Definition", "EvaluationPlan", "PatternCatalog"]
+__all__ = ["ANY_STREAM", "Definition", "EvaluationPlan", "Numbering", "PatternCatalog"]
 
 ANY_STREAM = "*"
 
@@ -75,17 +77,34 @@ def _digest(variable: int, definition: Definition) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")
 
 
+class Numbering:
+    """The numbers of variables: a definition has one for as long as this lives, in any catalog.
+
+    Catalogs that share a numbering understand one another's plans and witnesses, whatever came and
+    went in each.  A number is kept for every definition that was ever asked for: some 300 bytes.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._lock = Lock()
+
+    def number(self, key: tuple[object, ...]) -> int:
+        """Return the number of a definition; a node's is larger than that of the node above it."""
+        with self._lock:
+            return self._numbers.setdefault(key, len(self._numbers))
+
+
 @dataclass
 class PatternCatalog:
     """All definitions in use, with how often each is used."""
 
+    numbering: Numbering = field(default_factory=Numbering)
     definitions: dict[int, Definition] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
     _ids: dict[tuple[object, ...], int] = field(default_factory=dict)
     _uses: Counter[int] = field(default_factory=Counter)
     _edges: Counter[Edge] = field(default_factory=Counter)
     _valued: Counter[int] = field(default_factory=Counter)
-    _next: int = 0
     _digest: int = 0
     _plan: EvaluationPlan | None = None
 
@@ -121,9 +140,8 @@ class PatternCatalog:
     def plan(self) -> EvaluationPlan:
         """Return what is asked for now."""
         if self._plan is None:
-            # Numbers only grow, so definitions stand in the order of their numbers.
             self._plan = EvaluationPlan(
-                tuple(self.definitions.items()),
+                tuple(sorted(self.definitions.items(), key=itemgetter(0))),
                 tuple(sorted(self._edges)),
                 frozenset(self._valued),
                 self._digest,
@@ -137,8 +155,7 @@ class PatternCatalog:
         key = self._key(parent, stream, node)
         variable = self._ids.get(key)
         if variable is None:
-            variable = self._ids[key] = self._next
-            self._next += 1
+            variable = self._ids[key] = self.numbering.number(key)
             self._define(variable, Definition(parent, stream, _bare(node)))
         self._uses[variable] += 1
         return variable

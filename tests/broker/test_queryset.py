@@ -181,3 +181,61 @@ def test_a_hundred_thousand_assignments_are_one_class() -> None:
     running.feed([one(1, 0, "<i><t>1</t><u>x</u></i>"), one(2, 60, "<i><t>1</t><u>y</u></i>")])
     assert [match.parameters["who"] for match in running.matches] == ["x"]
     assert len({number for number, _, _ in running.engine.classes()}) == 1
+
+
+def registered(names: str, **points: int) -> list[RegisteredQuery]:
+    return [RegisteredQuery(query(name), points.get(name, 0)) for name in names.split()]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_engine_that_follows_finds_what_one_made_anew_finds(engine: EngineName) -> None:
+    stream = documents(8)
+    running = Running(registered("title both pairs"), engine)
+    running.feed(stream[:8])
+    before = len(running.lines("both"))
+    versions = [
+        registered("title pairs reader chain", reader=8, chain=8),
+        registered("title reader chain both", reader=8, chain=8, both=16),
+    ]
+    for i, version in enumerate(versions):
+        assert running.engine.follow(version)
+        running.feed(stream[8 * (i + 1) : 8 * (i + 2)])
+    # `reader` has lost its publisher in the last version, and `both` came back with a later point.
+    anew = Running(versions[1], engine)
+    anew.feed(stream)
+    for name in ("title", "chain"):
+        assert running.lines(name) == anew.lines(name), name
+    assert running.lines("both")[before:] == anew.lines("both")
+    middle = Running(versions[0], engine)
+    middle.feed(stream[:16])
+    found = [line for line in running.lines("reader") if line in middle.lines("reader")]
+    assert found == middle.lines("reader") != []
+
+
+def test_an_engine_says_when_it_lacks_the_state_to_follow() -> None:
+    running = Running(registered("title"), "signatures")
+    running.feed(documents(1)[:10])
+    assert not running.engine.follow(registered("title both", both=9))
+    assert running.engine.follow(registered("title both", both=10))
+    assert not running.engine.follow(registered("title both"))
+    assert "both" in running.engine.queries
+
+
+def test_following_the_same_set_changes_nothing() -> None:
+    running = Running(registered("title both pairs reader chain"), "signatures")
+    before = running.engine.plan, list(running.engine.classes())
+    assert running.engine.follow(registered("title both pairs reader chain"))
+    assert (running.engine.plan, list(running.engine.classes())) == before
+
+
+def test_an_assignment_sees_documents_after_its_own_point() -> None:
+    stream = documents(7)
+    parsed = query("data", PARAMETERISED["data"])
+    values = {"who": "x", "within": 3_600_000_000}
+    late = RegisteredQuery(parsed, 2, (values,), (12,))
+    running = Running([late], "signatures")
+    running.feed(stream)
+    assert running.matches
+    assert all(d.docid > 12 for match in running.matches for d in match.documents)
+    assert running.engine.follow([RegisteredQuery(parsed, 2)])
+    assert list(running.engine.classes()) == []
