@@ -360,7 +360,7 @@ class PatternBuilder:
         for each in subexpressions(syntax):
             if isinstance(each, StepSyntax):
                 self._check_opaque_step(each)
-            elif isinstance(each, FunctionCall):
+            elif isinstance(each, FunctionCall) and self.report.errors == errors:
                 self._check_opaque_call(each, outside)
             elif isinstance(each, ParameterRef):
                 self.parameters.append(ParameterUse(each.name, "value", each.span))

@@ -152,9 +152,13 @@ class Cursor:
                 depth -= 1
             self.advance()
         if unmatched is not None:  # it closes something further out after all
-            self.index = unmatched
-            self.token = self.tokens[self.index]
+            self.go_back(unmatched)
         return False
+
+    def go_back(self, index: int) -> None:
+        """Read on from an earlier token."""
+        self.index = index
+        self.token = self.tokens[index]
 
     def at_operator(self) -> bool:
         """Whether a join operator stands here, misspelt perhaps; nothing else looks like one."""

@@ -274,7 +274,9 @@ class ExpressionParser(Cursor):
             return self._parenthesised()
         if token.kind == "name":
             return self._call()
-        raise self.unexpected("a path, a value or a function", _value_hint(token.kind))
+        raise self.unexpected(
+            "a path, a value or a function", _value_hint(self.last.kind, token.kind)
+        )
 
     def _parenthesised(self) -> Expression:
         opening = self.advance()
@@ -321,9 +323,11 @@ def _step_hint(kind: str) -> str | None:
     return None
 
 
-def _value_hint(kind: str) -> str | None:
-    if kind == "]":
+def _value_hint(before: str, kind: str) -> str | None:
+    if (before, kind) == ("[", "]"):
         return "an empty predicate says nothing; remove the brackets"
+    if (before, kind) == ("<", ">"):
+        return "unequal is written `!=`"
     if kind in _COMPARISONS:
         return "`==` is written `=`, and each comparison has a value on both sides"
     return None

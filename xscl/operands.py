@@ -72,7 +72,7 @@ class OperandParser(PredicateParser):
         )
 
     def _no_braces(self, keyword: str, token: Token) -> None:
-        """Report what is missing behind an operator; skip to a `}` if only the `{` is."""
+        """Report what is missing behind an operator; skip what stands in the place of braces."""
         self.is_broken = True
         self.report.error(
             "XS106",
@@ -80,14 +80,34 @@ class OperandParser(PredicateParser):
             f"`{keyword}` needs a window: `{keyword} {{..., 30 days}}`",
             NO_WINDOW_HINT,
         )
-        for behind in range(self.index, len(self.tokens)):
-            kind = self.tokens[behind].kind
-            if kind in ("{", ";"):
+        start = self.index
+        while self.token.kind not in ("{", ";", "end"):
+            if self.advance().kind == "}":
                 return
-            if kind == "}":
-                while self.advance().kind != "}":
-                    pass
-                return
+        self.go_back(start)
+        if not self._skip_brackets() and self._at_comparison():
+            raise UnreadableError
+
+    def _skip_brackets(self) -> bool:
+        """Step over `[...]` or `(...)` that was meant as braces, and say whether there was any."""
+        start = self.index
+        if self.token.kind not in ("[", "("):
+            return False
+        closing = "]" if self.advance().kind == "[" else ")"
+        if self.skip_to(closing) and self.peek().kind in ("name", "*", "("):
+            self.advance()
+            return True
+        self.go_back(start)
+        return False
+
+    def _at_comparison(self) -> bool:
+        """Whether a comparison stands here, or a function, rather than a block."""
+        behind = self.index
+        if self.token.kind == "name" and self.peek().kind == "(":
+            return True
+        while self.tokens[behind].kind in ("name", "/", "//", "@", "string", "parameter", "number"):
+            behind += 1
+        return self.tokens[behind].kind in ("=", "!=", "<", "<=", ">", ">=")
 
     def _operator_keyword(self) -> tuple[str, Token] | None:
         """Step over an operator's keyword, `_` behind it included; `None` where there is none."""
@@ -143,9 +163,10 @@ class OperandParser(PredicateParser):
             self.misspelt(token, meant)
             self.token = token._replace(text=meant)
             return None
-        raise self.unexpected(
-            _FROM_END, "two blocks are combined with `FOLLOWED BY {...}` or `JOIN {...}`"
-        )
+        hint = "two blocks are combined with `FOLLOWED BY {...}` or `JOIN {...}`"
+        if token.text.upper() in ("WHERE", "HAVING"):
+            hint = "conditions stand on steps, `S//book[price < 20]`, or in an operator's braces"
+        raise self.unexpected(_FROM_END, hint)
 
     def reserved(self, token: Token) -> UnreadableError:
         """Report a reserved word; the caller raises the result."""

@@ -25,6 +25,16 @@ from xscl.syntax import (
 
 __all__ = ["parse_file"]
 
+_ARROW = "a variable is bound with `->`, as in `book->x1`"
+_COMBINE = "two blocks are combined with `FOLLOWED BY {...}` or `JOIN {...}`"
+_CLOSING = "no bracket is open here"
+_AFTER_STATEMENT = {"=": _ARROW, "-": _ARROW, ">": _ARROW, ",": _COMBINE}
+_AFTER_STATEMENT |= {"]": _CLOSING, ")": _CLOSING, "}": _CLOSING}
+"""What is probably wrong where a statement goes on with one of these marks."""
+
+_CONSTRUCTED = frozenset({"if", "for", "some", "every"})
+"""Words that begin an expression of XPath 2.0, and no item of a list."""
+
 
 def parse_file(text: str, report: Report) -> tuple[list[Statement], list[Comment]]:
     """Return the statements of a text and its comments."""
@@ -76,7 +86,8 @@ class _Parser(OperandParser):
         token = self.token
         if token.kind == "name" and token.text.upper() in RESERVED:
             raise self.reserved(token)
-        raise self.unexpected("`;` or the end of the text", "statements are separated by `;`")
+        hint = _AFTER_STATEMENT.get(token.kind, "statements are separated by `;`")
+        raise self.unexpected("`;` or the end of the text", hint)
 
     # -- prolog --------------------------------------------------------------------------------
 
@@ -108,9 +119,12 @@ class _Parser(OperandParser):
             self.advance()
         uri = self.expect("string", "the namespace's URI, a string").text
         span = self.span_from(start)
-        if self.token.kind != ";":
-            raise self.unexpected("`;`", "a declaration ends in `;`")
-        self.advance()
+        if self.token.kind == ";":
+            self.advance()
+        else:
+            failure = self.unexpected("`;`", "a declaration ends in `;`")
+            if self.token.kind not in ("name", "*", "("):
+                raise failure
         return NamespaceDeclaration(prefix, uri, span)
 
     # -- clauses -------------------------------------------------------------------------------
@@ -177,12 +191,23 @@ class _Parser(OperandParser):
             if self.at_word("FROM") and self.peek().kind in ("name", "*", "("):
                 raise self.unexpected("what to select", "write `SELECT *` for all block roots")
             try:
+                self.refuse_constructed()
                 items.append(self.level())
             except UnreadableError:
                 self.skip_select()
             if self.token.kind != ",":
                 return SelectSyntax(items, None, self.span_from(start))
             self.advance()
+
+    def refuse_constructed(self) -> None:
+        token = self.token
+        if token.text in _CONSTRUCTED and self.peek().kind in ("(", "parameter"):
+            raise self.fail(
+                "XS101",
+                token.span,
+                f"`{token.text}` cannot stand in a list",
+                f"build an element: `SELECT <match>{{{token.text} ...}}</match>`",
+            )
 
     def skip_select(self) -> None:
         while self.token.kind not in (";", "end", ",") and not any(

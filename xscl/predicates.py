@@ -40,8 +40,11 @@ class PredicateParser(ExpressionParser):
         except UnreadableError:
             if self.token.kind == "," or (window is None and self.skip_to(",", "}")):
                 window = window or self._window_after_failure()
+            failure = self.index
             if self.skip_to("}"):
                 self.advance()
+            elif window is not None:  # only the brace is missing: the right operand stands here
+                self.go_back(failure)
         unknown = DurationSyntax(INFINITE_US, None, opening.span)
         return predicate, window or unknown
 

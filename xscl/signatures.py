@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from xscl.report import Report
-from xscl.spelling import did_you_mean
+from xscl.spelling import closest
 from xscl.syntax import Expression, FunctionCall, StringLiteral
 
 __all__ = [
@@ -68,6 +68,24 @@ NODE_FUNCTIONS = frozenset(
 
 STRING_TESTS = frozenset({"contains", "starts-with", "ends-with", "matches"})
 
+_ELSEWHERE = {
+    "length": "string-length",
+    "len": "string-length",
+    "lower": "lower-case",
+    "tolower": "lower-case",
+    "upper": "upper-case",
+    "toupper": "upper-case",
+    "trim": "normalize-space",
+    "strip": "normalize-space",
+    "substr": "substring",
+    "split": "tokenize",
+    "hostname": "host",
+    "domain": "host",
+    "regexp": "matches",
+    "like": "matches",
+}
+"""What other languages call some of the functions."""
+
 _PATTERN_ARGUMENT = {"matches": 1, "replace": 1, "tokenize": 1}
 
 
@@ -126,9 +144,12 @@ def _flags(call: FunctionCall, index: int) -> str:
 
 def unknown_function(call: FunctionCall, known: Iterable[str], report: Report) -> None:
     """Report a function that does not exist here."""
+    names = {each: each for each in known}
+    names |= {other: name for other, name in _ELSEWHERE.items() if name in names}
+    meant = closest(call.name, names)
     report.error(
         "XS301",
         call.name_span,
         f"there is no function `{call.name}` here",
-        did_you_mean(call.name, known),
+        f"did you mean `{names[meant]}`?" if meant else None,
     )

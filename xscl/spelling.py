@@ -13,8 +13,11 @@ def closest(word: str, known: Iterable[str]) -> str | None:
     if len(word) > 60:
         return None
     cutoff = 0.5 if len(word) < 4 else 0.6  # `x1` is near `x2`
-    near = difflib.get_close_matches(word, sorted(known), n=1, cutoff=cutoff)
-    return near[0] if near else None
+    folded = {each.lower(): each for each in sorted(known) if abs(len(each) - len(word)) < 6}
+    if len(word) < 4:
+        folded = {each: own for each, own in folded.items() if abs(len(each) - len(word)) < 2}
+    near = difflib.get_close_matches(word.lower(), folded, n=1, cutoff=cutoff)
+    return folded[near[0]] if near else None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:

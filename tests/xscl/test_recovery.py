@@ -80,6 +80,17 @@ def places(text: str) -> list[tuple[str, str]]:
                 ("XS203", "f"),
             ],
         ),
+        ("S//a->x JOIN {x = y, 1 h T//b->y[", [("XS110", "T"), ("XS101", "")]),
+        ("S//a->x JOIN {x = y, 1 h T//b->y JOIN {, 0 h} U", [("XS110", "T"), ("XS401", "0 h")]),
+        ("S//a->x JOIN x = y T//b->y; U//c[", [("XS106", "JOIN"), ("XS101", "")]),
+        ("S//a->x JOIN lower-case(x) = y, 1 h T//b->y", [("XS106", "JOIN")]),
+        ("S//a->x JOIN [x = y, 1 h] T//b->y", [("XS106", "JOIN")]),
+        ("S//a->x JOIN (x = y, 1 h) T//b->y", [("XS106", "JOIN")]),
+        ("S JOIN (T JOIN {, 0 h} U)", [("XS106", "JOIN"), ("XS401", "0 h")]),
+        ("DECLARE NAMESPACE a = 'b' S//a:b", [("XS101", "S")]),
+        ("DECLARE NAMESPACE a = 'b', S//a:b; T[", [("XS101", ","), ("XS114", "[")]),
+        ("SELECT if (x/a) then x/b else x/c FROM S->x", [("XS101", "if")]),
+        ("S//a[lower-case(b) = lower-case(c)]", [("XS305", "lower-case(b)")]),
         ("FOLLOWED BY {, 1 h} T", [("XS101", "FOLLOWED")]),
         ("S JOIN {, 1 h}", [("XS101", "")]),
         ("S JOIN {, 1 h} JOIN {, 1 h} T", [("XS101", "JOIN")]),
@@ -205,3 +216,30 @@ def test_what_is_just_within_the_bounds_is_read(text: str) -> None:
 def test_size_and_depth_are_bounded(text: str) -> None:
     _, found = xscl.check(text)
     assert all(isinstance(each, Diagnostic) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("S//a[b and ]", None),
+        ("S//a[]", "an empty predicate says nothing; remove the brackets"),
+        ("S//a->x JOIN {x <> y, 1 h} T->y", "unequal is written `!=`"),
+        ("S//a => x", "a variable is bound with `->`, as in `book->x1`"),
+        ("S//a]", "no bracket is open here"),
+        (
+            "S//a, T//b",
+            "two blocks are combined with `FOLLOWED BY {...}` or `JOIN {...}`",
+        ),
+        (
+            "S//a WHERE a = 'b'",
+            "conditions stand on steps, `S//book[price < 20]`, or in an operator's braces",
+        ),
+        ("S//a[lenght(b) > 3]", "did you mean `string-length`?"),
+        ("S//a->x JOIN {lower(x) = y, 1 h} T->y", "did you mean `lower-case`?"),
+        ("S//a->x JOIN {X = y, 1 h} T->y", "did you mean `x`?"),
+        ("S//x:a", "declare it first: `DECLARE NAMESPACE x = 'http://...';`"),
+    ],
+)
+def test_a_hint_says_what_was_probably_meant(text: str, hint: str | None) -> None:
+    _, found = xscl.check(text)
+    assert [each.hint for each in found if each.is_error] == [hint]
