@@ -7,6 +7,7 @@ span of the text it speaks of, a message, and where possible a hint that says wh
 from __future__ import annotations
 
 import enum
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -118,16 +119,23 @@ def _excerpt(diagnostic: Diagnostic, span: Span, tint: str, label: str) -> list[
     place = locate(diagnostic.source, span.start)
     where = f"{diagnostic.path or '<text>'}:{place.line}:{place.column}"
     shown, offset = _clip(place.text, place.column - 1)
-    width = max(1, min(span.end - span.start, len(place.text) - place.column + 1))
-    width = min(width, max(1, len(shown) - offset))
+    marked = shown[offset : offset + max(1, span.end - span.start)]
+    width = max(1, sum(map(_columns, marked)))
     gutter = " " * len(str(place.line))
-    pad = "".join("\t" if character == "\t" else " " for character in shown[:offset])
+    pad = "".join("\t" if each == "\t" else " " * _columns(each) for each in shown[:offset])
     mark = f"{tint}{'^' * width}{_RESET}" + (f" {label}" if label else "")
     return [
         f"{gutter}{_BLUE}-->{_RESET} {where}",
         f"{_BLUE}{place.line} |{_RESET} {shown}",
         f"{_BLUE}{gutter} |{_RESET} {pad}{mark}",
     ]
+
+
+def _columns(character: str) -> int:
+    """Return how many columns of a terminal a character takes."""
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Cf", "Me", "Mn"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
 
 
 EXCERPT_COLUMNS = 160

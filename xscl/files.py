@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from xscl.diagnostics import Diagnostic, Severity, XsclError
@@ -27,19 +28,24 @@ def load(paths: Iterable[Path | str]) -> list[Query]:
     return queries
 
 
-def check_files(paths: Iterable[Path | str]) -> tuple[list[Query], list[Diagnostic]]:
-    """Return the queries without errors and all diagnostics.  Raise nothing for bad files."""
+def check_files(
+    paths: Iterable[Path | str], texts: Mapping[str, str] | None = None
+) -> tuple[list[Query], list[Diagnostic]]:
+    """Return the queries without errors and all diagnostics.  Raise nothing for bad files.
+
+    `texts` are checked with the files, under their names.
+    """
     queries: list[Query] = []
     diagnostics: list[Diagnostic] = []
     located: list[tuple[Query, str, str]] = []
-    for path in query_files(paths):
-        text = _read(path, diagnostics)
+    read = ((str(path), _read(path, diagnostics)) for path in query_files(paths))
+    for name, text in chain(read, (texts or {}).items()):
         if text is None:
             continue
-        found, more = check(text, path=str(path))
+        found, more = check(text, path=name)
         diagnostics += more
         queries += found
-        located += [(query, str(path), text) for query in found]
+        located += [(query, name, text) for query in found]
     diagnostics += check_set(located)
     return queries, diagnostics
 

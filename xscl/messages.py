@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from xscl.codes import CODES
 from xscl.diagnostics import Diagnostic, locate
@@ -89,7 +91,7 @@ def _location(diagnostic: Diagnostic, span: Span) -> dict[str, Any]:
     place = _place(diagnostic, span)
     return {
         "physicalLocation": {
-            "artifactLocation": {"uri": (diagnostic.path or "stdin").replace("\\", "/")},
+            "artifactLocation": {"uri": _uri(diagnostic.path)},
             "region": {
                 "startLine": place["line"],
                 "startColumn": place["column"],
@@ -100,3 +102,11 @@ def _location(diagnostic: Diagnostic, span: Span) -> dict[str, Any]:
             },
         }
     }
+
+
+def _uri(path: str | None) -> str:
+    """Return a file as a URI reference: relative to where the check ran, or absolute."""
+    if path is None or path == "<stdin>":
+        return "stdin"
+    file = Path(path)
+    return file.as_uri() if file.is_absolute() else quote(file.as_posix())

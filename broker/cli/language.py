@@ -26,6 +26,7 @@ _PATHS = click.argument(
     type=click.Path(exists=True, allow_dash=True, path_type=Path),
 )
 _STDIN = Path("-")
+_STDIN_NAME = "<stdin>"
 
 
 @click.command()
@@ -66,14 +67,10 @@ def check(
     from xscl.diagnostics import render_diagnostics
     from xscl.files import check_files
     from xscl.messages import as_dict, to_json, to_sarif
-    from xscl.reader import check as check_text
 
     files = [path for path in paths if path != _STDIN]
-    queries, found = check_files(files)
-    if len(files) < len(paths):
-        more, diagnostics = check_text(sys.stdin.read(), path="<stdin>")
-        queries += more
-        found += diagnostics
+    texts = {_STDIN_NAME: _standard_input()} if len(files) < len(paths) else {}
+    queries, found = check_files(files, texts)
     errors = sum(each.is_error for each in found)
     estimates = _estimates(queries, statistics) if statistics is not None and not errors else []
     if output == "text":
@@ -93,6 +90,13 @@ def check(
     )
     if errors or (warnings and deny_warnings):
         context.exit(EXIT_FAILED)
+
+
+def _standard_input() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise Failure(f"cannot read standard input: byte {error.start} is not UTF-8") from error
 
 
 def _estimates(queries: Sequence[Query], statistics: Path) -> list[QueryEstimate]:
@@ -139,21 +143,23 @@ def fmt(context: click.Context, paths: Sequence[Path], is_check: bool, shows_dif
     from xscl.files import query_files
 
     changed, failed = 0, False
-    for path in [*query_files(path for path in paths if path != _STDIN)]:
+    files = [*query_files(path for path in paths if path != _STDIN)]
+    for path in [*files, _STDIN] if _STDIN in paths else files:
         before, after = _formatted(path)
+        if path == _STDIN and after is not None and not (is_check or shows_diff):
+            click.echo(after, nl=False)
+            continue
         failed |= after is None
         if after is None or before == after:
             continue
         changed += 1
         if shows_diff:
-            click.echo(_difference(before, after, str(path)), nl=False)
+            click.echo(_difference(before, after, _name(path)), nl=False)
         elif is_check:
-            message(f"would rewrite {path}")
+            message(f"would rewrite {_name(path)}")
         else:
             path.write_text(after, encoding="utf-8")
             message(f"rewrote {path}")
-    if _STDIN in paths:
-        failed |= not _format_stdin()
     if failed or (changed and (is_check or shows_diff)):
         context.exit(EXIT_FAILED)
 
@@ -163,25 +169,20 @@ def _formatted(path: Path) -> tuple[str, str | None]:
     from xscl import XsclError, render
 
     try:
-        before = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise Failure(f"cannot read {path}: {error}") from error
+        before = _standard_input() if path == _STDIN else path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise Failure(f"cannot read {path}: byte {error.start} is not UTF-8") from error
+    except OSError as error:
+        raise Failure(f"cannot read {path}: {error.strerror or error}") from error
     try:
-        return before, render(before, path=str(path))
+        return before, render(before, path=_name(path))
     except XsclError as error:
         message(str(error))
         return before, None
 
 
-def _format_stdin() -> bool:
-    from xscl import XsclError, render
-
-    try:
-        click.echo(render(sys.stdin.read(), path="<stdin>"), nl=False)
-    except XsclError as error:
-        message(str(error))
-        return False
-    return True
+def _name(path: Path) -> str:
+    return _STDIN_NAME if path == _STDIN else str(path)
 
 
 def _difference(before: str, after: str, path: str) -> str:

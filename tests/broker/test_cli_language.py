@@ -37,6 +37,19 @@ def test_check_reads_standard_input() -> None:
     assert "<stdin>:1:6" in done.stdout
 
 
+def test_check_looks_at_the_queries_of_standard_input_together() -> None:
+    done = run("check", "-", given="FROM b PUBLISH a; FROM a PUBLISH b")
+    assert done.exit_code == 1
+    assert "XS704" in done.stdout
+
+
+def test_standard_input_that_is_no_text_is_refused() -> None:
+    for verb in ("check", "fmt"):
+        done = CliRunner().invoke(main, [verb, "-"], input=b"S//a[b = '\xff']")
+        assert done.exit_code == 1
+        assert "byte 10 is not UTF-8" in done.stderr
+
+
 def test_warnings_fail_a_check_only_where_they_are_denied() -> None:
     assert run("check", "-", given="S JOIN {, 1 h} T").exit_code == 0
     assert run("check", "-", "--deny-warnings", given="S JOIN {, 1 h} T").exit_code == 1
@@ -80,6 +93,15 @@ def test_fmt_is_a_filter() -> None:
     done = run("fmt", "-", given="s  //a")
     assert (done.exit_code, done.stdout) == (0, "s//a\n")
     assert run("fmt", "-", given="s[").exit_code == 1
+
+
+def test_fmt_checks_and_compares_standard_input() -> None:
+    assert run("fmt", "--check", "-", given="s//a\n").exit_code == 0
+    done = run("fmt", "--check", "-", given="s  //a")
+    assert (done.exit_code, done.stdout) == (1, "")
+    done = run("fmt", "--diff", "-", given="s  //a")
+    assert done.exit_code == 1
+    assert "+s//a" in done.stdout
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -144,6 +144,27 @@ def test_sarif_names_the_rule_the_file_and_the_region() -> None:
     assert result["relatedLocations"][0]["physicalLocation"]["region"]["startColumn"] == 7
 
 
+@pytest.mark.parametrize(
+    ("path", "uri"),
+    [
+        ("dir/my q#1.xscl", "dir/my%20q%231.xscl"),
+        ("/tmp/é.xscl", "file:///tmp/%C3%A9.xscl"),
+        ("<stdin>", "stdin"),
+        (None, "stdin"),
+    ],
+)
+def test_sarif_names_files_by_uri(path: str | None, uri: str) -> None:
+    _, found = xscl.check("S//a[", path=path)
+    [result] = json.loads(to_sarif(found))["runs"][0]["results"]
+    assert result["locations"][0]["physicalLocation"]["artifactLocation"] == {"uri": uri}
+
+
+def test_the_caret_stands_under_its_text_behind_wide_and_combining_characters() -> None:
+    _, found = xscl.check("S//a[b = '\u6f22e\u0301' and ]")
+    line, caret = str(found[0]).splitlines()[2:4]
+    assert caret.index("^") == line.index("]")  # one wide more, one combining less
+
+
 def test_a_thousand_files_are_checked_in_two_seconds(tmp_path: Path) -> None:
     for number in range(1000):
         text = (
