@@ -38,7 +38,7 @@ from xscl.path import (
     Value,
 )
 
-__all__ = ["Conditions", "needs_values"]
+__all__ = ["Conditions", "Selected", "needs_values"]
 
 Filters = tuple[Condition, ...]
 
@@ -58,15 +58,25 @@ def needs_values(condition: Condition) -> bool:
     return True
 
 
-class Conditions:
-    """Evaluates conditions on one document."""
+Selected = dict[tuple[int, int], tuple[Value, Sequence[int] | None]]
+"""The nodes that an operand selects at a node; none where that is not a matter of structure.
 
-    def __init__(self, tree: Tree, structure: Structure) -> None:
+By the operand's identity, because hashing one costs more than most look-ups save; it is kept alive.
+"""
+
+
+class Conditions:
+    """Evaluates conditions on one document.
+
+    `selected` may be shared by all documents of one structure.
+    """
+
+    def __init__(self, tree: Tree, structure: Structure, selected: Selected | None = None) -> None:
         self._tree = tree
         self._structure = structure
+        self._selected = {} if selected is None else selected
         self._known_values: dict[tuple[int, int], Sequence[str | float]] = {}
         self._known_opaque: dict[tuple[str, object, int], bool] = {}
-        self._operands: list[Value] = []
 
     def survivors(self, filters: Filters, candidates: Sequence[int]) -> tuple[int, ...]:
         """Return the candidates that pass all filters, one filter after the other.
@@ -147,13 +157,22 @@ class Conditions:
 
     def values(self, value: Value, node: int) -> Sequence[str | float]:
         """Return the values of an operand at a node."""
-        # By identity: hashing an operand costs more than most look-ups save.
         key = (id(value), node)
         found = self._known_values.get(key)
         if found is None:
-            self._operands.append(value)
-            found = self._known_values[key] = self._values(value, node)
+            found = self._known_values[key] = self._find_values(value, node, key)
         return found
+
+    def _find_values(self, value: Value, node: int, key: tuple[int, int]) -> Sequence[str | float]:
+        known = self._selected.get(key)
+        if known is None:
+            nodes = None
+            if isinstance(value, PathValue) and not needs_values(Exists(value.path)):
+                nodes = self.select(value.path, node)
+            known = self._selected[key] = (value, nodes)
+        if known[1] is None:
+            return self._values(value, node)
+        return [self.value(n) for n in known[1]]
 
     def _values(self, value: Value, node: int) -> Sequence[str | float]:
         match value:

@@ -25,7 +25,7 @@ from lxml import etree
 
 from xpath_eval.automaton import STATES_MAX, Automaton, State
 from xpath_eval.catalog import ANY_STREAM, EvaluationPlan
-from xpath_eval.conditions import Conditions
+from xpath_eval.conditions import Conditions, Selected
 from xpath_eval.nested import NestedPatterns, is_nested
 from xpath_eval.nodesets import DOCUMENT, NodeSets, node_set
 from xpath_eval.parsing import parse_elements
@@ -43,6 +43,9 @@ OUTCOMES_MAX = 1_024
 EDGES_KEPT_MAX = 4_000_000
 """Edges of all kept shapes together, some 64 MB: with very many queries a shape is large."""
 
+
+SELECTED_MAX = 10_000
+"""Kept answers of a raw shape to which nodes an operand selects at a node."""
 
 _RawKey = tuple[str, bool, StructureKey]
 
@@ -75,6 +78,7 @@ class _RawShape:
     labels: list[tuple[int, Labels]]
     stage: Stage
     stages: int = 0
+    selected: Selected = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -220,7 +224,8 @@ class Evaluator:
     ) -> _RawShape:
         structure = Structure(key, self._detail)
         reached = self._reach(structure, roots)
-        walk = self._walk(structure, Conditions(tree, structure), reached.steps)
+        conditions = Conditions(tree, structure)
+        walk = Walk(NodeSets(structure), conditions, self._tree.variables, reached.steps)
         asked = [
             (variable, reached.steps[variable.step.number])
             for _, variable in sorted(reached.asked.items())
@@ -233,9 +238,6 @@ class Evaluator:
             self._finish(raw, stage)
             raw.steps, raw.labels = {}, []
         return raw
-
-    def _walk(self, structure: Structure, conditions: Conditions, steps: dict[int, int]) -> Walk:
-        return Walk(NodeSets(structure), conditions, self._tree.variables, steps)
 
     def _reach(self, structure: Structure, roots: Sequence[Variable]) -> _Reached:
         """Run the automaton, and put together what its states say."""
@@ -285,8 +287,10 @@ class Evaluator:
     def _answer(self, raw: _RawShape, elements: list[etree._Element]) -> Witnesses:
         """Follow the stages of a raw shape by the answers of a document."""
         structure, stage = raw.structure, raw.stage
-        conditions = Conditions(Tree(elements), structure)
-        asker = Asker(conditions, NodeSets(structure), self._tree.variables)
+        if len(raw.selected) > SELECTED_MAX:
+            raw.selected.clear()
+        conditions = Conditions(Tree(elements), structure, raw.selected)
+        asker = Asker(conditions, structure, self._tree.variables)
         while stage.questions:
             answers = tuple([asker.ask(question) for question in stage.questions])
             following = stage.next.get(answers)
@@ -305,7 +309,8 @@ class Evaluator:
         self, raw: _RawShape, stage: Stage, answers: tuple[Answer, ...], conditions: Conditions
     ) -> Stage:
         self.counters.outcome_misses += 1
-        following = self._walk(raw.structure, conditions, raw.steps).go_on(stage, answers)
+        walk = Walk(NodeSets(raw.structure), conditions, self._tree.variables, raw.steps)
+        following = walk.go_on(stage, answers)
         if not following.questions:
             self._finish(raw, following)
         if self._edges_kept > EDGES_KEPT_MAX:

@@ -21,31 +21,16 @@ its step, not what the plan holds.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from xpath_eval.catalog import Definition, EvaluationPlan
 from xpath_eval.conditions import Filters, needs_values
+from xpath_eval.detail import counts_positions, detail_of
 from xpath_eval.nodesets import matches_name
 from xpath_eval.structure import Detail
 from xpath_eval.testindex import TestIndex
-from xscl.path import (
-    ANY,
-    And,
-    Axis,
-    Call,
-    Comparison,
-    Condition,
-    Exists,
-    NodeTest,
-    Not,
-    Or,
-    Path,
-    PathValue,
-    Position,
-    StringTest,
-    Value,
-)
+from xscl.path import ANY, Axis, Condition, Exists, NodeTest
 from xscl.pattern import PatternNode
 
 __all__ = ["Group", "Step", "StepTree", "Structural", "Variable"]
@@ -168,7 +153,7 @@ class Variable:
         self.is_labelled = False
         self.groups: dict[StepKey, Group] = {}
         self.derived: list[Variable] = []
-        self.counts_positions = any(map(_counts, self.filters))
+        self.counts_positions = any(map(counts_positions, self.filters))
         self.is_plain: bool = (
             step is not None
             and step.is_followed
@@ -412,57 +397,3 @@ def _needed_name(condition: Condition) -> str | None:
             if step.axis is Axis.CHILD and not step.test.is_text:
                 return _exact_name(step.test)
     return None
-
-
-def detail_of(node: PatternNode) -> Detail:
-    """Return how much of a structure a node's step and filters can tell apart."""
-    return max(
-        _step_detail(node.axis, node.test, node.is_deep),
-        max(map(_condition_detail, node.filters), default=Detail.NAMES),
-    )
-
-
-def _step_detail(axis: Axis, test: NodeTest, is_deep: bool) -> Detail:
-    if test.is_text or (axis is Axis.SELF and is_deep):
-        return Detail.TEXTS
-    return Detail.ATTRIBUTES if axis is Axis.ATTRIBUTE else Detail.NAMES
-
-
-def _condition_detail(condition: Condition) -> Detail:
-    details: Iterable[Detail] = ()
-    match condition:
-        case Exists(path):
-            details = _path_details(path)
-        case Comparison(left=value) | StringTest(value=value):
-            details = (detail for path in _paths(value) for detail in _path_details(path))
-        case And(conditions) | Or(conditions):
-            details = map(_condition_detail, conditions)
-        case Not(inner):
-            return _condition_detail(inner)
-    return max(details, default=Detail.NAMES)
-
-
-def _path_details(path: Path) -> Iterator[Detail]:
-    for step in path.steps:
-        yield _step_detail(step.axis, step.test, step.is_deep)
-        yield from map(_condition_detail, step.predicates)
-
-
-def _paths(value: Value) -> Iterator[Path]:
-    if isinstance(value, PathValue):
-        yield value.path
-    elif isinstance(value, Call):
-        for argument in value.arguments:
-            yield from _paths(argument)
-
-
-def _counts(condition: Condition) -> bool:
-    """Whether the truth of a condition depends on its context position."""
-    match condition:
-        case Position():
-            return True
-        case And(conditions) | Or(conditions):
-            return any(map(_counts, conditions))
-        case Not(inner):
-            return _counts(inner)
-    return False

@@ -23,6 +23,7 @@ from xpath_eval.conditions import Conditions
 from xpath_eval.nodesets import NodeSets, members, node_set
 from xpath_eval.shape import Bound, Gathering
 from xpath_eval.steps import Group, Variable
+from xpath_eval.structure import Structure
 from xscl import functions
 from xscl.path import Axis
 
@@ -35,6 +36,11 @@ class Question:
 
     about: Group | Variable
     nodes: int
+    places: tuple[int, ...]
+
+
+def _question(about: Group | Variable, nodes: int) -> Question:
+    return Question(about, nodes, tuple(members(nodes)))
 
 
 Answer = tuple[tuple[int, int], ...]
@@ -129,7 +135,7 @@ class Walk:
             # One that nobody wants is not asked for.
             if not derived.highs:
                 continue
-            self._questions.append(Question(derived, nodes))
+            self._questions.append(_question(derived, nodes))
 
     def _candidates(self, group: Group, contexts: int) -> int:
         step = group.step
@@ -154,14 +160,14 @@ class Walk:
             if nodes:
                 self._bind(variable, nodes)
         if group.is_open:
-            self._questions.append(Question(group, candidates))
+            self._questions.append(_question(group, candidates))
 
     def _decide(self, variable: Variable, candidates: int) -> int:
         nodes = candidates
         for condition in variable.filters:
             kept = self._sets.holding(condition)
             if kept is None:
-                return survivors(self._sets, self._conditions, variable, candidates)
+                return survivors(self._sets.structure, self._conditions, variable, candidates)
             nodes &= kept
         return nodes
 
@@ -232,31 +238,31 @@ class Asker:
     """Answers questions from one document's text."""
 
     def __init__(
-        self, conditions: Conditions, sets: NodeSets, variables: Mapping[int, Variable]
+        self, conditions: Conditions, structure: Structure, variables: Mapping[int, Variable]
     ) -> None:
         self._conditions = conditions
-        self._sets = sets
+        self._structure = structure
         self._variables = variables
         self.derived: dict[tuple[int, int], tuple[str, ...]] = {}
 
     def ask(self, question: Question) -> Answer:
         """Return the answer of the document in hand."""
         if isinstance(question.about, Variable):
-            return tuple(self._derive(question.about, question.nodes))
-        return tuple(self._select(question.about, question.nodes))
+            return tuple(self._derive(question.about, question.places))
+        return tuple(self._select(question.about, question))
 
-    def _derive(self, variable: Variable, nodes: int) -> Iterable[tuple[int, int]]:
+    def _derive(self, variable: Variable, nodes: Iterable[int]) -> Iterable[tuple[int, int]]:
         step = variable.definition.step
         assert step is not None
         assert step.derivation is not None
-        for node in members(nodes):
+        for node in nodes:
             text = self._conditions.value(node)
             values = tuple(dict.fromkeys(functions.derive(step.derivation, text)))
             self.derived[variable.id, node] = values
             yield node, len(values)
 
-    def _select(self, group: Group, candidates: int) -> Iterable[tuple[int, int]]:
-        found = group.index.find(list(members(candidates)), self._conditions.values)
+    def _select(self, group: Group, question: Question) -> Iterable[tuple[int, int]]:
+        found = group.index.find(question.places, self._conditions.values)
         decided = group.index.decided
         for id_, hits in sorted(found.items()):
             variable = self._variables[id_]
@@ -266,13 +272,15 @@ class Asker:
                 yield id_, node_set(hits)
                 continue
             # Where positions are counted, the nodes that fail the access test count too.
-            nodes = candidates if variable.counts_positions else node_set(hits)
-            passed = survivors(self._sets, self._conditions, variable, nodes)
+            nodes = question.nodes if variable.counts_positions else node_set(hits)
+            passed = survivors(self._structure, self._conditions, variable, nodes)
             if passed:
                 yield id_, passed
 
 
-def survivors(sets: NodeSets, conditions: Conditions, variable: Variable, candidates: int) -> int:
+def survivors(
+    structure: Structure, conditions: Conditions, variable: Variable, candidates: int
+) -> int:
     """Return the candidates that pass a variable's filters, one filter after the other.
 
     Positions are counted among the candidates that a step selects from one origin.
@@ -281,6 +289,6 @@ def survivors(sets: NodeSets, conditions: Conditions, variable: Variable, candid
     assert step is not None
     groups: dict[int, list[int]] = defaultdict(list)
     for node in members(candidates):
-        groups[node if step.axis is Axis.SELF else sets.structure.parent(node)].append(node)
+        groups[node if step.axis is Axis.SELF else structure.parent(node)].append(node)
     passed = (n for group in groups.values() for n in conditions.survivors(variable.filters, group))
     return node_set(passed)

@@ -1,0 +1,80 @@
+"""What the steps and filters of a definition look at, beside the names of elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from xpath_eval.structure import Detail
+from xscl.path import (
+    And,
+    Axis,
+    Call,
+    Comparison,
+    Condition,
+    Exists,
+    NodeTest,
+    Not,
+    Or,
+    Path,
+    PathValue,
+    Position,
+    StringTest,
+    Value,
+)
+from xscl.pattern import PatternNode
+
+__all__ = ["counts_positions", "detail_of"]
+
+
+def detail_of(node: PatternNode) -> Detail:
+    """Return how much of a structure a node's step and filters can tell apart."""
+    return max(
+        _step_detail(node.axis, node.test, node.is_deep),
+        max(map(_condition_detail, node.filters), default=Detail.NAMES),
+    )
+
+
+def _step_detail(axis: Axis, test: NodeTest, is_deep: bool) -> Detail:
+    if test.is_text or (axis is Axis.SELF and is_deep):
+        return Detail.TEXTS
+    return Detail.ATTRIBUTES if axis is Axis.ATTRIBUTE else Detail.NAMES
+
+
+def _condition_detail(condition: Condition) -> Detail:
+    details: Iterable[Detail] = ()
+    match condition:
+        case Exists(path):
+            details = _path_details(path)
+        case Comparison(left=value) | StringTest(value=value):
+            details = (detail for path in _paths(value) for detail in _path_details(path))
+        case And(conditions) | Or(conditions):
+            details = map(_condition_detail, conditions)
+        case Not(inner):
+            return _condition_detail(inner)
+    return max(details, default=Detail.NAMES)
+
+
+def _path_details(path: Path) -> Iterator[Detail]:
+    for step in path.steps:
+        yield _step_detail(step.axis, step.test, step.is_deep)
+        yield from map(_condition_detail, step.predicates)
+
+
+def _paths(value: Value) -> Iterator[Path]:
+    if isinstance(value, PathValue):
+        yield value.path
+    elif isinstance(value, Call):
+        for argument in value.arguments:
+            yield from _paths(argument)
+
+
+def counts_positions(condition: Condition) -> bool:
+    """Whether the truth of a condition depends on its context position."""
+    match condition:
+        case Position():
+            return True
+        case And(conditions) | Or(conditions):
+            return any(map(counts_positions, conditions))
+        case Not(inner):
+            return counts_positions(inner)
+    return False
