@@ -351,7 +351,7 @@ def big_documents(counts: Sequence[int]) -> list[tuple[int, float]]:
                 random_.choice(("/", "/", "/", "//")) + random_.choice((*names, "*", "*"))
                 for _ in range(random_.randint(2, 6))
             )
-            register(catalog, f"S/{path}" if path.startswith("/") else f"S//{path}")
+            register(catalog, f"S{path}")
         evaluator = Evaluator(catalog.plan())
 
         def new(evaluator: Evaluator = evaluator) -> None:
