@@ -11,11 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 from joins.remembered import EMPTY, Remembered
 from joins.slots import Ints, Layouts, ranges
 
 __all__ = ["PairSignatures", "pair_signatures"]
+
+NOTHING = np.uint64(0xFFFFFFFFFFFFFFFF)
+"""Equals no hash: `hash_values` gives it to no value."""
 
 DENSE_SLOTS_MAX = 16
 """Up to this many slots on both sides all of a pair's slots are compared in one block."""
@@ -90,16 +94,28 @@ def _compare_densely(
     remembered: Remembered, left: Ints, right: Ints, left_count: Ints, right_count: Ints
 ) -> tuple[Ints, Ints]:
     """Compare slots as blocks: a row for each pair, padded with what equals nothing."""
-    first, other = remembered.hashes
-    blocks = []
-    for starts, counts in ((left, left_count), (right, right_count)):
-        slots = np.arange(int(counts.max(initial=0)))
-        places = np.minimum(starts[:, None] + slots, len(first) - 1)
-        blocks.append(np.where(slots < counts[:, None], first[places], EMPTY))
-    equal = (blocks[0][:, :, None] == blocks[1][:, None, :]) & (blocks[0] != EMPTY)[:, :, None]
-    which, i, j = np.nonzero(equal)
+    _, other = remembered.hashes
+    left_block = _block(remembered, left, left_count)
+    # What is missing on the left must not equal what is missing on the right.
+    left_block[left_block == EMPTY] = NOTHING
+    right_block = _block(remembered, right, right_count)
+    equal = left_block[:, :, None] == right_block[:, None, :]
+    which, ij = np.divmod(np.flatnonzero(equal), max(equal.shape[1] * equal.shape[2], 1))
+    i, j = np.divmod(ij, max(equal.shape[2], 1))
     sure = other[left[which] + i] == other[right[which] + j]
     return which[sure], (i[sure] << 16) | j[sure]
+
+
+def _block(remembered: Remembered, starts: Ints, counts: Ints) -> npt.NDArray[np.uint64]:
+    """Return the hashes of instances' slots, a row for each, padded with `EMPTY`."""
+    width = int(counts.max(initial=0))
+    if not width:
+        return np.zeros((len(starts), 0), np.uint64)
+    # Rows of a window that slides over all slots: one copy for each instance.
+    block = sliding_window_view(remembered.padded_hashes(width), width)[starts]
+    if int(counts.min()) < width:
+        block[np.arange(width) >= counts[:, None]] = EMPTY
+    return block
 
 
 def _compare_one_by_one(

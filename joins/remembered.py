@@ -34,7 +34,7 @@ def hash_values(values: pa.Array) -> tuple[Hashes, Hashes]:
     strings = values.to_numpy(zero_copy_only=False)
     first, other = (pd.util.hash_array(strings, hash_key=key, categorize=False) for key in _KEYS)
     empty = strings == ""
-    first[first == EMPTY] = 1
+    first[(first == EMPTY) | (first == ~EMPTY)] = 1
     first[empty] = other[empty] = EMPTY
     return first, other
 
@@ -50,12 +50,21 @@ class _Column:
     def values(self) -> npt.NDArray[Any]:
         return self._array[: self._size]
 
+    def padded(self, width: int) -> npt.NDArray[Any]:
+        """Return the values and `width` further places, whatever is in them."""
+        if self._size + width > len(self._array):
+            self._grow(self._size + width)
+        return self._array[: self._size + width]
+
+    def _grow(self, size: int) -> None:
+        grown = np.zeros(max(size, 2 * len(self._array)), self._array.dtype)
+        grown[: self._size] = self._array[: self._size]
+        self._array = grown
+
     def append(self, values: npt.NDArray[Any]) -> None:
         size = self._size + len(values)
         if size > len(self._array):
-            grown = np.zeros(max(size, 2 * len(self._array)), self._array.dtype)
-            grown[: self._size] = self._array[: self._size]
-            self._array = grown
+            self._grow(size)
         self._array[self._size : size] = values
         self._size = size
 
@@ -69,11 +78,15 @@ _COLUMNS = {**_TIMES, "watermark_us": np.int64, "layout": np.int32, "slot": np.i
 
 
 class Remembered:
-    """What the join remembers of instances."""
+    """What the join remembers of instances.
+
+    `is_ordered` says that so far every instance stands at a larger docid than all before it.
+    """
 
     def __init__(self, layouts: Layouts, hashing: HashValues) -> None:
         self.base = 1
         self.next_instance = 1
+        self._newest_docid = -1
         self._layouts = layouts
         self._hashing = hashing
         self._columns = {name: _Column(dtype) for name, dtype in _COLUMNS.items()}
@@ -83,6 +96,7 @@ class Remembered:
         self._chunks: list[pa.Table] = []
         self._chunk_starts: list[int] = []
         self.published_ids: dict[int, str] = {}
+        self.is_ordered = True
 
     def column(self, name: str) -> npt.NDArray[Any]:
         """Return a column, one value for each row."""
@@ -101,6 +115,10 @@ class Remembered:
         """The hashes of all slots, instance by instance."""
         return self._first_hash.values, self._other_hash.values
 
+    def padded_hashes(self, width: int) -> Hashes:
+        """Return the first hashes of all slots, and `width` more places behind them."""
+        return self._first_hash.padded(width)
+
     def append(self, rows: pa.Table) -> tuple[int, Ints]:
         """Add instances; return the first one's number, and their layouts."""
         first = self.next_instance
@@ -117,6 +135,7 @@ class Remembered:
         ):
             column.append(hashes)
         self._remember_published(rows, first)
+        self._check_order(rows)
         self._chunks.append(rows)
         self._chunk_starts.append(first)
         self.next_instance += rows.num_rows
@@ -131,6 +150,14 @@ class Remembered:
         nodes = arrays.slot_nodes[ranges(arrays.slot_starts[layouts], counts)]
         places = np.repeat(offsets[:-1], counts) + nodes
         return self._hashing(values.values.take(pa.array(places)).fill_null(""))
+
+    def _check_order(self, rows: pa.Table) -> None:
+        """Note when a position is not above all before it, as of tuples of inner operators."""
+        docids = rows.column("docid").to_numpy()
+        last = self._newest_docid
+        if len(docids):
+            self.is_ordered &= bool(docids[0] > last and (np.diff(docids) > 0).all())
+        self._newest_docid = max(last, int(docids.max(initial=last)))
 
     def _remember_published(self, rows: pa.Table, first: int) -> None:
         depths = rows.column("depth").to_numpy()

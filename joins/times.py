@@ -34,6 +34,8 @@ def span_and_order(
 
 def _is_later(remembered: Remembered, left: Ints, right: Ints) -> Flags:
     """Return where the left position `(docid, depth, match id)` is the larger one."""
+    if remembered.is_ordered:
+        return np.greater(left, right)
     docid1, docid2 = remembered.take("docid", left), remembered.take("docid", right)
     later: Flags = docid1 > docid2
     ties = np.flatnonzero(docid1 == docid2)
