@@ -66,12 +66,12 @@ class NodeSets:
 
     def __init__(self, structure: Structure) -> None:
         self.structure = structure
-        self._steps: dict[tuple[int, Axis, bool, bool], int] = {}
-        self._tests: dict[tuple[Axis, NodeTest], int] = {}
+        self._steps: dict[tuple[int, int, bool, bool], int] = {}
+        self._tests: dict[tuple[int, int], int] = {}
         self._parents: dict[int, int] = {}
         self._ancestors: dict[int, int] = {}
         self._holding: dict[int, int | None] = {}
-        self._conditions: list[Condition] = []
+        self._alive: list[object] = []
 
     @cached_property
     def elements(self) -> int:
@@ -103,9 +103,12 @@ class NodeSets:
 
     def passing(self, axis: Axis, test: NodeTest) -> int:
         """Return all nodes of the document that pass the node test of a step."""
-        found = self._tests.get((axis, test))
+        # By identity, as elsewhere here: hashing these costs more than a look-up saves.
+        key = (id(axis), id(test))
+        found = self._tests.get(key)
         if found is None:
-            found = self._tests[axis, test] = self._passing(axis, test)
+            self._alive.append(test)
+            found = self._tests[key] = self._passing(axis, test)
         return found
 
     def _passing(self, axis: Axis, test: NodeTest) -> int:
@@ -122,7 +125,7 @@ class NodeSets:
 
     def step(self, contexts: int, axis: Axis, *, is_deep: bool, is_text: bool) -> int:
         """Return the nodes that a step reaches from some context, whatever they are called."""
-        key = (contexts, axis, is_deep, is_text)
+        key = (contexts, id(axis), is_deep, is_text)
         found = self._steps.get(key)
         if found is None:
             found = self._steps[key] = self._step(contexts, axis, is_deep, is_text)
@@ -186,10 +189,10 @@ class NodeSets:
 
         None where that cannot be said of a node by itself, because positions are counted.
         """
-        # By identity: hashing a condition costs more than most answers.  The list keeps it alive.
+        # By identity: hashing a condition costs more than most answers.  `_alive` keeps it.
         key = id(condition)
         if key not in self._holding:
-            self._conditions.append(condition)
+            self._alive.append(condition)
             self._holding[key] = self._hold(condition)
         return self._holding[key]
 
