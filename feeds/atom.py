@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-from html import unescape
 from itertools import islice
 
 from lxml import etree
@@ -28,7 +27,7 @@ from feeds.draft import (
 from feeds.hints import read_hints
 from feeds.item import FeedItem, ParsedFeed
 from feeds.namespaces import CORE_ATOM, DC, MEDIA, XML
-from feeds.text import collapse
+from feeds.text import collapse, unescaped
 
 __all__ = ["ATOM_ENTRY", "is_atom", "read_atom"]
 
@@ -47,7 +46,7 @@ def construct(element: etree._Element, draft: Draft) -> str:
         return draft.plain(etree.tostring(element, encoding="unicode", with_tail=False), element)
     if kind in ("text", "text/plain") and element.get("mode") != "escaped":
         # Some publishers escape entities twice: "&nbsp;" is never meant to be read as such.
-        return collapse(unescape(element.text or ""))
+        return collapse(unescaped(element.text or ""))
     if kind == "html" or kind.startswith("text/") or element.get("mode") == "escaped":
         return draft.plain(element.text or "", element)
     return ""

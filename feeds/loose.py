@@ -6,6 +6,7 @@ It reads what is hardly a feed any more, at about a thousand items a second.
 from __future__ import annotations
 
 import calendar
+import logging
 from time import struct_time
 from typing import Any
 
@@ -17,15 +18,22 @@ from feeds.text import collapse, plain
 
 __all__ = ["read_loosely"]
 
+logger = logging.getLogger(__name__)
+
 
 def read_loosely(body: bytes, *, url: str = "", content_type: str = "") -> ParsedFeed | None:
     """Return what feedparser makes of `body`, or None where it sees no feed in it."""
     headers = {"content-location": url} if url else {}
     if content_type:
         headers["content-type"] = content_type
-    found = feedparser.parse(
-        body, response_headers=headers, sanitize_html=False, resolve_relative_uris=False
-    )
+    try:
+        found = feedparser.parse(
+            body, response_headers=headers, sanitize_html=False, resolve_relative_uris=False
+        )
+    except Exception:
+        # Hostile bytes do make it fail, such as a reference of 5,000 digits: it read no feed.
+        logger.warning("feedparser failed over %s", url or "a feed", exc_info=True)
+        return None
     if not found.version and not found.entries:
         return None
     channel = found.feed
@@ -51,7 +59,7 @@ def _hints(channel: Any) -> Hints:
     links = channel.get("links", [])
     ttl = str(channel.get("ttl", ""))
     return Hints(
-        ttl_s=int(ttl) * 60.0 if ttl.isdecimal() else None,
+        ttl_s=int(ttl) * 60.0 if ttl.isdecimal() and len(ttl) < 7 else None,
         hubs=tuple(link["href"] for link in links if link.get("rel") == "hub" and "href" in link),
         self_url=next((link.get("href", "") for link in links if link.get("rel") == "self"), ""),
     )

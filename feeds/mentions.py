@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Iterable
+
+from feeds.text import unescaped
 
 __all__ = ["MENTIONS_MAX", "hrefs", "mentions"]
 
@@ -25,7 +26,7 @@ def hrefs(markup: str) -> list[str]:
     ['/a?b=1&c=2', 'b']
     """
     targets = [double or single or bare for double, single, bare in _HREF.findall(markup)]
-    return [(html.unescape(each) if "&" in each else each).strip() for each in targets]
+    return [unescaped(each).strip() for each in targets]
 
 
 def mentions(targets: Iterable[str], own: Iterable[str]) -> tuple[str, ...]:

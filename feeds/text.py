@@ -8,21 +8,43 @@ from __future__ import annotations
 
 import html
 import re
+from functools import lru_cache
 
-__all__ = ["collapse", "drop_illegal", "escaped", "has_illegal", "plain"]
+__all__ = ["collapse", "drop_illegal", "escaped", "has_illegal", "plain", "unescaped"]
 
-_BLOCK = re.compile(
-    r"</?(?:[pP]|br|BR|div|DIV|li|LI|[uo]l|[UO]L|h[1-6r]|H[1-6R]|t[rd]|T[RD]|table|TABLE"
-    r"|blockquote|BLOCKQUOTE|pre|PRE|section|article|d[dt]|D[DT]|figure)(?:\s[^<>]*)?/?>"
+_BLOCKS = frozenset(
+    ("p", "br", "hr", "div", "section", "article", "figure", "pre", "blockquote")
+    + ("ul", "ol", "li", "dd", "dt", "table", "tr", "th", "td")
+    + ("h1", "h2", "h3", "h4", "h5", "h6")
 )
-"""Tags that begin a line.  Both cases are spelled: a pattern that ignores case is slower."""
-_TAG = re.compile(r"<[a-zA-Z/!?][^<>]*>")
+_SILENT = frozenset(("script", "style"))
+_TAG = re.compile(r"<([a-zA-Z/!?][^\s<>/]*)[^<>]*>")
+_REFERENCE = re.compile(r"&(?:#[0-9]{1,20};?|#[xX][0-9a-fA-F]{1,20};?|[^\t\n\f <&#;]{1,32};?)")
 _BREAK = "\1"
 """A line break until spaces are collapsed: a control character, which no XML text can hold."""
-_SILENT_START = re.compile(r"<([sS][cC][rR][iI][pP][tT]|[sS][tT][yY][lL][eE])(?=[\s>/])")
-_SILENT_END = {name: re.compile(f"</{name}\\s*>", re.IGNORECASE) for name in ("script", "style")}
+_SILENT_START = re.compile(r"<(script|style)(?=[\s>/])", re.IGNORECASE | re.ASCII)
+_SILENT_END = {name: re.compile(f"</{name}\\s*>", re.IGNORECASE | re.ASCII) for name in _SILENT}
 _MARKUP = re.compile('[&<>"]')
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class _Places(dict[str, str | None]):
+    """What stands in the place of a tag: a line break, nothing, or None for what is silent.
+
+    A look-up for each tag is what telling them apart by patterns would cost several times.
+    """
+
+    def __missing__(self, tag: str) -> str | None:
+        name = tag.lower()
+        is_break = name.removeprefix("/") in _BLOCKS
+        place = None if name in _SILENT else _BREAK if is_break else ""
+        if len(self) < _PLACES_MAX:
+            self[tag] = place
+        return place
+
+
+_PLACES_MAX = 1_000
+_PLACES = _Places()
 
 
 def plain(markup: str) -> str:
@@ -32,10 +54,36 @@ def plain(markup: str) -> str:
     'Fish & chips\nPeas'
     """
     if "<" not in markup:
-        return collapse(html.unescape(markup) if "&" in markup else markup)
-    markup = _BLOCK.sub(_BREAK, _without_silent(_without_comments(markup)))
-    text = html.unescape(_TAG.sub("", markup))
-    return "\n".join(filter(None, map(collapse, text.split(_BREAK))))
+        return collapse(unescaped(markup))
+    text = unescaped(_without_tags(_without_comments(markup)))
+    return "\n".join([collapse(line) for line in map(str.strip, text.split(_BREAK)) if line])
+
+
+def _without_tags(markup: str) -> str:
+    """Return `markup` with a break for each tag that begins or ends a block, and no others."""
+    # Pieces are the text before a tag, the tag's name, the text behind it, and so on.
+    pieces = _TAG.split(markup)
+    places = [_PLACES[name] for name in pieces[1::2]]
+    if None in places:
+        pieces = _TAG.split(_without_silent(markup))
+        places = [_PLACES[name] or "" for name in pieces[1::2]]
+    pieces[1::2] = places
+    return "".join(pieces)
+
+
+def unescaped(text: str) -> str:
+    """Return `text` with its character references replaced, as HTML has it."""
+    return _REFERENCE.sub(_character, text) if "&" in text else text
+
+
+def _character(found: re.Match[str]) -> str:
+    return _character_of(found[0])
+
+
+@lru_cache(maxsize=1_000)
+def _character_of(reference: str) -> str:
+    """The character that `html.unescape` takes a reference for; most are a dozen."""
+    return html.unescape(reference)
 
 
 def collapse(text: str) -> str:

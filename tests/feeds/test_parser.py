@@ -15,6 +15,7 @@ from lxml import etree
 
 from feeds import FeedError, FeedItem, ParsedFeed, item_document, parse
 from feeds.item import Step
+from feeds.text import plain
 
 ATOM = (
     '<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="en">'
@@ -206,6 +207,13 @@ def test_the_characters_come_out_whatever_the_labels_say(encoding: str, declared
     assert only(document.encode(encoding), content_type=header).title == text
 
 
+def test_lines_begin_where_blocks_do_and_scripts_are_left_out():
+    markup = (
+        "<h2>Parts<!-- > --></h2><TR><th>Qty</TH><td>1<br/>2</td></tr>a<p-x>b<SCRIPT>c</script >d"
+    )
+    assert plain(markup) == "Parts\nQty\n1\n2\nabd"
+
+
 BOMB = (
     '<!DOCTYPE r [<!ENTITY a "aaaaaaaaaa">'
     + "".join(f"<!ENTITY {chr(98 + n)} '{('&' + chr(97 + n) + ';') * 10}'>" for n in range(9))
@@ -223,6 +231,7 @@ HOSTILE = {
     "open brackets": "{brackets}",
     "many entries": "{entries}",
     "many prefixes": "{prefixes}",
+    "numbers that Python does not read": "{numbers}",
 }
 
 
@@ -237,6 +246,7 @@ def test_hostile_feeds_do_no_harm(name: str):
         "{scripts}": rss(entry(1, description="<script" * 200_000)),
         "{brackets}": rss(entry(1, description="<a " * 300_000)),
         "{entries}": rss("<item><title>x</title></item>" * 50_000),
+        "{numbers}": rss(entry(1, description=f"<a href='&#{'1' * 5_000};'>&#{'1' * 5_000};</a>")),
         "{prefixes}": rss("<item><title>x</title></item>", "<x:y>" * 1_000),
     }
     document = HOSTILE[name]
