@@ -12,10 +12,10 @@ from functools import lru_cache
 
 __all__ = ["collapse", "drop_illegal", "escaped", "has_illegal", "plain", "unescaped"]
 
-_BLOCKS = frozenset(
-    ("p", "br", "hr", "div", "section", "article", "figure", "pre", "blockquote")
-    + ("ul", "ol", "li", "dd", "dt", "table", "tr", "th", "td")
-    + ("h1", "h2", "h3", "h4", "h5", "h6")
+_BLOCKS = (
+    {"p", "br", "hr", "div", "section", "article", "figure", "pre", "blockquote"}
+    | {"ul", "ol", "li", "dd", "dt", "table", "tr", "th", "td"}
+    | {"h1", "h2", "h3", "h4", "h5", "h6"}
 )
 _SILENT = frozenset(("script", "style"))
 _TAG = re.compile(r"<([a-zA-Z/!?][^\s<>/]*)[^<>]*>")
@@ -29,21 +29,19 @@ _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class _Places(dict[str, str | None]):
-    """What stands in the place of a tag: a line break, nothing, or None for what is silent.
-
-    A look-up for each tag is what telling them apart by patterns would cost several times.
-    """
+    """What stands in the place of a tag: a line break, nothing, or None for what is silent."""
 
     def __missing__(self, tag: str) -> str | None:
         name = tag.lower()
         is_break = name.removeprefix("/") in _BLOCKS
         place = None if name in _SILENT else _BREAK if is_break else ""
-        if len(self) < _PLACES_MAX:
+        if len(self) < _PLACES_MAX and len(tag) < _NAME_MAX:
             self[tag] = place
         return place
 
 
 _PLACES_MAX = 1_000
+_NAME_MAX = 20
 _PLACES = _Places()
 
 
