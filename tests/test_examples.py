@@ -52,6 +52,7 @@ def test_an_example_query_is_right_explained_and_in_its_own_words(path: Path) ->
     assert [query.id for query in queries] == [path.stem]
     assert diagnostics == []
     assert text.startswith("(:")
+    assert text == xscl.render(text)
 
 
 def test_the_demonstration_expects_something_of_every_example_query() -> None:

@@ -2,13 +2,14 @@
 
 A statement is laid out as lines of pieces; each piece knows where it came from, so that a
 comment goes before the piece that it stood before.  Where lines break depends on the pieces
-alone, never on comments or on how the author broke them: that makes formatting idempotent.
+alone, and on `--` comments inside an operator's braces, which need lines of their own; not on how
+the author broke them.  That makes formatting idempotent.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from xscl.canonical import (
@@ -84,14 +85,17 @@ def statement_text(statement: Statement) -> str:
 # -- lines of pieces ---------------------------------------------------------------------------
 
 
-def _lines(statement: Statement) -> Iterator[_Line]:
+def _lines(statement: Statement, notes: Sequence[int] = ()) -> Iterator[_Line]:
+    """Yield a statement's lines; `notes` are where `--` comments stand."""
     for declaration in statement.prolog:
         yield _Line("", [_declaration(declaration)])
     assert statement.source is not None
     select, publish = statement.select, statement.publish
     if select is None and publish is None:
-        yield from _operand(statement.source, "", "")
+        yield from _operand(statement.source, "", "", notes)
         return
+    if select is not None and select.span.start > statement.source.span.start:
+        notes = ()  # SELECT comes first, and the comments of what stood before it with it
     pieces = _select(select, statement.span.start)
     if select is not None and select.constructor and "\n" in select.constructor.text:
         text = select.constructor.text  # its own lines stay as they are
@@ -100,7 +104,7 @@ def _lines(statement: Statement) -> Iterator[_Line]:
         yield _Line(_INDENT, pieces)
     else:
         yield _Line("", pieces)
-    yield from _operand(statement.source, "", "FROM ")
+    yield from _operand(statement.source, "", "FROM ", notes)
     if publish is not None:
         yield _Line("", [_Piece(f"PUBLISH {publish.name}", publish.span.start)])
 
@@ -124,26 +128,40 @@ def _select(select: SelectSyntax | None, start: int) -> list[_Piece]:
     return pieces
 
 
-def _operand(operand: Operand, indent: str, prefix: str) -> Iterator[_Line]:
+def _operand(operand: Operand, indent: str, prefix: str, notes: Sequence[int]) -> Iterator[_Line]:
     """Yield an operand on one line if it fits, else with each operator on a line of its own."""
     flat = _flat(operand)
     flat[0] = _Piece(prefix + flat[0].text, flat[0].offset)
     line = _Line(indent, flat)
-    if line.width <= WIDTH or isinstance(operand, BlockSyntax):
+    fits = line.width <= WIDTH and not _is_noted(operand, notes)
+    if fits or isinstance(operand, BlockSyntax):
         yield line
         return
-    yield from _operand(operand.left, indent, prefix)
+    yield from _operand(operand.left, indent, prefix, notes)
     inner = indent + (_INDENT if prefix else "")
-    yield from _broken_operator(operand, inner)
+    yield from _broken_operator(operand, inner, notes)
     if isinstance(operand.right, BlockSyntax):
         yield _Line(inner, _block(operand.right))
         return
     yield _Line(inner, [_Piece("(", operand.right.span.start)])
     last = operand.right.span.start
-    for line in _operand(operand.right, inner + _INDENT, ""):
+    for line in _operand(operand.right, inner + _INDENT, "", notes):
         last = line.pieces[-1].offset
         yield line
     yield _Line(inner, [_Piece(")", last)])
+
+
+def _is_noted(operand: Operand, notes: Sequence[int]) -> bool:
+    """Whether a note stands beside the predicate of an operator."""
+    if not notes or isinstance(operand, BlockSyntax):
+        return False
+    sides = (operand.left, operand.right)
+    return _has_note(operand, notes) or any(_is_noted(side, notes) for side in sides)
+
+
+def _has_note(join: JoinSyntax, notes: Sequence[int]) -> bool:
+    span = join.operator_span
+    return join.predicate is not None and any(span.start < note < span.end for note in notes)
 
 
 def _flat(operand: Operand) -> list[_Piece]:
@@ -173,18 +191,21 @@ def _operator(join: JoinSyntax) -> list[_Piece]:
     return pieces
 
 
-def _broken_operator(join: JoinSyntax, indent: str) -> Iterator[_Line]:
+def _broken_operator(join: JoinSyntax, indent: str, notes: Sequence[int]) -> Iterator[_Line]:
     """Yield an operator on one line if it fits, else with each term on a line of its own."""
     pieces = _operator(join)
     line = _Line(indent, pieces)
-    if line.width <= WIDTH or len(pieces) < 4:
+    if join.predicate is None or (line.width <= WIDTH and not _has_note(join, notes)):
         yield line
         return
-    yield _Line(indent, pieces[:2])
-    for term in pieces[2:-2]:
-        yield _Line(indent + _INDENT, [_Piece(term.text.lstrip(), term.offset)])
-    last, window = pieces[-2:]
-    yield _Line(indent + _INDENT, [_Piece(last.text.lstrip(), last.offset), window])
+    inner = indent + _INDENT
+    yield _Line(indent, pieces[:1])
+    *terms, last, window = pieces[1:]
+    for term in terms:
+        yield _Line(inner, [_Piece(term.text.lstrip(), term.offset)])
+    yield _Line(inner, [_Piece(f"{last.text.lstrip()},", last.offset)])
+    yield _Line(inner, [_Piece(render_window(join.window), window.offset)])
+    yield _Line(indent, [_Piece("}", join.operator_span.end - 1)])
 
 
 def _block(block: BlockSyntax) -> list[_Piece]:
@@ -231,7 +252,8 @@ class _Writer:
         had_comment = self.comments_before(statement.span.start)
         if had_comment and not self.current and self.has_blank_line(statement.span.start):
             self.blank_line()
-        for number, line in enumerate(_lines(statement)):
+        notes = [each.start for each in self.comments if each.text.startswith("--")]
+        for number, line in enumerate(_lines(statement, notes)):
             if number:
                 self.comments_beside(line.pieces[0].offset)
                 self.break_line()

@@ -71,10 +71,13 @@ def test_long_statements_have_operators_and_terms_on_lines_of_their_own() -> Non
     assert xscl.render(text) == (
         "SELECT a\n"
         "FROM news//item->a[author][category]\n"
-        "  FOLLOWED BY {lower-case(a/title) = lower-case(b/title)\n"
+        "  FOLLOWED BY {\n"
+        "    lower-case(a/title) = lower-case(b/title)\n"
         "    AND a/feed != b/feed\n"
         "    AND a/author != 'admin'\n"
-        "    AND b/author != 'admin', 2 days}\n"
+        "    AND b/author != 'admin',\n"
+        "    2 days\n"
+        "  }\n"
         "  news//item->b\n"
         "  JOIN {a = c, 1 hour}\n"
         "  (\n"
@@ -82,6 +85,24 @@ def test_long_statements_have_operators_and_terms_on_lines_of_their_own() -> Non
         "U//uuuuuuuuuuuuuuuuuuuuuuuuu\n"
         "  )\n"
     )
+
+
+def test_comments_stay_inside_the_braces_of_a_long_operator() -> None:
+    text = (
+        "news//item->first-of-all\n"
+        "FOLLOWED BY {\n"
+        "  -- the same page\n"
+        "  first-of-all/link = second/link -- as it is written\n"
+        "  AND first-of-all/feed != second/feed (: any :),\n"
+        "  2 days -- the window\n"
+        "  -- no more\n"
+        "}\n"
+        "news//item->second\n"
+    )
+    assert xscl.render(xscl.render(text)) == xscl.render(text)
+    assert [line.strip() for line in xscl.render(text).splitlines() if "--" in line] == [
+        line.strip() for line in text.splitlines() if "--" in line
+    ]
 
 
 def test_comments_stay_where_they_stood() -> None:
@@ -101,8 +122,12 @@ def test_comments_stay_where_they_stood() -> None:
         "(: The head of\n   the file. :)\n\n"
         "-- About a.\n"
         "S//a->x (: bound :) [b] -- tail\n"
-        "JOIN {x = y -- same\n"
-        "AND x != 'z' (: long :) , 1 hour} T->y; -- beside the first\n"
+        "JOIN {\n"
+        "  x = y -- same\n"
+        "  AND x != 'z', (: long :)\n"
+        "  1 hour\n"
+        "}\n"
+        "T->y; -- beside the first\n"
         "\n"
         "-- About b.\n"
         "S//b\n"
