@@ -1,7 +1,9 @@
-"""The template tables of a database, kept up to date with the classes."""
+"""The tables of a join in DuckDB; those of templates are kept up to date with the classes."""
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -11,7 +13,22 @@ from joins import schema
 from joins.classes import ClassRegistry
 from templates.template import Template
 
-__all__ = ["TemplateTables", "insert", "run"]
+__all__ = ["TemplateTables", "connect", "insert", "run"]
+
+
+def connect(*, threads: int) -> duckdb.DuckDBPyConnection:
+    """Return a database in memory with the tables of `schema`.
+
+    What does not fit into memory goes to files below the system's directory for such, not to the
+    directory that a program happens to be started in.
+    """
+    spilled = Path(tempfile.gettempdir()) / "xscl-duckdb"
+    db = duckdb.connect(
+        ":memory:", config={"temp_directory": str(spilled), "threads": str(threads)}
+    )
+    for name, columns in schema.TABLES.items():
+        run(db, f"CREATE TABLE {name} ({columns})")
+    return db
 
 
 def run(db: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:

@@ -14,12 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import duckdb
 import pyarrow as pa
 
 from joins import schema
 from joins.classes import ClassRegistry
-from joins.rows import TemplateTables, insert, run
+from joins.rows import TemplateTables, connect, insert, run
 from joins.slots import Layout
 from joins.sql import signature_sql, signature_value_join_sql
 from templates.conjunctive import view_query
@@ -64,11 +63,8 @@ class SignatureView:
     """Evaluates signatures; its database holds nothing but shapes, template rows, signatures."""
 
     def __init__(self, registry: ClassRegistry) -> None:
-        self.db = duckdb.connect(":memory:")
         # Its statements are small: a second thread costs more than it brings.
-        run(self.db, "SET threads = 1")
-        for name, columns in schema.TABLES.items():
-            run(self.db, f"CREATE TABLE {name} ({columns})")
+        self.db = connect(threads=1)
         self._registry = registry
         self._tables = TemplateTables(self.db, registry)
         self._entries: dict[Signature, Entry] = {}

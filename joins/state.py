@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 
 from joins import rows, schema
@@ -26,10 +25,7 @@ class JoinState:
     """The tables of one join, in one DuckDB database in memory."""
 
     def __init__(self) -> None:
-        self.db = duckdb.connect(":memory:")
-        self.run("SET threads = 2")
-        for name, columns in schema.TABLES.items():
-            self.run(f"CREATE TABLE {name} ({columns})")
+        self.db = rows.connect(threads=2)
         self._shapes: dict[str, int] = {}
         self.next_instance = 1
         self.first_instance = 1
