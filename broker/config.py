@@ -14,8 +14,8 @@ import re
 import tomllib
 import types
 import typing
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
 from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal
@@ -25,6 +25,7 @@ from xscl.durations import read_duration
 __all__ = [
     "FILE_NAME",
     "FeedSettings",
+    "HeaderSettings",
     "HttpSettings",
     "Settings",
     "SettingsError",
@@ -98,12 +99,64 @@ class WebhookSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class HeaderSettings:
+    """A header that requests for one feed carry; its value is a secret.
+
+    The value stands in the settings, in the environment variable `env`, or in `file`.
+    """
+
+    name: str
+    value: str | None = field(default=None, repr=False)
+    env: str | None = None
+    file: Path | None = None
+
+    def __post_init__(self) -> None:
+        if re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", self.name) is None:
+            raise ValueError(f"{self.name!r} is not the name of a header")
+        if sum(each is not None for each in (self.value, self.env, self.file)) != 1:
+            raise ValueError("one of 'value', 'env' and 'file' must be set")
+
+    def secret(self) -> str:
+        """Return the value; raise `SettingsError` where it cannot be had."""
+        if self.value is not None:
+            return self.value
+        if self.file is not None:
+            try:
+                return self.file.read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise SettingsError(f"{self.file}: cannot be read: {error}") from error
+        found = os.environ.get(self.env or "")
+        if found is None:
+            raise SettingsError(f"the environment variable {self.env} is not set")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
 class FeedSettings:
-    """One feed to poll: its address, the stream of its items, and how often to look."""
+    """One feed to poll: its address, the stream of its items, and how it is read.
+
+    Without `every` the broker finds out how often to look.  With `since`, `backlog` is "since".
+    """
 
     url: str
     stream: str
-    every: timedelta = timedelta(minutes=30)
+    every: timedelta | None = None
+    title: str = ""
+    item: Literal["normalised", "raw"] = "normalised"
+    on_update: Literal["ignore", "new document"] = "ignore"
+    backlog: Literal["all", "new", "since"] = "all"
+    since: datetime | None = None
+    headers: tuple[HeaderSettings, ...] = ()
+    proxy: str | None = field(default=None, repr=False)
+    robots: bool = False
+
+    def __post_init__(self) -> None:
+        if self.every == timedelta(0):
+            raise ValueError("'every' must be longer than nothing")
+        if self.backlog == "since" and self.since is None:
+            raise ValueError("'since' must be set where 'backlog' is \"since\"")
+        if self.backlog == "new" and self.since is not None:
+            raise ValueError("'since' cannot be set where 'backlog' is \"new\"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,14 +228,18 @@ class _Reader:
     def table(self, kind: type[Any], values: dict[str, Any], where: _Where) -> Any:
         """Return the dataclass `kind` filled from a table; raise `SettingsError`."""
         hints = typing.get_type_hints(kind)
-        fields = {field.name: field for field in dataclasses.fields(kind)}
+        fields = {each.name: each for each in dataclasses.fields(kind)}
         for name in values:
             if name not in fields:
                 raise self.error((*where, name), f"unknown setting{_suggest(name, fields)}")
-        for name, field in fields.items():
-            if name not in values and field.default is dataclasses.MISSING:
+        for name, known in fields.items():
+            if name not in values and known.default is dataclasses.MISSING:
                 raise self.error(where, f"{name!r} must be set")
-        return kind(**{k: self._value(hints[k], v, (*where, k)) for k, v in values.items()})
+        found = {k: self._value(hints[k], v, (*where, k)) for k, v in values.items()}
+        try:
+            return kind(**found)
+        except ValueError as error:
+            raise self.error(where, str(error)) from error
 
     def _value(self, hint: Any, value: Any, where: _Where) -> Any:
         origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -208,6 +265,8 @@ class _Reader:
                 return timedelta(microseconds=read_duration(text))
             except ValueError as error:
                 raise self.error(where, str(error)) from error
+        if hint is datetime:
+            return _moment(self._checked(date, value, where, "a time such as 2026-01-31T12:00:00Z"))
         if hint is Path:
             return self._path.parent / Path(self._checked(str, value, where, "a path")).expanduser()
         if hint is int and isinstance(value, bool):
@@ -222,7 +281,8 @@ class _Reader:
 
     def error(self, where: _Where, message: str) -> SettingsError:
         """Return the error that says what is wrong with a setting, and where it stands."""
-        line = self._line(where) if where else None
+        places = (self._line(where[:length]) for length in range(len(where), 0, -1))
+        line = next(filter(None, places), None)
         place = f"{self._path}:{line}" if line else str(self._path)
         name = "".join(f"[{p + 1}]" if isinstance(p, int) else f".{p}" for p in where).lstrip(".")
         return SettingsError(f"{place}: {name}: {message}" if name else f"{place}: {message}")
@@ -243,6 +303,13 @@ class _Reader:
                 if is_inside and key[1] == names[-1]:
                     return number
         return None
+
+
+def _moment(value: date) -> datetime:
+    """A date is its first moment, and what has no zone is UTC."""
+    if not isinstance(value, datetime):
+        return datetime(value.year, value.month, value.day, tzinfo=UTC)
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
 
 
 def _suggest(name: str, known: typing.Iterable[str]) -> str:

@@ -25,7 +25,8 @@ from aiohttp import web
 
 from broker.api.backend import Backend
 from broker.channels import notifier, open_channels
-from broker.config import FeedSettings, Settings
+from broker.config import Settings
+from broker.configured_feeds import configured_feeds
 from broker.dedup import DEDUP_KEPT_US
 from broker.delivery.attempt import Channel
 from broker.delivery.pickup import Pickup
@@ -44,7 +45,7 @@ from broker.spark import Source, Spark, SparkQuery
 from broker.spool import Spool, SpoolWriter
 from broker.subscription import DestinationKind
 from broker.upkeep import Needs, maintain
-from feeds import Feed, FeedOptions, FeedStore, Poller, feed_at, networks
+from feeds import FeedStore, Poller, networks
 from feeds.push import Push
 
 __all__ = ["Service", "ServiceError"]
@@ -70,6 +71,7 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        self._feeds = configured_feeds(settings.feeds)
         self._data = settings.data
         self._data.mkdir(parents=True, exist_ok=True)
         self._stack = AsyncExitStack()
@@ -258,9 +260,8 @@ class Service:
             _log.warning("the spool was not tidied up: %s", error)
 
     def _poller(self) -> Poller:
-        for feed in self._settings.feeds:
-            if not self._feed_store.add(_feed(feed)):
-                self._feed_store.update(_feed(feed))
+        for feed in self._feeds:
+            self._feed_store.put(feed)
         return Poller(
             self._feed_store,
             self._take,
@@ -341,8 +342,3 @@ class Service:
 
 def _push(store: FeedStore, public_url: str) -> Push:
     return Push(store, base_url=public_url, now_us=lambda: time.time_ns() // 1_000)
-
-
-def _feed(settings: FeedSettings) -> Feed:
-    options = FeedOptions(interval_s=settings.every.total_seconds())
-    return feed_at(settings.url, settings.stream, options)

@@ -11,8 +11,8 @@ import sys
 import click
 
 from broker.cli.connection import settings_of
-from broker.cli.terminal import Failure, message
-from broker.config import Settings
+from broker.cli.terminal import EXIT_SETTINGS, Failure, message
+from broker.config import Settings, SettingsError
 
 __all__ = ["run"]
 
@@ -63,6 +63,8 @@ async def _run(settings: Settings, *, until_eof: bool) -> None:
     except (ServiceError, DatabaseError, SpoolError, JvmError, SparkError, PipelineError) as error:
         logging.getLogger(__name__).info("the broker has ended", exc_info=error)
         raise Failure(str(error)) from error
+    except SettingsError as error:
+        raise Failure(str(error), exit_code=EXIT_SETTINGS) from error
     finally:
         if watcher is not None:
             watcher.cancel()

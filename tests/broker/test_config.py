@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import get_args, get_type_hints
 
@@ -14,9 +14,12 @@ from broker.config import (
     load_settings,
     parse_settings,
 )
+from broker.configured_feeds import configured_feeds
+from feeds import FeedOptions
 from joins.engines import DEFAULT_ENGINE, ENGINES
 
 FILE = Path("/etc/broker/xscl.toml")
+FEED = '[[feeds]]\nurl = "https://one.example/feed"\nstream = "news"\n'
 
 
 def test_settings_left_out_have_their_defaults() -> None:
@@ -73,6 +76,14 @@ def test_every_kind_of_setting_is_read() -> None:
         ("engine = 'turbo'", "engine: 'turbo' is not one of 'sequential', 'mmqjp'"),
         ("feeds = 1", "feeds: must be an array"),
         ("allow_networks = ['home']", "xscl.toml:1: allow_networks: 'home' does not appear to be"),
+        (FEED + "backlog = 'some'", "xscl.toml:4: feeds[1].backlog: 'some' is not one of 'all'"),
+        (FEED + "backlog = 'since'", "xscl.toml:1: feeds[1]: 'since' must be set where"),
+        (FEED + "backlog = 'new'\nsince = 2026-01-01", "'since' cannot be set where"),
+        (FEED + "since = 'May'", "xscl.toml:4: feeds[1].since: must be a time such as 2026-"),
+        (FEED + "every = '0 s'", "'every' must be longer than nothing"),
+        (FEED + "headers = [{ name = 'X' }]", "xscl.toml:4: feeds[1].headers[1]: one of 'value'"),
+        (FEED + "headers = [{ name = 'X', env = 'A', file = 'b' }]", "one of 'value', 'env' and"),
+        (FEED + "headers = [{ name = 'X Y', env = 'A' }]", "'X Y' is not the name of a header"),
         ("[http\n", "not TOML"),
     ],
 )
@@ -118,3 +129,74 @@ def test_the_engines_of_the_settings_are_those_there_are() -> None:
     # The settings do not import the engines, to be read in a few milliseconds.
     assert get_args(get_type_hints(Settings)["engine"]) == ENGINES
     assert Settings().engine == DEFAULT_ENGINE
+
+
+def test_a_feed_has_all_the_options_of_the_poller() -> None:
+    text = """
+    every = "PT5M"
+    title = "One"
+    item = "raw"
+    on_update = "new document"
+    since = 2026-01-01
+    proxy = "http://proxy.example:3128"
+    robots = true
+    """
+    (feed,) = configured_feeds(parse_settings(FEED + text, FILE).feeds)
+    new_year_us = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000
+    assert feed.options == FeedOptions(
+        interval_s=300.0,
+        item="raw",
+        on_update="new document",
+        backlog="since",
+        since_us=new_year_us,
+        proxy="http://proxy.example:3128",
+        robots=True,
+        title="One",
+    )
+
+
+def test_a_feed_that_says_no_more_than_where_it_is_has_the_defaults_of_the_poller() -> None:
+    (feed,) = configured_feeds(parse_settings(FEED, FILE).feeds)
+    assert feed.options == FeedOptions()
+    assert feed.options.interval_s is None
+
+
+def test_the_secrets_of_a_feed_come_from_the_settings_the_environment_or_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").write_text("from the file\n")
+    monkeypatch.setenv("ONE_TOKEN", "from the environment")
+    text = """
+    headers = [
+        { name = "A", value = "from the settings" },
+        { name = "B", env = "ONE_TOKEN" },
+        { name = "C", file = "token" },
+    ]
+    """
+    settings = parse_settings(FEED + text, tmp_path / "xscl.toml")
+    (feed,) = configured_feeds(settings.feeds)
+    assert feed.secrets.headers == (
+        ("A", "from the settings"),
+        ("B", "from the environment"),
+        ("C", "from the file"),
+    )
+    assert "from the" not in f"{settings!r} {feed!r}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('headers = [{ name = "A", env = "NOWHERE" }]', "the environment variable NOWHERE is not"),
+        ('headers = [{ name = "A", file = "nowhere" }]', "nowhere: cannot be read"),
+    ],
+)
+def test_a_secret_that_cannot_be_had_is_named(text: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=rf"feeds\[1\]\.headers: .*{message}"):
+        configured_feeds(parse_settings(FEED + text, FILE).feeds)
+
+
+def test_a_feed_without_an_address_is_named() -> None:
+    with pytest.raises(SettingsError, match=r"feeds\[2\]: 'ftp://one.example/' is not an http"):
+        configured_feeds(
+            [FeedSettings("http://a.example", "s"), FeedSettings("ftp://one.example/", "s")]
+        )
