@@ -35,7 +35,7 @@ from broker.ingest import Ingest, Outcome
 from broker.match import Match
 from broker.pipeline import JoinEngine, Pipeline, StepSummary
 from broker.spool import Spool, SpoolWriter
-from joins.engines import EngineName
+from joins.engines import DEFAULT_ENGINE, EngineName
 from xscl.query import Query
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def replay(
     *,
     lateness_us: int = LATENESS_US,
     assignments: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
-    engine: EngineName = "mmqjp-views",
+    engine: EngineName = DEFAULT_ENGINE,
     batch_documents: int = BATCH_DOCUMENTS,
     spark: bool = True,
     session: Spark | None = None,

@@ -25,7 +25,7 @@ from broker.replay import (
 from broker.replay import (
     replay as run_replay,
 )
-from joins.engines import ENGINES, EngineName
+from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
 from xscl.durations import DurationError, read_duration
 
 __all__ = ["replay"]
@@ -81,7 +81,7 @@ class _Duration(click.ParamType[int]):
 @click.option(
     "--engine",
     type=click.Choice(ENGINES),
-    default="mmqjp-views",
+    default=DEFAULT_ENGINE,
     show_default=True,
     help="How the join is evaluated.  It changes the speed, never the matches.",
 )

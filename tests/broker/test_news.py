@@ -1,0 +1,44 @@
+"""Recorded news: what the broker finds in it is what the oracle finds."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+from itertools import islice
+from pathlib import Path
+
+import oracle
+import pytest
+
+import xscl
+from broker.document import parse_document_line
+from broker.replay import replay
+
+ROOT = Path(__file__).parents[2]
+NEWS = Path(os.environ.get("XSCL_TEST_DATA", ROOT.parent / "shared" / "data")) / (
+    "news-2026.docs.jsonl.gz"
+)
+DAY_US = 86_400_000_000
+
+
+@pytest.fixture
+def first_news(tmp_path: Path) -> Path:
+    if not NEWS.exists():
+        pytest.skip(f"no {NEWS}: put recorded news there, or name its directory in XSCL_TEST_DATA")
+    path = tmp_path / "news.jsonl"
+    with gzip.open(NEWS, "rb") as file:
+        path.write_bytes(b"".join(islice(file, 5_000)))
+    return path
+
+
+def test_the_first_five_thousand_items_have_the_matches_that_the_oracle_finds(
+    first_news: Path,
+) -> None:
+    queries = xscl.load([ROOT / "examples" / "queries" / "same-author-other-feed.xscl"])
+    found = io.StringIO()
+    replay(queries, [first_news], found, lateness_us=DAY_US, spark=False)
+    lines = map(parse_document_line, first_news.read_bytes().splitlines())
+    expected = oracle.matches(queries, oracle.number_documents(lines), lateness_us=DAY_US)
+    assert found.getvalue().splitlines() == [match.render() for match in expected]
+    assert len(expected) == 143
