@@ -1,7 +1,7 @@
 """The XPath 2.0 between the braces of a constructor: elementpath's.
 
 Its `matches`, `replace` and `tokenize` run on Python's expressions, some of which never end; these
-run on `xscl.patterns`, like those of predicates.
+run on `xscl.patterns`, like those of predicates.  And `1 to 10000000000` is an error, not a list.
 """
 
 from __future__ import annotations
@@ -9,11 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 import elementpath
+from elementpath.datatypes import Integer
 
 from xscl import functions
 from xscl.patterns import Pattern, PatternError, compile_pattern
 
 __all__ = ["ExpressionParser"]
+
+
+RANGE_LIMIT = 100_000
+"""Numbers of one range, `1 to 10`: elementpath makes a list of them, when it parses too."""
 
 
 class ExpressionParser(elementpath.XPath2Parser):
@@ -56,6 +61,16 @@ def _tokenize(self: Any, context: Any = None) -> list[str]:
     return [str(each) for each in functions.apply("tokenize", [[text], [pattern], [flags]])]
 
 
-for _name, _evaluate in (("matches", _matches), ("replace", _replace), ("tokenize", _tokenize)):
+def _range(self: Any, context: Any = None) -> list[int]:
+    first, last = self.get_operands(context, cls=Integer)
+    if first is None or last is None:
+        return []
+    if last - first >= RANGE_LIMIT:
+        raise self.error("FOAR0002", f"a range of more than {RANGE_LIMIT:,} numbers")
+    return list(range(first, last + 1))
+
+
+_OWN = {"matches": _matches, "replace": _replace, "tokenize": _tokenize, "to": _range}
+for _name, _evaluate in _OWN.items():
     _token: Any = elementpath.XPath2Parser.symbol_table[_name]
     ExpressionParser.symbol_table[_name] = type(_token.__name__, (_token,), {"evaluate": _evaluate})

@@ -284,6 +284,7 @@ def test_a_constructor_that_fails_notes_the_error_and_keeps_the_match(expression
         ("<a>{x/}</a>", "XS310"),
         ("<a>{x +}</a>", "XS310"),
         ("<a>{nope(x)}</a>", "XS310"),
+        ("<a>{count(1 to 10000000000)}</a>", "XS310"),
         ("<p:a/>", "XS205"),
         ("<a p:b='1'/>", "XS205"),
         ("z", "XS201"),
@@ -337,6 +338,7 @@ def test_regular_expressions_of_a_constructor_take_bounded_time(expression: str,
         ("tokenize(x, 'a?')", "fits the empty text"),
         ("replace(x, 'a', '$')", "not a replacement"),
         ("matches(x, 'a', 'q')", "flags"),
+        ("count(1 to 10 * xs:integer(string-length(x) * 1000000))", "a range of more than"),
     ],
 )
 def test_what_is_no_regular_expression_is_told_beside_the_match(
