@@ -7,7 +7,8 @@ consistent:
     segments        those that are there now
     outbox.db       its progress; every document behind it is in the segments above or below
     segments        those that came meanwhile
-    registry.db     last: every registry version that a segment names must be there
+    registry.db     last of these: every registry version that a segment names must be there
+    tokens.db       who may use the broker may use one on the copy, and nobody else
 
 Segments never change, so they are linked where source and copy are on one file system.  Copying
 them twice is needed because the broker may delete a segment that is behind every window of its own
@@ -62,6 +63,7 @@ def back_up(data: Path, target: Path) -> BackupSummary:
     _copy_database(data / "outbox.db", target / "outbox.db")
     _copy_segments(data / "spool", target / "spool")
     _copy_database(data / "registry.db", target / "registry.db")
+    _copy_database(data / "tokens.db", target / "tokens.db")
     return _summary(target)
 
 

@@ -1,0 +1,205 @@
+"""Access tokens: who may use the API, and for what.
+
+A token is `xscl_`, the id of its row, and 256 random bits.  The file keeps a SHA-256 hash of it:
+random bits need no slower hash, and whoever reads the file cannot use the broker.
+
+Invariant: a data directory in which a token has ever been made stays closed to those who have
+none.  Revoking the last token, or its end, opens nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from broker.database import connect, transaction
+
+__all__ = ["TOKEN_PREFIX", "Scope", "Token", "TokenError", "Tokens"]
+
+TOKEN_PREFIX = "xscl_"
+"""What every secret begins with, so that leaked ones can be searched for."""
+
+_STEPS = (
+    """
+    CREATE TABLE token (
+        name TEXT PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        hash BLOB NOT NULL,
+        scopes TEXT NOT NULL,
+        subscriptions TEXT NOT NULL,
+        created_us INTEGER NOT NULL,
+        expires_us INTEGER,
+        used_us INTEGER) WITHOUT ROWID;
+    CREATE TABLE closed (one INTEGER PRIMARY KEY CHECK (one = 1));
+    """,
+)
+
+_COLUMNS = "name, scopes, subscriptions, created_us, expires_us, used_us"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
+_SECRET = re.compile(TOKEN_PREFIX + r"[0-9a-f]{12}_[A-Za-z0-9_-]{43}")
+_NOTED_EVERY_US = 60_000_000
+"""Last use is kept to the minute, so that not every request writes."""
+
+
+class TokenError(ValueError):
+    """A token cannot be made or revoked as asked."""
+
+
+class Scope(StrEnum):
+    """What a token is good for.  `ADMIN` is good for everything."""
+
+    ADMIN = "admin"
+    PUBLISH = "publish"
+    SUBSCRIBE = "subscribe"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What is known of a token; its secret is not.  `subscriptions` are those that it reads."""
+
+    name: str
+    scopes: frozenset[Scope]
+    subscriptions: frozenset[str]
+    created_us: int
+    expires_us: int | None = None
+    used_us: int | None = None
+
+
+class Tokens:
+    """The tokens in one SQLite file.  Safe for several threads and several processes."""
+
+    def __init__(self, path: Path | str, *, now_us: Callable[[], int] | None = None) -> None:
+        self._db = connect(path, _STEPS)
+        self._lock = threading.Lock()
+        self._now_us = now_us or (lambda: time.time_ns() // 1_000)
+
+    def close(self) -> None:
+        """Give the file back."""
+        with self._lock:
+            self._db.close()
+
+    def is_closed(self) -> bool:
+        """Return whether a token has ever been made."""
+        return bool(self._rows("SELECT 1 FROM closed"))
+
+    def create(
+        self,
+        name: str,
+        scopes: Iterable[Scope],
+        *,
+        subscriptions: Iterable[str] = (),
+        expires_us: int | None = None,
+    ) -> tuple[Token, str]:
+        """Return a new token and its secret, which is not kept."""
+        token = Token(name, frozenset(scopes), frozenset(subscriptions), self._now_us(), expires_us)
+        _check(token)
+        token_id, rest = secrets.token_hex(6), secrets.token_urlsafe(32)
+        secret = f"{TOKEN_PREFIX}{token_id}_{rest}"
+        with self._lock, transaction(self._db):
+            if Scope.ADMIN not in token.scopes and not self._has_admin(token.created_us):
+                raise TokenError(
+                    "make a token with the scope 'admin' first: once there are tokens, nobody "
+                    "without one can manage the broker"
+                )
+            self._insert(token, token_id, _hash(secret))
+        return token, secret
+
+    def find(self, secret: str) -> Token | None:
+        """Return the token with that secret, None if there is none or it has expired."""
+        if _SECRET.fullmatch(secret) is None:
+            return None
+        token_id = secret.split("_")[1]
+        rows = self._rows(f"SELECT {_COLUMNS}, hash FROM token WHERE id = ?", token_id)
+        kept = rows[0][-1] if rows else bytes(32)
+        if not hmac.compare_digest(kept, _hash(secret)) or not rows:
+            return None
+        token, now_us = _token(rows[0][:-1]), self._now_us()
+        if token.expires_us is not None and token.expires_us <= now_us:
+            return None
+        if token.used_us is None or now_us - token.used_us >= _NOTED_EVERY_US:
+            self._note_use(token.name, now_us)
+        return token
+
+    def tokens(self) -> list[Token]:
+        """Return all tokens that are not revoked, by name."""
+        return [_token(row) for row in self._rows(f"SELECT {_COLUMNS} FROM token ORDER BY name")]
+
+    def revoke(self, name: str) -> None:
+        """Make a token worthless from now on."""
+        with self._lock, transaction(self._db):
+            gone = self._db.execute("DELETE FROM token WHERE name = ?", (name,))
+            if gone.rowcount == 0:
+                raise TokenError(f"no token is called {name!r}")
+
+    def _has_admin(self, now_us: int) -> bool:
+        rows = self._db.execute(
+            "SELECT scopes FROM token WHERE expires_us IS NULL OR expires_us > ?", (now_us,)
+        )
+        return any(Scope.ADMIN in scopes.split() for (scopes,) in rows)
+
+    def _insert(self, token: Token, token_id: str, hashed: bytes) -> None:
+        try:
+            self._db.execute(
+                "INSERT INTO token VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
+                (
+                    token.name,
+                    token_id,
+                    hashed,
+                    " ".join(sorted(token.scopes)),
+                    " ".join(sorted(token.subscriptions)),
+                    token.created_us,
+                    token.expires_us,
+                ),
+            )
+        except sqlite3.IntegrityError as error:
+            raise TokenError(f"a token is called {token.name!r} already") from error
+        self._db.execute("INSERT INTO closed VALUES (1) ON CONFLICT DO NOTHING")
+
+    def _note_use(self, name: str, now_us: int) -> None:
+        with self._lock, transaction(self._db):
+            self._db.execute("UPDATE token SET used_us = ? WHERE name = ?", (now_us, name))
+
+    def _rows(self, statement: str, *values: Any) -> list[Any]:
+        with self._lock:
+            return self._db.execute(statement, values).fetchall()
+
+
+def _check(token: Token) -> None:
+    if not _NAME.fullmatch(token.name):
+        raise TokenError(
+            f"{token.name!r} is no name: use letters, digits and . _ @ - (100 at most)"
+        )
+    if not token.scopes:
+        raise TokenError("a token has a scope: admin, publish or subscribe")
+    if (Scope.SUBSCRIBE in token.scopes) != bool(token.subscriptions):
+        raise TokenError("a token with the scope 'subscribe', and no other, names subscriptions")
+    if any(not each or " " in each for each in token.subscriptions):
+        raise TokenError("the id of a subscription has no space in it")
+    if token.expires_us is not None and token.expires_us <= token.created_us:
+        raise TokenError("a token cannot end before it begins")
+
+
+def _hash(secret: str) -> bytes:
+    return hashlib.sha256(secret.encode()).digest()
+
+
+def _token(row: tuple[Any, ...]) -> Token:
+    name, scopes, subscriptions, created_us, expires_us, used_us = row
+    return Token(
+        name,
+        frozenset(map(Scope, scopes.split())),
+        frozenset(subscriptions.split()),
+        created_us,
+        expires_us,
+        used_us,
+    )

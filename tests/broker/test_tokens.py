@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker.backup import back_up
+from broker.outbox import Outbox
+from broker.spool import SpoolWriter
+from broker.tokens import TOKEN_PREFIX, Scope, TokenError, Tokens
+
+MINUTE_US = 60_000_000
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now_us = 1_767_225_600_000_000
+
+    def __call__(self) -> int:
+        return self.now_us
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def tokens(tmp_path: Path, clock: Clock) -> Iterator[Tokens]:
+    tokens = Tokens(tmp_path / "tokens.db", now_us=clock)
+    yield tokens
+    tokens.close()
+
+
+def test_a_token_is_found_by_its_secret_and_by_nothing_near_it(tokens: Tokens) -> None:
+    token, secret = tokens.create("ops", [Scope.ADMIN])
+    assert secret.startswith(TOKEN_PREFIX)
+    found = tokens.find(secret)
+    assert found is not None
+    assert (found.name, found.scopes) == (token.name, token.scopes)
+    for wrong in (
+        "",
+        TOKEN_PREFIX,
+        secret[:-1],
+        secret + "x",
+        secret.upper(),
+        f"x{secret}",
+        "é",
+        "\udcff",
+    ):
+        assert tokens.find(wrong) is None
+    token_id = secret.split("_")[1]
+    assert tokens.find(f"{TOKEN_PREFIX}{token_id}_{'A' * 43}") is None
+
+
+def test_the_file_holds_no_secret(tokens: Tokens, tmp_path: Path) -> None:
+    _, secret = tokens.create("ops", [Scope.ADMIN])
+    random_part = secret.split("_", 2)[2].encode()
+    for file in tmp_path.iterdir():
+        assert secret.encode() not in file.read_bytes()
+        assert random_part not in file.read_bytes()
+
+
+def test_a_token_is_worthless_from_its_end_on(tokens: Tokens, clock: Clock) -> None:
+    _, secret = tokens.create("ops", [Scope.ADMIN], expires_us=clock.now_us + MINUTE_US)
+    clock.now_us += MINUTE_US - 1
+    assert tokens.find(secret) is not None
+    clock.now_us += 1
+    assert tokens.find(secret) is None
+
+
+def test_a_revoked_token_is_worthless_and_its_name_free(tokens: Tokens) -> None:
+    _, old = tokens.create("ops", [Scope.ADMIN])
+    tokens.revoke("ops")
+    assert tokens.find(old) is None
+    assert tokens.tokens() == []
+    _, new = tokens.create("ops", [Scope.ADMIN])
+    assert tokens.find(old) is None
+    assert tokens.find(new) is not None
+
+
+def test_last_use_is_kept_to_the_minute(tokens: Tokens, clock: Clock) -> None:
+    _, secret = tokens.create("ops", [Scope.ADMIN])
+    assert tokens.tokens()[0].used_us is None
+    first = clock.now_us
+    tokens.find(secret)
+    clock.now_us += MINUTE_US - 1
+    tokens.find(secret)
+    assert tokens.tokens()[0].used_us == first
+    clock.now_us += 1
+    tokens.find(secret)
+    assert tokens.tokens()[0].used_us == first + MINUTE_US
+
+
+def test_what_was_closed_once_stays_closed(tmp_path: Path) -> None:
+    tokens = Tokens(tmp_path / "tokens.db")
+    assert not tokens.is_closed()
+    tokens.create("ops", [Scope.ADMIN])
+    assert tokens.is_closed()
+    tokens.revoke("ops")
+    tokens.close()
+    again = Tokens(tmp_path / "tokens.db")
+    assert again.is_closed()
+    again.close()
+
+
+def test_the_first_token_is_an_admin_so_that_nobody_is_locked_out(
+    tokens: Tokens, clock: Clock
+) -> None:
+    with pytest.raises(TokenError, match="scope 'admin' first"):
+        tokens.create("feed", [Scope.PUBLISH])
+    assert not tokens.is_closed()
+    tokens.create("ops", [Scope.ADMIN], expires_us=clock.now_us + MINUTE_US)
+    tokens.create("feed", [Scope.PUBLISH])
+    clock.now_us += MINUTE_US
+    with pytest.raises(TokenError, match="scope 'admin' first"):
+        tokens.create("other", [Scope.PUBLISH])
+
+
+@pytest.mark.parametrize(
+    ("name", "scopes", "subscriptions", "message"),
+    [
+        ("", ["admin"], [], "is no name"),
+        ("a b", ["admin"], [], "is no name"),
+        ("a/b", ["admin"], [], "is no name"),
+        ("ops", [], [], "has a scope"),
+        ("ann", ["admin", "subscribe"], [], "names subscriptions"),
+        ("ann", ["admin"], ["sub_1"], "names subscriptions"),
+        ("ann", ["admin", "subscribe"], ["sub_1 sub_2"], "no space"),
+    ],
+)
+def test_a_token_that_makes_no_sense_is_refused(
+    tokens: Tokens, name: str, scopes: list[str], subscriptions: list[str], message: str
+) -> None:
+    with pytest.raises(TokenError, match=message):
+        tokens.create(name, map(Scope, scopes), subscriptions=subscriptions)
+
+
+def test_two_tokens_have_two_names(tokens: Tokens) -> None:
+    tokens.create("ops", [Scope.ADMIN])
+    with pytest.raises(TokenError, match="already"):
+        tokens.create("ops", [Scope.ADMIN])
+    with pytest.raises(TokenError, match="no token is called"):
+        tokens.revoke("someone")
+
+
+def test_a_copy_of_the_broker_s_data_is_as_closed_as_the_broker(tmp_path: Path) -> None:
+    data, copy = tmp_path / "data", tmp_path / "copy"
+    SpoolWriter(data / "spool").close()
+    Outbox(data / "outbox.db").close()
+    original = Tokens(data / "tokens.db")
+    _, secret = original.create("ops", [Scope.ADMIN])
+    original.close()
+    back_up(data, copy)
+    copied = Tokens(copy / "tokens.db")
+    assert copied.is_closed()
+    assert copied.find(secret) is not None
+    copied.close()
