@@ -22,8 +22,9 @@ from joins.valueindex import ValueIndex, entry_keys
 
 __all__ = ["PAIRS_MAX", "Candidates"]
 
-PAIRS_MAX = 1_000_000
-"""Pairs that are worked on at once: some 200 MB in all the arrays that describe them."""
+PAIRS_MAX = 20_000
+"""Pairs that are worked on at once: what describes them then stays in a core's cache.  On recorded
+news, 57 pairs a document, 10,000 to 30,000 are a fifth faster than 1,000,000."""
 
 ANCHOR_CHANGE = 4
 """A class changes its anchor for one that is met this many times less often, not for less."""
