@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
+from broker.api import feeds as feeds_api
 from broker.api.backend import Backend
 from broker.channels import notifier, open_channels
 from broker.config import Settings
@@ -46,6 +47,7 @@ from broker.spool import Spool, SpoolWriter
 from broker.subscription import DestinationKind
 from broker.upkeep import Needs, maintain
 from feeds import FeedStore, Poller, networks
+from feeds.health import figures, healths
 from feeds.push import Push
 
 __all__ = ["Service", "ServiceError"]
@@ -154,6 +156,8 @@ class Service:
         http = self._settings.http
         application = make_application(backend, body_bytes_max=http.body_bytes_max)
         install(application, self._open_delivery())
+        allowed = networks(self._settings.allow_networks)
+        feeds_api.install(application, self._feed_store, allowed=allowed)
         if self._push is not None:
             application.add_routes(self._push.routes())
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
@@ -337,6 +341,7 @@ class Service:
             "dead_letters_total": self._dead_letters,
             "segments_committed": self._pipeline.through,
             "segments_accepted": self._spool.last,
+            **figures(healths(self._feed_store, time.time_ns() // 1_000)),
         }
 
 

@@ -12,7 +12,16 @@ from feeds.state import FeedState
 from feeds.store import FeedStore, Subscribed
 from feeds.websub import Lease, parse_lease
 
-__all__ = ["Health", "Status", "figures", "health", "healths", "in_words", "render_health"]
+__all__ = [
+    "Health",
+    "Status",
+    "figures",
+    "health",
+    "healths",
+    "in_words",
+    "render_health",
+    "render_time",
+]
 
 Status = Literal["waiting", "ok", "failing", "gone", "paused", "quiet"]
 QUIET_FACTOR = 20
@@ -131,12 +140,13 @@ def figures(found: Sequence[Health]) -> dict[str, float]:
 def render_health(found: Health) -> dict[str, Any]:
     """Return the health as JSON values: times in ISO 8601 or None, names without `_us`."""
     return {
-        name.removesuffix("_us"): _iso(value) if name.endswith("_us") else value
+        name.removesuffix("_us"): render_time(value) if name.endswith("_us") else value
         for name, value in asdict(found).items()
     }
 
 
-def _iso(time_us: int) -> str | None:
+def render_time(time_us: int) -> str | None:
+    """Return a moment in ISO 8601, to the second; None for 0, which means never."""
     if not time_us:
         return None
     moment = _EPOCH + timedelta(seconds=time_us // 1_000_000)

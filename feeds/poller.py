@@ -29,7 +29,7 @@ from feeds.hosts import Hosts, Pauses, host_of
 from feeds.push import Push, Pushed
 from feeds.robots import Robots
 from feeds.schedule import Policy
-from feeds.state import FeedState
+from feeds.state import STEERING, FeedState
 from feeds.store import FeedStore, Subscribed, UnknownFeedError
 
 __all__ = ["Clock", "PollReport", "Poller", "SystemClock", "open_session"]
@@ -156,7 +156,7 @@ class Poller:
 
     def refresh(self, url: str) -> None:
         """Check the feed at `url` as soon as its host allows; raise `UnknownFeedError`."""
-        self._store.change(url, next_check_us=0, why="asked for by hand", gone=False)
+        self._store.change(url, **STEERING["refresh"])
         self._plan(url, self._clock.now_us())
 
     def _own_session(self) -> _Lent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import aiohttp
 
@@ -14,12 +15,13 @@ from feeds.errors import FeedError
 from feeds.feed import Feed
 from feeds.fetcher import Limits, Request, user_agent
 from feeds.freshness import fresh_s
+from feeds.health import render_time
 from feeds.identity import Entry, choose_policy, entries
 from feeds.item import ParsedFeed
 from feeds.schedule import Check, Policy
 from feeds.state import FeedState
 
-__all__ = ["Preview", "preview"]
+__all__ = ["Preview", "preview", "render_preview"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,27 @@ class Preview:
             item_document(each.item, feed=self.url, source=self.feed.title, entry_id=each.key)
             for each in self.entries
         ]
+
+
+def render_preview(found: Preview, *, documents_max: int = 10) -> dict[str, Any]:
+    """Return the preview as JSON values, with its newest documents, the newest last."""
+    return {
+        "url": found.url,
+        "title": found.feed.title,
+        "format": found.feed.format,
+        "step": found.feed.step.value,
+        "warnings": list(found.feed.warnings),
+        "items": len(found.entries),
+        "identity": found.identity,
+        "next_check": render_time(found.next.at_us),
+        "why": found.next.why,
+        "body_bytes": found.body_bytes,
+        "elapsed_s": round(found.elapsed_s, 3),
+        "has_validators": found.has_validators,
+        "hubs": list(found.feed.hints.hubs),
+        "others": [{"url": other.url, "title": other.title} for other in found.others],
+        "documents": [each.decode() for each in found.documents()[-documents_max:]],
+    }
 
 
 async def preview(

@@ -7,7 +7,14 @@ from typing import Any
 
 from feeds.fetcher import Validators
 
-__all__ = ["FeedState", "parse_state", "render_state"]
+__all__ = ["STEERING", "FeedState", "parse_state", "render_state"]
+
+STEERING: dict[str, dict[str, object]] = {
+    "pause": {"paused": True},
+    "resume": {"paused": False, "gone": False},
+    "refresh": {"next_check_us": 0, "why": "asked for by hand", "gone": False},
+}
+"""What people may ask of a feed, and the fields of its state that this sets."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from typing import TypeVar
 from aiohttp import web
 from subscribers import FAST, LOOPBACK, broker_in
 
+from broker.api import feeds as feeds_api
 from broker.api.backend import Backend
 from broker.delivery.pickup import Pickup
 from broker.delivery.routes import install
@@ -24,6 +25,7 @@ from broker.pipeline import Pipeline
 from broker.registered import Engines
 from broker.spool import Spool, SpoolWriter
 from broker.subscription import DestinationKind
+from feeds import FeedStore, networks
 
 T = TypeVar("T")
 DAY_US = 86_400_000_000
@@ -35,6 +37,7 @@ async def small_broker(directory: Path, port: int = 0) -> AsyncIterator[str]:
     with (
         broker_in(directory) as files,
         contextlib.closing(SpoolWriter(directory / "spool")) as spool,
+        contextlib.closing(FeedStore(directory / "feeds.db")) as feed_store,
     ):
         # The registry version that documents are evaluated with: subscribers do not change it.
         planned = [files.registry.revision()]
@@ -76,6 +79,7 @@ async def small_broker(directory: Path, port: int = 0) -> AsyncIterator[str]:
         channels = {DestinationKind.WEBHOOK: WebhookChannel(allowed=LOOPBACK, allow_http=True)}
         worker = DeliveryWorker(files.outbox, files.registry, channels, policy=FAST)
         application = make_application(backend, body_bytes_max=1_000_000)
+        feeds_api.install(application, feed_store, allowed=networks(["127.0.0.0/8"]))
         install(application, Pickup(files.outbox, files.registry, channels=channels))
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
         await runner.setup()

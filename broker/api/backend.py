@@ -36,7 +36,8 @@ class Backend:
     """The parts of a running broker that requests reach.
 
     `unready` returns why the broker cannot do its work now, or None; `figures` are the numbers
-    that `/metrics` shows.  `committed` is notified after each commit.
+    that `/metrics` shows, asked for beside the event loop.  `committed` is notified after each
+    commit.
     """
 
     registry: Registry

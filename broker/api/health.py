@@ -6,7 +6,7 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from broker.api.backend import BACKEND
+from broker.api.backend import BACKEND, in_thread
 from broker.api.problem import Problem
 
 __all__ = ["ROUTES"]
@@ -27,7 +27,7 @@ async def get_readiness(request: web.Request) -> web.Response:
 
 async def get_metrics(request: web.Request) -> web.Response:
     """Answer the broker's figures in the text format of Prometheus."""
-    figures = request.app[BACKEND].figures()
+    figures = await in_thread(request.app[BACKEND].figures)
     lines = [f"xscl_{name} {value:g}\n" for name, value in figures.items()]
     return web.Response(text="".join(lines), headers={"Content-Type": "text/plain; version=0.0.4"})
 

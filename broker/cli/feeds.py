@@ -21,13 +21,15 @@ import click
 
 from broker.cli.connection import settings_of
 from broker.cli.terminal import Failure, emit_rows, format_option, message
-from feeds import Feed, FeedError, FeedOptions, FeedStore, UnknownFeedError, feed_at, networks
+from feeds import Feed, FeedError, FeedStore, UnknownFeedError, feed_at, networks
 from feeds.feed import moved, with_headers
 from feeds.fetcher import same_origin
 from feeds.health import healths, in_words, render_health
 from feeds.opml import parse_opml, render_opml
+from feeds.options import render_options
 from feeds.poller import open_session
 from feeds.preview import Preview, preview
+from feeds.state import STEERING
 
 __all__ = ["feeds"]
 
@@ -143,8 +145,7 @@ def show(context: click.Context, url: str) -> None:
     with _store(context) as store, _known(url):
         subscribed = store.get(url)
         (row,) = [each for each in _healths(store) if each["url"] == url]
-    options = subscribed.feed.options
-    row["options"] = {name: getattr(options, name) for name in FeedOptions.__dataclass_fields__}
+    row["options"] = render_options(subscribed.feed.options)
     row["has_secrets"] = bool(subscribed.feed.secrets)
     click.echo(json.dumps(row, ensure_ascii=False, indent=2))
 
@@ -223,7 +224,7 @@ def refresh(context: click.Context, urls: tuple[str, ...]) -> None:
     Example:
       xscl feeds refresh https://example.org/feed.xml
     """
-    _change(context, urls, next_check_us=0, why="asked for by hand", gone=False)
+    _steer(context, urls, "refresh")
 
 
 @feeds.command()
@@ -236,7 +237,7 @@ def pause(context: click.Context, urls: tuple[str, ...]) -> None:
     Example:
       xscl feeds pause https://example.org/feed.xml
     """
-    _change(context, urls, paused=True)
+    _steer(context, urls, "pause")
 
 
 @feeds.command()
@@ -249,7 +250,7 @@ def resume(context: click.Context, urls: tuple[str, ...]) -> None:
     Example:
       xscl feeds resume https://example.org/feed.xml
     """
-    _change(context, urls, paused=False, gone=False)
+    _steer(context, urls, "resume")
 
 
 @feeds.command()
@@ -271,11 +272,11 @@ def remove(context: click.Context, urls: tuple[str, ...]) -> None:
             message(f"removed {url}")
 
 
-def _change(context: click.Context, urls: tuple[str, ...], **changes: object) -> None:
+def _steer(context: click.Context, urls: tuple[str, ...], action: str) -> None:
     with _store(context) as store:
         for url in urls:
             with _known(url):
-                store.change(url, **changes)
+                store.change(url, **STEERING[action])
             message(f"changed {url}")
 
 
