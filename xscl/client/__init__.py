@@ -28,6 +28,7 @@ from xscl.client.errors import (
 )
 from xscl.client.values import (
     DocumentToPublish,
+    FeedInfo,
     Match,
     MatchDocument,
     QueryInfo,
@@ -42,6 +43,7 @@ __all__ = [
     "Client",
     "ClientError",
     "DocumentToPublish",
+    "FeedInfo",
     "Finding",
     "Match",
     "MatchDocument",

@@ -12,6 +12,7 @@ from xscl.client.client import AsyncClient
 from xscl.client.consumer import Message
 from xscl.client.values import (
     DocumentToPublish,
+    FeedInfo,
     Match,
     QueryInfo,
     Receipt,
@@ -160,6 +161,50 @@ class Client:
     def retry(self, delivery_id: str) -> None:
         """Try a delivery again now."""
         self._run(self._client.retry(delivery_id))
+
+    def feeds(self, *, stream: str | None = None, status: str | None = None) -> list[FeedInfo]:
+        """Return the feeds that are polled."""
+        return self._run(self._client.feeds(stream=stream, status=status))
+
+    def feed(self, url: str) -> FeedInfo:
+        """Return one feed."""
+        return self._run(self._client.feed(url))
+
+    def add_feed(
+        self,
+        url: str,
+        stream: str,
+        *,
+        options: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        check: bool = True,
+    ) -> FeedInfo:
+        """Subscribe a feed; see `AsyncClient.add_feed`."""
+        return self._run(
+            self._client.add_feed(url, stream, options=options, headers=headers, check=check)
+        )
+
+    def check_feed(
+        self, url: str, *, headers: Mapping[str, str] | None = None
+    ) -> Mapping[str, Any]:
+        """Return what the broker would make of a feed."""
+        return self._run(self._client.check_feed(url, headers=headers))
+
+    def pause_feed(self, url: str) -> FeedInfo:
+        """Stop checking a feed."""
+        return self._run(self._client.pause_feed(url))
+
+    def resume_feed(self, url: str) -> FeedInfo:
+        """Check a paused feed again."""
+        return self._run(self._client.resume_feed(url))
+
+    def refresh_feed(self, url: str) -> FeedInfo:
+        """Have a feed checked soon."""
+        return self._run(self._client.refresh_feed(url))
+
+    def remove_feed(self, url: str) -> None:
+        """Unsubscribe a feed."""
+        self._run(self._client.remove_feed(url))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)

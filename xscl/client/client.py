@@ -13,11 +13,13 @@ from xscl.client.consumer import Consumer, Message
 from xscl.client.errors import BrokerUnreachableError, RefusedError
 from xscl.client.values import (
     DocumentToPublish,
+    FeedInfo,
     Match,
     QueryInfo,
     Receipt,
     SubscriptionInfo,
     document_line,
+    read_feed,
     read_match,
     read_query,
     read_receipt,
@@ -28,6 +30,8 @@ __all__ = ["AsyncClient"]
 
 _RETRY_FIRST_S = 0.2
 _RETRY_MAX_S = 10.0
+_FEED_CHECK_S = 90.0
+"""How long a feed may take to be looked at: the broker gives up after a minute."""
 
 
 class AsyncClient:
@@ -238,6 +242,63 @@ class AsyncClient:
     async def retry(self, delivery_id: str) -> None:
         """Try a delivery again now, also a dead letter."""
         await self._connection.call("POST", "deliveries", delivery_id, "retry")
+
+    async def feeds(
+        self, *, stream: str | None = None, status: str | None = None
+    ) -> list[FeedInfo]:
+        """Return the feeds that are polled, by URL: all, of one stream, of one status."""
+        query = {"stream": stream, "status": status}
+        answer = await self._connection.call("GET", "feeds", query=query)
+        return [read_feed(each) for each in answer["feeds"]]
+
+    async def feed(self, url: str) -> FeedInfo:
+        """Return one feed; its options are in `fields`, its secrets nowhere."""
+        return read_feed(await self._connection.call("GET", "feeds", url))
+
+    async def add_feed(
+        self,
+        url: str,
+        stream: str,
+        *,
+        options: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        check: bool = True,
+    ) -> FeedInfo:
+        """Subscribe the feed at `url`, or the one that the page there names.
+
+        It is looked at first, and refused in words where it cannot be read.  `headers`, and a
+        user name and password in the URL, are kept secret.
+        """
+        body = {"url": url, "stream": stream, "check": check}
+        body |= {"options": dict(options or {}), "headers": dict(headers or {})}
+        answer = await self._connection.call("POST", "feeds", body=body, timeout_s=_FEED_CHECK_S)
+        return read_feed(answer)
+
+    async def check_feed(
+        self, url: str, *, headers: Mapping[str, str] | None = None
+    ) -> Mapping[str, Any]:
+        """Return what the broker would make of the feed at `url`, without subscribing it."""
+        body = {"url": url, "headers": dict(headers or {})}
+        answer = await self._connection.call(
+            "POST", "feeds", "check", body=body, timeout_s=_FEED_CHECK_S
+        )
+        return dict(answer)
+
+    async def pause_feed(self, url: str) -> FeedInfo:
+        """Stop checking a feed until it is resumed."""
+        return read_feed(await self._connection.call("POST", "feeds", url, "pause"))
+
+    async def resume_feed(self, url: str) -> FeedInfo:
+        """Check a paused feed again."""
+        return read_feed(await self._connection.call("POST", "feeds", url, "resume"))
+
+    async def refresh_feed(self, url: str) -> FeedInfo:
+        """Have a feed checked as soon as its host allows, also one that is gone."""
+        return read_feed(await self._connection.call("POST", "feeds", url, "refresh"))
+
+    async def remove_feed(self, url: str) -> None:
+        """Unsubscribe a feed and forget which of its entries were seen."""
+        await self._connection.call("DELETE", "feeds", url)
 
     async def _send(self, stream: str, documents: list[DocumentToPublish]) -> list[Receipt]:
         body = "\n".join(document_line(stream, each) for each in documents).encode()

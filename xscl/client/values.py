@@ -11,12 +11,14 @@ from typing import Any
 
 __all__ = [
     "DocumentToPublish",
+    "FeedInfo",
     "Match",
     "MatchDocument",
     "QueryInfo",
     "Receipt",
     "SubscriptionInfo",
     "document_line",
+    "read_feed",
     "read_match",
     "read_query",
     "read_receipt",
@@ -133,6 +135,28 @@ class SubscriptionInfo:
     secret: str | None = field(default=None, repr=False)
 
 
+@dataclass(frozen=True, slots=True)
+class FeedInfo:
+    """A feed that the broker polls: how it does, when it is checked next, and `why` then.
+
+    `status` is `waiting`, `ok`, `quiet`, `failing`, `gone` or `paused`; `error` says what failed.
+    `fields` is all that the broker says of it.
+    """
+
+    url: str
+    stream: str
+    title: str
+    status: str
+    error: str
+    why: str
+    last_check: datetime | None
+    next_check: datetime | None
+    items: int
+    items_per_day: float
+    warnings: tuple[str, ...]
+    fields: Mapping[str, Any] = field(repr=False, compare=False)
+
+
 def read_match(fields: Mapping[str, Any], seq: int) -> Match:
     """Read a match line."""
     documents = tuple(
@@ -162,6 +186,24 @@ def read_subscription(fields: Mapping[str, Any]) -> SubscriptionInfo:
     """Read what the API says of a subscription."""
     names = [name for name in SubscriptionInfo.__slots__ if name in fields]
     return SubscriptionInfo(**{name: fields[name] for name in names})
+
+
+def read_feed(fields: Mapping[str, Any]) -> FeedInfo:
+    """Read what the API says of a feed."""
+    return FeedInfo(
+        url=fields["url"],
+        stream=fields["stream"],
+        title=fields["title"],
+        status=fields["status"],
+        error=fields["error"],
+        why=fields["why"],
+        last_check=_time(fields["last_check"]) if fields["last_check"] else None,
+        next_check=_time(fields["next_check"]) if fields["next_check"] else None,
+        items=fields["items"],
+        items_per_day=fields["items_per_day"],
+        warnings=tuple(fields["warnings"]),
+        fields=fields,
+    )
 
 
 def read_receipt(fields: Mapping[str, Any]) -> Receipt:
