@@ -1,0 +1,119 @@
+"""Feeds of the settings file, polled by a whole broker that has everything but Spark."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from feed_server import FeedServer, Page, entries, rss, start_feed_server
+
+from broker.config import Settings, SettingsError, parse_settings
+from broker.service import Service
+from feeds import FeedOptions, FeedStore, feed_at
+
+
+class NoQuery:
+    """What the service watches of Spark: here it never has anything to do."""
+
+    is_running = True
+
+    def check(self) -> None:
+        """All is well."""
+
+
+class Sparkless(Service):
+    async def _start_spark(self) -> Any:
+        return NoQuery()
+
+
+@contextlib.asynccontextmanager
+async def running(settings: Settings) -> AsyncIterator[str]:
+    """Run a broker; yields the URL of its API."""
+    stop, url = asyncio.Event(), asyncio.get_running_loop().create_future()
+    broker = asyncio.create_task(Sparkless(settings).run(stop, on_listening=url.set_result))
+    try:
+        await asyncio.wait([broker, url], return_when=asyncio.FIRST_COMPLETED)
+        yield await url
+    finally:
+        stop.set()
+        await broker
+
+
+@pytest.fixture
+async def feed_server() -> AsyncIterator[FeedServer]:
+    started = await start_feed_server()
+    started.pages["/feed"] = Page(rss(entries(range(20))), etag='"1"')
+    yield started
+    await started.close()
+
+
+def settings_in(directory: Path, feed: str) -> Settings:
+    text = f'data = "data"\nallow_networks = ["127.0.0.0/8"]\n[http]\nport = 0\n[[feeds]]\n{feed}'
+    return parse_settings(text, directory / "xscl.toml")
+
+
+async def get(session: aiohttp.ClientSession, url: str) -> Any:
+    async with session.get(url) as answer:
+        return await (answer.json() if "json" in answer.content_type else answer.text())
+
+
+async def when(session: aiohttp.ClientSession, url: str, holds: Callable[[Any], bool]) -> Any:
+    """Return the first answer of which `holds` is true."""
+    async with asyncio.timeout(30):
+        while True:
+            answer = await get(session, url)
+            if holds(answer):
+                return answer
+            await asyncio.sleep(0.02)
+
+
+async def test_a_feed_of_the_settings_is_read_as_they_say(
+    feed_server: FeedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FEED_TOKEN", "open-sesame")
+    feed = f'url = "{feed_server.url("/feed")}"\nstream = "news"\nitem = "raw"\n'
+    feed += 'headers = [{ name = "Authorization", env = "FEED_TOKEN" }]'
+    async with (
+        running(settings_in(tmp_path, feed)) as url,
+        aiohttp.ClientSession() as session,
+    ):
+        found = await when(session, f"{url}/v1/documents", lambda it: len(it["documents"]) == 20)
+        assert {each["stream"] for each in found["documents"]} == {"news"}
+        assert all("<guid" in each["xml"] for each in found["documents"])
+        # All entries are a year old, a minute apart: a silence that is worth a word.
+        await when(session, f"{url}/metrics", lambda text: "xscl_feeds_quiet 1\n" in text)
+        assert "xscl_feed_items_total 20\n" in await get(session, f"{url}/metrics")
+        shown = await get(session, f"{url}/v1/feeds")
+    assert feed_server.headers("Authorization") == ["open-sesame"]
+    assert "open-sesame" not in str(shown)
+    # Nothing says how often: the interval is the feed's own.
+    assert shown["feeds"][0]["why"] == "at least this often, however quiet the feed is"
+
+
+async def test_the_settings_hold_again_after_a_restart(
+    feed_server: FeedServer, tmp_path: Path
+) -> None:
+    feed = f'url = "{feed_server.url("/feed")}"\nstream = "news"\n'
+    (tmp_path / "data").mkdir()
+    store = FeedStore(tmp_path / "data" / "feeds.db")
+    store.add(feed_at(feed_server.url("/feed"), "old", FeedOptions(interval_s=1_800.0)))
+    store.change(feed_server.url("/feed"), paused=True)
+    async with running(settings_in(tmp_path, feed)) as url, aiohttp.ClientSession() as session:
+        await when(session, f"{url}/readyz", lambda answer: answer["status"] == "ready")
+        subscribed = store.get(feed_server.url("/feed"))
+    store.close()
+    assert (subscribed.feed.stream, subscribed.feed.options) == ("news", FeedOptions())
+    assert subscribed.state.paused
+
+
+async def test_a_broker_whose_settings_name_no_secret_does_not_start(tmp_path: Path) -> None:
+    feed = 'url = "https://a.example/"\nstream = "news"\n'
+    feed += 'headers = [{ name = "X", env = "NOWHERE" }]'
+    with pytest.raises(SettingsError, match="NOWHERE is not set"):
+        Service(settings_in(tmp_path, feed))
+    assert not (tmp_path / "data").exists()
