@@ -9,11 +9,13 @@ from typing import Any
 from aiohttp import web
 
 import xscl
+from broker.api.access import caller_of
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.problem import Problem
 from broker.document import render_time
 from broker.registry import QueryState
 from broker.subscription import Destination, Options, Subscription, SubscriptionState
+from broker.tokens import Scope
 
 __all__ = ["ROUTES"]
 
@@ -21,10 +23,23 @@ _MEMBERS = {"query", "destination", "parameters", "options"}
 
 
 async def list_subscriptions(request: web.Request) -> web.Response:
-    """Answer the subscriptions, of one query with `?query=`, by id; `?after=` goes on."""
-    backend = request.app[BACKEND]
+    """Answer the subscriptions, of one query with `?query=`, by id; `?after=` goes on.
+
+    Who has only a token for some subscriptions gets these.
+    """
+    registry, caller = request.app[BACKEND].registry, caller_of(request)
     query, after = request.query.get("query"), request.query.get("after", "")
-    found = await in_thread(lambda: backend.registry.subscriptions(query=query, after=after))
+    if caller is None or Scope.ADMIN in caller.scopes:
+        found = await in_thread(lambda: registry.subscriptions(query=query, after=after))
+    else:
+        own = await in_thread(registry.subscriptions_by_id, sorted(caller.subscriptions))
+        found = [
+            each
+            for each in own.values()
+            if each.id > after
+            and query in (None, each.query)
+            and each.state is not SubscriptionState.REMOVED
+        ]
     return web.json_response({"subscriptions": [_rendered(each) for each in found]})
 
 

@@ -138,7 +138,7 @@ def _feed(request: web.Request, body: bytes) -> web.Response:
 
 
 ROUTES = [
-    web.get("/v1/subscriptions/{id}/stream", stream),
+    web.get("/v1/subscriptions/{id}/stream", stream, allow_head=False),
     web.get("/v1/subscriptions/{id}/matches", matches),
     web.get("/v1/subscriptions/{id}/feed.atom", subscription_feed),
     web.get("/v1/streams/{stream}/feed.atom", stream_feed),

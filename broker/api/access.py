@@ -1,0 +1,204 @@
+"""Who may use which resource.
+
+    open      no token has been made, and the broker is reached from its own machine only:
+              requests that a program on this machine makes are admitted
+    closed    everything but `PUBLIC` needs a token whose scope the table of rules names
+
+What the table does not name is for `admin`, so that a new resource is closed until someone
+decides otherwise.  A web page that the operator visits, and a proxy on this machine, are not
+"a program on this machine": their requests come from loopback too, and need a token.
+
+Invariant: who has only the scope `subscribe` sees the subscriptions of the token, and nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum
+from http import HTTPStatus
+from ipaddress import IPv6Address, ip_address
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from broker.api.backend import BACKEND
+from broker.api.problem import Problem
+from broker.delivery.links import read_link_token
+from broker.tokens import TOKEN_PREFIX, Scope, Token, Tokens
+
+__all__ = ["GATE", "RULES", "Gate", "Rule", "access", "caller_of", "is_loopback"]
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Rule(Enum):
+    """Who may use a resource; an admin may use each."""
+
+    PUBLIC = "anyone"
+    PUBLISH = "publish"
+    OWN = "subscribe, and sees what is its own"
+    READ = "subscribe, or the subscription's own token, for the subscription in the address"
+    ADMIN = "admin"
+
+
+_CONSUMER = "/v1/subscriptions/{id}/consumers/{name}"
+
+RULES = {
+    "GET /healthz": Rule.PUBLIC,
+    "GET /readyz": Rule.PUBLIC,
+    # The token in these addresses is for one thing, and is all that mail programs and hubs have.
+    "GET /v1/unsubscribe/{token}": Rule.PUBLIC,
+    "POST /v1/unsubscribe/{token}": Rule.PUBLIC,
+    "GET /websub/{token}": Rule.PUBLIC,
+    "POST /websub/{token}": Rule.PUBLIC,
+    "POST /v1/streams/{stream}/documents": Rule.PUBLISH,
+    "GET /v1/subscriptions": Rule.OWN,
+    "GET /v1/subscriptions/{id}": Rule.OWN,
+    "GET /v1/subscriptions/{id}/matches": Rule.READ,
+    "GET /v1/subscriptions/{id}/stream": Rule.READ,
+    "GET /v1/subscriptions/{id}/feed.atom": Rule.READ,
+    "GET /v1/subscriptions/{id}/consumers": Rule.READ,
+    f"PUT {_CONSUMER}": Rule.READ,
+    f"GET {_CONSUMER}": Rule.READ,
+    f"DELETE {_CONSUMER}": Rule.READ,
+    f"POST {_CONSUMER}/fetch": Rule.READ,
+    f"POST {_CONSUMER}/answer": Rule.READ,
+}
+"""The rule of each resource that is not for admins only."""
+
+_SCOPES = {Rule.PUBLISH: Scope.PUBLISH, Rule.OWN: Scope.SUBSCRIBE, Rule.READ: Scope.SUBSCRIBE}
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What admits requests.  With `is_required` a token is wanted even where none was made."""
+
+    tokens: Tokens | None = None
+    is_required: bool = False
+
+    def is_open(self) -> bool:
+        """Return whether requests from this machine need no token."""
+        return not self.is_required and not (self.tokens and self.tokens.is_closed())
+
+    def find(self, secret: str) -> Token | None:
+        """Return the token with that secret, None if it is good for nothing."""
+        return self.tokens.find(secret) if self.tokens else None
+
+
+GATE = web.AppKey("gate", Gate)
+_CALLER = web.RequestKey("caller", Token)
+
+
+def caller_of(request: web.Request) -> Token | None:
+    """Return the token that a request was admitted with, None where none was needed."""
+    return request.get(_CALLER)
+
+
+@web.middleware
+async def access(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    """Let through whom the rules admit; answer others with 401, 403 or 404."""
+    rule = _rule(request)
+    if rule is Rule.PUBLIC:
+        return await handler(request)
+    gate = request.app[GATE]
+    if gate.is_open():
+        _check_local(request)
+    else:
+        caller = _caller(request, gate, rule)
+        _check_scope(request, caller, rule)
+        request[_CALLER] = caller
+    return await handler(request)
+
+
+def _rule(request: web.Request) -> Rule:
+    resource = request.match_info.route.resource
+    method = "GET" if request.method == "HEAD" else request.method
+    return RULES.get(f"{method} {resource.canonical}" if resource else "", Rule.ADMIN)
+
+
+def _caller(request: web.Request, gate: Gate, rule: Rule) -> Token:
+    secret = _bearer(request)
+    link = request.query.get("token") if secret is None else secret
+    if secret is not None and secret.startswith(TOKEN_PREFIX):
+        found = gate.find(secret)
+    elif link is not None and rule is Rule.READ:
+        # The token that one subscription's links carry; access tokens never stand in addresses.
+        read = read_link_token(request.app[BACKEND].registry.key("links"), "read", link)
+        found = None
+        if read is not None:
+            found = Token(f"link of {read}", frozenset({Scope.SUBSCRIBE}), frozenset({read}), 0)
+    elif secret is None:
+        raise _unauthorized("this needs a token", 'Bearer realm="xscl"')
+    else:
+        found = None
+    if found is None:
+        challenge = 'Bearer realm="xscl", error="invalid_token"'
+        raise _unauthorized("the token is not, or no longer, one of this broker's", challenge)
+    return found
+
+
+def _bearer(request: web.Request) -> str | None:
+    kind, _, secret = request.headers.get("Authorization", "").partition(" ")
+    return secret.strip() if kind.lower() == "bearer" else None
+
+
+def _check_scope(request: web.Request, caller: Token, rule: Rule) -> None:
+    if Scope.ADMIN in caller.scopes:
+        return
+    needed = _SCOPES.get(rule, Scope.ADMIN)
+    if needed not in caller.scopes:
+        raise Problem(
+            HTTPStatus.FORBIDDEN,
+            f"the token {caller.name!r} does not have the scope {needed.value!r}",
+            extra={"hint": "ask who runs the broker for a token that has it"},
+            headers={"WWW-Authenticate": 'Bearer realm="xscl", error="insufficient_scope"'},
+        )
+    name = request.match_info.get("id")
+    if needed is Scope.SUBSCRIBE and name is not None and name not in caller.subscriptions:
+        # Another's and none are answered alike: whether an id exists is not told.
+        raise Problem(HTTPStatus.NOT_FOUND, f"no subscription {name!r} for this token")
+
+
+def _unauthorized(detail: str, challenge: str) -> Problem:
+    hint = "`xscl tokens create` makes one; give it with --token, XSCL_TOKEN or as bearer token"
+    return Problem(
+        HTTPStatus.UNAUTHORIZED,
+        detail,
+        extra={"hint": hint},
+        headers={"WWW-Authenticate": challenge},
+    )
+
+
+def _check_local(request: web.Request) -> None:
+    """Refuse what did not begin on this machine, or began in a web page."""
+    host = request.headers.get("Host")
+    name = urlsplit(f"//{host}").hostname if host is not None else "localhost"
+    origin = request.headers.get("Origin")
+    is_forwarded = any(each in request.headers for each in ("Forwarded", "X-Forwarded-For", "Via"))
+    is_own_page = origin is None or urlsplit(origin).netloc == host
+    if is_loopback(request.remote) and is_loopback(name) and is_own_page and not is_forwarded:
+        return
+    raise Problem(
+        HTTPStatus.FORBIDDEN,
+        "without a token only programs on the broker's own machine are served",
+        extra={"hint": "make a token with `xscl tokens create`, and send it with each request"},
+    )
+
+
+def is_loopback(host: str | None) -> bool:
+    """Return whether an address or a host name is this machine as only itself can reach it.
+
+    >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "a.example")]
+    [True, True, True, False, False]
+    """
+    if host is None:
+        return False
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return (mapped or address).is_loopback

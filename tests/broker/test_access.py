@@ -1,0 +1,400 @@
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from api_room import Room, match
+
+from broker.api.access import RULES, Gate, Rule
+from broker.delivery.pickup import Pickup
+from broker.delivery.routes import install
+from broker.http import make_application
+from broker.subscription import Destination
+from broker.tokens import Scope, Tokens
+from feeds import FeedStore
+from feeds.push import Push
+
+SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
+BODY_BYTES_MAX = 10_000
+
+Route = tuple[str, str]
+
+
+@dataclass
+class House:
+    """A broker's whole API with a token of each scope and two subscribers' subscriptions."""
+
+    client: TestClient
+    room: Room
+    tokens: Tokens
+    pickup: Pickup
+    secrets: dict[str, str]
+    mine: str
+    theirs: str
+
+    def routes(self) -> list[Route]:
+        """Every method and pattern that the application serves."""
+        return [
+            (route.method, route.resource.canonical)
+            for route in self.client.app.router.routes()
+            if route.resource is not None
+        ]
+
+    async def ask(
+        self, route: Route, token: str | None = None, *, subscription: str = "", **headers: str
+    ) -> tuple[int, str]:
+        """Make a request that would work if it were allowed; return status and text."""
+        method, pattern = route
+        if token is not None:
+            headers["Authorization"] = f"Bearer {self.secrets.get(token, token)}"
+        kept = subscription or self.theirs
+        path = pattern.format(
+            id=kept if "/subscriptions/" in pattern else "other",
+            stream="news",
+            docid="1",
+            name="reader",
+            token="t",
+            address="a@example.org",
+            url="u",
+        )
+        body = self._body(route)
+        async with self.client.request(method, path, headers=headers, **body) as answer:
+            is_endless = pattern.endswith("/stream") and answer.status == 200
+            return answer.status, "" if is_endless else await answer.text()
+
+    def _body(self, route: Route) -> dict[str, Any]:
+        method, pattern = route
+        if pattern.endswith("/documents"):
+            return {"data": b"<item/>"} if method == "POST" else {}
+        if method == "PUT" and pattern.startswith("/v1/queries"):
+            return {"data": SAME.encode()}
+        if method == "POST" and pattern == "/v1/subscriptions":
+            return {"json": {"query": "other", "destination": "pull"}}
+        if method == "POST" and pattern == "/v1/tokens":
+            return {"json": {"name": "mallory", "scopes": ["admin"]}}
+        if pattern.endswith("/replay"):
+            return {"params": {"since": "all"}}
+        return {"json": {}} if "/consumers/{name}" in pattern and method != "GET" else {}
+
+    def state(self) -> tuple[object, ...]:
+        """All that a request could change."""
+        return (
+            self.room.registry.revision(),
+            self.room.spool.next_docid,
+            self.room.outbox.last_seq(),
+            [token.name for token in self.tokens.tokens()],
+            self.room.registry.suppressed(),
+            [self.pickup.consumers.consumers(each) for each in (self.mine, self.theirs)],
+        )
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    room = Room(tmp_path)
+    room.ingest.start()
+    tokens = Tokens(tmp_path / "tokens.db")
+    feed_store = FeedStore(tmp_path / "feeds.db")
+    for name in ("same", "other"):
+        room.registry.register(name, SAME, version="1", point=0)
+    mine, theirs = (
+        room.registry.subscribe(name, Destination.parse("pull"), point=0).id
+        for name in ("same", "other")
+    )
+    await room.commit(match(1), match(2, "other"))
+    secrets = {}
+    for scope in Scope:
+        own = [mine] if scope is Scope.SUBSCRIBE else []
+        secrets[scope.value] = tokens.create(scope.value, [scope], subscriptions=own)[1]
+    pickup = Pickup(room.outbox, room.registry)
+    application = make_application(
+        room.backend, body_bytes_max=BODY_BYTES_MAX, gate=Gate(tokens, is_required=True)
+    )
+    install(application, pickup)
+    push = Push(feed_store, base_url="https://broker.example", now_us=lambda: 0)
+    application.add_routes(push.routes())
+    async with TestClient(TestServer(application)) as client:
+        yield House(client, room, tokens, pickup, secrets, mine, theirs)
+    room.close()
+    for file in (tokens, feed_store):
+        file.close()
+
+
+def rule_of(route: Route) -> Rule:
+    method = "GET" if route[0] == "HEAD" else route[0]
+    return RULES.get(f"{method} {route[1]}", Rule.ADMIN)
+
+
+def protected(house: House) -> list[Route]:
+    found = [route for route in house.routes() if rule_of(route) is not Rule.PUBLIC]
+    assert len(found) > 40
+    return found
+
+
+async def test_without_a_token_every_resource_but_the_public_ones_is_closed(house: House) -> None:
+    before = house.state()
+    for route in protected(house):
+        status, text = await house.ask(route)
+        assert status == 401, route
+        if route[0] != "HEAD":
+            assert "xscl tokens create" in json.loads(text)["hint"], route
+    assert (await house.ask(("GET", "/nothing/here")))[0] == 401
+    assert house.state() == before
+
+
+async def test_health_is_told_to_everyone(house: House) -> None:
+    assert {f"{m} {p}" for m, p in house.routes() if rule_of((m, p)) is Rule.PUBLIC} == {
+        *("GET /healthz", "HEAD /healthz", "GET /readyz", "HEAD /readyz"),
+        # Their tokens stand in their addresses.
+        *("GET /v1/unsubscribe/{token}", "HEAD /v1/unsubscribe/{token}"),
+        *("POST /v1/unsubscribe/{token}", "GET /websub/{token}", "POST /websub/{token}"),
+    }
+    assert (await house.ask(("GET", "/healthz")))[0] == 200
+    assert (await house.ask(("GET", "/v1/unsubscribe/{token}")))[0] == 404
+
+
+@pytest.mark.parametrize(
+    "wrong", ["xscl_", "xscl_000000000000_" + "A" * 43, "nonsense", "é", "sub_1.0123"]
+)
+async def test_a_wrong_token_opens_nothing(house: House, wrong: str) -> None:
+    for route in protected(house):
+        assert (await house.ask(route, wrong))[0] == 401, route
+
+
+async def test_who_publishes_can_do_nothing_else(house: House) -> None:
+    before = house.state()
+    for route in protected(house):
+        if rule_of(route) is not Rule.PUBLISH:
+            status, _ = await house.ask(route, "publish")
+            assert status == 403, route
+    assert house.state() == before
+    assert (await house.ask(("POST", "/v1/streams/{stream}/documents"), "publish"))[0] == 200
+
+
+async def test_who_subscribes_sees_nothing_of_another_and_changes_nothing(house: House) -> None:
+    before = house.state()
+    for route in protected(house):
+        status, text = await house.ask(route, "subscribe", subscription=house.theirs)
+        if route[1] == "/v1/subscriptions" and route[0] in ("GET", "HEAD"):
+            assert status == 200
+            assert house.theirs not in text
+            continue
+        assert status == (404 if rule_of(route) in (Rule.READ, Rule.OWN) else 403), route
+        assert "other" not in text, route
+    assert house.state() == before
+
+
+async def test_whether_another_s_subscription_exists_is_not_told(house: House) -> None:
+    route = ("GET", "/v1/subscriptions/{id}")
+    theirs = await house.ask(route, "subscribe", subscription=house.theirs)
+    none = await house.ask(route, "subscribe", subscription="sub_none")
+    assert theirs[1].replace(house.theirs, "sub_none") == none[1]
+
+
+async def test_who_subscribes_reads_what_is_theirs(house: House) -> None:
+    wanted = [route for route in protected(house) if rule_of(route) in (Rule.READ, Rule.OWN)]
+    wanted.sort(key=lambda route: ("PUT", "GET", "HEAD", "POST", "DELETE").index(route[0]))
+    for route in wanted:
+        status, text = await house.ask(route, "subscribe", subscription=house.mine)
+        assert status in (200, 201, 204), (route, text)
+        assert house.theirs not in text
+
+
+async def test_who_subscribes_cannot_change_even_what_is_theirs(house: House) -> None:
+    before = house.state()
+    for route in protected(house):
+        if rule_of(route) is Rule.ADMIN:
+            status, _ = await house.ask(route, "subscribe", subscription=house.mine)
+            assert status == 403, route
+    assert house.state() == before
+
+
+async def test_the_list_of_subscriptions_has_one_s_own(house: House) -> None:
+    _, text = await house.ask(("GET", "/v1/subscriptions"), "subscribe")
+    assert [each["id"] for each in json.loads(text)["subscriptions"]] == [house.mine]
+    _, text = await house.ask(("GET", "/v1/subscriptions"), "admin")
+    found = {each["id"] for each in json.loads(text)["subscriptions"]}
+    assert found == {house.mine, house.theirs}
+
+
+async def test_an_admin_may_use_everything(house: House) -> None:
+    for route in protected(house):
+        status, text = await house.ask(route, "admin")
+        assert status not in (401, 403, 500), (route, text)
+
+
+async def test_a_subscription_s_own_token_reads_it_and_no_other(house: House) -> None:
+    link = house.pickup.read_token(house.mine)
+    for route in protected(house):
+        rule = rule_of(route)
+        status, _ = await house.ask(route, link, subscription=house.theirs)
+        assert status == (404 if rule is Rule.READ else 401), route
+    for place in ("matches", "feed.atom"):
+        path = f"/v1/subscriptions/{house.mine}/{place}?token={link}&after=0"
+        assert (await house.client.get(path)).status == 200
+
+
+async def test_an_access_token_is_not_taken_from_an_address(house: House) -> None:
+    secret = house.secrets["admin"]
+    for path in ("/v1/queries", f"/v1/subscriptions/{house.mine}/matches"):
+        assert (await house.client.get(path, params={"token": secret})).status == 401
+
+
+async def test_a_revoked_token_opens_nothing_any_more(house: House) -> None:
+    assert (await house.ask(("GET", "/v1/queries"), "admin"))[0] == 200
+    status, _ = await house.ask(("DELETE", "/v1/tokens/{name}"), "admin")
+    assert status == 404
+    async with house.client.delete(
+        "/v1/tokens/admin", headers={"Authorization": f"Bearer {house.secrets['admin']}"}
+    ) as answer:
+        assert answer.status == 204
+    for route in protected(house):
+        assert (await house.ask(route, "admin"))[0] == 401, route
+
+
+async def test_a_token_made_over_the_api_works_and_is_shown_once(house: House) -> None:
+    headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
+    asked = {"name": "ann", "scopes": ["subscribe"], "subscriptions": [house.theirs]}
+    answer = await house.client.post("/v1/tokens", json=asked, headers=headers)
+    made = await answer.json()
+    assert answer.status == 201
+    status, _ = await house.ask(("GET", "/v1/subscriptions/{id}"), made["token"])
+    assert status == 200
+    _, listed = await house.ask(("GET", "/v1/tokens"), "admin")
+    assert "xscl_" not in listed
+    (ann,) = (each for each in json.loads(listed)["tokens"] if each["name"] == "ann")
+    assert ann["subscriptions"] == [house.theirs]
+    assert ann["used"] is not None
+
+
+@pytest.mark.parametrize(
+    ("asked", "status", "detail"),
+    [
+        ({"scopes": ["admin"]}, 422, "'name' must be a string"),
+        ({"name": "a", "scopes": "admin"}, 422, "'scopes' must be a list"),
+        ({"name": "a", "scopes": ["root"]}, 422, "'root' is not a valid Scope"),
+        ({"name": "a", "scopes": ["admin"], "expires": "soon"}, 422, "soon"),
+        ({"name": "a", "scopes": ["admin"], "expires": "2001-01-01T00:00:00Z"}, 422, "end before"),
+        ({"name": "a", "scopes": ["subscribe"], "subscriptions": ["sub_x"]}, 404, "sub_x"),
+        ({"name": "admin", "scopes": ["admin"]}, 422, "already"),
+        ({"name": "a", "scopes": ["admin"], "colour": "red"}, 422, "unknown member 'colour'"),
+        ([], 400, "JSON object"),
+    ],
+)
+async def test_a_token_that_makes_no_sense_is_refused(
+    house: House, asked: object, status: int, detail: str
+) -> None:
+    headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
+    answer = await house.client.post("/v1/tokens", json=asked, headers=headers)
+    assert answer.status == status
+    assert detail in json.loads(await answer.text())["detail"]
+
+
+async def test_every_rule_is_for_a_resource_that_there_is(house: House) -> None:
+    served = {f"{method} {pattern}" for method, pattern in house.routes()}
+    assert set(RULES) <= served
+
+
+async def test_no_answer_lets_a_page_of_elsewhere_read_it(house: House) -> None:
+    headers = {"Origin": "https://elsewhere.example", "Access-Control-Request-Method": "PUT"}
+    for token in (None, "admin"):
+        given = {"Authorization": f"Bearer {house.secrets[token]}"} if token else {}
+        for method in ("OPTIONS", "GET"):
+            for path in ("/v1/queries", "/healthz", "/v1/matches?after=0"):
+                async with house.client.request(
+                    method, path, headers={**headers, **given}
+                ) as answer:
+                    assert not [name for name in answer.headers if "access-control" in name.lower()]
+                    assert method == "GET" or answer.status in (401, 405)
+
+
+async def test_a_body_that_is_too_large_is_refused_and_unread_without_a_token(
+    house: House,
+) -> None:
+    path, body = "/v1/streams/news/documents", b"<a>" + b"x" * BODY_BYTES_MAX + b"</a>"
+    before = house.state()
+    assert (await house.client.post(path, data=body)).status == 401
+    headers = {"Authorization": f"Bearer {house.secrets['publish']}"}
+    answer = await house.client.post(path, data=body, headers=headers)
+    assert answer.status == 413
+    assert answer.content_type == "application/problem+json"
+    assert house.state() == before
+
+
+async def test_no_secret_stands_in_a_log_or_in_an_answer(
+    house: House, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.DEBUG)
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("on purpose")
+
+    monkeypatch.setattr(house.room.registry, "queries", fail)
+    status, text = await house.ask(("GET", "/v1/queries"), "admin")
+    assert status == 500
+    assert "on purpose" in caplog.text
+    texts = [text]
+    for token in ("publish", "subscribe", "xscl_000000000000_" + "A" * 43):
+        texts += [(await house.ask(route, token))[1] for route in protected(house)]
+    for secret in (*house.secrets.values(), "A" * 43):
+        assert secret not in caplog.text
+        assert not any(secret in text for text in texts)
+
+
+@pytest.fixture
+async def open_client(tmp_path: Path) -> AsyncIterator[TestClient]:
+    room = Room(tmp_path)
+    room.ingest.start()
+    tokens = Tokens(tmp_path / "tokens.db")
+    application = make_application(room.backend, body_bytes_max=BODY_BYTES_MAX, gate=Gate(tokens))
+    install(application, Pickup(room.outbox, room.registry))
+    async with TestClient(TestServer(application)) as client:
+        yield client
+    room.close()
+    tokens.close()
+
+
+async def test_before_the_first_token_programs_on_this_machine_need_none(
+    open_client: TestClient,
+) -> None:
+    assert (await open_client.get("/v1/queries")).status == 200
+    own = str(open_client.make_url("")).rstrip("/")
+    assert (await open_client.get("/v1/queries", headers={"Origin": own})).status == 200
+    assert (await open_client.get("/v1/queries", headers={"Host": "localhost"})).status == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://elsewhere.example"},
+        {"Origin": "null"},
+        {"Host": "rebound.example:8420"},
+        {"X-Forwarded-For": "203.0.113.7"},
+        {"Forwarded": "for=203.0.113.7"},
+        {"Via": "1.1 proxy"},
+    ],
+    ids=lambda headers: " ".join(headers),
+)
+async def test_a_web_page_and_a_proxy_on_this_machine_need_a_token(
+    open_client: TestClient, headers: dict[str, str]
+) -> None:
+    for method, path in (("GET", "/v1/queries"), ("POST", "/v1/streams/news/documents")):
+        answer = await open_client.request(method, path, headers=headers)
+        assert answer.status == 403
+        assert "xscl tokens create" in json.loads(await answer.text())["hint"]
+    assert (await open_client.get("/healthz", headers=headers)).status == 200
+
+
+async def test_the_first_token_closes_the_door_behind_it(open_client: TestClient) -> None:
+    answer = await open_client.post("/v1/tokens", json={"name": "ops", "scopes": ["admin"]})
+    secret = (await answer.json())["token"]
+    assert (await open_client.get("/v1/queries")).status == 401
+    headers = {"Authorization": f"Bearer {secret}"}
+    assert (await open_client.get("/v1/queries", headers=headers)).status == 200
+    assert (await open_client.delete("/v1/tokens/ops", headers=headers)).status == 204
+    assert (await open_client.get("/v1/queries")).status == 401
