@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from broker.spark import Spark
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what tests have measured (`record_property("figure", ...)`), also in parallel runs."""
+    reports = [each for kind in ("passed", "failed") for each in terminalreporter.getreports(kind)]
+    for report in reports:
+        for name, value in report.user_properties:
+            if name == "figure":
+                terminalreporter.write_line(str(value))
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
     """One Spark session for all tests: it takes seconds to start."""
