@@ -50,12 +50,17 @@ class HttpSettings:
 
     `public_url` is how the API is reached from outside, for one-click unsubscribing and for the
     hubs of feeds; without it mails have no such link and feeds are polled only.
+
+    With `tokens = "required"` requests need a token even before one was made.  `token_file` holds
+    the token that verbs send to this broker.
     """
 
     host: str = "127.0.0.1"
     port: int = 8420
     public_url: str = ""
     body_bytes_max: int = 16 * 1024 * 1024
+    tokens: Literal["auto", "required"] = "auto"
+    token_file: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from broker.api import feeds as feeds_api
+from broker.api.access import gate_of
 from broker.api.backend import Backend
 from broker.channels import notifier, open_channels
 from broker.config import Settings
@@ -45,6 +46,7 @@ from broker.registry import Registry
 from broker.spark import Source, Spark, SparkQuery
 from broker.spool import Spool, SpoolWriter
 from broker.subscription import DestinationKind
+from broker.tokens import Tokens
 from broker.upkeep import Needs, maintain
 from feeds import FeedStore, Poller, networks
 from feeds.health import figures, healths
@@ -126,6 +128,7 @@ class Service:
         self._registry = Registry(self._data / "registry.db")
         self._outbox = Outbox(self._data / "outbox.db")
         self._spool = SpoolWriter(self._data / "spool", processed=self._outbox.through())
+        self._tokens = Tokens(self._data / "tokens.db")
         self._feed_store = FeedStore(self._data / "feeds.db")
         public_url = self._settings.http.public_url
         self._push = _push(self._feed_store, public_url) if public_url else None
@@ -138,7 +141,8 @@ class Service:
         )
 
     def _close_files(self) -> None:
-        for file in (self._feed_store, self._outbox, self._registry, self._spool):
+        files = (self._feed_store, self._tokens, self._outbox, self._registry, self._spool)
+        for file in files:
             file.close()
 
     async def _serve(self) -> str:
@@ -154,7 +158,10 @@ class Service:
         )
         self._announce_commits(backend.committed)
         http = self._settings.http
-        application = make_application(backend, body_bytes_max=http.body_bytes_max)
+        gate = gate_of(http, self._tokens)
+        if gate.is_required and not self._tokens.is_closed():
+            _log.warning("requests need a token, and there is none: `xscl tokens create --local`")
+        application = make_application(backend, body_bytes_max=http.body_bytes_max, gate=gate)
         install(application, self._open_delivery())
         allowed = networks(self._settings.allow_networks)
         feeds_api.install(application, self._feed_store, allowed=allowed)

@@ -24,10 +24,11 @@ from aiohttp import web
 
 from broker.api.backend import BACKEND
 from broker.api.problem import Problem
+from broker.config import HttpSettings
 from broker.delivery.links import read_link_token
 from broker.tokens import TOKEN_PREFIX, Scope, Token, Tokens
 
-__all__ = ["GATE", "RULES", "Gate", "Rule", "access", "caller_of", "is_loopback"]
+__all__ = ["GATE", "RULES", "Gate", "Rule", "access", "caller_of", "gate_of", "is_loopback"]
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -84,6 +85,11 @@ class Gate:
     def find(self, secret: str) -> Token | None:
         """Return the token with that secret, None if it is good for nothing."""
         return self.tokens.find(secret) if self.tokens else None
+
+
+def gate_of(http: HttpSettings, tokens: Tokens) -> Gate:
+    """Return the gate of a broker that listens as the settings say."""
+    return Gate(tokens, is_required=http.tokens == "required" or not is_loopback(http.host))
 
 
 GATE = web.AppKey("gate", Gate)

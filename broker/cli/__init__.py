@@ -29,9 +29,15 @@ __all__ = ["main"]
     envvar="XSCL_BROKER",
     help="A running broker, for the verbs that need one; by default the one of the settings.",
 )
+@click.option(
+    "--token",
+    metavar="TOKEN",
+    envvar="XSCL_TOKEN",
+    help="A token for that broker; other users of this machine can see it, XSCL_TOKEN they cannot.",
+)
 @click.version_option(package_name="xscl-broker", prog_name="xscl")
 @click.pass_context
-def main(context: click.Context, config: str | None, broker: str | None) -> None:
+def main(context: click.Context, config: str | None, broker: str | None, token: str | None) -> None:
     """Standing joins over feeds and XML streams.
 
     \b
@@ -49,3 +55,4 @@ def main(context: click.Context, config: str | None, broker: str | None) -> None
     context.ensure_object(dict)
     context.obj["config"] = config
     context.obj["broker"] = broker
+    context.obj["token"] = token

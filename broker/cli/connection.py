@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from http.client import HTTPException
 from pathlib import Path
@@ -22,10 +23,11 @@ _TIMEOUT_S = 60.0
 
 
 class Connection:
-    """One broker, by the URL of its API."""
+    """One broker, by the URL of its API; `token` is sent to it, and nowhere else."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, token: str | None = None) -> None:
         self.url = url.rstrip("/")
+        self._token = token
 
     def get(self, *path: str, **query: object) -> Any:
         """Return the JSON answer to a GET."""
@@ -50,6 +52,9 @@ class Connection:
             method=method,
             headers={"Content-Type": content_type} if data is not None else {},
         )
+        if self._token is not None:
+            # A redirection to elsewhere must not carry it along.
+            request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         try:
             with urlopen(request, timeout=_TIMEOUT_S) as answer:
                 text = answer.read()
@@ -103,14 +108,37 @@ def settings_of(context: click.Context) -> Settings:
 
 def connect(context: click.Context) -> Connection:
     """Return the connection to the broker that `--broker` or the settings name."""
-    url = context.obj.get("broker")
+    url, token = context.obj.get("broker"), _checked(context.obj.get("token"), "--token")
     if url is not None:
         if not url.startswith(("http://", "https://")):
             raise Failure(f"{url!r} is not an http:// or https:// address", exit_code=2)
-        return Connection(url)
+        return Connection(url, token)
     settings = settings_of(context)
+    token = token or _token_of(settings)
     address = settings.data / "address"
     if settings.http.port == 0 and address.is_file():
-        return Connection(address.read_text().strip())
+        return Connection(address.read_text().strip(), token)
     host = f"[{settings.http.host}]" if ":" in settings.http.host else settings.http.host
-    return Connection(f"http://{host}:{settings.http.port}")
+    return Connection(f"http://{host}:{settings.http.port}", token)
+
+
+def _token_of(settings: Settings) -> str | None:
+    path = settings.http.token_file
+    if path is None:
+        return None
+    try:
+        return _checked(path.read_text(encoding="utf-8").strip(), str(path))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise Failure(
+            f"the token file {path} cannot be read: {reason}",
+            hint="http.token_file in xscl.toml names it",
+            exit_code=EXIT_SETTINGS,
+        ) from error
+
+
+def _checked(token: str | None, origin: str) -> str | None:
+    """Return a token that can stand in a header; the message about another does not show it."""
+    if token and re.fullmatch(r"[!-~]+", token) is None:
+        raise Failure(f"what {origin} gives is not a token", exit_code=2)
+    return token or None

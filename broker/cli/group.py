@@ -51,6 +51,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb(
             "deliveries", "broker.cli.deliveries:deliveries", "See what was sent, and send again."
         ),
+        Verb("tokens", "broker.cli.tokens:tokens", "Say who may use the broker."),
     ),
 }
 """All verbs, by the heading under which help lists them."""

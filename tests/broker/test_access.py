@@ -11,13 +11,15 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from api_room import Room, match
 
-from broker.api.access import RULES, Gate, Rule
+from broker.api import feeds as feeds_api
+from broker.api.access import RULES, Gate, Rule, gate_of
+from broker.config import HttpSettings
 from broker.delivery.pickup import Pickup
 from broker.delivery.routes import install
 from broker.http import make_application
 from broker.subscription import Destination
 from broker.tokens import Scope, Tokens
-from feeds import FeedStore
+from feeds import FeedStore, networks
 from feeds.push import Push
 
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
@@ -118,6 +120,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
     install(application, pickup)
     push = Push(feed_store, base_url="https://broker.example", now_us=lambda: 0)
     application.add_routes(push.routes())
+    feeds_api.install(application, feed_store, allowed=networks(["127.0.0.0/8"]))
     async with TestClient(TestServer(application)) as client:
         yield House(client, room, tokens, pickup, secrets, mine, theirs)
     room.close()
@@ -398,3 +401,28 @@ async def test_the_first_token_closes_the_door_behind_it(open_client: TestClient
     assert (await open_client.get("/v1/queries", headers=headers)).status == 200
     assert (await open_client.delete("/v1/tokens/ops", headers=headers)).status == 204
     assert (await open_client.get("/v1/queries")).status == 401
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_open"),
+    [
+        (HttpSettings(), True),
+        (HttpSettings(host="::1"), True),
+        (HttpSettings(host="localhost"), True),
+        (HttpSettings(tokens="required"), False),
+        (HttpSettings(host="0.0.0.0"), False),
+        (HttpSettings(host="::"), False),
+        (HttpSettings(host=""), False),
+        (HttpSettings(host="192.0.2.1"), False),
+        (HttpSettings(host="broker.example"), False),
+    ],
+)
+def test_only_on_loopback_a_broker_begins_open(
+    tmp_path: Path, settings: HttpSettings, is_open: bool
+) -> None:
+    tokens = Tokens(tmp_path / "tokens.db")
+    gate = gate_of(settings, tokens)
+    assert gate.is_open() is is_open
+    tokens.create("ops", [Scope.ADMIN])
+    assert not gate.is_open()
+    tokens.close()

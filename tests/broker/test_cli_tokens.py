@@ -1,0 +1,255 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Coroutine, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from api_room import Room
+from click.testing import CliRunner, Result
+
+from broker.api.access import Gate
+from broker.cli import main
+from broker.delivery.pickup import Pickup
+from broker.delivery.routes import install
+from broker.http import make_application
+from broker.registry import Registry
+from broker.subscription import Destination
+from broker.tokens import Scope, Tokens
+from xscl.client import Client, RefusedError
+
+SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
+
+
+def xscl(*arguments: str, **environment: str) -> Result:
+    return CliRunner().invoke(main, list(arguments), env={"NO_COLOR": "1", **environment})
+
+
+class Served:
+    """A broker's API that wants tokens, served beside the test."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.tokens = Tokens(directory / "tokens.db")
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever)
+        self._thread.start()
+        self.url = self._run(self._serve())
+
+    async def _serve(self) -> str:
+        self.room = Room(self.directory)
+        self.room.ingest.start()
+        application = make_application(
+            self.room.backend, body_bytes_max=1 << 20, gate=Gate(self.tokens)
+        )
+        install(application, Pickup(self.room.outbox, self.room.registry))
+        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
+        await self._runner.setup()
+        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
+        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+
+    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+
+    def close(self) -> None:
+        self._run(self._runner.cleanup())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        self.room.close()
+        self.tokens.close()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    served = Served(tmp_path / "data")
+    yield served
+    served.close()
+
+
+@pytest.fixture
+def settings(tmp_path: Path, unused_tcp_port: int) -> Path:
+    """Settings of a broker that does not run."""
+    path = tmp_path / "xscl.toml"
+    path.write_text(f'data = "data"\n[http]\nport = {unused_tcp_port}\n')
+    return path
+
+
+def test_tokens_are_made_and_revoked_where_no_broker_runs(settings: Path) -> None:
+    made = xscl("--config", str(settings), "tokens", "create", "ops", "--scope", "admin")
+    assert made.exit_code == 0, made.stderr
+    secret = made.stdout.strip()
+    assert secret.startswith("xscl_")
+    assert secret not in made.stderr
+    assert str(settings.parent / "data") in made.stderr
+    kept = Tokens(settings.parent / "data" / "tokens.db")
+    assert kept.find(secret) is not None
+    listed = xscl("--config", str(settings), "tokens", "list", "--format", "json")
+    (row,) = json.loads(listed.stdout)
+    assert (row["name"], row["scopes"], row["expires"]) == ("ops", ["admin"], None)
+    assert "xscl_" not in listed.stdout
+    assert xscl("--config", str(settings), "tokens", "revoke", "ops").exit_code == 0
+    assert kept.find(secret) is None
+    kept.close()
+
+
+def test_what_cannot_be_made_is_said(settings: Path) -> None:
+    def create(*arguments: str) -> Result:
+        return xscl("--config", str(settings), "tokens", "create", *arguments)
+
+    refused = create("feed", "--scope", "publish")
+    assert refused.exit_code == 1
+    assert "make a token with the scope 'admin' first" in refused.stderr
+    assert create("ops", "--scope", "admin", "--expires", "90 days").exit_code == 0
+    for arguments, message in (
+        (("ops", "--scope", "admin"), "called 'ops' already"),
+        (("ann", "--scope", "subscribe"), "names subscriptions"),
+        (("ann", "--scope", "subscribe", "--subscription", "sub_x"), "no subscription 'sub_x'"),
+    ):
+        refused = create(*arguments)
+        assert refused.exit_code == 1
+        assert message in refused.stderr
+        assert refused.stdout == ""
+    for duration in ("soon", "inf", "-1 day", "99999999 weeks"):
+        assert create("late", "--scope", "admin", f"--expires={duration}").exit_code == 2, duration
+    missing = xscl("--config", str(settings), "tokens", "revoke", "nobody")
+    assert missing.exit_code == 1
+    assert "no token is called 'nobody'" in missing.stderr
+
+
+def test_a_subscriber_s_token_names_subscriptions_of_the_data(settings: Path) -> None:
+    registry = Registry(settings.parent / "data" / "registry.db")
+    registry.register("same", SAME, version="1", point=0)
+    mine = registry.subscribe("same", Destination.parse("pull"), point=0).id
+    registry.close()
+    assert (
+        xscl("--config", str(settings), "tokens", "create", "o", "--scope", "admin").exit_code == 0
+    )
+    arguments = ("create", "ann", "--scope", "subscribe", "--subscription", mine)
+    assert xscl("--config", str(settings), "tokens", *arguments).exit_code == 0
+    listed = xscl("--config", str(settings), "tokens", "list")
+    assert mine in listed.stdout
+
+
+def test_a_broker_that_is_named_is_asked_and_no_other_place(unused_tcp_port: int) -> None:
+    result = xscl("--broker", f"http://127.0.0.1:{unused_tcp_port}", "tokens", "list")
+    assert result.exit_code == 3
+
+
+def test_from_the_first_token_on_verbs_need_one(served: Served, tmp_path: Path) -> None:
+    made = xscl("--broker", served.url, "tokens", "create", "ops", "--scope", "admin")
+    assert made.exit_code == 0, made.stderr
+    secret = made.stdout.strip()
+    closed = xscl("--broker", served.url, "list")
+    assert closed.exit_code == 1
+    assert "this needs a token" in closed.stderr
+    assert "--token, XSCL_TOKEN" in closed.stderr
+    assert xscl("--broker", served.url, "--token", secret, "list").exit_code == 0
+    assert xscl("--broker", served.url, "list", XSCL_TOKEN=secret).exit_code == 0
+    wrong = xscl("--broker", served.url, "--token", "xscl_wrong", "list")
+    assert wrong.exit_code == 1
+    assert "not, or no longer, one of this broker's" in wrong.stderr
+    assert "xscl_wrong" not in wrong.stderr
+    listed = xscl("--broker", served.url, "--token", secret, "tokens", "list", "--format", "csv")
+    assert listed.stdout.splitlines()[1].startswith("ops,admin,,,20")
+    revoked = xscl("--broker", served.url, "--token", secret, "tokens", "revoke", "ops")
+    assert revoked.exit_code == 0
+    assert xscl("--broker", served.url, "--token", secret, "list").exit_code == 1
+
+
+def test_who_lost_the_last_token_makes_one_on_the_data_of_the_running_broker(
+    served: Served, tmp_path: Path
+) -> None:
+    served.tokens.create("lost", [Scope.ADMIN])
+    path = tmp_path / "xscl.toml"
+    path.write_text(f'data = "data"\n[http]\nport = {served.url.rpartition(":")[2]}\n')
+    asked = xscl("--config", str(path), "tokens", "create", "ops", "--scope", "admin")
+    assert asked.exit_code == 1
+    made = xscl("--config", str(path), "tokens", "create", "ops", "--scope", "admin", "--local")
+    assert made.exit_code == 0
+    assert xscl("--config", str(path), "--token", made.stdout.strip(), "list").exit_code == 0
+
+
+def test_the_token_file_of_the_settings_is_for_the_broker_of_the_settings(
+    served: Served, tmp_path: Path
+) -> None:
+    _, secret = served.tokens.create("ops", [Scope.ADMIN])
+    (tmp_path / "admin-token").write_text(secret + "\n")
+    path = tmp_path / "xscl.toml"
+    port = served.url.rpartition(":")[2]
+    path.write_text(f'data = "data"\n[http]\nport = {port}\ntoken_file = "admin-token"\n')
+    assert xscl("--config", str(path), "list").exit_code == 0
+    # Whoever names another broker does not send it this one's token.
+    assert xscl("--config", str(path), "--broker", served.url, "list").exit_code == 1
+    (tmp_path / "admin-token").unlink()
+    missing = xscl("--config", str(path), "list")
+    assert missing.exit_code == 78
+    assert "http.token_file" in missing.stderr
+
+
+@pytest.mark.parametrize("secret", ["xscl_two\nlines", "xscl_ä", "xscl_a b"])
+def test_a_token_that_can_be_none_is_not_shown(secret: str, tmp_path: Path) -> None:
+    result = xscl("--token", secret, "list")
+    assert result.exit_code == 2
+    assert "--token gives is not a token" in result.stderr
+    assert secret not in result.stderr
+    (tmp_path / "token").write_text(secret)
+    (tmp_path / "xscl.toml").write_text('[http]\ntoken_file = "token"\n')
+    result = xscl("--config", str(tmp_path / "xscl.toml"), "list")
+    assert result.exit_code == 2
+    assert secret not in result.stderr
+
+
+def test_a_redirection_does_not_carry_the_token_along() -> None:
+    seen: list[tuple[str, str | None]] = []
+
+    class Redirecting(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append((self.path, self.headers.get("Authorization")))
+            self.send_response(302 if self.path == "/v1/queries" else 404)
+            self.send_header("Location", f"http://localhost:{server.server_port}/elsewhere")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Stay quiet."""
+
+    server = HTTPServer(("127.0.0.1", 0), Redirecting)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        xscl("--broker", f"http://127.0.0.1:{server.server_port}", "--token", "xscl_1", "list")
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert seen == [("/v1/queries", "Bearer xscl_1"), ("/elsewhere", None)]
+
+
+def test_the_python_client_gives_its_token(served: Served) -> None:
+    _, secret = served.tokens.create("ops", [Scope.ADMIN])
+    with Client(served.url, token=secret) as client:
+        client.register("same", SAME)
+        mine = client.subscribe("same").id
+        other = client.subscribe("same").id
+    _, own = served.tokens.create("ann", [Scope.SUBSCRIBE], subscriptions=[mine])
+    with Client(served.url, token=own) as client:
+        assert [each.id for each in client.subscriptions()] == [mine]
+        assert list(client.matches(mine, after=0, follow=False)) == []
+        for refused in (
+            lambda: client.queries(),
+            lambda: client.publish("news", "<item/>"),
+            lambda: client.unsubscribe(mine),
+            lambda: list(client.matches(other, after=0, follow=False)),
+        ):
+            with pytest.raises(RefusedError) as caught:
+                refused()
+            assert caught.value.status in (403, 404)
+            assert own not in str(caught.value)
+    with Client(served.url) as client, pytest.raises(RefusedError, match="needs a token"):
+        client.queries()
