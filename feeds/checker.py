@@ -92,7 +92,8 @@ class Checker:
         request = self._request(feed, state)
         held = self.pauses.holding(request.url, self.now_us())
         if held:
-            state = await self._store(feed, state, schedule.during_pause(held, self.random()))
+            check = schedule.during_pause(held, self.random(), self.policy)
+            state = await self._store(feed, state, check)
             return _report(feed, state, "postponed")
         answer = await self._fetch(feed, request)
         now_us = self.now_us()

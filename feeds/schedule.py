@@ -70,6 +70,7 @@ class Policy:
     move_after_s: float = 3 * DAY_S
     move_after_checks: int = 5
     start_spread_s: float = 300.0
+    pause_spread_s: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +189,14 @@ def after_failure(
     return Check(now_us + int(wait_s * SECOND_US), why)
 
 
-def during_pause(held: tuple[int, str], random: float) -> Check:
+def during_pause(held: tuple[int, str], random: float, policy: Policy) -> Check:
     """Return the next check of a feed whose registrable domain is left alone until `held[0]`.
 
     The feeds of one domain come back spread over a minute, not all in the first second.
     """
     until_us, why = held
-    return Check(until_us + int(random * 60 * SECOND_US), f"the domain is left alone ({why})")
+    later_us = int(random * policy.pause_spread_s * SECOND_US)
+    return Check(until_us + later_us, f"the domain is left alone ({why})")
 
 
 def is_gone(state: FeedState, error: FeedError, now_us: int, policy: Policy) -> bool:

@@ -18,7 +18,7 @@ _BLOCKS = (
     | {"h1", "h2", "h3", "h4", "h5", "h6"}
 )
 _SILENT = frozenset(("script", "style"))
-_TAG = re.compile(r"<([a-zA-Z/!?][^\s<>/]*)[^<>]*>")
+_TAG = re.compile(r"<([a-zA-Z/!?][^ \t\n\r\f<>/]*)[^<>]*>")
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,20};?|#[xX][0-9a-fA-F]{1,20};?|[^\t\n\f <&#;]{1,32};?)")
 _BREAK = "\1"
 """A line break until spaces are collapsed: a control character, which no XML text can hold."""

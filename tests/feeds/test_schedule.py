@@ -144,3 +144,10 @@ def test_an_old_archive_does_not_make_a_busy_feed_look_quiet():
     assert gap_s == HOUR
     assert span_s > 10 * DAY
     assert schedule.publishing_rate(times[:1]) == (0.0, 0.0)
+
+
+def test_the_feeds_of_a_paused_domain_come_back_spread_over_a_minute():
+    held = (NOW + 10_000_000, "it answered 429")
+    checks = [schedule.during_pause(held, random, POLICY) for random in (0.0, 0.5, 1.0)]
+    assert [(check.at_us - held[0]) // 1_000_000 for check in checks] == [0, 30, 60]
+    assert checks[0].why == "the domain is left alone (it answered 429)"
