@@ -28,7 +28,17 @@ from broker.config import HttpSettings
 from broker.delivery.links import read_link_token
 from broker.tokens import TOKEN_PREFIX, Scope, Token, Tokens
 
-__all__ = ["GATE", "RULES", "Gate", "Rule", "access", "caller_of", "gate_of", "is_loopback"]
+__all__ = [
+    "GATE",
+    "RULES",
+    "Gate",
+    "Rule",
+    "access",
+    "caller_of",
+    "gate_of",
+    "is_loopback",
+    "is_still_admitted",
+]
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -99,6 +109,20 @@ _CALLER = web.RequestKey("caller", Token)
 def caller_of(request: web.Request) -> Token | None:
     """Return the token that a request was admitted with, None where none was needed."""
     return request.get(_CALLER)
+
+
+def is_still_admitted(request: web.Request) -> bool:
+    """Return whether a request that takes long, or has no end, would still be let in now."""
+    gate, caller = request.app.get(GATE), caller_of(request)
+    if gate is None:
+        return True  # an application without rules
+    if caller is None:
+        return gate.is_open()
+    try:
+        _caller(request, gate, _rule(request))
+    except Problem:
+        return False
+    return True
 
 
 @web.middleware

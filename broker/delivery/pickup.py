@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from aiohttp import web
 
-from broker.api.access import caller_of
+from broker.api.access import caller_of, is_still_admitted
 from broker.api.problem import Problem
 from broker.delivery.attempt import Channel
 from broker.delivery.consumers import Consumers
@@ -108,6 +108,8 @@ class Pickup:
         return found
 
     def _may_read(self, request: web.Request, subscription_id: str) -> bool:
+        if not is_still_admitted(request):
+            return False
         if caller_of(request) is not None:
             return True  # the access rules have looked at the token, and at the subscription
         token = request.query.get("token")

@@ -14,6 +14,7 @@ from api_room import Room, match
 from broker.api import feeds as feeds_api
 from broker.api.access import RULES, Gate, Rule, gate_of
 from broker.config import HttpSettings
+from broker.delivery import pull
 from broker.delivery.pickup import Pickup
 from broker.delivery.routes import install
 from broker.http import make_application
@@ -347,6 +348,21 @@ async def test_no_secret_stands_in_a_log_or_in_an_answer(
     for secret in (*house.secrets.values(), "A" * 43):
         assert secret not in caplog.text
         assert not any(secret in text for text in texts)
+
+
+async def test_a_stream_ends_with_the_token_that_opened_it(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pull, "_CHECK_S", 0.0)
+    monkeypatch.setattr(pull, "_HEARTBEAT_S", 0.02)
+    headers = {"Authorization": f"Bearer {house.secrets['subscribe']}"}
+    path = f"/v1/subscriptions/{house.mine}/stream"
+    async with house.client.get(path, headers=headers) as answer:
+        assert answer.status == 200
+        assert await answer.content.readuntil(b"\n\n")
+        assert await answer.content.readuntil(b":\n\n")
+        house.tokens.revoke("subscribe")
+        assert b"data:" not in await answer.content.read()
 
 
 @pytest.fixture
