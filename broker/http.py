@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from broker.api import documents, health, matches, queries, subscriptions, tokens
+from broker.api import documents, health, matches, queries, questions, subscriptions, tokens
 from broker.api.access import GATE, Gate, access
 from broker.api.backend import BACKEND, Backend
 from broker.api.problem import problems
@@ -22,6 +22,6 @@ def make_application(
     application = web.Application(middlewares=[problems, access], client_max_size=body_bytes_max)
     application[BACKEND] = backend
     application[GATE] = gate or Gate()
-    for module in (documents, queries, subscriptions, matches, tokens, health):
+    for module in (documents, queries, questions, subscriptions, matches, tokens, health):
         application.add_routes(module.ROUTES)
     return application

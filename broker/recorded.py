@@ -12,8 +12,8 @@ from broker.disk import Disk
 from broker.document import Document, DocumentError, DocumentLine
 from broker.ingest import Ingest
 from broker.replay import ReadLine, ReplayError, read_document_lines
-from broker.segment import SEGMENT_SCHEMA
 from broker.spool import SpoolWriter
+from broker.stored import documents_of
 
 __all__ = ["SAMPLE_DOCUMENTS", "ReplayError", "number_lines", "recent_documents"]
 
@@ -55,18 +55,4 @@ def _documents(writer: SpoolWriter, first: int) -> Iterator[Document]:
     for segment in writer.all_segments():
         if segment.first_docid < first:
             continue
-        columns = writer.rows(segment).to_pydict()
-        rows = zip(*(columns[field.name] for field in SEGMENT_SCHEMA), strict=True)
-        for docid, values in enumerate(rows, segment.first_docid):
-            row = dict(zip(SEGMENT_SCHEMA.names, values, strict=True))
-            yield Document(
-                docid=docid,
-                stream=row["stream"],
-                key=row["key"],
-                start_us=row["end_us"],
-                end_us=row["end_us"],
-                arrival_us=row["arrival_us"],
-                watermark_us=row["watermark_us"],
-                xml=row["xml"],
-                claimed_us=row["claimed_us"],
-            )
+        yield from documents_of(writer, segment)

@@ -155,6 +155,7 @@ class Service:
             unready=lambda: self._unready,
             figures=self._figures,
             committed=asyncio.Condition(),
+            lateness_us=self._settings.lateness // timedelta(microseconds=1),
         )
         self._announce_commits(backend.committed)
         http = self._settings.http

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.api import documents, feeds, health, matches, queries, subscriptions, tokens
+from broker.api import documents, feeds, health, matches, queries, questions, subscriptions, tokens
 from broker.cli.group import VERBS
 from broker.cli.terminal import EXIT_FAILED, EXIT_NO_BROKER, EXIT_SETTINGS
 from broker.config import Settings
@@ -54,7 +54,7 @@ def test_every_exit_code_is_documented() -> None:
 
 def test_every_resource_of_the_api_is_documented() -> None:
     documented = re.findall(r"^\| `([A-Z]+ /[^?`]*)", (DOCS / "api.md").read_text(), re.MULTILINE)
-    modules = (documents, feeds, health, matches, queries, subscriptions, tokens, delivery)
+    modules = (documents, feeds, health, matches, queries, questions, subscriptions, tokens, delivery)
     routes = chain.from_iterable(module.ROUTES for module in modules)
     served = {f"{route.method} {re.sub(r':[^/]*}', '}', route.path)}" for route in routes}
     assert served == set(documented)

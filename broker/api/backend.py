@@ -48,6 +48,7 @@ class Backend:
     unready: Callable[[], str | None]
     figures: Callable[[], Mapping[str, float]]
     committed: asyncio.Condition
+    lateness_us: int = 86_400_000_000
 
 
 BACKEND = web.AppKey("backend", Backend)

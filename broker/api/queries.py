@@ -16,7 +16,7 @@ from broker.registered import check_among
 from broker.registry import QueryState, RegisteredText, RegistryError
 from broker.subscription import SubscriptionState
 
-__all__ = ["ROUTES"]
+__all__ = ["ROUTES", "one_query", "present_query"]
 
 _VISIBLE = (QueryState.ACTIVE, QueryState.PAUSED)
 
@@ -31,7 +31,7 @@ async def list_queries(request: web.Request) -> web.Response:
 async def get_query(request: web.Request) -> web.Response:
     """Answer one query, or 404."""
     backend = request.app[BACKEND]
-    query = await in_thread(_present, backend, request.match_info["id"])
+    query = await in_thread(present_query, backend, request.match_info["id"])
     return await _answer(backend, query)
 
 
@@ -41,11 +41,7 @@ async def put_query(request: web.Request) -> web.Response:
     It sees the documents accepted after it.  The very same text again changes nothing.
     """
     backend, query_id = request.app[BACKEND], request.match_info["id"]
-    queries = await in_thread(lambda text: xscl.parse(text, id=query_id), await request.text())
-    if len(queries) != 1:
-        detail = f"the body holds {len(queries)} statements; a query is one"
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
-    query = queries[0]
+    query = await in_thread(one_query, await request.text(), query_id)
     present = await in_thread(_same, backend, query)
     if present is not None:
         return await _answer(backend, present)
@@ -80,7 +76,7 @@ async def delete_query(request: web.Request) -> web.Response:
 
 async def _change(request: web.Request, state: QueryState) -> web.Response:
     backend, query_id = request.app[BACKEND], request.match_info["id"]
-    await in_thread(_present, backend, query_id)
+    await in_thread(present_query, backend, query_id)
     changed = await backend.change(
         lambda newest: backend.registry.set_state(query_id, state, effective=newest)
     )
@@ -90,14 +86,24 @@ async def _change(request: web.Request, state: QueryState) -> web.Response:
 def _same(backend: Backend, query: xscl.Query) -> RegisteredText | None:
     """Return the query of that id if it is active and says the very same."""
     try:
-        present = _present(backend, query.id)
+        present = present_query(backend, query.id)
     except (RegistryError, Problem):
         return None
     is_same = (present.state, present.text) == (QueryState.ACTIVE, query.text)
     return present if is_same else None
 
 
-def _present(backend: Backend, query_id: str) -> RegisteredText:
+def one_query(text: str, query_id: str) -> xscl.Query:
+    """Return the query that a text is; what is none, or several, ends the request with 422."""
+    queries = xscl.parse(text, id=query_id)
+    if len(queries) != 1:
+        detail = f"the body holds {len(queries)} statements; a query is one"
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
+    return queries[0]
+
+
+def present_query(backend: Backend, query_id: str) -> RegisteredText:
+    """Return a query that is not removed, or end the request with 404."""
     query = backend.registry.query(query_id)
     if query.state not in _VISIBLE:
         raise Problem(HTTPStatus.NOT_FOUND, f"no query {query_id!r}")

@@ -17,16 +17,23 @@ __all__ = ["list_queries", "pause", "register", "remove", "resume", "show"]
 @click.command()
 @click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("--id", "query_id", help="The query's id, where the file holds one query.")
+@click.option(
+    "--dry-run", is_flag=True, help="Show what they would cost and match, and register nothing."
+)
 @click.pass_context
-def register(context: click.Context, paths: tuple[Path, ...], query_id: str | None) -> None:
+def register(
+    context: click.Context, paths: tuple[Path, ...], query_id: str | None, dry_run: bool
+) -> None:
     """Register the queries in files and directories (*.xscl), or new texts of them.
 
-    A query sees the documents that arrive after it was registered.
+    A query sees the documents that arrive after it was registered.  With --dry-run the broker
+    says from its newest documents what each would cost and match, and registers none.
 
     \b
     Examples:
       xscl register examples/queries/
       xscl register same-story.xscl --id stories
+      xscl register same-story.xscl --dry-run
     """
     from xscl import XsclError, load
 
@@ -42,9 +49,13 @@ def register(context: click.Context, paths: tuple[Path, ...], query_id: str | No
             exit_code=2,
         )
     for query in queries:
-        body = query.text.encode()
+        body, kind = query.text.encode(), "text/plain; charset=utf-8"
         path = ("queries", query_id or query.id)
-        made = connection.call("PUT", *path, body=body, content_type="text/plain; charset=utf-8")
+        if dry_run:
+            answer = connection.call("POST", *path, "estimate", body=body, content_type=kind)
+            click.echo(answer["rendered"], nl=False)
+            continue
+        made = connection.call("PUT", *path, body=body, content_type=kind)
         message(
             f"registered {made['id']} (version {made['version']}, sees documents after"
             f" {made['point']})"

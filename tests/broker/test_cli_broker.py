@@ -87,6 +87,21 @@ def test_a_directory_of_queries_is_registered_at_once(served: ServedRoom, tmp_pa
     assert [row["id"] for row in rows] == ["one", "two"]
 
 
+def test_a_dry_run_tells_the_cost_and_registers_nothing(
+    served: ServedRoom, query_file: Path, tmp_path: Path
+) -> None:
+    for number in range(3):
+        document = tmp_path / "item.xml"
+        document.write_text("<item><title>One</title></item>")
+        assert served.xscl("publish", "news", str(document), "--key", f"{number}").exit_code == 0
+    result = served.xscl("register", str(query_file), "--dry-run")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("same")
+    assert json.loads(served.xscl("list", "--format", "json").stdout) == []
+    query_file.write_text("news//item->")
+    assert served.xscl("register", str(query_file), "--dry-run").exit_code == 1
+
+
 def test_one_id_does_not_name_two_queries(served: ServedRoom, query_file: Path) -> None:
     query_file.write_text(f"{SAME}; {SAME}")
     result = served.xscl("register", str(query_file), "--id", "mine")

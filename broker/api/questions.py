@@ -1,0 +1,125 @@
+"""What a query becomes, what it would cost, and why documents do not match it."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp import web
+
+import xscl
+from broker.api.backend import BACKEND, Backend, in_thread
+from broker.api.problem import Problem
+from broker.api.queries import one_query, present_query
+from broker.document import Document
+from broker.estimate import estimate, render_estimate
+from broker.explain.data import as_data
+from broker.explain.survey import survey
+from broker.registered import check_among
+from broker.stored import newest_documents, stored_document
+from broker.whynot import why_not
+from broker.whynot.text import render_reason
+
+__all__ = ["ROUTES", "SAMPLE_MAX"]
+
+SAMPLE_MAX = 5_000
+"""Documents from which costs are estimated; joined by title they take 0.2 s of a processor."""
+
+_DOCUMENTS_MAX = 8
+
+
+async def explain_query(request: web.Request) -> web.Response:
+    """Answer what a query becomes by itself: variables, patterns, join graph, template, SQL."""
+    backend, query_id = request.app[BACKEND], request.match_info["id"]
+
+    def work() -> dict[str, Any]:
+        queries = [_registered(backend, query_id)[0]]
+        return as_data(survey(queries, lateness_us=backend.lateness_us))
+
+    return web.json_response(await in_thread(work))
+
+
+async def explain_why_not(request: web.Request) -> web.Response:
+    """Answer whether `?documents=` match a query, one for each block, and what keeps them apart.
+
+    A query with parameters needs their values, as a JSON object in `?parameters=`.
+    """
+    backend, query_id = request.app[BACKEND], request.match_info["id"]
+    docids = _docids(request.query.get("documents", ""))
+    values = _values(request.query.get("parameters"))
+
+    def work() -> dict[str, Any]:
+        query, point = _registered(backend, query_id)
+        reason = why_not(
+            query,
+            [_stored(backend, docid) for docid in docids],
+            lateness_us=backend.lateness_us,
+            parameters=None if values is None else xscl.assignment(query, values),
+            registration_point=point,
+        )
+        return {**reason.as_data(), "rendered": render_reason(reason)}
+
+    return web.json_response(await in_thread(work))
+
+
+async def estimate_query(request: web.Request) -> web.Response:
+    """Answer what the query in the body would cost and match, and register nothing.
+
+    What is said rests on the newest documents that are kept.  422 with diagnostics where it could
+    not be registered.
+    """
+    backend, query_id = request.app[BACKEND], request.match_info["id"]
+    text = await request.text()
+
+    def work() -> dict[str, Any]:
+        query = one_query(text, query_id)
+        check_among(backend.registry, query)
+        backend.spool.refresh()
+        sample = newest_documents(backend.spool, SAMPLE_MAX)
+        (found,) = estimate([query], sample, lateness_us=backend.lateness_us)
+        return {**found.as_data(), "rendered": render_estimate(found)}
+
+    return web.json_response(await in_thread(work))
+
+
+def _registered(backend: Backend, query_id: str) -> tuple[xscl.Query, int]:
+    present = present_query(backend, query_id)
+    return one_query(present.text, query_id), present.point
+
+
+def _stored(backend: Backend, docid: int) -> Document:
+    backend.spool.refresh()
+    found = stored_document(backend.spool, docid)
+    if found is None:
+        raise Problem(HTTPStatus.NOT_FOUND, f"no document {docid}")
+    return found
+
+
+def _docids(text: str) -> list[int]:
+    names = text.split(",")
+    if not all(name.isdecimal() and len(name) <= 18 for name in names):
+        detail = "'documents' must be document numbers with commas between them, as 3,17"
+        raise Problem(HTTPStatus.BAD_REQUEST, detail)
+    if len(names) > _DOCUMENTS_MAX:
+        raise Problem(HTTPStatus.BAD_REQUEST, f"at most {_DOCUMENTS_MAX} documents are compared")
+    return [int(name) for name in names]
+
+
+def _values(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        values = json.loads(text)
+    except ValueError as error:
+        raise Problem(HTTPStatus.BAD_REQUEST, f"'parameters' is not JSON: {error}") from error
+    if not isinstance(values, dict):
+        raise Problem(HTTPStatus.BAD_REQUEST, "'parameters' is a JSON object")
+    return values
+
+
+ROUTES = [
+    web.get("/v1/queries/{id}/explain", explain_query),
+    web.get("/v1/queries/{id}/why-not", explain_why_not),
+    web.post("/v1/queries/{id}/estimate", estimate_query),
+]

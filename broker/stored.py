@@ -1,0 +1,57 @@
+"""Documents of the spool as values, for those who ask about single ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from broker.document import Document
+from broker.segment import Segment
+from broker.spool import Spool
+
+__all__ = ["documents_of", "newest_documents", "stored_document"]
+
+
+def documents_of(spool: Spool, segment: Segment, *, after: int = 0) -> Iterator[Document]:
+    """Yield the documents of a segment with numbers above `after`."""
+    start = max(0, after + 1 - segment.first_docid)
+    rows = spool.rows(segment).slice(start).to_pylist()
+    for docid, row in enumerate(rows, segment.first_docid + start):
+        yield _document(docid, row)
+
+
+def stored_document(spool: Spool, docid: int) -> Document | None:
+    """Return one document, None where it was never accepted or is kept no more."""
+    segment = spool.segment_of(docid)
+    if segment is None:
+        return None
+    found = next(documents_of(spool, segment, after=docid - 1), None)
+    return found if found is not None and found.docid == docid else None
+
+
+def newest_documents(spool: Spool, limit: int) -> list[Document]:
+    """Return the newest documents, at most `limit`, in the order of their arrival."""
+    waiting, chosen = limit, list[Segment]()
+    for segment in reversed(spool.all_segments()):
+        if waiting <= 0:
+            break
+        chosen.append(segment)
+        waiting -= segment.documents
+    found: Sequence[Document] = [
+        document for segment in reversed(chosen) for document in documents_of(spool, segment)
+    ]
+    return list(found[-limit:])
+
+
+def _document(docid: int, row: dict[str, Any]) -> Document:
+    return Document(
+        docid=docid,
+        stream=row["stream"],
+        key=row["key"],
+        start_us=row["end_us"],
+        end_us=row["end_us"],
+        arrival_us=row["arrival_us"],
+        watermark_us=row["watermark_us"],
+        xml=row["xml"],
+        claimed_us=row["claimed_us"],
+    )
