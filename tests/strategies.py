@@ -62,7 +62,18 @@ CONDITIONS = (
     "count({}) = 1",
     "{} = c",
 )
-POSITIONS = ("1", "2", "last()", "position() > 1", "position() < last()", "last() = 2")
+POSITIONS = (
+    "1",
+    "2",
+    "last()",
+    "position() > 1",
+    "position() < last()",
+    "last() = 2",
+    "position() mod 2 = 1",
+    "last() div 2",
+    "count(c) + 1",
+    "not(position() mod 2 = 1)",
+)
 
 
 class Chooser(Protocol):

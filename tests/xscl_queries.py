@@ -16,7 +16,18 @@ _COMPARISONS = st.sampled_from(["=", "!=", "<", "<=", ">", ">="])
 _WINDOWS = st.sampled_from(["1 h", "INF", "PT6H", "2.5 days", "90 min", "1us", "P1DT1H", "$w"])
 _STREAMS = st.sampled_from(["S", "T", "news", "*", "select"])
 _POSITIONS = st.sampled_from(
-    ["1", "last()", "position() < 3", "last() - 1", "position() = last()", "last() > 2"]
+    [
+        "1",
+        "last()",
+        "position() < 3",
+        "last() - 1",
+        "position() = last()",
+        "last() > 2",
+        "position() mod 2 = 1",
+        "last() + -$n * 2",
+        "count(../*)",
+        "not(position() - 1 = @k)",
+    ]
 )
 _OPAQUE = st.sampled_from(
     ["count(a) > 1", "a = b", "../a", "sum(a) + 1 > 2 * 3", "not(a | b)", "string(a) = 'x'"]

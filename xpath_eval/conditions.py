@@ -3,8 +3,8 @@
 This is XPath's meaning, node by node, on the document's structure: predicates filter one after
 the other, positions count what those before left, comparisons hold for some value.  What an
 index can decide (`xpath_eval.testindex`) or sets of nodes (`xpath_eval.nodesets`) does not come
-here.  The values of an operand at a node, and an opaque condition at a node, are worked out once
-for a document, however many conditions ask.
+here.  The values of an operand at a node, and an opaque condition at a node (and its position, if
+it counts), are worked out once for a document, however many conditions ask.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from lxml import etree
 from xpath_eval.nodesets import matches_name
 from xpath_eval.structure import Structure, Tree
 from xscl import functions
+from xscl.opaque import positions_as_variables
 from xscl.path import (
     And,
     Axis,
@@ -76,7 +77,7 @@ class Conditions:
         self._structure = structure
         self._selected = {} if selected is None else selected
         self._known_values: dict[tuple[int, int], Sequence[str | float]] = {}
-        self._known_opaque: dict[tuple[str, object, int], bool] = {}
+        self._known_opaque: dict[tuple[str, object, int, int, int], bool] = {}
 
     def survivors(self, filters: Filters, candidates: Sequence[int]) -> tuple[int, ...]:
         """Return the candidates that pass all filters, one filter after the other.
@@ -149,9 +150,12 @@ class Conditions:
             case Not(inner):
                 return not self._holds(inner, node, position, size)
             case Opaque():
-                key = (condition.expression, condition.namespaces, node)
+                if not condition.is_positional:
+                    position = size = 1
+                key = (condition.expression, condition.namespaces, node, position, size)
                 if key not in self._known_opaque:
-                    self._known_opaque[key] = self._holds_opaque(condition, node)
+                    holds = self._holds_opaque(condition, node, position, size)
+                    self._known_opaque[key] = holds
                 return self._known_opaque[key]
         assert_never(condition)
 
@@ -190,11 +194,14 @@ class Conditions:
         """Return the string value of a node."""
         return self._tree.value(self._structure, node)
 
-    def _holds_opaque(self, condition: Opaque, node: int) -> bool:
-        structure = self._structure
-        if structure.is_element(node):
-            expression, element = condition.expression, node
-        else:
+    def _holds_opaque(self, condition: Opaque, node: int, position: int, size: int) -> bool:
+        structure, expression = self._structure, condition.expression
+        places = {}
+        if condition.is_positional:
+            expression = positions_as_variables(expression)
+            places = {"position": float(position), "last": float(size)}
+        element = node
+        if not structure.is_element(node):
             # XPath in libxml2 has elements as context nodes only: go there from the parent.
             element = structure.parent(node)
             if structure.is_text(node):
@@ -202,9 +209,9 @@ class Conditions:
             else:
                 namespace, _, local = structure.attribute_name(node).rpartition("}")
                 place = f"@*[local-name()='{local}' and namespace-uri()='{namespace[1:]}']"
-            expression = f"boolean(({place})[{condition.expression}])"
-        result = _compile(expression, condition.namespaces)(self._tree.elements[element])
-        return result == 1.0 if type(result) is float else bool(result)
+            expression = f"({place})[{expression}]"
+        holds = _compile(f"boolean({expression})", condition.namespaces)
+        return bool(holds(self._tree.elements[element], **places))
 
 
 @lru_cache(maxsize=4_096)

@@ -17,13 +17,12 @@ from xscl.path import (
     Or,
     Path,
     PathValue,
-    Position,
     StringTest,
     Value,
 )
 from xscl.pattern import PatternNode
 
-__all__ = ["counts_positions", "detail_of"]
+__all__ = ["detail_of"]
 
 
 def detail_of(node: PatternNode) -> Detail:
@@ -66,15 +65,3 @@ def _paths(value: Value) -> Iterator[Path]:
     elif isinstance(value, Call):
         for argument in value.arguments:
             yield from _paths(argument)
-
-
-def counts_positions(condition: Condition) -> bool:
-    """Whether the truth of a condition depends on its context position."""
-    match condition:
-        case Position():
-            return True
-        case And(conditions) | Or(conditions):
-            return any(map(counts_positions, conditions))
-        case Not(inner):
-            return counts_positions(inner)
-    return False

@@ -26,11 +26,11 @@ from typing import NamedTuple
 
 from xpath_eval.catalog import Definition, EvaluationPlan
 from xpath_eval.conditions import Filters, needs_values
-from xpath_eval.detail import counts_positions, detail_of
+from xpath_eval.detail import detail_of
 from xpath_eval.nodesets import matches_name
 from xpath_eval.structure import Detail
 from xpath_eval.testindex import TestIndex
-from xscl.path import ANY, Axis, Condition, Exists, NodeTest
+from xscl.path import ANY, Axis, Condition, Exists, NodeTest, counts_positions
 from xscl.pattern import PatternNode
 
 __all__ = ["Group", "Step", "StepTree", "Structural", "Variable"]

@@ -38,7 +38,6 @@ CODES = {
     "XS301": "An unknown function",
     "XS302": "A wrong number of arguments",
     "XS303": "An axis or test that cannot stand here",
-    "XS304": "A position that cannot be counted",
     "XS305": "A function that cannot stand here",
     "XS306": "Not a regular expression",
     "XS307": "Not a side of a comparison",

@@ -35,8 +35,9 @@ from xscl.path import (
     Step,
     StringTest,
     Value,
+    counts_positions,
 )
-from xscl.positions import TURNED, as_position, speaks_of_position
+from xscl.positions import TURNED, as_position, is_at, speaks_of_position
 from xscl.report import Report
 from xscl.signatures import (
     NODE_FUNCTIONS,
@@ -168,7 +169,7 @@ class PatternBuilder:
         if syntax.predicates:
             built = [self.predicate(each, is_positive) for each in syntax.predicates]
             predicates = tuple(each for each in built if each is not None)
-            if syntax.axis == "descendant" and any(map(_is_positional, predicates)):
+            if syntax.axis == "descendant" and any(map(counts_positions, predicates)):
                 raise OutsideFragmentError(syntax.span, "`descendant::` with a position")
         return Step(_AXES[axis], test, is_deep, variable, predicates, syntax.span)
 
@@ -221,9 +222,10 @@ class PatternBuilder:
         if not is_numeric(syntax):
             return self._condition(syntax, is_positive)
         position = self._position(syntax)
-        if position is None:
-            self._no_position(syntax)
-        return position
+        if position is not None:
+            return position
+        outside = OutsideFragmentError(syntax.span, "this number")
+        return self._opaque(is_at(syntax), outside)
 
     def _position(self, syntax: Expression) -> Position | None:
         found = as_position(syntax)
@@ -242,7 +244,7 @@ class PatternBuilder:
             check_arity(syntax, self.report)
             inner = self._condition(syntax.arguments[0], False) if syntax.arguments else None
             return None if inner is None else Not(inner)
-        if isinstance(syntax, Binary):
+        if isinstance(syntax, Binary) and syntax.operator in TURNED:
             position = self._position(syntax)
             if position is not None:
                 return position
@@ -353,9 +355,6 @@ class PatternBuilder:
     # -- beyond the fragment -------------------------------------------------------------------
 
     def _opaque(self, syntax: Expression, outside: OutsideFragmentError) -> Opaque | None:
-        if speaks_of_position(syntax):
-            self._no_position(syntax)
-            return None
         errors = self.report.errors
         for each in subexpressions(syntax):
             if isinstance(each, StepSyntax):
@@ -366,7 +365,8 @@ class PatternBuilder:
                 self.parameters.append(ParameterUse(each.name, "value", each.span))
         if self.report.errors > errors:
             return None
-        return make_opaque(syntax, self.namespaces)
+        opaque = make_opaque(syntax, self.namespaces)
+        return replace(opaque, is_positional=speaks_of_position(syntax))
 
     def _check_opaque_step(self, step: StepSyntax) -> None:
         if step.variable is not None:
@@ -388,15 +388,6 @@ class PatternBuilder:
         else:
             unknown_function(call, XPATH1_FUNCTIONS.keys() | VALUE_FUNCTIONS, self.report)
 
-    def _no_position(self, syntax: Expression) -> None:
-        self.report.error(
-            "XS304",
-            syntax.span,
-            "this is not a position that XSCL can count",
-            "write a number, `last()`, `last() - 1`, or compare `position()` with one of them",
-        )
-        return
-
 
 def _is_constant(syntax: Expression) -> bool:
     return isinstance(syntax, (StringLiteral, NumberLiteral, ParameterRef))
@@ -411,21 +402,10 @@ def _is_descendant_or_self(syntax: StepSyntax) -> bool:
     )
 
 
-def _is_positional(condition: Condition) -> bool:
-    match condition:
-        case Position():
-            return True
-        case And(conditions) | Or(conditions):
-            return any(map(_is_positional, conditions))
-        case Not(inner):
-            return _is_positional(inner)
-    return False
-
-
 def _can_merge(last: Step, step: Step) -> bool:
     if last.variable is not None and step.variable is not None:
         return False
-    return not any(map(_is_positional, step.predicates))
+    return not any(map(counts_positions, step.predicates))
 
 
 def _step_name(syntax: StepSyntax) -> str:

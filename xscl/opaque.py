@@ -9,7 +9,7 @@ from dataclasses import replace
 from xscl.canonical import render_expression, render_number
 from xscl.lexer import NAME
 from xscl.namespaces import Namespaces
-from xscl.path import Opaque, Span
+from xscl.path import Opaque, Parameter, Span
 from xscl.syntax import (
     Binary,
     Expression,
@@ -25,7 +25,14 @@ from xscl.syntax import (
     TestSyntax,
 )
 
-__all__ = ["XPATH1_FUNCTIONS", "is_numeric", "make_opaque", "put_values", "subexpressions"]
+__all__ = [
+    "XPATH1_FUNCTIONS",
+    "is_numeric",
+    "make_opaque",
+    "positions_as_variables",
+    "put_values",
+    "subexpressions",
+]
 
 _DEFAULT_PREFIX = "default"
 """Stands for the default element namespace, which XPath 1.0 does not have."""
@@ -111,7 +118,9 @@ def make_opaque(expression: Expression, namespaces: Namespaces) -> Opaque:
     text = render_expression(rewritten)
     if is_numeric(expression):  # a bare number would be a position
         text = f"boolean({text})"
-    return Opaque(text, tuple(sorted(used.items())))
+    named = {each.name for each in subexpressions(expression) if isinstance(each, ParameterRef)}
+    parameters = tuple(map(Parameter, sorted(named)))
+    return Opaque(text, tuple(sorted(used.items())), parameters=parameters)
 
 
 _STRING_OR_PARAMETER = re.compile(rf"'[^']*'|\"[^\"]*\"|\$(?P<name>{NAME}'*)")
@@ -134,6 +143,27 @@ def put_values(expression: str, values: Mapping[str, str | float | int]) -> str:
         return render_expression(_string(node) if "'" in value and '"' in value else node)
 
     return _STRING_OR_PARAMETER.sub(literal, expression)
+
+
+_STRING_OR_POSITION = re.compile(r"'[^']*'|\"[^\"]*\"|[][]|(?<![\w.-])(?P<name>position|last)\(\)")
+
+
+def positions_as_variables(expression: str) -> str:
+    """Return an opaque condition with `$position` and `$last` for those of its context node.
+
+    Parameters have their values before, so that nothing else is called this.
+
+    >>> positions_as_variables("position() mod 2 = count(a[position() < last()])")
+    '$position mod 2 = count(a[position() < last()])'
+    """
+    depth = 0
+
+    def variable(found: re.Match[str]) -> str:
+        nonlocal depth
+        depth += {"[": 1, "]": -1}.get(found[0], 0)
+        return f"${found['name']}" if found["name"] and not depth else found[0]
+
+    return _STRING_OR_POSITION.sub(variable, expression)
 
 
 def _rewrite(expression: Expression, names: Namespaces, used: dict[str, str]) -> Expression:

@@ -34,6 +34,7 @@ __all__ = [
     "Step",
     "StringTest",
     "Value",
+    "counts_positions",
 ]
 
 ANY = "*"
@@ -190,11 +191,15 @@ class Not:
 class Opaque:
     """A condition of XPath 1.0 outside the fragment: its text, and the prefixes that it uses.
 
-    It is evaluated as XPath 1.0 of its context node, alone: not shared, not bound, position 1 of 1.
+    It is evaluated as XPath 1.0 of its context node: not shared, not bound.  The text is never a
+    number: `[count(a)]` is `position() = count(a)`.  With `is_positional`, `position()` or
+    `last()` of the context node itself stands in it.  `parameters` are those in the text.
     """
 
     expression: str
     namespaces: tuple[tuple[str, str], ...] = ()
+    is_positional: bool = False
+    parameters: tuple[Parameter, ...] = ()
 
 
 Condition = Exists | Comparison | StringTest | Position | And | Or | Not | Opaque
@@ -223,6 +228,20 @@ class Step:
             yield self.variable
         for predicate in self.predicates:
             yield from _condition_variables(predicate)
+
+
+def counts_positions(condition: Condition) -> bool:
+    """Whether the truth of a condition depends on its context position or size."""
+    match condition:
+        case Position():
+            return True
+        case Opaque(is_positional=is_positional):
+            return is_positional
+        case And(conditions) | Or(conditions):
+            return any(map(counts_positions, conditions))
+        case Not(inner):
+            return counts_positions(inner)
+    return False
 
 
 def _condition_variables(condition: Condition) -> Iterator[str]:

@@ -26,6 +26,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from xscl.path import (
+    ANY,
     And,
     Axis,
     Call,
@@ -39,10 +40,10 @@ from xscl.path import (
     Parameter,
     Path,
     PathValue,
-    Position,
     Step,
     StringTest,
     Value,
+    counts_positions,
 )
 from xscl.query import Block, Derived, VariableValue
 from xscl.query import Call as DerivedCall
@@ -189,6 +190,10 @@ class _Builder:
     def _refine(self, index: int, filters: tuple[Condition, ...]) -> int:
         """A self step asks more of the node before it, as filters that follow those it has."""
         node = self.nodes[index]
+        if any(map(counts_positions, filters)):
+            # It selects one node: positions in it are not those among the nodes of that step.
+            alone = Step(Axis.SELF, NodeTest(ANY, ANY), predicates=filters)
+            filters = (Exists(Path((alone,))),)
         self.nodes[index] = replace(node, filters=node.filters + filters)
         return index
 
@@ -224,7 +229,7 @@ class _Builder:
     def split(self, step: Step) -> tuple[Filters, tuple[Condition, ...], tuple[Constant, ...]]:
         """Return a step's filters, its branches, and the constants of its own value."""
         predicates = tuple(_conjuncts(step.predicates))
-        counting = max((i + 1 for i, p in enumerate(predicates) if _counts(p)), default=0)
+        counting = max((i + 1 for i, p in enumerate(predicates) if counts_positions(p)), default=0)
         counted = [strip_variables(p) for p in predicates[:counting]]
         branches = [b for p in predicates[:counting] for b in self._binding_branches(p)]
         uncounted: list[Condition] = []
@@ -318,22 +323,10 @@ def _ends_in(predicate: Condition, variables: frozenset[str]) -> bool:
 
 def _conjuncts(predicates: Iterable[Condition]) -> Iterator[Condition]:
     for predicate in predicates:
-        if isinstance(predicate, And) and not _counts(predicate):
+        if isinstance(predicate, And) and not counts_positions(predicate):
             yield from _conjuncts(predicate.conditions)
         else:
             yield predicate
-
-
-def _counts(condition: Condition) -> bool:
-    """Whether the truth of a condition depends on its context position."""
-    match condition:
-        case Position():
-            return True
-        case And(conditions) | Or(conditions):
-            return any(map(_counts, conditions))
-        case Not(inner):
-            return _counts(inner)
-    return False
 
 
 def _positive_paths(condition: Condition) -> Iterator[Path]:

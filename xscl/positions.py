@@ -6,7 +6,7 @@ from xscl.opaque import subexpressions
 from xscl.path import Parameter, Position
 from xscl.syntax import Binary, Expression, FunctionCall, NumberLiteral, ParameterRef
 
-__all__ = ["TURNED", "as_position", "speaks_of_position"]
+__all__ = ["TURNED", "as_position", "is_at", "speaks_of_position"]
 
 TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 """What each comparison is with its sides exchanged."""
@@ -57,6 +57,12 @@ def _place(syntax: Expression) -> tuple[float | Parameter, bool] | None:
     if isinstance(right, ParameterRef) and sign == "-":
         return Parameter(right.name), True
     return None
+
+
+def is_at(number: Expression) -> Binary:
+    """Return what a predicate that is a number says: `position() = number`."""
+    span = number.span
+    return Binary("=", FunctionCall("position", [], span, span), number, span)
 
 
 def _is_call(syntax: Expression, name: str) -> bool:

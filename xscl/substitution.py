@@ -15,32 +15,38 @@ __all__ = ["substitute"]
 T = TypeVar("T")
 
 
-def substitute(query: Query, values: Mapping[str, str | float | int]) -> Query:
+def substitute(
+    query: Query, values: Mapping[str, str | float | int], *, into_opaque: bool = True
+) -> Query:
     """Return the query without parameters, each replaced by its canonical value.
 
     Durations are microseconds.  Id, text and version stay those of the parameterised query.
+    Without `into_opaque`, opaque conditions keep theirs: to be shown, not to be evaluated.
     """
     if not query.parameters:
         return query
     literals = {name: values[name] for name, _ in query.parameters}
     return replace(
         query,
-        blocks=_put(query.blocks, literals),
-        root=_put(query.root, literals),
+        blocks=_put(query.blocks, literals, into_opaque),
+        root=_put(query.root, literals, into_opaque),
         parameters=(),
     )
 
 
-def _put(value: T, values: Mapping[str, Any]) -> T:
+def _put(value: T, values: Mapping[str, Any], into_opaque: bool) -> T:
     result: Any = value
     if isinstance(value, Parameter):
         result = Literal(values[value.name])
     elif isinstance(value, Opaque):
-        result = replace(value, expression=put_values(value.expression, values))
+        if not into_opaque:
+            return value
+        text = put_values(value.expression, values)
+        result = replace(value, expression=text, parameters=())
     elif isinstance(value, tuple):
-        result = tuple(_put(each, values) for each in value)
+        result = tuple(_put(each, values, into_opaque) for each in value)
     elif is_dataclass(value) and not isinstance(value, type):
-        changes = {f.name: _put(getattr(value, f.name), values) for f in fields(value)}
+        changes = {f.name: _put(getattr(value, f.name), values, into_opaque) for f in fields(value)}
         if isinstance(value, Operator) and isinstance(value.window, Parameter):
             changes["window"] = Window(values[value.window.name])
         elif isinstance(value, Position) and isinstance(value.number, Parameter):

@@ -112,18 +112,17 @@ def _value_paths(value: Value) -> Iterator[Path]:
 
 def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[Note]:
     match condition:
-        case Opaque(expression):
+        case Opaque(expression, is_positional=is_positional):
+            place = ", position and size" if is_positional else ""
             yield Note(
                 "opaque",
                 f"`{expression}` is outside the shared fragment: XPath 1.0 evaluates it, once for"
-                " each distinct condition and node",
+                f" each distinct condition and node{place}",
             )
+            if is_positional:
+                yield _position_note(condition)
         case Position():
-            yield Note(
-                "position",
-                f"`[{spell_condition(condition)}]` counts what is left before it: the step's"
-                " conditions up to there are part of its definition, constants too",
-            )
+            yield _position_note(condition)
         case Or(conditions):
             if any(map(_compares, conditions)):
                 yield Note(
@@ -144,6 +143,14 @@ def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[Not
         case And(conditions):
             for each in conditions:
                 yield from _condition_notes(each, is_positive=is_positive)
+
+
+def _position_note(condition: Condition) -> Note:
+    return Note(
+        "position",
+        f"`[{spell_condition(condition)}]` counts what is left before it: the step's"
+        " conditions up to there are part of its definition, constants too",
+    )
 
 
 def _compares(condition: Condition) -> bool:

@@ -124,7 +124,9 @@ class _Surveyor:
         plain = query
         if query.parameters:
             trial = compile_query(query, query.id, PatternCatalog(), self.streams)
-            plain = query if is_prepared(trial) else substitute(query, _stand_ins(query))
+            plain = query
+            if not is_prepared(trial):
+                plain = substitute(query, _stand_ins(query), into_opaque=False)
         alternatives = compile_query(plain, query.id, self.catalog, self.streams)
         if query.publish is not None:
             for root in (alternative.root for alternative in alternatives):

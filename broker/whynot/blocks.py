@@ -23,6 +23,7 @@ from xscl.path import (
     Comparison,
     Condition,
     Literal,
+    Opaque,
     Path,
     PathValue,
     Position,
@@ -220,7 +221,7 @@ class BlockOnDocument:
     def _condition_detail(self, condition: Condition, number: int) -> tuple[str, str | None]:
         """Return the values that a condition was about, and what would have made it hold."""
         match condition:
-            case Position():
+            case Position() | Opaque(is_positional=True):
                 return ": it counts otherwise", None
             case Comparison(PathValue(path), operator, Literal(wanted)):
                 values = self._values(path, number)

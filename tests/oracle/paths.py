@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from itertools import product
 
@@ -76,7 +77,8 @@ def _filter(step: Step, start: Node, parameters: Parameters) -> list[tuple[Node,
     for predicate in step.predicates:
         passed = []
         for position, (node, before) in enumerate(left, start=1):
-            found = _Context(node, position, len(left), parameters).solve(predicate)
+            beside = [other for other, _ in left]
+            found = _Context(node, position, beside, parameters).solve(predicate)
             if found:
                 passed.append((node, {a | b for a in before for b in found}))
         left = passed
@@ -98,12 +100,13 @@ def _passes(test: NodeTest, node: Node) -> bool:
 
 
 class _Context:
-    """A node at which a predicate is asked, its position and how many there are with it."""
+    """A node at which a predicate is asked, and its position among those that are left."""
 
-    def __init__(self, node: Node, position: int, size: int, parameters: Parameters) -> None:
+    def __init__(self, node: Node, position: int, left: list[Node], parameters: Parameters) -> None:
         self.node = node
         self.position = position
-        self.size = size
+        self.left = left
+        self.size = len(left)
         self.parameters = parameters
 
     def solve(self, condition: Condition) -> set[Assignment]:
@@ -140,7 +143,7 @@ class _Context:
             case Position():
                 return self._is_at(condition)
             case Opaque():
-                return _holds_opaque(condition, self.node)
+                return _holds_opaque(condition, self.node, self.left, self.parameters)
         raise AssertionError(condition)
 
     def _is_at(self, condition: Position) -> bool:
@@ -176,21 +179,44 @@ class _Context:
         raise AssertionError(value)
 
 
-def _holds_opaque(condition: Opaque, node: Node) -> bool:
-    """Ask lxml, at a context that is the node alone: position 1 of 1."""
-    if node.kind == "element":
-        alone = "self::node()"
-    elif node.kind == "attribute":
-        alone = "@*[local-name() = $name and namespace-uri() = $namespace]"
-    else:
-        assert node.parent is not None
-        texts = [child for child in node.parent.children if child.kind == "text"]
-        alone = f"text()[{texts.index(node) + 1}]"
+def _holds_opaque(condition: Opaque, node: Node, left: list[Node], parameters: Parameters) -> bool:
+    """Ask lxml which of the nodes that are left pass, with the condition as their predicate."""
+    predicate, variables = _with_variables(condition.expression, parameters)
+    places = [_place(each, variables) for each in left]
+    passed = f"({' | '.join(places)})[{predicate}]"
     return bool(
         node.element.xpath(
-            f"boolean({alone}[{condition.expression}])",
+            f"count({passed} | {places[left.index(node)]}) = count({passed})",
             namespaces=dict(condition.namespaces) or None,
-            name=node.name,
-            namespace=node.namespace or "",
+            **variables,
         )
     )
+
+
+def _place(node: Node, variables: dict[str, object]) -> str:
+    """Return a path that selects one node from anywhere; its element is a variable."""
+    element = f"place{len(variables)}"
+    variables[element] = [node.element]
+    if node.kind == "element":
+        return f"${element}"
+    if node.kind == "attribute":
+        name = f"local-name() = '{node.name}' and namespace-uri() = '{node.namespace or ''}'"
+        return f"${element}/@*[{name}]"
+    assert node.parent is not None
+    texts = [child for child in node.parent.children if child.kind == "text"]
+    return f"${element}/text()[{texts.index(node) + 1}]"
+
+
+def _with_variables(text: str, parameters: Parameters) -> tuple[str, dict[str, object]]:
+    """Return a condition with XPath variables for its parameters, whose names may have primes."""
+    variables: dict[str, object] = {}
+
+    def variable(found: re.Match[str]) -> str:
+        if found[1] is None:
+            return found[0]
+        name = f"parameter{len(variables)}"
+        variables[name] = parameters[found[1]]
+        return f"${name}"
+
+    pattern = r"'[^']*'|\"[^\"]*\"|\$([^\W\d][\w.\u00b7-]*'*)"
+    return re.sub(pattern, variable, text), variables

@@ -67,11 +67,20 @@ def _element(source: Any, parent: Node) -> Node:
     for tag, value in source.attrib.items():
         node.attributes.append(Node("attribute", node, source, *_expanded_name(tag), value))
     node.attributes.sort(key=lambda attribute: (attribute.namespace or "", attribute.name))
+    _put_in_order(source)
     _add_text(node, source.text)
     for child in source:
         node.children.append(_element(child, node))
         _add_text(node, child.tail)
     return node
+
+
+def _put_in_order(source: Any) -> None:
+    """Have lxml count attributes in the order of the semantics as well."""
+    attributes = [(etree.QName(tag), value) for tag, value in source.attrib.items()]
+    source.attrib.clear()
+    for tag, value in sorted(attributes, key=lambda a: (a[0].namespace or "", a[0].localname)):
+        source.set(tag, value)
 
 
 def _add_text(owner: Node, text: str | None) -> None:

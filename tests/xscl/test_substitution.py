@@ -23,6 +23,8 @@ from xscl.substitution import substitute
         ("S//a[count(b) > $v]", {"v": -2}, "S//a[count(b) > (-2)]"),
         ("S//a[b = c and c != string($v)]", {"v": "it's"}, 'S//a[b = c and c != string("it\'s")]'),
         ("S//a[$n][last() - $m]", {"n": 2, "m": 1}, "S//a[2][last() - 1]"),
+        ("S//a[$n + 1]", {"n": 2}, "S//a[2 + 1]"),
+        ("S//a[position() mod $n = 1]", {"n": 2}, "S//a[position() mod 2 = 1]"),
         ("S JOIN {, $w} T", {"w": "PT6H"}, "S JOIN {, 6 h} T"),
         (
             "S->x JOIN {x/a = y AND replace(x/b, $v, '') != $v, 1 h} T->y",
@@ -40,6 +42,12 @@ def test_a_value_stands_where_a_literal_would(
     if "(-2)" not in plain:
         assert (put.blocks, put.root) == (wanted.blocks, wanted.root)
     assert put.parameters == ()
+
+
+def test_opaque_conditions_may_keep_their_parameters_to_be_shown() -> None:
+    found = query("S//a[count(b) = $n][c < $n]")
+    put = substitute(found, {"n": 2.0}, into_opaque=False)
+    assert put.blocks == query("S//a[count(b) = $n][c < 2]").blocks
 
 
 def test_strings_of_opaque_conditions_are_left_alone() -> None:
