@@ -39,7 +39,7 @@ from joins.engines import ENGINES, EngineName, make_processor
 from joins.processor import Processor
 from xscl.query import INFINITE_US
 
-SEQUENTIAL_MAX = 200
+SEQUENTIAL_MAX = 40
 REPEATS = 3
 SECOND_US = 1_000_000
 
@@ -71,7 +71,7 @@ def join_ms(engine: EngineName, side: Side, queries: Sequence[QueryClass]) -> tu
     Without memory of earlier signatures: a new engine for each repetition.
     """
     times, found = [], 0
-    for _ in range(REPEATS):
+    for _ in range(1 if engine == "sequential" else REPEATS):
         processor = loaded(engine, side, queries)
         second = rows(processor, side, 2)
         started = time.perf_counter()
