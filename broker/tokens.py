@@ -9,6 +9,7 @@ none.  Revoking the last token, or its end, opens nothing.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import re
@@ -166,7 +167,12 @@ class Tokens:
         self._db.execute("INSERT INTO closed VALUES (1) ON CONFLICT DO NOTHING")
 
     def _note_use(self, name: str, now_us: int) -> None:
-        with self._lock, transaction(self._db):
+        # A disk that is full keeps nobody out.
+        with (
+            contextlib.suppress(sqlite3.OperationalError),
+            self._lock,
+            transaction(self._db),
+        ):
             self._db.execute("UPDATE token SET used_us = ? WHERE name = ?", (now_us, name))
 
     def _rows(self, statement: str, *values: Any) -> list[Any]:

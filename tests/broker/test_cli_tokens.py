@@ -251,5 +251,8 @@ def test_the_python_client_gives_its_token(served: Served) -> None:
                 refused()
             assert caught.value.status in (403, 404)
             assert own not in str(caught.value)
-    with Client(served.url) as client, pytest.raises(RefusedError, match="needs a token"):
-        client.queries()
+    with Client(served.url) as client:
+        with pytest.raises(RefusedError, match="needs a token") as unknown:
+            client.queries()
+        assert unknown.value.status == 401
+        assert "xscl tokens create" in (unknown.value.hint or "")

@@ -93,6 +93,14 @@ def test_last_use_is_kept_to_the_minute(tokens: Tokens, clock: Clock) -> None:
     assert tokens.tokens()[0].used_us == first + MINUTE_US
 
 
+def test_a_disk_that_cannot_be_written_keeps_nobody_out(tokens: Tokens) -> None:
+    _, secret = tokens.create("ops", [Scope.ADMIN])
+    tokens._db.execute("PRAGMA query_only = 1")
+    assert tokens.find(secret) is not None
+    tokens._db.execute("PRAGMA query_only = 0")
+    assert tokens.tokens()[0].used_us is None
+
+
 def test_what_was_closed_once_stays_closed(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path / "tokens.db")
     assert not tokens.is_closed()

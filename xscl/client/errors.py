@@ -30,12 +30,13 @@ class WebhookError(ClientError):
 
 
 class RefusedError(ClientError):
-    """The broker answered that it will not; `status` is that of HTTP."""
+    """The broker answered that it will not; `status` is that of HTTP, `hint` says what helps."""
 
-    def __init__(self, status: int, detail: str) -> None:
+    def __init__(self, status: int, detail: str, hint: str | None = None) -> None:
         super().__init__(detail)
         self.status = status
         self.detail = detail
+        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ def refusal(status: int, problem: Mapping[str, Any]) -> RefusedError:
     if "diagnostics" in problem:
         findings = [_finding(each) for each in problem["diagnostics"]]
         return QueryRefusedError(status, detail, findings, str(problem.get("rendered", detail)))
-    return RefusedError(status, detail)
+    return RefusedError(status, detail, problem.get("hint"))
 
 
 def _finding(fields: Mapping[str, Any]) -> Finding:
