@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from broker.api import documents, health, matches, queries, questions, subscriptions, tokens
-from broker.api.access import GATE, Gate, access
+from broker.api.access import GATE, LINKS_KEY, Gate, access
 from broker.api.backend import BACKEND, Backend
 from broker.api.problem import problems
 
@@ -22,6 +22,7 @@ def make_application(
     application = web.Application(middlewares=[problems, access], client_max_size=body_bytes_max)
     application[BACKEND] = backend
     application[GATE] = gate or Gate()
+    application[LINKS_KEY] = backend.registry.key("links")
     for module in (documents, queries, questions, subscriptions, matches, tokens, health):
         application.add_routes(module.ROUTES)
     return application

@@ -22,7 +22,6 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from broker.api.backend import BACKEND
 from broker.api.problem import Problem
 from broker.config import HttpSettings
 from broker.delivery.links import read_link_token
@@ -30,6 +29,7 @@ from broker.tokens import TOKEN_PREFIX, Scope, Token, Tokens
 
 __all__ = [
     "GATE",
+    "LINKS_KEY",
     "RULES",
     "Gate",
     "Rule",
@@ -103,6 +103,7 @@ def gate_of(http: HttpSettings, tokens: Tokens) -> Gate:
 
 
 GATE = web.AppKey("gate", Gate)
+LINKS_KEY = web.AppKey("links_key", bytes)
 _CALLER = web.RequestKey("caller", Token)
 
 
@@ -154,7 +155,7 @@ def _caller(request: web.Request, gate: Gate, rule: Rule) -> Token:
         found = gate.find(secret)
     elif link is not None and rule is Rule.READ:
         # The token that one subscription's links carry; access tokens never stand in addresses.
-        read = read_link_token(request.app[BACKEND].registry.key("links"), "read", link)
+        read = read_link_token(request.app[LINKS_KEY], "read", link)
         found = None
         if read is not None:
             found = Token(f"link of {read}", frozenset({Scope.SUBSCRIBE}), frozenset({read}), 0)
@@ -203,10 +204,10 @@ def _unauthorized(detail: str, challenge: str) -> Problem:
 def _check_local(request: web.Request) -> None:
     """Refuse what did not begin on this machine, or began in a web page."""
     host = request.headers.get("Host")
-    name = urlsplit(f"//{host}").hostname if host is not None else "localhost"
+    name = _host_of(f"//{host}") if host is not None else "localhost"
     origin = request.headers.get("Origin")
     is_forwarded = any(each in request.headers for each in ("Forwarded", "X-Forwarded-For", "Via"))
-    is_own_page = origin is None or urlsplit(origin).netloc == host
+    is_own_page = origin is None or origin == f"{request.scheme}://{host}"
     if is_loopback(request.remote) and is_loopback(name) and is_own_page and not is_forwarded:
         return
     raise Problem(
@@ -214,6 +215,13 @@ def _check_local(request: web.Request) -> None:
         "without a token only programs on the broker's own machine are served",
         extra={"hint": "make a token with `xscl tokens create`, and send it with each request"},
     )
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
 
 
 def is_loopback(host: str | None) -> bool:

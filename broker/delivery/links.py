@@ -29,6 +29,8 @@ def link_token(key: bytes, purpose: Purpose, subscription_id: str) -> str:
 
 def read_link_token(key: bytes, purpose: Purpose, token: str) -> str | None:
     """Return the subscription that a token is for, None if it is not ours."""
+    if not token.isascii():
+        return None
     subscription_id, _, tag = token.rpartition(".")
     expected = _tag(key, purpose, subscription_id)
     return subscription_id if hmac.compare_digest(tag.encode(), expected.encode()) else None

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncIterator
@@ -168,6 +169,18 @@ async def test_health_is_told_to_everyone(house: House) -> None:
 async def test_a_wrong_token_opens_nothing(house: House, wrong: str) -> None:
     for route in protected(house):
         assert (await house.ask(route, wrong))[0] == 401, route
+
+
+async def test_bytes_that_are_no_text_are_a_wrong_token(house: House) -> None:
+    url = house.client.make_url("")
+    path = f"/v1/subscriptions/{house.mine}/matches"
+    for given in (b"\xff\xfe", b"xscl_\xff", house.mine.encode() + b".\xff"):
+        reader, writer = await asyncio.open_connection(url.host, url.port)
+        head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n".encode()
+        writer.write(head + b"Authorization: Bearer " + given + b"\r\n\r\n")
+        assert (await reader.readline()).split()[1] == b"401"
+        writer.close()
+        await writer.wait_closed()
 
 
 async def test_who_publishes_can_do_nothing_else(house: House) -> None:
@@ -392,6 +405,9 @@ async def test_before_the_first_token_programs_on_this_machine_need_none(
     [
         {"Origin": "https://elsewhere.example"},
         {"Origin": "null"},
+        {"Origin": "http://[bad"},
+        {"Host": "[bad"},
+        {"Host": "user@localhost@evil.example"},
         {"Host": "rebound.example:8420"},
         {"X-Forwarded-For": "203.0.113.7"},
         {"Forwarded": "for=203.0.113.7"},
