@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from email.message import EmailMessage
 from typing import Literal
 
@@ -19,6 +20,15 @@ __all__ = ["MailChannel", "Security"]
 Security = Literal["none", "starttls", "tls"]
 
 _NO_SUCH_MAILBOX = frozenset({550, 551, 553})
+
+
+class _NotLetInError(Exception):
+    """The server refused the connection, STARTTLS or the login: that is about no message."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(code, text)
+        self.code = code
+        self.text = text
 
 
 class MailChannel:
@@ -93,6 +103,11 @@ class MailChannel:
                 _, answer = await smtp.send_message(
                     message, sender=self._sender, recipients=[address]
                 )
+        except _NotLetInError as error:
+            outcome = judge(error.code, error.text, is_about_recipient=False)
+            if outcome.kind is OutcomeKind.REFUSED:
+                return replace(outcome, kind=OutcomeKind.FAILED)
+            return outcome
         except aiosmtplib.SMTPRecipientsRefused as error:
             refused = error.recipients[0]
             return judge(refused.code, refused.message, is_about_recipient=True)
@@ -127,7 +142,10 @@ class MailChannel:
             else:
                 return smtp
         smtp = self._new()
-        await smtp.connect()
+        try:
+            await smtp.connect()
+        except aiosmtplib.SMTPResponseException as error:
+            raise _NotLetInError(error.code, error.message) from error
         return smtp
 
 
