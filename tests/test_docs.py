@@ -54,7 +54,17 @@ def test_every_exit_code_is_documented() -> None:
 
 def test_every_resource_of_the_api_is_documented() -> None:
     documented = re.findall(r"^\| `([A-Z]+ /[^?`]*)", (DOCS / "api.md").read_text(), re.MULTILINE)
-    modules = (documents, feeds, health, matches, queries, questions, subscriptions, tokens, delivery)
+    modules = (
+        documents,
+        feeds,
+        health,
+        matches,
+        queries,
+        questions,
+        subscriptions,
+        tokens,
+        delivery,
+    )
     routes = chain.from_iterable(module.ROUTES for module in modules)
     served = {f"{route.method} {re.sub(r':[^/]*}', '}', route.path)}" for route in routes}
     assert served == set(documented)
