@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from lxml import etree
-from xscl.output import build
 
 from broker.document import Document
+from xscl.output import build
 from xscl.query import Query
 
 __all__ = ["build_output"]
