@@ -19,9 +19,8 @@ from broker.replay import read_document_lines
 from broker.statistics import DAY_US, Sample, Timing, take_sample
 
 HOUR_US = 3_600_000_000
-NEWS = Path(os.environ.get("XSCL_TEST_DATA", Path(__file__).parents[3] / "shared" / "data")) / (
-    "news-2026.docs.jsonl.gz"
-)
+SHARED = Path(os.environ.get("XSCL_SHARED", Path(__file__).parents[3] / "shared"))
+NEWS = SHARED / "data" / "news-2026.docs.jsonl.gz"
 
 
 def item(number: int, hour: float, **values: str) -> Document:
@@ -148,7 +147,7 @@ def test_estimates_print_what_is_golden(path: Path, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def news() -> list[Document]:
     if not NEWS.exists():
-        pytest.skip(f"no {NEWS}: put recorded news there, or name its directory in XSCL_TEST_DATA")
+        pytest.skip(f"no {NEWS}: set XSCL_SHARED to the directory that has data/{NEWS.name}")
     lines = (line for line, _ in zip(read_document_lines([NEWS]), range(5_000), strict=False))
     return list(number_lines(lines))
 

@@ -16,16 +16,15 @@ from broker.document import parse_document_line
 from broker.replay import replay
 
 ROOT = Path(__file__).parents[2]
-NEWS = Path(os.environ.get("XSCL_TEST_DATA", ROOT.parent / "shared" / "data")) / (
-    "news-2026.docs.jsonl.gz"
-)
+SHARED = Path(os.environ.get("XSCL_SHARED", ROOT.parent / "shared"))
+NEWS = SHARED / "data" / "news-2026.docs.jsonl.gz"
 DAY_US = 86_400_000_000
 
 
 @pytest.fixture
 def first_news(tmp_path: Path) -> Path:
     if not NEWS.exists():
-        pytest.skip(f"no {NEWS}: put recorded news there, or name its directory in XSCL_TEST_DATA")
+        pytest.skip(f"no {NEWS}: set XSCL_SHARED to the directory that has data/{NEWS.name}")
     path = tmp_path / "news.jsonl"
     with gzip.open(NEWS, "rb") as file:
         path.write_bytes(b"".join(islice(file, 5_000)))

@@ -86,5 +86,7 @@ def real_feeds() -> list[Path]:
     shared = Path(os.environ.get("XSCL_SHARED", Path(__file__).parents[3] / "shared"))
     files = sorted((shared / "data" / "feeds").glob("*"))
     if not files:
-        pytest.skip(f"no feed files in {shared}/data/feeds: set XSCL_SHARED to a directory of them")
+        pytest.skip(
+            f"no feed files in {shared}/data/feeds: set XSCL_SHARED to the directory that has it"
+        )
     return files
