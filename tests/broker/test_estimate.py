@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import pytest
 from goldens import check_golden, golden_files, golden_ids
+from recorded_data import news_file
 
 import xscl
 from broker.document import FIRST_WATERMARK_US, Document
@@ -19,8 +20,6 @@ from broker.replay import read_document_lines
 from broker.statistics import DAY_US, Sample, Timing, take_sample
 
 HOUR_US = 3_600_000_000
-SHARED = Path(os.environ.get("XSCL_SHARED", Path(__file__).parents[3] / "shared"))
-NEWS = SHARED / "data" / "news-2026.docs.jsonl.gz"
 
 
 def item(number: int, hour: float, **values: str) -> Document:
@@ -146,10 +145,7 @@ def test_estimates_print_what_is_golden(path: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def news() -> list[Document]:
-    if not NEWS.exists():
-        pytest.skip(f"no {NEWS}: set XSCL_SHARED to the directory that has data/{NEWS.name}")
-    lines = (line for line, _ in zip(read_document_lines([NEWS]), range(5_000), strict=False))
-    return list(number_lines(lines))
+    return list(number_lines(islice(read_document_lines([news_file()]), 5_000)))
 
 
 @pytest.mark.parametrize(

@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 from itertools import islice
 from pathlib import Path
 
 import oracle
 import pytest
+from recorded_data import news_file
 
 import xscl
 from broker.document import parse_document_line
 from broker.replay import replay
 
 ROOT = Path(__file__).parents[2]
-SHARED = Path(os.environ.get("XSCL_SHARED", ROOT.parent / "shared"))
-NEWS = SHARED / "data" / "news-2026.docs.jsonl.gz"
 DAY_US = 86_400_000_000
 
 
 @pytest.fixture
 def first_news(tmp_path: Path) -> Path:
-    if not NEWS.exists():
-        pytest.skip(f"no {NEWS}: set XSCL_SHARED to the directory that has data/{NEWS.name}")
     path = tmp_path / "news.jsonl"
-    with gzip.open(NEWS, "rb") as file:
+    with gzip.open(news_file(), "rb") as file:
         path.write_bytes(b"".join(islice(file, 5_000)))
     return path
 

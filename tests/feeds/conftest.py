@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 from feed_server import LOOPBACK, FeedServer, ManualClock, start_feed_server
+from recorded_data import feed_files
 
 from feeds import FeedStore, Hosts, Policy, Poller, networks, open_session
 
@@ -83,10 +83,4 @@ def poller_of(
 @pytest.fixture(scope="session")
 def real_feeds() -> list[Path]:
     """The real feed files; they are others' property and not part of the repository."""
-    shared = Path(os.environ.get("XSCL_SHARED", Path(__file__).parents[3] / "shared"))
-    files = sorted((shared / "data" / "feeds").glob("*"))
-    if not files:
-        pytest.skip(
-            f"no feed files in {shared}/data/feeds: set XSCL_SHARED to the directory that has it"
-        )
-    return files
+    return feed_files()

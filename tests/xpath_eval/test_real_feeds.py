@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 from oracle.paths import bindings
 from oracle.tree import is_well_formed, parse_tree
+from recorded_data import feed_files
 from registered import register
 
 import xscl
 from xpath_eval.parsing import XmlError
 
-SHARED = Path(os.environ.get("XSCL_SHARED", Path(__file__).parents[3] / "shared"))
-FEEDS = sorted((SHARED / "data" / "feeds").glob("*"))
 PATTERNS = """
     S//item->i[title->t][contains(title, 'a')];
     S//item[.//category]->i[link->l][2];
@@ -29,14 +25,10 @@ PATTERNS = """
 
 
 def _documents() -> list[tuple[str, bytes]]:
-    documents = [(path.name, path.read_bytes()) for path in FEEDS if path.is_file()]
+    documents = [(path.name, path.read_bytes()) for path in feed_files()]
     return [(name, xml) for name, xml in documents if len(xml) < 60_000][:15]
 
 
-@pytest.mark.skipif(
-    not FEEDS,
-    reason="no feed files: set XSCL_SHARED to the directory that has data/feeds",
-)
 def test_bindings_on_real_feeds_are_right() -> None:
     blocks = [query.blocks[0] for query in xscl.parse(PATTERNS)]
     registered, evaluator = register(blocks)
