@@ -5,18 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from http import HTTPStatus
 from typing import Any, Protocol, TypeVar
 
 from aiohttp import web
 
-from broker.api.problem import Problem
 from broker.ingest_thread import IngestThread
 from broker.outbox import Outbox
 from broker.registry import Registry
 from broker.spool import Spool
 
-__all__ = ["BACKEND", "Backend", "Change", "in_thread", "number"]
+__all__ = ["BACKEND", "Backend", "Change", "in_thread"]
 
 T = TypeVar("T")
 
@@ -57,14 +55,3 @@ BACKEND = web.AppKey("backend", Backend)
 async def in_thread(work: Callable[..., T], *arguments: Any) -> T:
     """Run work that waits for the disk without holding up other requests."""
     return await asyncio.to_thread(work, *arguments)
-
-
-def number(request: web.Request, name: str, default: int) -> int:
-    """Return a whole number of the query string; end the request with 400 if it is none."""
-    text = request.query.get(name)
-    if text is None:
-        return default
-    if not text.isdecimal() or len(text) > 18:
-        detail = f"{name!r} must be a whole number, not {text!r}"
-        raise Problem(HTTPStatus.BAD_REQUEST, detail)
-    return int(text)

@@ -11,8 +11,9 @@ from typing import Any
 from aiohttp import web
 from lxml import etree
 
-from broker.api.backend import BACKEND, in_thread, number
+from broker.api.backend import BACKEND, in_thread
 from broker.api.problem import Problem
+from broker.api.querystring import number
 from broker.document import (
     DocumentError,
     DocumentLine,

@@ -7,7 +7,8 @@ import json
 
 from aiohttp import web
 
-from broker.api.backend import BACKEND, Backend, in_thread, number
+from broker.api.backend import BACKEND, Backend, in_thread
+from broker.api.querystring import number
 from broker.outbox import CommittedMatch
 
 __all__ = ["ROUTES"]

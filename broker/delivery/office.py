@@ -11,8 +11,9 @@ from typing import Any
 from aiohttp import web
 
 from broker.api.problem import Problem
+from broker.api.querystring import number
 from broker.delivery.deliveries import Delivery, DeliveryError
-from broker.delivery.pickup import PICKUP, Pickup, number_asked
+from broker.delivery.pickup import PICKUP, Pickup
 from broker.delivery.sample import sample_attempt
 from broker.delivery.store import DeliveryState
 from broker.document import parse_time, render_time
@@ -32,8 +33,8 @@ async def list_deliveries(request: web.Request) -> web.Response:
         state = DeliveryState(request.query["state"]) if "state" in request.query else None
     except ValueError as error:
         raise Problem(HTTPStatus.BAD_REQUEST, str(error)) from error
-    limit = min(number_asked(request, "limit", 100), _PAGE_MAX)
-    before = number_asked(request, "before", 1 << 62)
+    limit = min(number(request, "limit", 100), _PAGE_MAX)
+    before = number(request, "before", 1 << 62)
     found = await pickup.write(
         lambda: pickup.deliveries.find(
             subscription=request.query.get("subscription"), state=state, before=before, limit=limit
@@ -117,7 +118,7 @@ async def send_sample(request: web.Request) -> web.Response:
 async def rotate_secret(request: web.Request) -> web.Response:
     """Answer a new signing key; the old ones sign too for `?overlap=` seconds (a day)."""
     pickup, name = request.app[PICKUP], request.match_info["id"]
-    overlap_s = min(number_asked(request, "overlap", 86_400), _OVERLAP_MAX_S)
+    overlap_s = min(number(request, "overlap", 86_400), _OVERLAP_MAX_S)
     secret = await asyncio.to_thread(
         pickup.registry.rotate_secret, name, overlap=timedelta(seconds=overlap_s)
     )

@@ -25,7 +25,7 @@ from broker.registry import Registry
 from broker.subscription import DestinationKind, Subscription, SubscriptionState
 from broker.tokens import TOKEN_PREFIX
 
-__all__ = ["PICKUP", "Pickup", "number_asked"]
+__all__ = ["PICKUP", "Pickup"]
 
 T = TypeVar("T")
 
@@ -122,13 +122,3 @@ class Pickup:
 
 
 PICKUP = web.AppKey("pickup", Pickup)
-
-
-def number_asked(request: web.Request, name: str, default: int) -> int:
-    """Return a whole number from the query string."""
-    text = request.query.get(name)
-    if text is None:
-        return default
-    if not text.isdecimal() or len(text) > 18:
-        raise Problem(HTTPStatus.BAD_REQUEST, f"{name!r} must be a whole number, not {text!r}")
-    return int(text)

@@ -11,8 +11,9 @@ from typing import NoReturn
 from aiohttp import web
 
 from broker.api.problem import Problem
+from broker.api.querystring import number
 from broker.delivery import atom
-from broker.delivery.pickup import PICKUP, number_asked
+from broker.delivery.pickup import PICKUP
 from broker.outbox import CommittedMatch
 from broker.registry import RegistryError
 
@@ -79,9 +80,9 @@ async def matches(request: web.Request) -> web.Response:
         subscription.topic,
         after=cursor,
         point=subscription.point,
-        wait_s=min(number_asked(request, "wait", 0), _WAIT_MAX_S),
+        wait_s=min(number(request, "wait", 0), _WAIT_MAX_S),
     )
-    found = found[: number_asked(request, "limit", len(found) or 1)]
+    found = found[: number(request, "limit", len(found) or 1)]
     lines = [{"seq": match.seq, **json.loads(match.line)} for match in found]
     return web.json_response({"matches": lines, "next": found[-1].seq if found else cursor})
 
@@ -116,7 +117,7 @@ async def _cursor(request: web.Request) -> int:
     if last.isdecimal() and len(last) <= 18:
         return int(last)
     if "after" in request.query:
-        return number_asked(request, "after", 0)
+        return number(request, "after", 0)
     return await asyncio.to_thread(request.app[PICKUP].outbox.last_seq)
 
 
