@@ -1,6 +1,7 @@
 """Recorded data of others: used where it stands, and no part of the repository.
 
-`XSCL_SHARED` names the directory that has it below `data/`; else it is `shared`, beside the checkout.
+`XSCL_SHARED` names the directory that has it below `data/`; else that is `shared`, beside the
+checkout.
 """
 
 from __future__ import annotations
