@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from itertools import combinations, product
+from itertools import combinations, permutations, product
 
 import pytest
 
@@ -68,12 +68,24 @@ def _number(nested: object, parent: int, parents: list[int], where: dict[int, in
         where[int(str(nested))] = index
 
 
-def join_sets(count: int) -> Iterator[tuple[int, int, tuple[tuple[int, int], ...]]]:
-    """Yield (left leaves, right leaves, value joins) with no leaf left over."""
+Joins = tuple[tuple[int, int], ...]
+
+
+def join_sets(count: int) -> Iterator[tuple[int, int, Joins]]:
+    """Yield (left leaves, right leaves, value joins) with no leaf left over.
+
+    Of sets that differ in the numbers of the leaves one is yielded.
+    """
     for left, right in product(range(1, count + 1), repeat=2):
         for pairs in combinations(list(product(range(left), range(right))), count):
-            if len({a for a, _ in pairs}) == left and len({b for _, b in pairs}) == right:
+            covers = len({a for a, _ in pairs}) == left and len({b for _, b in pairs}) == right
+            if covers and pairs == min(renumbered(left, right, pairs)):
                 yield left, right, pairs
+
+
+def renumbered(left: int, right: int, pairs: Joins) -> Iterator[Joins]:
+    for mine, others in product(permutations(range(left)), permutations(range(right))):
+        yield tuple(sorted((mine[a], others[b]) for a, b in pairs))
 
 
 def templates(count: int, trees: object) -> set[Template]:
@@ -93,10 +105,11 @@ def test_the_number_of_templates_on_flat_schemas_is_that_of_table_6_3(
     assert len(templates(joins, flat_trees)) == count
 
 
-@pytest.mark.parametrize(("joins", "count"), [(1, 1), (2, 3), (3, 16)])
+@pytest.mark.parametrize(("joins", "count"), [(1, 1), (2, 3), (3, 16), (4, 215)])
 def test_the_number_of_templates_on_complex_schemas_is_that_of_table_6_3(
     joins: int, count: int
 ) -> None:
+    # Of four joins the table says "< 230".
     assert len(templates(joins, any_trees)) == count
 
 
