@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from broker.api import documents, health, matches, queries, questions, subscriptions, tokens
+from broker.api import (
+    documents,
+    health,
+    matches,
+    queries,
+    questions,
+    streams,
+    subscriptions,
+    tokens,
+)
 from broker.api.access import GATE, LINKS_KEY, Gate, access
 from broker.api.backend import BACKEND, Backend
 from broker.api.problem import problems
@@ -23,6 +32,7 @@ def make_application(
     application[BACKEND] = backend
     application[GATE] = gate or Gate()
     application[LINKS_KEY] = backend.registry.key("links")
-    for module in (documents, queries, questions, subscriptions, matches, tokens, health):
+    modules = (documents, streams, queries, questions, subscriptions, matches, tokens, health)
+    for module in modules:
         application.add_routes(module.ROUTES)
     return application

@@ -196,14 +196,32 @@ class Outbox:
         return int(self._row("SELECT coalesce(max(seq), 0) FROM match")[0])
 
     def matches(
-        self, after: int = 0, *, query: str | None = None, limit: int = 1_000
+        self,
+        after: int = 0,
+        *,
+        query: str | None = None,
+        document: int | None = None,
+        through: int | None = None,
+        limit: int = 1_000,
     ) -> list[CommittedMatch]:
-        """Return the matches numbered above `after`, in order, at most `limit`."""
-        if query is None:
-            return self._matches("WHERE seq > ? ORDER BY seq LIMIT ?", after, limit)
-        return self._matches(
-            "WHERE query = ? AND seq > ? ORDER BY seq LIMIT ?", query, after, limit
-        )
+        """Return the matches numbered in (after, through], in order, at most `limit`.
+
+        Of one query, or that one document is part of, where these are given.
+        """
+        conditions, values = ["seq > ?"], [after]
+        if through is not None:
+            conditions.append("seq <= ?")
+            values.append(through)
+        if document is not None:
+            # The numbers are in columns before the line: most lines are not read.
+            conditions.append(
+                "position >= ? AND oldest <= ? AND EXISTS (SELECT 1 FROM"
+                " json_each(line, '$.documents') WHERE json_extract(value, '$.docid') = ?)"
+            )
+            values += [document] * 3
+        named = [] if query is None else [query]
+        where = " AND ".join([*(["query = ?"] if named else []), *conditions])
+        return self._matches(f"WHERE {where} ORDER BY seq LIMIT ?", *named, *values, limit)
 
     def topic_matches(
         self,
@@ -327,9 +345,11 @@ class Outbox:
         )
         return [Document(*row) for row in rows]
 
-    def dead_letters(self, *, limit: int = 1_000) -> list[DeadLetter]:
-        """Return documents that could not be evaluated, newest first."""
-        rows = self._rows("SELECT * FROM dead_letter ORDER BY docid DESC LIMIT ?", limit)
+    def dead_letters(self, *, before: int = 1 << 62, limit: int = 1_000) -> list[DeadLetter]:
+        """Return documents below number `before` that could not be evaluated, newest first."""
+        rows = self._rows(
+            "SELECT * FROM dead_letter WHERE docid < ? ORDER BY docid DESC LIMIT ?", before, limit
+        )
         return [DeadLetter(*row) for row in rows]
 
     def _matches(self, condition: str, *values: object) -> list[CommittedMatch]:

@@ -14,7 +14,7 @@ from joins.engines import EngineName
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xscl.files import check_set
 
-__all__ = ["Engines", "check_among", "published_streams", "queries_of"]
+__all__ = ["Engines", "check_among", "parsed", "published_streams", "queries_of"]
 
 _QUERIES_KEPT = 100_000
 """Texts that are kept as queries, so that a change of one query does not read all others again."""
@@ -56,6 +56,11 @@ class Engines:
     def follow(self, engine: Engine, registry_version: int) -> bool:
         """Bring a running engine to a version; return False where it must be made anew."""
         return engine.follow(queries_of(self._registry, registry_version))
+
+
+def parsed(text: RegisteredText) -> xscl.Query:
+    """Return the query that a registered text is; texts that are asked for again are kept."""
+    return _query(text.id, text.text)
 
 
 def published_streams(registry: Registry) -> frozenset[str]:

@@ -45,6 +45,7 @@ from broker.registered import Engines, published_streams
 from broker.registry import Registry
 from broker.spark import Source, Spark, SparkQuery
 from broker.spool import Spool, SpoolWriter
+from broker.streams import Streams
 from broker.subscription import DestinationKind
 from broker.tokens import Tokens
 from broker.upkeep import Needs, maintain
@@ -151,6 +152,7 @@ class Service:
             outbox=self._outbox,
             ingest=self._ingest,
             spool=Spool(self._data / "spool"),
+            streams=Streams(Spool(self._data / "spool")),
             change=self._change,
             unready=lambda: self._unready,
             figures=self._figures,

@@ -14,6 +14,7 @@ from broker.match import Match, MatchDocument
 from broker.outbox import Outbox
 from broker.registry import Registry
 from broker.spool import Spool, SpoolWriter
+from broker.streams import Streams
 
 T = TypeVar("T")
 
@@ -35,6 +36,7 @@ class Room:
             outbox=self.outbox,
             ingest=self.ingest,
             spool=Spool(directory / "spool"),
+            streams=Streams(Spool(directory / "spool")),
             change=self._change,
             unready=lambda: self.unready,
             figures=lambda: {"documents_evaluated_total": 3.0},

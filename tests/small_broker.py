@@ -24,6 +24,7 @@ from broker.ingest_thread import IngestThread
 from broker.pipeline import Pipeline
 from broker.registered import Engines
 from broker.spool import Spool, SpoolWriter
+from broker.streams import Streams
 from broker.subscription import DestinationKind
 from feeds import FeedStore, networks
 
@@ -70,6 +71,7 @@ async def small_broker(directory: Path, port: int = 0) -> AsyncIterator[str]:
             outbox=files.outbox,
             ingest=ingest,
             spool=Spool(directory / "spool"),
+            streams=Streams(Spool(directory / "spool")),
             change=change,
             unready=lambda: None,
             figures=dict,

@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from broker.api import documents, feeds, health, matches, queries, questions, subscriptions, tokens
+from broker.api import (
+    documents,
+    feeds,
+    health,
+    matches,
+    queries,
+    questions,
+    streams,
+    subscriptions,
+    tokens,
+)
 from broker.cli.group import VERBS
 from broker.cli.terminal import EXIT_FAILED, EXIT_NO_BROKER, EXIT_SETTINGS
 from broker.config import Settings
@@ -61,6 +71,7 @@ def test_every_resource_of_the_api_is_documented() -> None:
         matches,
         queries,
         questions,
+        streams,
         subscriptions,
         tokens,
         delivery,

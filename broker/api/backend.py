@@ -13,6 +13,7 @@ from broker.ingest_thread import IngestThread
 from broker.outbox import Outbox
 from broker.registry import Registry
 from broker.spool import Spool
+from broker.streams import Streams
 
 __all__ = ["BACKEND", "Backend", "Change", "in_thread"]
 
@@ -42,6 +43,7 @@ class Backend:
     outbox: Outbox
     ingest: IngestThread
     spool: Spool
+    streams: Streams
     change: Change
     unready: Callable[[], str | None]
     figures: Callable[[], Mapping[str, float]]

@@ -13,12 +13,11 @@ from lxml import etree
 
 from broker.api.backend import BACKEND, in_thread
 from broker.api.problem import Problem
-from broker.api.querystring import number
+from broker.api.querystring import moment, number
 from broker.document import (
     DocumentError,
     DocumentLine,
     parse_document_line,
-    parse_time,
     render_time,
 )
 from broker.ingest import Outcome, Receipt
@@ -42,7 +41,7 @@ async def post_documents(request: web.Request) -> web.Response:
     line = DocumentLine(
         stream=request.match_info["stream"],
         xml=body,
-        time_us=_time_of(request),
+        time_us=moment(request, "time"),
         key=request.query.get("key"),
     )
     _check_xml(body)
@@ -81,17 +80,6 @@ def _check_xml(xml: bytes) -> None:
         etree.fromstring(xml, parser)
     except etree.XMLSyntaxError as error:
         raise DocumentError(f"not well-formed XML: {error.msg}") from error
-
-
-def _time_of(request: web.Request) -> int | None:
-    text = request.query.get("time")
-    if text is None:
-        return None
-    try:
-        return parse_time(text)
-    except ValueError as error:
-        detail = f"'time' is not an ISO 8601 time: {text!r}"
-        raise Problem(HTTPStatus.BAD_REQUEST, detail) from error
 
 
 async def _submit(request: web.Request, lines: Sequence[DocumentLine]) -> list[Receipt]:

@@ -1,0 +1,106 @@
+"""`/v1/streams`, `/v1/dead-letters` and `/v1/statistics`: what there is, and what went wrong."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Any
+
+from aiohttp import web
+
+from broker.api.backend import BACKEND, Backend, in_thread
+from broker.api.querystring import number
+from broker.document import render_time
+from broker.outbox import DeadLetter
+from broker.registry import QueryState
+from broker.stored import stored_document
+from broker.streams import RECENT_US, Stream
+
+__all__ = ["ROUTES", "rendered", "rendered_dead_letters", "statistics"]
+
+_LIMIT_MAX = 1_000
+
+
+async def list_streams(request: web.Request) -> web.Response:
+    """Answer the streams that have documents, or that an active query names, by name."""
+    backend = request.app[BACKEND]
+    found = await in_thread(backend.streams.streams, backend.registry, _now_us())
+    return web.json_response({"streams": [rendered(each) for each in found]})
+
+
+async def list_dead_letters(request: web.Request) -> web.Response:
+    """Answer documents that could not be evaluated, newest first; `?before=` a docid goes on."""
+    backend = request.app[BACKEND]
+    limit = max(1, min(number(request, "limit", 100), _LIMIT_MAX))
+    before = number(request, "before", 1 << 62)
+    found = await in_thread(lambda: backend.outbox.dead_letters(before=before, limit=limit))
+    rows = await in_thread(rendered_dead_letters, backend, found)
+    rest = found[-1].docid if len(found) == limit else None
+    return web.json_response({"dead_letters": rows, "next": rest})
+
+
+async def get_statistics(request: web.Request) -> web.Response:
+    """Answer how many there are of everything, and how fast documents come."""
+    return web.json_response(await in_thread(statistics, request.app[BACKEND]))
+
+
+def statistics(backend: Backend) -> dict[str, Any]:
+    """Return the numbers of one moment; `figures` are those of `/metrics`."""
+    reason = backend.unready()
+    streams = backend.streams.streams(backend.registry, _now_us())
+    queries = backend.registry.queries(states=(QueryState.ACTIVE, QueryState.PAUSED))
+    return {
+        "is_ready": reason is None,
+        "reason": reason,
+        "streams": len(streams),
+        "documents": sum(each.documents for each in streams),
+        "documents_per_second": sum(each.recent for each in streams) / (RECENT_US / 1e6),
+        "queries": dict(Counter(query.state.value for query in queries)),
+        "subscriptions": sum(backend.registry.subscription_counts().values()),
+        "matches": sum(backend.outbox.counts().values()),
+        "figures": dict(backend.figures()),
+    }
+
+
+def rendered(stream: Stream) -> dict[str, Any]:
+    """Return what is shown of a stream."""
+    return {
+        "name": stream.name,
+        "documents": stream.documents,
+        "documents_per_second": stream.recent / (RECENT_US / 1e6),
+        "newest": stream.newest_docid or None,
+        "time": None if stream.newest_us is None else render_time(stream.newest_us),
+        "arrival": None if stream.arrival_us is None else render_time(stream.arrival_us),
+        "readers": stream.readers,
+        "publisher": stream.publisher,
+    }
+
+
+def rendered_dead_letters(backend: Backend, found: list[DeadLetter]) -> list[dict[str, Any]]:
+    """Return what is shown of dead letters; `xml` is None where a document is kept no more."""
+    backend.spool.refresh()
+    rows = []
+    for letter in found:
+        document = stored_document(backend.spool, letter.docid)
+        rows.append(
+            {
+                "docid": letter.docid,
+                "reason": letter.reason,
+                "time": render_time(letter.committed_us),
+                "stream": document and document.stream,
+                "key": document and document.key,
+                "xml": document and document.xml.decode("utf-8", "replace"),
+            }
+        )
+    return rows
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1_000
+
+
+ROUTES = [
+    web.get("/v1/streams", list_streams),
+    web.get("/v1/dead-letters", list_dead_letters),
+    web.get("/v1/statistics", get_statistics),
+]

@@ -1,0 +1,133 @@
+"""What there is of each stream: how many documents are kept, how fast they come, who reads it."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker.registered import parsed
+from broker.registry import RegisteredText, Registry
+from broker.segment import Segment
+from broker.spool import Spool
+
+__all__ = ["RECENT_US", "Stream", "Streams"]
+
+RECENT_US = 300_000_000
+"""What `recent` of a stream counts: long enough that the burst of one feed does not fill it."""
+
+_EVERY_STREAM = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One stream.  Times are microseconds, None where no document is kept.
+
+    `documents` are kept now, `recent` of them arrived in the last `RECENT_US`; `newest_us` is the
+    largest event time.  `readers` is how many active queries read it, `publisher` the id of the
+    one that publishes it.
+    """
+
+    name: str
+    documents: int = 0
+    recent: int = 0
+    newest_docid: int = 0
+    newest_us: int | None = None
+    arrival_us: int | None = None
+    readers: int = 0
+    publisher: str | None = None
+
+
+class Streams:
+    """Counts the documents of a spool by stream; each segment that has grown old, once.
+
+    Safe for several threads.  The spool is for this object alone.
+    """
+
+    def __init__(self, spool: Spool) -> None:
+        self._spool = spool
+        self._lock = threading.Lock()
+        self._old: dict[str, list[Stream]] = {}
+
+    def streams(self, registry: Registry, now_us: int) -> list[Stream]:
+        """Return every stream that has documents, or that an active query names, by name."""
+        kept: dict[str, Stream] = {}
+        for each in self._kept(now_us - RECENT_US):
+            before = kept.get(each.name)
+            kept[each.name] = each if before is None else _sum(before, each)
+        queries = registry.queries()
+        readers, publishers = _readers(queries), _publishers(queries)
+        everywhere = readers.pop(_EVERY_STREAM, 0)
+        return [
+            replace(
+                kept.get(name) or Stream(name),
+                readers=readers[name] + everywhere,
+                publisher=publishers.get(name),
+            )
+            for name in sorted({*kept, *readers, *publishers})
+        ]
+
+    def _kept(self, since_us: int) -> list[Stream]:
+        with self._lock:
+            self._spool.refresh()
+            try:
+                return self._count_all(since_us)
+            except FileNotFoundError:
+                # A compaction has replaced a file since the refresh.
+                self._spool.refresh()
+                return self._count_all(since_us)
+
+    def _count_all(self, since_us: int) -> list[Stream]:
+        found, old = [], {}
+        for segment in self._spool.all_segments():
+            counted = self._old.get(segment.name)
+            if counted is None:
+                counted = _count(segment, self._spool.rows(segment), since_us)
+            if segment.arrival_us <= since_us:
+                old[segment.name] = counted
+            found += counted
+        self._old = old
+        return found
+
+
+def _count(segment: Segment, rows: pa.RecordBatch, since_us: int) -> list[Stream]:
+    arrivals = rows.column("arrival_us")
+    table = pa.table(
+        {
+            "stream": rows.column("stream"),
+            "recent": pc.greater(arrivals, since_us).cast(pa.int64()),
+            "docid": pa.arange(segment.first_docid, segment.last_docid + 1),
+            "end_us": rows.column("end_us"),
+            "arrival_us": arrivals,
+        }
+    )
+    counted = table.group_by("stream").aggregate(
+        [("docid", "count"), ("recent", "sum")]
+        + [(name, "max") for name in ("docid", "end_us", "arrival_us")]
+    )
+    names = ("stream", "docid_count", "recent_sum", "docid_max", "end_us_max", "arrival_us_max")
+    columns = [counted.column(name).to_pylist() for name in names]
+    return [Stream(*row) for row in zip(*columns, strict=True)]
+
+
+def _sum(one: Stream, other: Stream) -> Stream:
+    """Return two parts of a stream as one; `other` has documents that came later."""
+    return replace(
+        other,
+        documents=one.documents + other.documents,
+        recent=one.recent + other.recent,
+        newest_us=max(one.newest_us or 0, other.newest_us or 0),
+    )
+
+
+def _readers(queries: Iterable[RegisteredText]) -> Counter[str]:
+    """Return how many queries read each stream; a query counts once."""
+    return Counter(name for each in queries for name in {b.stream for b in parsed(each).blocks})
+
+
+def _publishers(queries: Iterable[RegisteredText]) -> dict[str, str]:
+    return {name: each.id for each in queries if (name := parsed(each).publish) is not None}
