@@ -51,7 +51,8 @@ class HttpSettings:
     `public_url` is how the API is reached from outside, for one-click unsubscribing and for the
     hubs of feeds; without it mails have no such link and feeds are polled only.
 
-    With `tokens = "required"` requests need a token even before one was made.  `token_file` holds
+    `requests_per_second` bounds what each token, and each address without one, may ask; 0 is no
+    bound.  With `tokens = "required"` requests need a token even before one was made.  `token_file` holds
     the token that verbs send to this broker.
     """
 
@@ -59,8 +60,14 @@ class HttpSettings:
     port: int = 8420
     public_url: str = ""
     body_bytes_max: int = 16 * 1024 * 1024
+    requests_per_second: int = 1_000
     tokens: Literal["auto", "required"] = "auto"
     token_file: Path | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("body_bytes_max", "requests_per_second"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"'{name}' cannot be less than 0")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,23 +14,30 @@ from broker.api import (
     subscriptions,
     tokens,
 )
-from broker.api.access import GATE, LINKS_KEY, Gate, access
+from broker.api.access import GATE, LIMIT, LINKS_KEY, Gate, access
 from broker.api.backend import BACKEND, Backend
+from broker.api.limits import RateLimit
 from broker.api.problem import problems
 
 __all__ = ["make_application"]
 
 
 def make_application(
-    backend: Backend, *, body_bytes_max: int, gate: Gate | None = None
+    backend: Backend,
+    *,
+    body_bytes_max: int,
+    gate: Gate | None = None,
+    limit: RateLimit | None = None,
 ) -> web.Application:
     """Return the application, to which rooms with resources of their own add theirs.
 
-    Without a gate it serves programs on this machine, and nobody else.
+    Without a gate it serves programs on this machine, and nobody else; without a limit, as fast
+    as it can.
     """
     application = web.Application(middlewares=[problems, access], client_max_size=body_bytes_max)
     application[BACKEND] = backend
     application[GATE] = gate or Gate()
+    application[LIMIT] = limit or RateLimit(0)
     application[LINKS_KEY] = backend.registry.key("links")
     modules = (documents, streams, queries, questions, subscriptions, matches, tokens, health)
     for module in modules:

@@ -26,6 +26,7 @@ from aiohttp import web
 from broker.api import feeds as feeds_api
 from broker.api.access import gate_of
 from broker.api.backend import Backend
+from broker.api.limits import RateLimit
 from broker.channels import notifier, open_channels
 from broker.config import Settings
 from broker.configured_feeds import configured_feeds
@@ -164,7 +165,12 @@ class Service:
         gate = gate_of(http, self._tokens)
         if gate.is_required and not self._tokens.is_closed():
             _log.warning("requests need a token, and there is none: `xscl tokens create --local`")
-        application = make_application(backend, body_bytes_max=http.body_bytes_max, gate=gate)
+        application = make_application(
+            backend,
+            body_bytes_max=http.body_bytes_max,
+            gate=gate,
+            limit=RateLimit(http.requests_per_second),
+        )
         install(application, self._open_delivery())
         allowed = networks(self._settings.allow_networks)
         feeds_api.install(application, self._feed_store, allowed=allowed)

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
+from broker.api.limits import RateLimit
 from broker.api.problem import Problem
 from broker.config import HttpSettings
 from broker.delivery.links import read_link_token
@@ -29,6 +30,7 @@ from broker.tokens import TOKEN_PREFIX, Scope, Token, Tokens
 
 __all__ = [
     "GATE",
+    "LIMIT",
     "LINKS_KEY",
     "RULES",
     "Gate",
@@ -104,6 +106,7 @@ def gate_of(http: HttpSettings, tokens: Tokens) -> Gate:
 
 GATE = web.AppKey("gate", Gate)
 LINKS_KEY = web.AppKey("links_key", bytes)
+LIMIT = web.AppKey("limit", RateLimit)
 _CALLER = web.RequestKey("caller", Token)
 
 
@@ -128,15 +131,23 @@ def is_still_admitted(request: web.Request) -> bool:
 
 @web.middleware
 async def access(request: web.Request, handler: _Handler) -> web.StreamResponse:
-    """Let through whom the rules admit; answer others with 401, 403 or 404."""
-    rule = _rule(request)
+    """Let through whom the rules admit; answer others with 401, 403, 404 or 429."""
+    rule, gate, limit = _rule(request), request.app[GATE], request.app[LIMIT]
+    address = f"address {request.remote}"
     if rule is Rule.PUBLIC:
-        return await handler(request)
-    gate = request.app[GATE]
-    if gate.is_open():
+        limit.admit(address)
+    elif gate.is_open():
         _check_local(request)
+        limit.admit(address)
     else:
-        caller = _caller(request, gate, rule)
+        # Who guesses tokens, or has none, is bounded before a token is looked up.
+        limit.admit(address, counts=False)
+        try:
+            caller = _caller(request, gate, rule)
+        except Problem:
+            limit.admit(address)
+            raise
+        limit.admit(f"token {caller.name}")
         _check_scope(request, caller, rule)
         request[_CALLER] = caller
     return await handler(request)
