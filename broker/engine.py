@@ -27,7 +27,7 @@ from broker.fanout import Subscriber
 from broker.match import Match
 from broker.matches import MatchBuilder
 from broker.queryclasses import Clause
-from broker.queryset import QuerySet, RegisteredQuery, publishers_first
+from broker.queryset import QuerySet, RegisteredQuery, SetChange, publishers_first
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
 from joins.instance import INSTANCE_SCHEMA, Instance
 from joins.processor import Processor
@@ -94,16 +94,16 @@ class Engine:
         for registered in publishers_first(queries):
             self._queries.add(registered)
 
-    def follow(self, queries: Sequence[RegisteredQuery]) -> bool:
-        """Become a set of queries, between two batches; return False if state is missing for that.
+    def follow(self, change: SetChange) -> bool:
+        """Change the queries between two batches; return False if state is missing for that.
 
         It is missing where something new is to see documents that have been absorbed already.
-        Then nothing has changed, and an engine for the set must be made from the spool.
+        Then nothing has changed, and an engine for the queries must be made from the spool.
         """
-        point = self._queries.first_new_point(queries)
+        point = self._queries.first_new_point(change)
         if point is not None and point < self._last_docid:
             return False
-        self._queries.follow(queries)
+        self._queries.follow(change)
         return True
 
     @property

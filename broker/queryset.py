@@ -11,7 +11,8 @@ the queries that read the stream are compiled again, in place.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -23,7 +24,7 @@ from xscl.path import Parameter
 from xscl.query import INFINITE_US, Query
 from xscl.substitution import substitute
 
-__all__ = ["Classes", "QuerySet", "RegisteredQuery", "publishers_first"]
+__all__ = ["Classes", "QuerySet", "RegisteredQuery", "SetChange", "publishers_first"]
 
 Assignment = Mapping[str, Any]
 
@@ -52,6 +53,19 @@ class RegisteredQuery:
             yield values, max(point, self.registration_point)
 
 
+@dataclass(frozen=True, slots=True)
+class SetChange:
+    """What may have changed since a set was last brought up to date; the rest has not.
+
+    `queries` are as they are now, with all their assignments, and `gone` are no more.  `assigned`
+    are single assignments of other queries, each with its point, or None where it is no more.
+    """
+
+    queries: Sequence[RegisteredQuery] = ()
+    gone: Collection[str] = ()
+    assigned: Sequence[tuple[str, Assignment, int | None]] = ()
+
+
 @dataclass(slots=True)
 class _Member:
     """A registered query, compiled: once if `prepared`, else once for each assignment."""
@@ -75,19 +89,32 @@ class Classes(Protocol):
 
 
 class QuerySet:
-    """The queries in force, and what they ask of evaluation and join."""
+    """The queries in force, and what they ask of evaluation and join.
 
-    def __init__(self, classes: Classes, numbering: Numbering | None = None) -> None:
+    With `plans_only` it leaves out the assignments that ask nothing of evaluation.
+    """
+
+    def __init__(
+        self, classes: Classes, numbering: Numbering | None = None, *, plans_only: bool = False
+    ) -> None:
         self.catalog = PatternCatalog(numbering or Numbering())
         self.fan_out = FanOut()
         self._classes = classes
+        self._plans_only = plans_only
         self._members: dict[str, _Member] = {}
         self._streams: dict[str, Published] = {}
         self._plan: EvaluationPlan | None = None
-        self._reaches: dict[int, int] = {}
+        self._reaches: Counter[int] = Counter()
+        self._readers: dict[str, dict[str, _Member]] = {}
+        self._publishers: dict[str, dict[str, _Member]] = {}
 
     def __contains__(self, query_id: object) -> bool:
         return query_id in self._members
+
+    def get(self, query_id: str) -> Query | None:
+        """Return the query of an id, None where there is none."""
+        member = self._members.get(query_id)
+        return None if member is None else member.query
 
     @property
     def plan(self) -> EvaluationPlan:
@@ -108,13 +135,15 @@ class QuerySet:
     @property
     def reach_us(self) -> int:
         """How far behind the newest document the oldest one of a match may lie, at most."""
-        return max((_reach(m) for m in self._members.values()), default=0)
+        return max(self._reaches, default=0)
 
     def add(self, registered: RegisteredQuery) -> None:
         """Add a query that is not there yet, with its assignments."""
         query = registered.query
         assert query.id not in self._members, query.id
         member = self._members[query.id] = _Member(query, registered.registration_point)
+        for streams, stream in self._streams_of(query):
+            streams.setdefault(stream, {})[query.id] = member
         self._compile(member)
         for values, point in registered.pointed():
             self.assign(query.id, values, point)
@@ -128,21 +157,36 @@ class QuerySet:
         if member.prepared is not None:
             self._release(member, member.prepared)
         del self._members[query_id]
+        for streams, stream in self._streams_of(member.query):
+            del streams[stream][query_id]
+            if not streams[stream]:
+                del streams[stream]
         self._settle(member.query.publish)
 
-    def follow(self, queries: Sequence[RegisteredQuery]) -> None:
-        """Become a set of queries: remove and add what differs, and nothing else."""
-        wanted = {registered.query.id: registered for registered in queries}
-        for query_id, member in list(self._members.items()):
-            registered = wanted.get(query_id)
-            if registered is None or not _is_same(member, registered):
+    def _streams_of(self, query: Query) -> Iterator[tuple[dict[str, dict[str, _Member]], str]]:
+        """Yield the streams of a query, each with the index that the query stands in under it."""
+        for stream in {block.stream for block in query.blocks}:
+            yield self._readers, stream
+        if query.publish is not None:
+            yield self._publishers, query.publish
+
+    def follow(self, change: SetChange) -> None:
+        """Make a change: remove and add what differs, and nothing else."""
+        for query_id in change.gone:
+            if query_id in self._members:
                 self.remove(query_id)
-        for registered in publishers_first(wanted.values()):
+        for registered in change.queries:
+            member = self._members.get(registered.query.id)
+            if member is not None and not _is_same(member, registered):
+                self.remove(registered.query.id)
+        for registered in publishers_first(change.queries):
             query_id = registered.query.id
             if query_id not in self._members:
                 self.add(registered)
             elif registered.query.parameters:
                 self._follow_assignments(self._members[query_id], registered)
+        for query_id, values, point in change.assigned:
+            self._follow_assignment(self._members[query_id], values, point)
 
     def _follow_assignments(self, member: _Member, registered: RegisteredQuery) -> None:
         wanted = {_name(values): (values, point) for values, point in registered.pointed()}
@@ -154,18 +198,32 @@ class QuerySet:
             if name not in member.uses:
                 self.assign(member.query.id, values, point)
 
-    def first_new_point(self, queries: Sequence[RegisteredQuery]) -> int | None:
+    def _follow_assignment(self, member: _Member, values: Assignment, point: int | None) -> None:
+        if point is not None and self._is_assigned(member, values, point):
+            return
+        self.unassign(member.query.id, values)
+        if point is not None:
+            self.assign(member.query.id, values, point)
+
+    def first_new_point(self, change: SetChange) -> int | None:
         """Return the lowest point of what `follow` would add, or None if it would add nothing."""
         points = []
-        for registered in queries:
+        for registered in change.queries:
             member = self._members.get(registered.query.id)
             is_new = member is None or not _is_same(member, registered)
             for values, point in registered.pointed():
-                uses = None if is_new or member is None else member.uses.get(_name(values))
-                known = uses and all(u.subscriber.registration_point == point for u in uses)
-                if not known:
+                if is_new or member is None or not self._is_assigned(member, values, point):
                     points.append(point)
+        for query_id, values, first in change.assigned:
+            member = self._members[query_id]
+            if first is not None and not self._is_assigned(member, values, first):
+                points.append(max(first, member.registration_point))
         return min(points, default=None)
+
+    def _is_assigned(self, member: _Member, values: Assignment, point: int) -> bool:
+        point = max(point, member.registration_point)
+        uses = member.uses.get(_name(values))
+        return bool(uses) and all(u.subscriber.registration_point == point for u in uses or ())
 
     def assign(self, query_id: str, values: Assignment, point: int = 0) -> None:
         """Add an assignment of a query's parameters; one that is there already changes nothing."""
@@ -183,6 +241,8 @@ class QuerySet:
             member.alternatives += alternatives
             member.compiled[name] = alternatives
             self._plan = None
+        elif self._plans_only:
+            return
         clauses = [clause for alternative in alternatives for clause in alternative.clauses]
         member.uses[name] = [self._use(clause, subscriber) for clause in clauses]
 
@@ -211,11 +271,15 @@ class QuerySet:
         number = self._classes.add(clause.query_class, window_us)
         use = Use(number, clause, window_us, subscriber)
         self.fan_out.add(use)
+        self._reaches[_reach_of(use)] += 1
         return use
 
     def _unassign(self, member: _Member, name: str) -> None:
         for use in member.uses.pop(name):
             self.fan_out.remove(use)
+            self._reaches[_reach_of(use)] -= 1
+            if not self._reaches[_reach_of(use)]:
+                del self._reaches[_reach_of(use)]
             self._classes.remove(use.query_class, use.window_us)
         if name in member.compiled:
             self._release(member, member.compiled.pop(name))
@@ -241,18 +305,13 @@ class QuerySet:
             del self._streams[stream]
         else:
             self._streams[stream] = published
-        readers = [
-            member
-            for member in self._members.values()
-            if any(block.stream == stream for block in member.query.blocks)
-        ]
-        for member in readers:
+        for member in list(self._readers.get(stream, {}).values()):
             registered = _registered(member)
             self.remove(member.query.id)
             self.add(registered)
 
     def _published(self, stream: str) -> Published | None:
-        publishers = [m for m in self._members.values() if m.query.publish == stream]
+        publishers = list(self._publishers.get(stream, {}).values())
         if not publishers:
             return None
         roots = [a.root for m in publishers for a in m.alternatives]
@@ -305,6 +364,12 @@ def _reach(member: _Member) -> int:
     return min(INFINITE_US, fixed + max(given, default=0))
 
 
+def _reach_of(use: Use) -> int:
+    """Return how far the oldest document of a tuple may lie behind the tuple's end."""
+    is_given = isinstance(use.clause.window_us, Parameter)
+    return min(INFINITE_US, use.clause.reach_us + (use.window_us if is_given else 0))
+
+
 def _name(values: Assignment) -> str:
     """Return an assignment as text: equal assignments, equal names."""
     return json.dumps(values, sort_keys=True) if values else ""
@@ -315,8 +380,12 @@ def publishers_first(queries: Iterable[RegisteredQuery]) -> Iterator[RegisteredQ
     waiting = list(queries)
     while waiting:
         unfinished = {r.query.publish for r in waiting if r.query.publish is not None}
-        ready = [r for r in waiting if unfinished.isdisjoint(b.stream for b in r.query.blocks)]
+        ready: list[RegisteredQuery] = []
+        later: list[RegisteredQuery] = []
+        for registered in waiting:
+            is_ready = unfinished.isdisjoint(block.stream for block in registered.query.blocks)
+            (ready if is_ready else later).append(registered)
         if not ready:
             raise ValueError("published streams form a cycle")
         yield from ready
-        waiting = [r for r in waiting if r not in ready]
+        waiting = later

@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import xscl
 from broker.engine import Engine
-from broker.queryset import QuerySet, RegisteredQuery
+from broker.queryset import QuerySet, RegisteredQuery, SetChange
 from broker.registry import RegisteredText, Registry
 from joins.classes import ClassRegistry
 from joins.engines import EngineName
 from xpath_eval.catalog import EvaluationPlan, Numbering
-from xscl.files import check_set
+from xscl.files import check_added
 
 __all__ = ["Engines", "check_among", "parsed", "published_streams", "queries_of"]
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "string": (str,),
+    "number": (int, float),
+    "value": (str, int, float),
+    "duration": (int,),
+}
+"""What a parameter of a type has as its canonical value."""
 
 _QUERIES_KEPT = 100_000
 """Texts that are kept as queries, so that a change of one query does not read all others again."""
@@ -29,7 +42,7 @@ class Engines:
     """Makes the engines of one broker, and brings a running one from version to version.
 
     All share one numbering of variables, so that what was evaluated under the plan of one engine
-    can be joined by another.
+    can be joined by another.  What a further version costs depends on what it changes.
     """
 
     def __init__(self, registry: Registry, *, lateness_us: int, engine: EngineName) -> None:
@@ -37,25 +50,100 @@ class Engines:
         self._lateness_us = lateness_us
         self._engine = engine
         self._numbering = Numbering()
-        self._planned = QuerySet(ClassRegistry(), self._numbering)
+        self._planned = QuerySet(ClassRegistry(), self._numbering, plans_only=True)
+        self._planned_at = _Reading()
+        self._engines_at: MutableMapping[Engine, _Reading] = WeakKeyDictionary()
 
     def make(self, registry_version: int) -> Engine:
         """Return an engine, without state, of the queries that were active at a version."""
-        return Engine(
+        reading = _Reading(registry_version, self._registry.revision())
+        engine = Engine(
             queries_of(self._registry, registry_version),
             lateness_us=self._lateness_us,
             engine=self._engine,
             numbering=self._numbering,
         )
+        self._engines_at[engine] = reading
+        return engine
+
+    def compile(self, registry_version: int) -> None:
+        """Make sure that the queries of a version can be planned; cheaper than their plan."""
+        change, reading = self._change(self._planned_at, registry_version, self._planned)
+        self._planned.follow(change)
+        self._planned_at = reading
 
     def plan(self, registry_version: int) -> EvaluationPlan:
-        """Return what a version asks of evaluation, at the cost of what changed since the last."""
-        self._planned.follow(queries_of(self._registry, registry_version))
+        """Return what a version asks of evaluation."""
+        self.compile(registry_version)
         return self._planned.plan
 
     def follow(self, engine: Engine, registry_version: int) -> bool:
         """Bring a running engine to a version; return False where it must be made anew."""
-        return engine.follow(queries_of(self._registry, registry_version))
+        change, reading = self._change(self._engines_at[engine], registry_version, engine.queries)
+        is_followed = engine.follow(change)
+        if is_followed:
+            self._engines_at[engine] = reading
+        return is_followed
+
+    def _change(
+        self, reading: _Reading, registry_version: int, present: QuerySet
+    ) -> tuple[SetChange, _Reading]:
+        """Return what leads a set from where it was read to a version, and where that is read."""
+        # Read before the rows: what is added meanwhile is read once more next time.
+        newest = self._registry.revision()
+        texts, gone = self._registry.changed_queries(reading.version, registry_version)
+        changed = {text.id for text in texts}
+        assigned = []
+        for query_id, key, point in self._registry.changed_assignments(reading.subscriptions):
+            query, values = present.get(query_id), json.loads(key)
+            is_same = query_id not in gone and query_id not in changed
+            if query is not None and is_same and _fits(query, values):
+                assigned.append((query_id, values, point))
+        queries = [_registered(self._registry, text) for text in texts]
+        return SetChange(queries, gone, assigned), _Reading(registry_version, newest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Up to where the registry has been read: as of which version, and its subscriptions."""
+
+    version: int = 0
+    subscriptions: int = 0
+
+
+class _Publishers:
+    """The active queries that publish, by stream; kept up to date at the cost of what changed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._version = 0
+        self._streams: dict[str, str] = {}
+        self._queries: dict[str, xscl.Query] = {}
+
+    def by_stream(self, registry: Registry, *, without: str = "") -> dict[str, xscl.Query]:
+        """Return them as the registry has them now, except the query of one id."""
+        with self._lock:
+            version = registry.revision()
+            if version != self._version:
+                self._follow(*registry.changed_queries(self._version, version))
+                self._version = version
+            found = dict(self._queries)
+            found.pop(self._streams.get(without, ""), None)
+            return found
+
+    def _follow(self, texts: list[RegisteredText], gone: frozenset[str]) -> None:
+        for query_id in (*gone, *(text.id for text in texts)):
+            stream = self._streams.pop(query_id, None)
+            if stream is not None:
+                del self._queries[stream]
+        for text in texts:
+            query = parsed(text)
+            if query.publish is not None:
+                self._streams[query.id] = query.publish
+                self._queries[query.publish] = query
+
+
+_publishers: MutableMapping[Registry, _Publishers] = WeakKeyDictionary()
 
 
 def parsed(text: RegisteredText) -> xscl.Query:
@@ -65,8 +153,7 @@ def parsed(text: RegisteredText) -> xscl.Query:
 
 def published_streams(registry: Registry) -> frozenset[str]:
     """Return the streams that active queries publish; they take no documents from outside."""
-    queries = (_query(text.id, text.text) for text in registry.queries())
-    return frozenset(query.publish for query in queries if query.publish is not None)
+    return frozenset(_publishers_of(registry).by_stream(registry))
 
 
 def check_among(registry: Registry, query: xscl.Query) -> None:
@@ -74,23 +161,35 @@ def check_among(registry: Registry, query: xscl.Query) -> None:
 
     A PUBLISH name belongs to one query, and queries that publish form no cycle.
     """
-    others = [text for text in registry.queries() if text.id != query.id]
-    located = [(_query(text.id, text.text), text.id, text.text) for text in others]
-    diagnostics = check_set([*located, (query, query.id, query.text)])
-    if any(diagnostic.is_error for diagnostic in diagnostics):
+    others = _publishers_of(registry).by_stream(registry, without=query.id)
+    diagnostics = check_added(query, others)
+    if diagnostics:
         raise xscl.XsclError(diagnostics)
+
+
+def _publishers_of(registry: Registry) -> _Publishers:
+    return _publishers.setdefault(registry, _Publishers())
 
 
 def _registered(registry: Registry, text: RegisteredText) -> RegisteredQuery:
     query = _query(text.id, text.text)
     if not query.parameters:
         return RegisteredQuery(query, text.point)
-    assigned = list(registry.assignments(text.id))
+    read = ((json.loads(key), point) for key, point in registry.assignments(text.id))
+    assigned = [(values, point) for values, point in read if _fits(query, values)]
     return RegisteredQuery(
         query,
         text.point,
-        tuple(json.loads(key) for key, _ in assigned),
+        tuple(values for values, _ in assigned),
         tuple(point for _, point in assigned),
+    )
+
+
+def _fits(query: xscl.Query, values: Mapping[str, Any]) -> bool:
+    """Return whether values are for this text of a query: another one may have other parameters."""
+    types = dict(query.parameters)
+    return values.keys() == types.keys() and all(
+        isinstance(value, _TYPES[types[name]]) for name, value in values.items()
     )
 
 

@@ -81,6 +81,11 @@ _STEPS = (
         at_us INTEGER NOT NULL) WITHOUT ROWID;
     CREATE TABLE broker_key (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
     """,
+    """
+    CREATE INDEX query_by_revision ON query (revision);
+    DROP INDEX subscription_by_topic;
+    CREATE INDEX subscription_by_topic ON subscription (query, parameters, point);
+    """,
 )
 
 _QUERY = "id, version, text, state, point, effective, reason, changed_us"
@@ -173,6 +178,26 @@ class Registry:
             1 << 62 if as_of is None else as_of,
         )
         return [query for query in map(_registered, rows) if query.state in wanted]
+
+    def changed_queries(
+        self, before: int, version: int
+    ) -> tuple[list[RegisteredText], frozenset[str]]:
+        """Return what leads from the active queries of one revision to those of another.
+
+        That is the queries with a change between the two, as they are at `version`, and the ids of
+        those that are not active then.
+        """
+        low, high = sorted((before, version))
+        rows = self._rows(
+            f"SELECT {_QUERY}, max(revision) FROM query WHERE revision <= ?3 AND id IN"
+            " (SELECT id FROM query WHERE revision > ?1 AND revision <= ?2) GROUP BY id",
+            *(low, high, version),
+        )
+        changed = self._rows(
+            "SELECT DISTINCT id FROM query WHERE revision > ? AND revision <= ?", low, high
+        )
+        active = [q for q in map(_registered, rows) if q.state is QueryState.ACTIVE]
+        return active, frozenset(id_ for (id_,) in changed) - {query.id for query in active}
 
     def query(self, query_id: str) -> RegisteredText:
         """Return a query as it is now; raise `RegistryError` if there has never been one."""
@@ -281,6 +306,20 @@ class Registry:
             "SELECT parameters, min(point) FROM subscription"
             " WHERE query = ? AND state <> 'removed' GROUP BY parameters ORDER BY parameters",
             query_id,
+        )
+
+    def changed_assignments(self, revision: int) -> Iterator[tuple[str, str, int | None]]:
+        """Yield each (query, assignment) of the subscriptions that have changed since a revision.
+
+        With it comes its earliest registration point, None where nobody subscribes to it any more.
+        """
+        yield from self._rows(
+            "SELECT query, parameters, (SELECT point FROM subscription AS present"
+            "  WHERE present.query = changed.query AND present.parameters = changed.parameters"
+            "  AND state <> 'removed' ORDER BY point LIMIT 1)"
+            " FROM (SELECT DISTINCT query, parameters FROM subscription"
+            "  WHERE revision > ? AND parameters <> '{}') AS changed",
+            revision,
         )
 
     def set_subscription_state(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from xscl.path import Span
 from xscl.query import Query
 from xscl.reader import check
 
-__all__ = ["check_files", "check_set", "load", "query_files"]
+__all__ = ["check_added", "check_files", "check_set", "load", "query_files"]
 
 SUFFIX = ".xscl"
 
@@ -77,6 +78,22 @@ def check_set(located: Sequence[tuple[Query, str, str]]) -> list[Diagnostic]:
     return [*_shared_ids(located), *_shared_names(located), *_cycles(located)]
 
 
+def check_added(query: Query, publishers: MutableMapping[str, Query]) -> list[Diagnostic]:
+    """Return what is wrong with a query beside others, given by the names that they publish.
+
+    The others go together, so that only what the query adds is looked at.
+    """
+    if query.publish is None:
+        return []
+    owner = publishers.get(query.publish)
+    located = [(each, each.id, each.text) for each in (owner, query) if each is not None]
+    diagnostics = list(_shared_names(located))
+    cycle = _path_back(query.publish, ChainMap({query.publish: query}, publishers))
+    if cycle:
+        diagnostics.append(_cycle(query, query.id, query.text, cycle))
+    return diagnostics
+
+
 def _finding(
     code: str, query: Query, path: str, source: str, message: str, hint: str
 ) -> Diagnostic:
@@ -132,17 +149,21 @@ def _cycles(located: Sequence[tuple[Query, str, str]]) -> Iterator[Diagnostic]:
         cycle = _path_back(query.publish, publishers)
         if cycle:
             reported |= set(cycle)
-            yield _finding(
-                "XS704",
-                query,
-                path,
-                source,
-                "queries publish in a cycle: " + " reads ".join((*cycle, cycle[0])),
-                "no query may read, even through others, what it publishes",
-            )
+            yield _cycle(query, path, source, cycle)
 
 
-def _path_back(name: str, publishers: dict[str, Query]) -> list[str]:
+def _cycle(query: Query, path: str, source: str, cycle: Sequence[str]) -> Diagnostic:
+    return _finding(
+        "XS704",
+        query,
+        path,
+        source,
+        "queries publish in a cycle: " + " reads ".join((*cycle, cycle[0])),
+        "no query may read, even through others, what it publishes",
+    )
+
+
+def _path_back(name: str, publishers: Mapping[str, Query]) -> list[str]:
     """Return the names on a way from a name back to itself; empty where there is none."""
     stack: list[tuple[str, list[str]]] = [(name, [name])]
     seen: set[str] = set()

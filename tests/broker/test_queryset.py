@@ -10,7 +10,7 @@ import xscl
 from broker.document import Document
 from broker.engine import Engine
 from broker.match import Match
-from broker.queryset import RegisteredQuery
+from broker.queryset import RegisteredQuery, SetChange
 from joins.engines import ENGINES, EngineName
 
 TEXTS = {
@@ -187,6 +187,10 @@ def registered(names: str, **points: int) -> list[RegisteredQuery]:
     return [RegisteredQuery(query(name), points.get(name, 0)) for name in names.split()]
 
 
+def becoming(names: str, **points: int) -> SetChange:
+    return SetChange(registered(names, **points), gone=set(TEXTS).difference(names.split()))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_engine_that_follows_finds_what_one_made_anew_finds(engine: EngineName) -> None:
     stream = documents(8)
@@ -194,19 +198,19 @@ def test_an_engine_that_follows_finds_what_one_made_anew_finds(engine: EngineNam
     running.feed(stream[:8])
     before = len(running.lines("both"))
     versions = [
-        registered("title pairs reader chain", reader=8, chain=8),
-        registered("title reader chain both", reader=8, chain=8, both=16),
+        becoming("title pairs reader chain", reader=8, chain=8),
+        becoming("title reader chain both", reader=8, chain=8, both=16),
     ]
     for i, version in enumerate(versions):
         assert running.engine.follow(version)
         running.feed(stream[8 * (i + 1) : 8 * (i + 2)])
     # `reader` has lost its publisher in the last version, and `both` came back with a later point.
-    anew = Running(versions[1], engine)
+    anew = Running(list(versions[1].queries), engine)
     anew.feed(stream)
     for name in ("title", "chain"):
         assert running.lines(name) == anew.lines(name), name
     assert running.lines("both")[before:] == anew.lines("both")
-    middle = Running(versions[0], engine)
+    middle = Running(list(versions[0].queries), engine)
     middle.feed(stream[:16])
     found = [line for line in running.lines("reader") if line in middle.lines("reader")]
     assert found == middle.lines("reader") != []
@@ -215,16 +219,16 @@ def test_an_engine_that_follows_finds_what_one_made_anew_finds(engine: EngineNam
 def test_an_engine_says_when_it_lacks_the_state_to_follow() -> None:
     running = Running(registered("title"), "signatures")
     running.feed(documents(1)[:10])
-    assert not running.engine.follow(registered("title both", both=9))
-    assert running.engine.follow(registered("title both", both=10))
-    assert not running.engine.follow(registered("title both"))
+    assert not running.engine.follow(becoming("title both", both=9))
+    assert running.engine.follow(becoming("title both", both=10))
+    assert not running.engine.follow(becoming("title both"))
     assert "both" in running.engine.queries
 
 
 def test_following_the_same_set_changes_nothing() -> None:
     running = Running(registered("title both pairs reader chain"), "signatures")
     before = running.engine.plan, list(running.engine.classes())
-    assert running.engine.follow(registered("title both pairs reader chain"))
+    assert running.engine.follow(becoming("title both pairs reader chain"))
     assert (running.engine.plan, list(running.engine.classes())) == before
 
 
@@ -237,5 +241,19 @@ def test_an_assignment_sees_documents_after_its_own_point() -> None:
     running.feed(stream)
     assert running.matches
     assert all(d.docid > 12 for match in running.matches for d in match.documents)
-    assert running.engine.follow([RegisteredQuery(parsed, 2)])
+    assert running.engine.follow(SetChange([RegisteredQuery(parsed, 2)]))
+    assert list(running.engine.classes()) == []
+
+
+def test_single_assignments_come_and_go() -> None:
+    parsed = query("data", PARAMETERISED["data"])
+    hour, day = ({"who": "x", "within": us} for us in (3_600_000_000, 86_400_000_000))
+    running = Running([RegisteredQuery(parsed, 0, (hour,), (0,))], "signatures")
+    running.feed(documents(7))
+    assert not running.engine.follow(SetChange(assigned=[("data", day, 3)]))
+    assert running.engine.follow(SetChange(assigned=[("data", day, 24), ("data", hour, 0)]))
+    assert running.engine.queries.reach_us == 86_400_000_000
+    assert running.engine.follow(SetChange(assigned=[("data", day, None), ("data", day, None)]))
+    assert running.engine.queries.reach_us == 3_600_000_000
+    assert running.engine.follow(SetChange(assigned=[("data", hour, None)]))
     assert list(running.engine.classes()) == []

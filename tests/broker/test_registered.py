@@ -8,8 +8,10 @@ import pytest
 
 import xscl
 from broker.document import Document
-from broker.registered import Engines
+from broker.engine import Engine
+from broker.registered import Engines, check_among, published_streams
 from broker.registry import QueryState, Registry
+from broker.subscription import Destination, SubscriptionState
 
 DAY_US = 86_400_000_000
 
@@ -52,3 +54,59 @@ def test_witnesses_of_one_version_are_understood_by_the_engine_that_followed(
     other = engines.make(second)
     step = running.process(other.evaluate(stream), lambda ids: {d.docid: d.xml for d in stream})
     assert [[d.docid for d in match.documents] for match in step.matches] == [[1, 2]]
+
+
+PARAMETERISED = "S//i[u = $who]->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"
+PULL = Destination.parse("pull")
+
+
+def assigned(engine: Engine) -> set[str]:
+    return {subscriber.parameters["who"] for _, _, subscriber in engine.classes()}
+
+
+def test_an_engine_follows_single_subscriptions(registry: Registry) -> None:
+    engines = made(registry)
+    running = engines.make(register(registry, "q", PARAMETERISED))
+    first = registry.subscribe("q", PULL, point=0, parameters={"who": "Ann"})
+    registry.subscribe("q", PULL, point=0, parameters={"who": "Bob"})
+    assert engines.follow(running, registry.revision())
+    assert assigned(running) == {"Ann", "Bob"}
+    registry.set_subscription_state(first.id, SubscriptionState.REMOVED)
+    assert engines.follow(running, registry.revision())
+    assert assigned(running) == {"Bob"} == assigned(engines.make(registry.revision()))
+
+
+def test_subscriptions_to_another_text_of_a_query_wait_for_it(registry: Registry) -> None:
+    engines = made(registry)
+    old = register(registry, "q", PARAMETERISED)
+    running = engines.make(old)
+    new = register(registry, "q", PARAMETERISED.replace("$who", "$name"))
+    registry.subscribe("q", PULL, point=0, parameters={"name": "Ann"})
+    assert engines.follow(running, old)
+    assert list(running.classes()) == list(engines.make(old).classes()) == []
+    assert engines.follow(running, new)
+    assert [s.parameters for _, _, s in running.classes()] == [{"name": "Ann"}]
+
+
+def test_publishers_are_checked_as_the_registry_has_them(registry: Registry) -> None:
+    def text(name: str, reads: str) -> str:
+        return f"FROM {reads}//i->a FOLLOWED BY {{a/t = b/t, 1 h}} S//i->b PUBLISH {name}"
+
+    def check(name: str, query: str) -> list[str]:
+        try:
+            check_among(registry, *xscl.parse(query, id=name))
+        except xscl.XsclError as error:
+            return [diagnostic.code for diagnostic in error.diagnostics]
+        return []
+
+    register(registry, "one", text("One", "S"))
+    register(registry, "two", text("Two", "One"))
+    assert check("three", text("One", "S")) == ["XS703"]
+    assert check("one", text("One", "S")) == []
+    assert check("one", text("One", "Two")) == ["XS704"]
+    assert published_streams(registry) == {"One", "Two"}
+    registry.set_state("two", QueryState.PAUSED, effective=0)
+    assert check("one", text("One", "Two")) == []
+    register(registry, "one", text("Other", "S"))
+    assert published_streams(registry) == {"Other"}
+    assert check("three", text("One", "S")) == []
