@@ -7,7 +7,8 @@ that begins anywhere else has been committed already, and changes nothing.
 Invariants:
 - a match id is here once, whatever is replayed;
 - matches are numbered (`seq`, from 1) in the order (position, query, id), however documents
-  were grouped into batches, and a number is never used again;
+  were grouped into batches, and a number is never used again; what a query that was registered
+  to look back finds among earlier documents comes behind;
 - what `commit` returned True for survives a power cut.
 """
 
@@ -149,13 +150,26 @@ class Outbox:
                     self._insert(rows, documents, dead_letters, now_us)
             except _AlreadyCommittedError:
                 return False
+        self._announce()
+        return True
+
+    def add(self, matches: Iterable[Match], published: Iterable[Document] = ()) -> None:
+        """Keep what a backfill found beside the pipeline; what is here already stays as it is."""
+        rows = [_match_row(match) for match in sorted(matches, key=_in_order)]
+        documents = [_published_row(document) for document in published]
+        if not rows:
+            return
+        with self._lock, transaction(self._db):
+            self._insert(rows, documents, (), self._now_us())
+        self._announce()
+
+    def _announce(self) -> None:
         for listener in tuple(self._listeners):
             try:
                 listener()
             except Exception:
                 # Who listens looks again by itself; the commit is made.
                 log.exception("a listener failed")
-        return True
 
     def _advance(self, after: int, through: int) -> None:
         moved = self._db.execute(

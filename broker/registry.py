@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from datetime import timedelta
 from enum import StrEnum
 from functools import lru_cache
@@ -36,7 +36,7 @@ from broker.subscription import (
     parameters_key,
 )
 
-__all__ = ["QueryState", "RegisteredText", "Registry", "RegistryError", "new_secret"]
+__all__ = ["Backfill", "QueryState", "RegisteredText", "Registry", "RegistryError", "new_secret"]
 
 _STEPS = (
     """
@@ -82,6 +82,15 @@ _STEPS = (
     CREATE TABLE broker_key (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
     """,
     """
+    CREATE TABLE backfill (
+        query TEXT NOT NULL,
+        version TEXT NOT NULL,
+        parameters TEXT NOT NULL,
+        point INTEGER NOT NULL,
+        through INTEGER NOT NULL,
+        PRIMARY KEY (query, version, parameters)) WITHOUT ROWID;
+    """,
+    """
     CREATE INDEX query_by_revision ON query (revision);
     DROP INDEX subscription_by_topic;
     CREATE INDEX subscription_by_topic ON subscription (query, parameters, point);
@@ -92,6 +101,20 @@ _QUERY = "id, version, text, state, point, effective, reason, changed_us"
 _SUBSCRIPTION = (
     "id, query, parameters, kind, address, point, state, reason, options, created_us, revision"
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """A registration that looks back: documents in (point, through] have yet to be matched.
+
+    `parameters` is the key of one assignment; a query without parameters has the empty one's.
+    """
+
+    query: str
+    version: str
+    parameters: str
+    point: int
+    through: int
 
 
 class RegistryError(LookupError):
@@ -148,14 +171,51 @@ class Registry:
 
     # A registration point comes from the caller: only who numbers documents knows the newest.
 
-    def register(self, query_id: str, text: str, *, version: str, point: int) -> RegisteredText:
-        """Add a query, or a new version of one.  The very same version and text changes nothing."""
+    def register(
+        self, query_id: str, text: str, *, version: str, point: int, since: int | None = None
+    ) -> RegisteredText:
+        """Add a query, or a new version of one.
+
+        It sees documents above `point`, the newest one, or, looking back, above `since`.  The very
+        same version and text changes nothing, unless it looks further back than before.
+        """
+        since = point if since is None else since
         with self._change() as revision:
             present = self._present(query_id)
-            if present and _says(present) == (QueryState.ACTIVE, version, text):
+            is_same = present and _says(present) == (QueryState.ACTIVE, version, text)
+            if present and is_same and since >= present.point:
                 return present
-            row = (version, text, QueryState.ACTIVE, point, point, "")
+            if since < point:
+                self._look_back(query_id, version, since, point)
+            row = (version, text, QueryState.ACTIVE, since, point, "")
             return self._append(query_id, revision, row)
+
+    def _look_back(self, query_id: str, version: str, since: int, point: int) -> None:
+        assigned = dict(self.assignments(query_id)) or {parameters_key({}): since}
+        for parameters, first in assigned.items():
+            self._add_backfill(query_id, version, parameters, max(since, first), point)
+
+    def _add_backfill(
+        self, query_id: str, version: str, parameters: str, point: int, through: int
+    ) -> None:
+        self._db.execute(
+            "INSERT INTO backfill VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+            " point = min(point, excluded.point), through = max(through, excluded.through)",
+            (query_id, version, parameters, point, through),
+        )
+
+    def backfills(self) -> list[Backfill]:
+        """Return the registrations that look back and wait for it, by query."""
+        return [Backfill(*row) for row in self._rows("SELECT * FROM backfill ORDER BY 1, 2, 3")]
+
+    def finish_backfills(self, backfills: Iterable[Backfill]) -> None:
+        """Take backfills away, unless they have been asked to look further back meanwhile."""
+        with self._lock, transaction(self._db):
+            self._db.executemany(
+                "DELETE FROM backfill WHERE (query, version, parameters, point, through)"
+                " = (?, ?, ?, ?, ?)",
+                [astuple(each) for each in backfills],
+            )
 
     def set_state(
         self, query_id: str, state: QueryState, *, effective: int, reason: str = ""
@@ -219,10 +279,18 @@ class Registry:
         destination: Destination,
         *,
         point: int,
+        since: int | None = None,
         parameters: Mapping[str, Any] | None = None,
         options: Options | None = None,
     ) -> Subscription:
-        """Add a subscription and return it, with its signing key if it is a webhook."""
+        """Add a subscription and return it, with its signing key if it is a webhook.
+
+        It gets matches of documents above `point`, the newest one, or, looking back, above
+        `since`, but not above the query's own point.
+        """
+        if since is not None:
+            query = self.query(query_id)
+            point, newest = min(max(since, query.point), point), point
         made = Subscription(
             id="sub_" + secrets.token_hex(10),
             query=query_id,
@@ -231,7 +299,10 @@ class Registry:
             point=point,
             options=options or Options(),
         )
-        self.add([made])
+        with self._change() as revision:
+            self._insert(made, self._now_us(), revision)
+            if since is not None and parameters and point < newest:
+                self._add_backfill(query_id, query.version, made.parameters, point, newest)
         return self.subscription(made.id)
 
     def add(self, subscriptions: Iterable[Subscription]) -> int:

@@ -27,6 +27,7 @@ from broker.api import feeds as feeds_api
 from broker.api.access import gate_of
 from broker.api.backend import Backend
 from broker.api.limits import RateLimit
+from broker.backfill import backfill, first_waiting
 from broker.channels import notifier, open_channels
 from broker.config import Settings
 from broker.configured_feeds import configured_feeds
@@ -236,6 +237,7 @@ class Service:
             stop.wait(),
             self._watch(query),
             self._keep_small(),
+            self._look_back(stop),
             self._poller().run(),
             DeliveryWorker(
                 self._outbox, self._registry, self._channels, notifier=notifier(self._channels)
@@ -265,6 +267,22 @@ class Service:
             with contextlib.suppress(Busy):
                 await asyncio.wrap_future(self._ingest.exclusively(self._maintain))
 
+    async def _look_back(self, stop: asyncio.Event) -> None:
+        """Match earlier documents for registrations that ask for it, beside the pipeline."""
+        spool = Spool(self._data / "spool")
+        while True:
+            if self._registry.backfills():
+                await asyncio.to_thread(
+                    backfill,
+                    self._registry,
+                    self._outbox,
+                    spool,
+                    lateness_us=self._settings.lateness // timedelta(microseconds=1),
+                    engine=self._settings.engine,
+                    is_stopping=stop.is_set,
+                )
+            await asyncio.sleep(_WATCH_S)
+
     def _maintain(self, newest_docid: int) -> None:
         newest = self._spool.newest
         if newest is None:
@@ -273,6 +291,7 @@ class Service:
             through=self._pipeline.through,
             event_us=self._pipeline.horizon_us(),
             arrival_us=newest.arrival_us - DEDUP_KEPT_US,
+            docid=first_waiting(self._registry.backfills()),
         )
         try:
             maintain(self._spool, needs)

@@ -4,6 +4,7 @@ A segment may go when everything in it is behind all of these:
 
     processed    its results are committed
     windows      no document that is still to come can join one of its documents
+    backfills    a registration that looks back has been over it
     repetition   a document that is sent again is recognised from the spool after a restart
     retention    what the operator wants to keep in any case, by arrival time
 
@@ -35,12 +36,13 @@ class Needs:
     """What is still needed.
 
     That is every document behind segment `through`, every one with an event time from `event_us`
-    on, and every one that arrived at or after `arrival_us`.
+    on, every one that arrived at or after `arrival_us`, and those from `docid` on, where given.
     """
 
     through: int
     event_us: int
     arrival_us: int
+    docid: int | None = None
 
 
 def prunable(segments: Iterable[Segment], needs: Needs) -> int:
@@ -58,6 +60,7 @@ def prunable(segments: Iterable[Segment], needs: Needs) -> int:
             segment.last > needs.through
             or segment.end_max_us >= needs.event_us
             or segment.arrival_us >= needs.arrival_us
+            or (needs.docid is not None and segment.last_docid >= needs.docid)
         )
         if is_needed:
             break

@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from broker.backfill import LookBackError
 from broker.document import DocumentError
 from broker.ingest_thread import Busy
 from broker.registry import RegistryError
@@ -69,7 +70,14 @@ async def problems(request: web.Request, handler: _Handler) -> web.StreamRespons
             raise
         headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
         return Problem(HTTPStatus(error.status), error.text or "", headers=headers).response()
-    except (XsclError, DocumentError, SubscriptionError, RegistryError, Busy) as error:
+    except (
+        XsclError,
+        DocumentError,
+        SubscriptionError,
+        LookBackError,
+        RegistryError,
+        Busy,
+    ) as error:
         return _expected(error).response()
     except Exception:
         _log.exception("%s %s failed", request.method, request.path)

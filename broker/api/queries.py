@@ -11,12 +11,13 @@ from aiohttp import web
 import xscl
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.problem import Problem
+from broker.backfill import check_unread, look_back
 from broker.document import render_time
 from broker.registered import check_among
 from broker.registry import QueryState, RegisteredText, RegistryError
 from broker.subscription import SubscriptionState
 
-__all__ = ["ROUTES", "one_query", "present_query"]
+__all__ = ["ROUTES", "one_query", "point_since", "present_query"]
 
 _VISIBLE = (QueryState.ACTIVE, QueryState.PAUSED)
 
@@ -38,18 +39,26 @@ async def get_query(request: web.Request) -> web.Response:
 async def put_query(request: web.Request) -> web.Response:
     """Register the query in the body, or a new text of it; 422 with diagnostics if it is none.
 
-    It sees the documents accepted after it.  The very same text again changes nothing.
+    It sees the documents accepted after it, or those behind `?since=` too.  The very same text
+    again changes nothing.
     """
     backend, query_id = request.app[BACKEND], request.match_info["id"]
     query = await in_thread(one_query, await request.text(), query_id)
+    since = request.query.get("since")
     present = await in_thread(_same, backend, query)
-    if present is not None:
+    if present is not None and since is None:
         return await _answer(backend, present)
 
     def register(newest_docid: int) -> RegisteredText:
         check_among(backend.registry, query)
+        if since is not None:
+            check_unread(backend.registry, query)
         return backend.registry.register(
-            query_id, query.text, version=query.version, point=newest_docid
+            query_id,
+            query.text,
+            version=query.version,
+            point=newest_docid,
+            since=point_since(backend, since),
         )
 
     registered = await backend.change(register)
@@ -108,6 +117,11 @@ def present_query(backend: Backend, query_id: str) -> RegisteredText:
     if query.state not in _VISIBLE:
         raise Problem(HTTPStatus.NOT_FOUND, f"no query {query_id!r}")
     return query
+
+
+def point_since(backend: Backend, since: str | int | None) -> int | None:
+    """Return the registration point that a request asks for, None if it asks for none."""
+    return None if since is None else look_back(backend.spool, str(since))
 
 
 def _remove_subscriptions(backend: Backend, query_id: str) -> None:

@@ -12,6 +12,7 @@ import xscl
 from broker.api.access import caller_of
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.problem import Problem
+from broker.api.queries import point_since
 from broker.document import render_time
 from broker.registry import QueryState
 from broker.subscription import Destination, Options, Subscription, SubscriptionState
@@ -19,7 +20,7 @@ from broker.tokens import Scope
 
 __all__ = ["ROUTES"]
 
-_MEMBERS = {"query", "destination", "parameters", "options"}
+_MEMBERS = {"query", "destination", "parameters", "options", "since"}
 
 
 async def list_subscriptions(request: web.Request) -> web.Response:
@@ -44,7 +45,7 @@ async def list_subscriptions(request: web.Request) -> web.Response:
 
 
 async def post_subscription(request: web.Request) -> web.Response:
-    """Add a subscription.  It gets the matches of documents accepted after it.
+    """Add a subscription.  It gets the matches of documents accepted after it, or after `since`.
 
     The answer to a webhook's has its signing key, which is not shown again.
     """
@@ -59,6 +60,7 @@ async def post_subscription(request: web.Request) -> web.Response:
             asked["query"],
             destination,
             point=newest_docid,
+            since=point_since(backend, asked.get("since")),
             parameters=parameters,
             options=options,
         )

@@ -20,20 +20,31 @@ __all__ = ["list_queries", "pause", "register", "remove", "resume", "show"]
 @click.option(
     "--dry-run", is_flag=True, help="Show what they would cost and match, and register nothing."
 )
+@click.option(
+    "--since",
+    metavar="DOCID|TIME|all",
+    help="See retained documents after that one, or that arrived from that time on, too.",
+)
 @click.pass_context
 def register(
-    context: click.Context, paths: tuple[Path, ...], query_id: str | None, dry_run: bool
+    context: click.Context,
+    paths: tuple[Path, ...],
+    query_id: str | None,
+    dry_run: bool,
+    since: str | None,
 ) -> None:
     """Register the queries in files and directories (*.xscl), or new texts of them.
 
-    A query sees the documents that arrive after it was registered.  With --dry-run the broker
-    says from its newest documents what each would cost and match, and registers none.
+    A query sees the documents that arrive after it was registered, or those that the broker
+    retains from --since on.  With --dry-run the broker says from its newest documents what each
+    would cost and match, and registers none.
 
     \b
     Examples:
       xscl register examples/queries/
       xscl register same-story.xscl --id stories
       xscl register same-story.xscl --dry-run
+      xscl register same-story.xscl --since all
     """
     from xscl import XsclError, load
 
@@ -55,7 +66,7 @@ def register(
             answer = connection.call("POST", *path, "estimate", body=body, content_type=kind)
             click.echo(answer["rendered"], nl=False)
             continue
-        made = connection.call("PUT", *path, body=body, content_type=kind)
+        made = connection.call("PUT", *path, query={"since": since}, body=body, content_type=kind)
         message(
             f"registered {made['id']} (version {made['version']}, sees documents after"
             f" {made['point']})"

@@ -59,9 +59,9 @@ class Client:
             self._thread.join()
             self._loop.close()
 
-    def register(self, query_id: str, text: str) -> QueryInfo:
+    def register(self, query_id: str, text: str, *, since: str | int | None = None) -> QueryInfo:
         """Register a query, or a new text of it."""
-        return self._run(self._client.register(query_id, text))
+        return self._run(self._client.register(query_id, text, since=since))
 
     def query(self, query_id: str) -> QueryInfo:
         """Return one query."""
@@ -90,10 +90,13 @@ class Client:
         *,
         parameters: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
+        since: str | int | None = None,
     ) -> SubscriptionInfo:
         """Have a query's matches sent somewhere, or kept to be read here."""
         return self._run(
-            self._client.subscribe(query_id, destination, parameters=parameters, options=options)
+            self._client.subscribe(
+                query_id, destination, parameters=parameters, options=options, since=since
+            )
         )
 
     def subscriptions(self, query_id: str | None = None) -> list[SubscriptionInfo]:

@@ -61,10 +61,21 @@ class AsyncClient:
         """Give connections back."""
         await self._connection.close()
 
-    async def register(self, query_id: str, text: str) -> QueryInfo:
-        """Register a query, or a new text of it; the very same text again changes nothing."""
+    async def register(
+        self, query_id: str, text: str, *, since: str | int | None = None
+    ) -> QueryInfo:
+        """Register a query, or a new text of it; the very same text again changes nothing.
+
+        With `since` it also sees retained documents: those after a docid, those that arrived from
+        a time (ISO 8601) on, or `"all"`.
+        """
         answer = await self._connection.call(
-            "PUT", "queries", query_id, body=text.encode(), content_type="text/plain"
+            "PUT",
+            "queries",
+            query_id,
+            query={"since": since},
+            body=text.encode(),
+            content_type="text/plain",
         )
         return read_query(answer)
 
@@ -96,16 +107,19 @@ class AsyncClient:
         *,
         parameters: Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
+        since: str | int | None = None,
     ) -> SubscriptionInfo:
         """Have a query's matches sent to a URL or an address, or kept to be read here.
 
-        A webhook's `secret` is in this answer and in no other.
+        A webhook's `secret` is in this answer and in no other.  `since` is as in `register`, but
+        never before the query's own point.
         """
         body = {
             "query": query_id,
             "destination": destination,
             "parameters": dict(parameters or {}),
             "options": dict(options or {}),
+            **({} if since is None else {"since": str(since)}),
         }
         return read_subscription(await self._connection.call("POST", "subscriptions", body=body))
 

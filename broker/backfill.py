@@ -1,0 +1,203 @@
+"""Registration that looks back (`SINCE`): matches among documents accepted before it.
+
+The pipeline finds every match whose newest document comes after a registration.  What a query
+that was registered to see earlier documents has to find besides lies wholly among those that the
+spool retains.  An engine of that query alone, with the queries whose published streams it reads,
+goes over them here and commits what it finds.
+
+A registration that looks back leaves a `Backfill` in the registry, in its own transaction; that is
+taken away once everything is committed.  A crash in between repeats the work: match ids are the
+same, and the outbox keeps each once.  What is found is numbered behind what is there already.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker.document import parse_time
+from broker.engine import Engine, Step
+from broker.outbox import Outbox
+from broker.queryset import RegisteredQuery
+from broker.registered import queries_of
+from broker.registry import Backfill, Registry
+from broker.segment import document_batch
+from broker.spool import Spool
+from broker.subscription import parameters_key
+from joins.engines import DEFAULT_ENGINE, EngineName
+from xpath_eval.stage import evaluate_batches
+from xpath_eval.witnesses import WITNESS_SCHEMA
+from xscl.query import Query
+
+__all__ = ["LookBackError", "backfill", "check_unread", "first_waiting", "look_back"]
+
+NOTHING_ASSIGNED = parameters_key({})
+
+_BATCH_DOCUMENTS = 1_000
+"""Documents between two looks at whether to stop, and between two commits."""
+
+
+class LookBackError(ValueError):
+    """A registration cannot look back as it was asked to; the message says why."""
+
+
+def look_back(spool: Spool, since: str) -> int:
+    """Return the registration point that `since` asks for: a docid, an arrival time, or `all`.
+
+    The point is never before the oldest document that the spool retains.  Raises `LookBackError`.
+    """
+    spool.refresh()
+    segments = spool.all_segments()
+    retained = segments[0].first_docid - 1 if segments else 0
+    if since == "all":
+        return retained
+    if re.fullmatch(r"[0-9]{1,18}", since):
+        newest = segments[-1].last_docid if segments else 0
+        return min(max(int(since), retained), newest)
+    try:
+        arrival_us = parse_time(since)
+    except ValueError as error:
+        message = f"{since!r} is no document number, no arrival time, and not 'all'"
+        raise LookBackError(message) from error
+    return _last_before(spool, arrival_us, retained)
+
+
+def _last_before(spool: Spool, arrival_us: int, point: int) -> int:
+    """Return the last document that arrived before a time."""
+    for segment in spool.all_segments():
+        if segment.arrival_us >= arrival_us:
+            arrivals = spool.rows(segment).column("arrival_us")
+            return point + int(pc.sum(pc.less(arrivals, arrival_us)).as_py() or 0)
+        point = segment.last_docid
+    return point
+
+
+def check_unread(registry: Registry, query: Query) -> None:
+    """Raise `LookBackError` if others read what a query publishes.
+
+    They would have to find again what they join with documents that come this late.
+    """
+    if query.publish is None:
+        return
+    for other in queries_of(registry, registry.revision()):
+        if other.query.id != query.id and query.publish in _streams(other):
+            raise LookBackError(
+                f"{other.query.id!r} reads {query.publish!r} already, and would miss what is "
+                f"published late; register {query.id!r} without looking back, or its readers "
+                "after it"
+            )
+
+
+def first_waiting(waiting: Sequence[Backfill]) -> int | None:
+    """Return the oldest document that backfills still need, None if there is no backfill."""
+    return min((each.point + 1 for each in waiting), default=None)
+
+
+def backfill(
+    registry: Registry,
+    outbox: Outbox,
+    spool: Spool,
+    *,
+    lateness_us: int,
+    engine: EngineName = DEFAULT_ENGINE,
+    is_stopping: Callable[[], bool] = lambda: False,
+) -> int:
+    """Do all backfills that wait, one query after another; return how many matches they found.
+
+    Ends early once `is_stopping`; what is not finished then waits on.
+    """
+    found = 0
+    while waiting := registry.backfills():
+        query = waiting[0].query
+        those = [each for each in waiting if each.query == query]
+        for step in _steps(registry, spool, those, lateness_us, engine):
+            if is_stopping():
+                return found
+            matches = [m for m in step.matches if m.query == query]
+            ids = {match.id for match in matches}
+            documents = [d for d in step.published if d.match_id in ids]
+            outbox.add(matches, documents)
+            found += len(matches)
+        registry.finish_backfills(those)
+    return found
+
+
+def _steps(
+    registry: Registry,
+    spool: Spool,
+    waiting: Sequence[Backfill],
+    lateness_us: int,
+    engine: EngineName,
+) -> Iterator[Step]:
+    """Yield what one query and those it reads from find in retained documents, in order."""
+    present = {each.query.id: each for each in queries_of(registry, registry.revision())}
+    asked = present.get(waiting[0].query)
+    if asked is None or asked.query.version != waiting[0].version:
+        return  # it has been removed, paused or replaced since
+    has_parameters = bool(asked.query.parameters)
+    waiting = [each for each in waiting if (each.parameters != NOTHING_ASSIGNED) == has_parameters]
+    if not waiting:
+        return  # nobody subscribes yet
+    upstream = _upstream(asked, list(present.values()))
+    alone = Engine([*upstream, _asking(asked, waiting)], lateness_us=lateness_us, engine=engine)
+    spool.refresh()
+    first = 1 if upstream else min(each.point for each in waiting) + 1
+    for batch in _documents(spool, first, max(each.through for each in waiting)):
+        witnesses = pa.Table.from_batches(evaluate_batches(alone.plan, [batch]), WITNESS_SCHEMA)
+        yield alone.process(witnesses, spool.documents)
+
+
+def _asking(registered: RegisteredQuery, waiting: Sequence[Backfill]) -> RegisteredQuery:
+    """Return a query with the assignments that look back, each from its point on."""
+    points = tuple(each.point for each in waiting)
+    if not registered.query.parameters:
+        return replace(registered, registration_point=points[0])
+    return replace(
+        registered,
+        registration_point=min(points),
+        assignments=tuple(json.loads(each.parameters) for each in waiting),
+        assignment_points=points,
+    )
+
+
+def _upstream(query: RegisteredQuery, others: Sequence[RegisteredQuery]) -> list[RegisteredQuery]:
+    """Return the queries whose published streams a query reads, directly or through others."""
+    publishers = {other.query.publish: other for other in others if other.query.publish}
+    found: dict[str, RegisteredQuery] = {}
+    behind = [query]
+    while behind:
+        for stream in _streams(behind.pop()) & publishers.keys():
+            if stream not in found:
+                found[stream] = publishers[stream]
+                behind.append(publishers[stream])
+    return list(found.values())
+
+
+def _streams(registered: RegisteredQuery) -> set[str]:
+    return {block.stream for block in registered.query.blocks}
+
+
+def _documents(spool: Spool, docid: int, through: int) -> Iterator[pa.RecordBatch]:
+    """Yield the retained documents from one docid through another."""
+    segments = spool.all_segments()
+    docid = max(docid, segments[0].first_docid) if segments else through + 1
+    while docid <= through:
+        segment = spool.segment_of(docid)
+        if segment is None:
+            spool.refresh()
+            segment = spool.segment_of(docid)
+            assert segment is not None, f"document {docid} is not in the spool"
+        start = docid - segment.first_docid
+        stop = min(start + _BATCH_DOCUMENTS, segment.documents, through + 1 - segment.first_docid)
+        try:
+            rows = spool.rows(segment)
+        except FileNotFoundError:  # a compaction has replaced it
+            spool.refresh()
+            continue
+        yield document_batch(segment, rows, start, stop)
+        docid += stop - start

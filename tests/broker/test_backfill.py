@@ -1,0 +1,238 @@
+"""Registration that looks back: as if the query had been registered there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kit import Case, parse_case
+from runners import run_oracle, seeds_with_joins
+from strategies import random_case
+
+import xscl
+from broker.backfill import LookBackError, backfill, check_unread, first_waiting, look_back
+from broker.disk import Disk
+from broker.document import DocumentLine
+from broker.evaluation import PlanStore
+from broker.ingest import Ingest
+from broker.outbox import Outbox
+from broker.pipeline import Pipeline
+from broker.registered import Engines
+from broker.registry import Registry
+from broker.spool import Spool, SpoolWriter
+from broker.subscription import Destination
+
+DAY_US = 86_400_000_000
+PULL = Destination.parse("pull")
+SAME = "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"
+
+
+class Broker:
+    """The part of a broker that finds matches."""
+
+    def __init__(self, directory: Path, lateness_us: int = DAY_US) -> None:
+        self.lateness_us = lateness_us
+        self.registry = Registry(directory / "registry.db")
+        self.outbox = Outbox(directory / "outbox.db")
+        self.writer = SpoolWriter(directory / "spool", Disk(is_durable=False))
+        self.spool = Spool(directory / "spool")
+        self.ingest = Ingest(self.writer)
+        engines = Engines(self.registry, lateness_us=lateness_us, engine="signatures")
+        self.pipeline = Pipeline(
+            Spool(directory / "spool"),
+            self.outbox,
+            engines.make,
+            PlanStore(directory / "plans"),
+            plan_of=engines.plan,
+            follow=engines.follow,
+        )
+
+    @property
+    def newest(self) -> int:
+        return self.writer.next_docid - 1
+
+    def register(self, query: xscl.Query, since: int | None = None) -> None:
+        self.registry.register(
+            query.id, query.text, version=query.version, point=self.newest, since=since
+        )
+
+    def subscribe(
+        self, query: xscl.Query, values: dict[str, object], since: int | None = None
+    ) -> None:
+        self.registry.subscribe(query.id, PULL, point=self.newest, since=since, parameters=values)
+
+    def take(self, lines: list[DocumentLine], *, arrival_us: int | None = None) -> None:
+        version = self.registry.revision()
+        self.pipeline.prepare(version)
+        self.ingest.append(lines, arrival_us=arrival_us, registry_version=version)
+        list(self.pipeline.drain())
+
+    def look_back(self) -> int:
+        return backfill(self.registry, self.outbox, self.spool, lateness_us=self.lateness_us)
+
+    def found(self) -> list[str]:
+        return sorted(match.line for match in self.outbox.matches(limit=100_000))
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    broker = Broker(tmp_path)
+    yield broker
+    broker.writer.close()
+
+
+def query(text: str, name: str = "q") -> xscl.Query:
+    (parsed,) = xscl.parse(text, id=name)
+    return parsed
+
+
+def items(*titles: str, minute: int = 0) -> list[DocumentLine]:
+    return [
+        DocumentLine("S", f"<i><t>{title}</t></i>".encode(), (minute + n) * 60_000_000)
+        for n, title in enumerate(titles)
+    ]
+
+
+def rendered(case: Case) -> list[str]:
+    return sorted(match.render() for match in run_oracle(case))
+
+
+@pytest.mark.parametrize("seed", seeds_with_joins(40))
+def test_looking_back_is_right(seed: int, tmp_path: Path) -> None:
+    case = parse_case(random_case(seed))
+    published = {each.publish for each in case.queries} - {None}
+    read = {block.stream for each in case.queries for block in each.blocks}
+    late = [each for each in case.queries if each.publish is None or each.publish not in read]
+    assert late
+    case.registered = {each.id: 1 for each in late}
+    broker = Broker(tmp_path, case.lateness_us)
+    for each in case.queries:
+        if each not in late:
+            broker.register(each)
+            for values in case.assignments.get(each.id, ()):
+                broker.subscribe(each, values)
+    broker.ingest.closed_streams = published
+    half = len(case.lines) // 2
+    broker.take(case.lines[:half])
+    for each in late:
+        broker.register(each, since=1)
+        for values in case.assignments.get(each.id, ()):
+            broker.subscribe(each, values, since=0)
+    broker.take(case.lines[half:])
+    broker.look_back()
+    assert broker.found() == rendered(case)
+    assert broker.registry.backfills() == []
+
+
+def test_what_is_found_once_more_is_kept_once(broker: Broker) -> None:
+    broker.take(items("x", "x", "y"))
+    broker.register(query(SAME), since=0)
+    [waiting] = broker.registry.backfills()
+    assert (waiting.point, waiting.through) == (0, 3)
+    assert broker.look_back() == 1
+    before = broker.found()
+    broker.register(query("S", "other"), since=0)  # a crash left the finished one behind, say
+    broker.registry._add_backfill("q", query(SAME).version, "{}", 0, 3)
+    assert broker.look_back() == 1 + 3
+    assert [line for line in broker.found() if '"query":"q"' in line.replace(" ", "")] == before
+
+
+def test_a_stop_leaves_the_rest_for_later(broker: Broker) -> None:
+    broker.take(items("x", "x"))
+    broker.register(query(SAME), since=0)
+    found = backfill(
+        broker.registry,
+        broker.outbox,
+        broker.spool,
+        lateness_us=DAY_US,
+        is_stopping=lambda: True,
+    )
+    assert (found, broker.found()) == (0, [])
+    assert broker.look_back() == 1
+
+
+def test_a_query_that_was_removed_meanwhile_finds_nothing(broker: Broker) -> None:
+    broker.take(items("x", "x"))
+    broker.register(query(SAME), since=0)
+    broker.register(query(SAME.replace("1 h", "2 h")))
+    assert broker.look_back() == 0
+    assert broker.registry.backfills() == []
+
+
+def test_the_very_same_query_may_look_further_back(broker: Broker) -> None:
+    broker.take(items("x", "x", "x"))
+    broker.register(query(SAME), since=1)
+    assert broker.look_back() == 1
+    broker.register(query(SAME), since=0)
+    broker.look_back()
+    assert len(broker.found()) == 3
+    broker.register(query(SAME))
+    assert broker.registry.query("q").point == 0
+
+
+def test_a_subscription_looks_back_with_its_own_parameters_only(broker: Broker) -> None:
+    who = query("S//i[t = $who]->a")
+    broker.register(who)
+    broker.take(items("Ann", "Bob", "Ann"))
+    broker.subscribe(who, {"who": "Ann"}, since=1)
+    broker.subscribe(who, {"who": "Bob"})
+    broker.take(items("Ann", "Bob", minute=9))
+    broker.look_back()
+    positions = [m.position for m in broker.outbox.matches(limit=9)]
+    assert sorted(positions) == [3, 4, 5]
+
+
+def test_documents_that_a_registration_looks_back_to_are_kept(broker: Broker) -> None:
+    broker.take(items("x", "x", "x"))
+    broker.register(query(SAME), since=1)
+    assert first_waiting(broker.registry.backfills()) == 2
+    assert first_waiting([]) is None
+
+
+def test_who_publishes_may_look_back_while_nobody_reads_it(broker: Broker) -> None:
+    publisher = query(f"FROM {SAME} PUBLISH P", "P")
+    check_unread(broker.registry, publisher)
+    broker.register(query("P", "reader"))
+    with pytest.raises(LookBackError, match="'reader' reads 'P' already"):
+        check_unread(broker.registry, publisher)
+
+
+def test_readers_that_look_back_read_what_was_published(broker: Broker) -> None:
+    broker.register(query(f"FROM {SAME} PUBLISH P", "P"))
+    broker.take(items("x", "x", "x"))
+    broker.register(query("P", "reader"), since=0)
+    broker.look_back()
+    queries = [match.query for match in broker.outbox.matches(limit=99)]
+    assert (queries.count("P"), queries.count("reader")) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("since", "point"),
+    [
+        ("all", 0),
+        ("2", 2),
+        ("99", 3),
+        ("1970-01-01T00:00:01Z", 0),
+        ("1970-01-01T00:00:02Z", 1),
+        ("1970-01-01T00:00:09Z", 3),
+    ],
+)
+def test_a_point_is_given_by_document_by_arrival_or_as_far_back_as_there_is(
+    broker: Broker, since: str, point: int
+) -> None:
+    for second, line in enumerate(items("a", "b", "c"), 1):
+        broker.take([line], arrival_us=second * 1_000_000)
+    assert look_back(broker.spool, since) == point
+
+
+def test_a_point_before_the_oldest_retained_document_is_that_one(broker: Broker) -> None:
+    for second, line in enumerate(items("a", "b", "c"), 1):
+        broker.take([line], arrival_us=second * 1_000_000)
+    broker.writer.prune(1)
+    assert [look_back(broker.spool, since) for since in ("all", "0", "2")] == [1, 1, 2]
+
+
+def test_what_is_no_point_is_refused(broker: Broker) -> None:
+    with pytest.raises(LookBackError, match="'yesterday' is no document number"):
+        look_back(broker.spool, "yesterday")
