@@ -26,6 +26,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb(
             "witnesses", "broker.cli.witnesses:witnesses", "Show what queries find in a document."
         ),
+        Verb("test", "broker.cli.test:test", "Run the cases beside queries."),
         Verb("fmt", "broker.cli.language:fmt", "Write queries in their canonical form."),
         Verb("replay", "broker.cli.replay:replay", "Run queries over recorded documents."),
         Verb("completion", "broker.cli.language:completion", "Print a shell's completion script."),

@@ -7,6 +7,7 @@ import click
 from broker.cli.connection import connect
 from broker.cli.deliveries import test_subscription
 from broker.cli.terminal import Failure, message
+from broker.parameters import parameter
 
 __all__ = ["subscribe"]
 
@@ -31,6 +32,9 @@ __all__ = ["subscribe"]
 @click.option("--rate", "rate_per_s", type=float, help="At most so many calls a second.")
 @click.option("--owner", metavar="ADDRESS", help="Who is told when it is disabled.")
 @click.option("--cloudevents", is_flag=True, help="Post CloudEvents 1.0.")
+@click.option(
+    "--since", metavar="DOCID|TIME|all", help="Send matches of retained documents from there, too."
+)
 @click.option("--test", "send_sample", is_flag=True, help="Send a signed sample at once.")
 @click.pass_context
 def subscribe(
@@ -40,6 +44,7 @@ def subscribe(
     destination: str,
     parameters: tuple[str, ...],
     send_sample: bool,
+    since: str | None,
     **options: object,
 ) -> None:
     """Have the matches of QUERY posted to a URL, mailed to an address, or kept to be pulled.
@@ -61,6 +66,7 @@ def subscribe(
             "destination": destination,
             "parameters": dict(_parameter(text) for text in parameters),
             "options": _options(options),
+            **({} if since is None else {"since": since}),
         },
     )
     message(f"subscribed {made['destination']} to {made['query']} as {made['id']}")
@@ -79,10 +85,7 @@ def _options(given: dict[str, object]) -> dict[str, object]:
 
 
 def _parameter(text: str) -> tuple[str, str | float]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise Failure(f"{text!r} is not NAME=VALUE", exit_code=2)
     try:
-        return name.removeprefix("$"), float(value)
-    except ValueError:
-        return name.removeprefix("$"), value
+        return parameter(text)
+    except ValueError as error:
+        raise Failure(str(error), exit_code=2) from error
