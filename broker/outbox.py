@@ -287,6 +287,10 @@ class Outbox:
         """Return the number of matches of each query that has any."""
         return dict(self._rows("SELECT query, count(*) FROM match GROUP BY query"))
 
+    def count(self, query: str) -> int:
+        """Return the number of matches of one query."""
+        return int(self._row("SELECT count(*) FROM match WHERE query = ?", query)[0])
+
     def match(self, match_id: str) -> CommittedMatch | None:
         """Return the match with this id, or None."""
         found = self._matches("WHERE id = ?", match_id)

@@ -355,6 +355,13 @@ class Registry:
             )
         )
 
+    def subscription_count(self, query_id: str) -> int:
+        """Return the number of subscriptions of one query; removed ones are not."""
+        rows = self._rows(
+            "SELECT count(*) FROM subscription WHERE query = ? AND state <> 'removed'", query_id
+        )
+        return int(rows[0][0])
+
     def changed_subscriptions(
         self, revision: int, after: str = "", *, limit: int = 5_000
     ) -> list[Subscription]:

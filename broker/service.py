@@ -86,11 +86,12 @@ class Service:
         self._started = time.monotonic()
         self._documents = self._matches = self._dead_letters = 0
         self._registry_version = 0
+        self._is_planned = True
         self._evaluated_docid = 0
         self._channels: dict[DestinationKind, Channel] = {}
         self._open_files()
         self._plans = PlanStore(self._data / "plans")
-        engines = Engines(
+        self._engines = Engines(
             self._registry,
             lateness_us=settings.lateness // timedelta(microseconds=1),
             engine=settings.engine,
@@ -98,11 +99,11 @@ class Service:
         self._pipeline = Pipeline(
             Spool(self._data / "spool"),
             self._outbox,
-            engines.make,
+            self._engines.make,
             self._plans,
             on_step=self._count,
-            plan_of=engines.plan,
-            follow=engines.follow,
+            plan_of=self._engines.plan,
+            follow=self._engines.follow,
         )
 
     async def run(self, stop: asyncio.Event, *, on_listening: Callable[[str], None]) -> None:
@@ -139,7 +140,7 @@ class Service:
         self._ingest = IngestThread(
             self._numbering,
             self._spool,
-            registry_version=lambda: self._registry_version,
+            registry_version=self._planned_version,
             behind=self._behind,
         )
 
@@ -342,10 +343,20 @@ class Service:
         def change(newest_docid: int) -> T:
             result = action(newest_docid)
             if replan:
-                self._replan()
+                self._engines.compile(self._registry.revision())
+                self._is_planned = False
             return result
 
         return await asyncio.wrap_future(self._ingest.exclusively(change))
+
+    def _planned_version(self) -> int:
+        """Return the registry version of the next segment; its plan is on the disk.
+
+        A plan is as long as all queries together, so changes in a row are planned once.
+        """
+        if not self._is_planned:
+            self._replan()
+        return self._registry_version
 
     def _replan(self) -> None:
         """Have later documents evaluated as the registry says now."""
@@ -353,6 +364,7 @@ class Service:
         self._pipeline.prepare(version)
         self._registry_version = version
         self._numbering.closed_streams = published_streams(self._registry)
+        self._is_planned = True
 
     def _behind(self) -> str | None:
         """Return why no documents should be taken now, if the pipeline is far behind."""

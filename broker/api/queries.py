@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -26,7 +25,15 @@ async def list_queries(request: web.Request) -> web.Response:
     """Answer all queries that are not removed, by id."""
     backend = request.app[BACKEND]
     queries = await in_thread(lambda: backend.registry.queries(states=_VISIBLE))
-    return web.json_response({"queries": await in_thread(_rendered, backend, queries)})
+
+    def render() -> list[dict[str, Any]]:
+        matches, subscriptions = backend.outbox.counts(), backend.registry.subscription_counts()
+        return [
+            _rendered(query, matches.get(query.id, 0), subscriptions.get(query.id, 0))
+            for query in queries
+        ]
+
+    return web.json_response({"queries": await in_thread(render)})
 
 
 async def get_query(request: web.Request) -> web.Response:
@@ -131,27 +138,23 @@ def _remove_subscriptions(backend: Backend, query_id: str) -> None:
 
 
 async def _answer(backend: Backend, query: RegisteredText) -> web.Response:
-    (rendered,) = await in_thread(_rendered, backend, [query])
-    return web.json_response(rendered)
+    matches = await in_thread(backend.outbox.count, query.id)
+    subscriptions = await in_thread(backend.registry.subscription_count, query.id)
+    return web.json_response(_rendered(query, matches, subscriptions))
 
 
-def _rendered(backend: Backend, queries: Sequence[RegisteredText]) -> list[dict[str, Any]]:
-    matches = backend.outbox.counts()
-    subscriptions = backend.registry.subscription_counts()
-    return [
-        {
-            "id": query.id,
-            "version": query.version,
-            "state": query.state.value,
-            "reason": query.reason,
-            "point": query.point,
-            "changed": render_time(query.changed_us),
-            "matches": matches.get(query.id, 0),
-            "subscriptions": subscriptions.get(query.id, 0),
-            "text": query.text,
-        }
-        for query in queries
-    ]
+def _rendered(query: RegisteredText, matches: int, subscriptions: int) -> dict[str, Any]:
+    return {
+        "id": query.id,
+        "version": query.version,
+        "state": query.state.value,
+        "reason": query.reason,
+        "point": query.point,
+        "changed": render_time(query.changed_us),
+        "matches": matches,
+        "subscriptions": subscriptions,
+        "text": query.text,
+    }
 
 
 ROUTES = [
