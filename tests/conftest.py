@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for name, value in report.user_properties:
             if name == "figure":
                 terminalreporter.write_line(str(value))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def no_contexts_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Keep the contexts of whoever runs the tests out of them."""
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
 
 
 @pytest.fixture(scope="session")

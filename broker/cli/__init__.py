@@ -30,14 +30,20 @@ __all__ = ["main"]
     help="A running broker, for the verbs that need one; by default the one of the settings.",
 )
 @click.option(
+    "--context",
+    "context",
+    metavar="NAME",
+    envvar="XSCL_CONTEXT",
+    help="A broker that `xscl context add` has named.",
+)
+@click.option(
     "--token",
     metavar="TOKEN",
     envvar="XSCL_TOKEN",
     help="A token for that broker; other users of this machine can see it, XSCL_TOKEN they cannot.",
 )
 @click.version_option(package_name="xscl-broker", prog_name="xscl")
-@click.pass_context
-def main(context: click.Context, config: str | None, broker: str | None, token: str | None) -> None:
+def main(config: str | None, broker: str | None, context: str | None, token: str | None) -> None:
     """Standing joins over feeds and XML streams.
 
     \b
@@ -52,7 +58,4 @@ def main(context: click.Context, config: str | None, broker: str | None, token: 
     Example:
       xscl init && xscl run
     """
-    context.ensure_object(dict)
-    context.obj["config"] = config
-    context.obj["broker"] = broker
-    context.obj["token"] = token
+    # Verbs ask for these where they need them: broker.cli.connection has the order.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
@@ -13,21 +14,27 @@ from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
 
 import click
+from click.core import ParameterSource
 
+from broker.cli.contexts import Contexts, load_contexts
 from broker.cli.terminal import EXIT_NO_BROKER, EXIT_SETTINGS, Failure
 from broker.config import Settings, SettingsError, find_settings, load_settings
 
-__all__ = ["Connection", "connect", "settings_of"]
+__all__ = ["Connection", "Target", "connect", "settings_of", "target"]
 
 _TIMEOUT_S = 60.0
 
 
 class Connection:
-    """One broker, by the URL of its API; `token` is sent to it, and nowhere else."""
+    """One broker, by the URL of its API; `token` is sent to it, and nowhere else.
 
-    def __init__(self, url: str, token: str | None = None) -> None:
+    `reason` is why it is this one, where it is not the one of the settings at hand.
+    """
+
+    def __init__(self, url: str, token: str | None = None, reason: str | None = None) -> None:
         self.url = url.rstrip("/")
         self._token = token
+        self._reason = reason
 
     def get(self, *path: str, **query: object) -> Any:
         """Return the JSON answer to a GET."""
@@ -71,10 +78,11 @@ class Connection:
 
     def _unreachable(self, error: Exception) -> Failure:
         reason = getattr(error, "reason", error)
+        hint = "start one with `xscl run`, or name a running one with `xscl --broker URL`"
+        if self._reason is not None:
+            hint = f"{self._reason} names this address; is that broker running (`xscl run`)?"
         return Failure(
-            f"no broker answers at {self.url} ({reason})",
-            hint="start one with `xscl run`, or name a running one with `xscl --broker URL`",
-            exit_code=EXIT_NO_BROKER,
+            f"no broker answers at {self.url} ({reason})", hint=hint, exit_code=EXIT_NO_BROKER
         )
 
 
@@ -91,9 +99,23 @@ def _refusal(error: HTTPError) -> Failure:
     return Failure(text, hint=problem.get("hint"))
 
 
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The broker that a verb talks to, why that one, and where its token comes from.
+
+    `is_local` says that it is the one of the settings, whose data directory is at hand.
+    """
+
+    url: str
+    token: str | None = field(repr=False)
+    reason: str
+    token_place: str
+    is_local: bool
+
+
 def settings_of(context: click.Context) -> Settings:
     """Return the settings that `--config` names, else of the nearest xscl.toml, else defaults."""
-    named = context.obj.get("config")
+    named = context.find_root().params.get("config")
     if named is not None and not Path(named).is_file():
         raise Failure(
             f"there is no settings file {named}",
@@ -107,19 +129,82 @@ def settings_of(context: click.Context) -> Settings:
 
 
 def connect(context: click.Context) -> Connection:
-    """Return the connection to the broker that `--broker` or the settings name."""
-    url, token = context.obj.get("broker"), _checked(context.obj.get("token"), "--token")
-    if url is not None:
-        if not url.startswith(("http://", "https://")):
-            raise Failure(f"{url!r} is not an http:// or https:// address", exit_code=2)
-        return Connection(url, token)
+    """Return the connection to the broker that a verb talks to."""
+    found = target(context)
+    return Connection(found.url, found.token, None if found.is_local else found.reason)
+
+
+def target(context: click.Context) -> Target:
+    """Return the broker that a verb talks to; the order is that of `broker.cli.contexts`."""
+    given = context.find_root().params
+    named = _named(context)
+    if named == "broker":
+        return _by_url(given["broker"], given.get("token"), _said(context, "broker"))
+    if named == "config":
+        return _by_settings(context, given.get("token"), _said(context, "config"))
+    contexts = load_contexts()
+    if named == "context":
+        return _by_context(contexts, given["context"], given.get("token"), _said(context, named))
+    if contexts.current is not None:
+        return _by_context(contexts, contexts.current, given.get("token"), "`xscl context use`")
+    return _by_settings(context, given.get("token"), "")
+
+
+def _named(context: click.Context) -> str | None:
+    """Return which option names the broker: of the command line, else of the environment."""
+    root = context.find_root()
+    names = ("broker", "context", "config")
+    for source in (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT):
+        found = [name for name in names if root.get_parameter_source(name) is source]
+        if found[:2] == ["broker", "context"] and source is ParameterSource.COMMANDLINE:
+            raise Failure("--broker or --context, not both", exit_code=2)
+        if found:
+            return found[0]
+    return None
+
+
+def _said(context: click.Context, name: str) -> str:
+    source = context.find_root().get_parameter_source(name)
+    return f"--{name}" if source is ParameterSource.COMMANDLINE else f"XSCL_{name.upper()}"
+
+
+def _by_url(url: str, token: str | None, reason: str) -> Target:
+    if not url.startswith(("http://", "https://")):
+        raise Failure(
+            f"{url!r} is not an http:// or https:// address",
+            hint=f"{reason} is the address of a broker, as in http://127.0.0.1:8420",
+            exit_code=2,
+        )
+    return Target(url, _checked(token, "--token"), reason, _given(token), is_local=False)
+
+
+def _by_context(contexts: Contexts, name: str, token: str | None, reason: str) -> Target:
+    chosen = contexts.find(name)
+    found = _checked(token, "--token") or _checked(chosen.token(name), chosen.token_place())
+    place = _given(token) or chosen.token_place()
+    return Target(chosen.url, found, f"the context {name} ({reason})", place, is_local=False)
+
+
+def _by_settings(context: click.Context, token: str | None, reason: str) -> Target:
     settings = settings_of(context)
-    token = token or _token_of(settings)
+    found = _checked(token, "--token") or _token_of(settings)
+    place = _given(token) or str(settings.http.token_file or "")
+    path = context.find_root().params.get("config") or find_settings(Path.cwd())
+    named = f"the settings {path}" if path else "the default settings"
+    reason = f"{named} ({reason})" if reason else named
+    return Target(_url_of(settings), found, reason, place, is_local=True)
+
+
+def _given(token: str | None) -> str:
+    return "--token or XSCL_TOKEN" if token else ""
+
+
+def _url_of(settings: Settings) -> str:
     address = settings.data / "address"
     if settings.http.port == 0 and address.is_file():
-        return Connection(address.read_text().strip(), token)
+        return address.read_text().strip()
     host = f"[{settings.http.host}]" if ":" in settings.http.host else settings.http.host
-    return Connection(f"http://{host}:{settings.http.port}", token)
+    return f"http://{host}:{settings.http.port}"
 
 
 def _token_of(settings: Settings) -> str | None:

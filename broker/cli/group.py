@@ -53,6 +53,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
             "deliveries", "broker.cli.deliveries:deliveries", "See what was sent, and send again."
         ),
         Verb("tokens", "broker.cli.tokens:tokens", "Say who may use the broker."),
+        Verb("context", "broker.cli.context:context", "Keep several brokers under names."),
     ),
 }
 """All verbs, by the heading under which help lists them."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from broker.cli.connection import Connection, connect, settings_of
+from broker.cli.connection import Connection, connect, settings_of, target
 from broker.cli.terminal import (
     EXIT_NO_BROKER,
     Failure,
@@ -184,7 +184,7 @@ def _done(
         try:
             return ask(connection), connection.url
         except Failure as failure:
-            if failure.code != EXIT_NO_BROKER or context.obj.get("broker") is not None:
+            if failure.code != EXIT_NO_BROKER or not target(context).is_local:
                 raise
     data = settings_of(context).data
     return work(data), str(data)
