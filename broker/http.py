@@ -5,6 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from broker.api import (
+    description,
     documents,
     health,
     matches,
@@ -39,7 +40,17 @@ def make_application(
     application[GATE] = gate or Gate()
     application[LIMIT] = limit or RateLimit(0)
     application[LINKS_KEY] = backend.registry.key("links")
-    modules = (documents, streams, queries, questions, subscriptions, matches, tokens, health)
+    modules = (
+        documents,
+        streams,
+        queries,
+        questions,
+        subscriptions,
+        matches,
+        tokens,
+        description,
+        health,
+    )
     for module in modules:
         application.add_routes(module.ROUTES)
     return application

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from broker.api import (
+    description,
     documents,
     feeds,
     health,
@@ -65,6 +66,7 @@ def test_every_exit_code_is_documented() -> None:
 def test_every_resource_of_the_api_is_documented() -> None:
     documented = re.findall(r"^\| `([A-Z]+ /[^?`]*)", (DOCS / "api.md").read_text(), re.MULTILINE)
     modules = (
+        description,
         documents,
         feeds,
         health,

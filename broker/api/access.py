@@ -60,6 +60,7 @@ _CONSUMER = "/v1/subscriptions/{id}/consumers/{name}"
 RULES = {
     "GET /healthz": Rule.PUBLIC,
     "GET /readyz": Rule.PUBLIC,
+    "GET /v1/openapi.json": Rule.PUBLIC,
     # The token in these addresses is for one thing, and is all that mail programs and hubs have.
     "GET /v1/unsubscribe/{token}": Rule.PUBLIC,
     "POST /v1/unsubscribe/{token}": Rule.PUBLIC,

@@ -17,6 +17,7 @@ from typing import Any
 from aiohttp import web
 
 from broker.api.backend import in_thread
+from broker.api.body import json_object
 from broker.api.problem import Problem
 from feeds import Feed, FeedError, FeedStore, UnknownFeedError, feed_at
 from feeds.feed import moved, with_headers
@@ -134,14 +135,7 @@ async def _steer(request: web.Request, action: str) -> web.Response:
 
 
 async def _asked(request: web.Request) -> dict[str, Any]:
-    try:
-        asked = await request.json()
-    except ValueError as error:
-        raise Problem(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}") from error
-    if not isinstance(asked, dict):
-        raise Problem(HTTPStatus.BAD_REQUEST, "the body is a JSON object")
-    if unknown := sorted(set(asked) - _MEMBERS):
-        raise _refused(f"unknown member {unknown[0]!r}")
+    asked = await json_object(request, _MEMBERS)
     for name in ("options", "headers"):
         if not isinstance(asked.get(name, {}), dict):
             raise _refused(f"{name!r} must be an object")

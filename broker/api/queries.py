@@ -9,6 +9,7 @@ from aiohttp import web
 
 import xscl
 from broker.api.backend import BACKEND, Backend, in_thread
+from broker.api.body import text_of
 from broker.api.problem import Problem
 from broker.backfill import check_unread, look_back
 from broker.document import render_time
@@ -50,7 +51,7 @@ async def put_query(request: web.Request) -> web.Response:
     again changes nothing.
     """
     backend, query_id = request.app[BACKEND], request.match_info["id"]
-    query = await in_thread(one_query, await request.text(), query_id)
+    query = await in_thread(one_query, await text_of(request), query_id)
     since = request.query.get("since")
     present = await in_thread(_same, backend, query)
     if present is not None and since is None:

@@ -10,6 +10,7 @@ from aiohttp import web
 
 import xscl
 from broker.api.backend import BACKEND, Backend, in_thread
+from broker.api.body import text_of
 from broker.api.problem import Problem
 from broker.api.queries import one_query, present_query
 from broker.document import Document
@@ -70,7 +71,7 @@ async def estimate_query(request: web.Request) -> web.Response:
     not be registered.
     """
     backend, query_id = request.app[BACKEND], request.match_info["id"]
-    text = await request.text()
+    text = await text_of(request)
 
     def work() -> dict[str, Any]:
         query = one_query(text, query_id)

@@ -11,6 +11,7 @@ from aiohttp import web
 import xscl
 from broker.api.access import caller_of
 from broker.api.backend import BACKEND, Backend, in_thread
+from broker.api.body import json_object
 from broker.api.problem import Problem
 from broker.api.queries import point_since
 from broker.document import render_time
@@ -85,17 +86,10 @@ async def delete_subscription(request: web.Request) -> web.Response:
 
 
 async def _asked(request: web.Request) -> dict[str, Any]:
-    try:
-        asked = await request.json()
-    except ValueError as error:
-        raise Problem(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}") from error
-    if not isinstance(asked, dict):
-        raise Problem(HTTPStatus.BAD_REQUEST, "the body is a JSON object")
+    asked = await json_object(request, _MEMBERS)
     for name in ("query", "destination"):
         if not isinstance(asked.get(name), str):
             raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{name!r} must be a string")
-    if unknown := sorted(set(asked) - _MEMBERS):
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"unknown member {unknown[0]!r}")
     return asked
 
 

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from broker.api.access import GATE
 from broker.api.backend import BACKEND, in_thread
+from broker.api.body import json_object
 from broker.api.problem import Problem
 from broker.document import parse_time, render_time
 from broker.tokens import Scope, Token, TokenError, Tokens
@@ -74,14 +75,7 @@ def _kept(request: web.Request) -> Tokens:
 
 
 async def _asked(request: web.Request) -> dict[str, Any]:
-    try:
-        body = await request.json()
-    except ValueError as error:
-        raise Problem(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}") from error
-    if not isinstance(body, dict):
-        raise Problem(HTTPStatus.BAD_REQUEST, "the body is a JSON object")
-    if unknown := sorted(set(body) - _MEMBERS):
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"unknown member {unknown[0]!r}")
+    body = await json_object(request, _MEMBERS)
     asked = {"subscriptions": [], "expires": None, **body}
     for name, kinds in (("name", str), ("expires", str | None)):
         if name not in asked or not isinstance(asked[name], kinds):

@@ -10,6 +10,7 @@ from typing import Any
 
 from aiohttp import web
 
+from broker.api.body import json_object
 from broker.api.problem import Problem
 from broker.delivery.consumers import Consumer, ConsumerError, ConsumerSettings, Fetched
 from broker.delivery.pickup import PICKUP, Pickup
@@ -39,7 +40,7 @@ async def put_consumer(request: web.Request) -> web.Response:
     `start` is `new` (default), `all`, a docid, or a time.
     """
     pickup, subscription, name = await _named(request)
-    asked = await _body(request, {"start", "ack_wait_s", "max_deliver", "max_pending"})
+    asked = await json_object(request, {"start", "ack_wait_s", "max_deliver", "max_pending"})
     settings = ConsumerSettings(
         start=await asyncio.to_thread(_start, pickup, subscription, asked.get("start", "new")),
         ack_wait_us=round(_number(asked, "ack_wait_s", 30) * _S),
@@ -78,7 +79,7 @@ async def delete_consumer(request: web.Request) -> web.Response:
 async def fetch(request: web.Request) -> web.Response:
     """Answer at most `limit` matches, each pending from now on; waits `wait_s` for the first."""
     pickup, subscription, name = await _named(request)
-    asked = await _body(request, {"limit", "wait_s"})
+    asked = await json_object(request, {"limit", "wait_s"})
     limit, wait_s = int(_number(asked, "limit", 100)), _number(asked, "wait_s", 0)
     loop = asyncio.get_running_loop()
     deadline = loop.time() + wait_s
@@ -99,7 +100,7 @@ async def answer(request: web.Request) -> web.Response:
     Each is a list of match numbers.  An answer for what is not pending changes nothing.
     """
     pickup, subscription, name = await _named(request)
-    asked = await _body(request, {"ack", "nak", "extend", "term", "delay_s", "reason"})
+    asked = await json_object(request, {"ack", "nak", "extend", "term", "delay_s", "reason"})
     consumer = await _known(pickup, subscription, name)
     delay_us = round(_number(asked, "delay_s", 0) * _S)
     reason = str(asked.get("reason", "the consumer gave it up"))[:200]
@@ -153,19 +154,6 @@ async def _known(pickup: Pickup, subscription: Subscription, name: str) -> Consu
         return await pickup.write(lambda: pickup.consumers.consumer(subscription.id, name))
     except ConsumerError as error:
         raise Problem(HTTPStatus.NOT_FOUND, str(error)) from error
-
-
-async def _body(request: web.Request, members: set[str]) -> dict[str, Any]:
-    text = await request.text()
-    try:
-        asked = json.loads(text) if text else {}
-    except ValueError as error:
-        raise Problem(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}") from error
-    if not isinstance(asked, dict):
-        raise Problem(HTTPStatus.BAD_REQUEST, "the body is a JSON object")
-    if unknown := sorted(set(asked) - members):
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"unknown member {unknown[0]!r}")
-    return asked
 
 
 def _number(asked: dict[str, Any], name: str, default: float) -> float:

@@ -33,7 +33,7 @@ async def list_deliveries(request: web.Request) -> web.Response:
         state = DeliveryState(request.query["state"]) if "state" in request.query else None
     except ValueError as error:
         raise Problem(HTTPStatus.BAD_REQUEST, str(error)) from error
-    limit = min(number(request, "limit", 100), _PAGE_MAX)
+    limit = max(1, min(number(request, "limit", 100), _PAGE_MAX))
     before = number(request, "before", 1 << 62)
     found = await pickup.write(
         lambda: pickup.deliveries.find(
