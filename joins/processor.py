@@ -12,8 +12,8 @@ operator over tuples of another operator, or over a published stream, is one abo
 All that a stratum reads is known when it is probed, so each is probed once a batch.
 
 Three of the engines work this way: `mmqjp` and `mmqjp-views` as the paper has them (Hong 2009,
-sections 6.4 and 6.5), and `sequential`, one class at a time, to compare with.  The default,
-`signatures`, is in a module of its own.
+sections 6.4 and 6.5, Algorithms 1 to 5), and `sequential`, one class at a time, to compare with.
+The default, `signatures`, is in a module of its own.
 
 Invariant: tuples do not depend on how documents are grouped into batches.
 """
@@ -32,6 +32,7 @@ from joins.instance import Instance
 from joins.rows import TemplateTables
 from joins.sql import Moment, render_sql, value_join_sql
 from joins.state import JoinState
+from joins.viewcache import ROWS_MAX, ViewCache
 from templates.conjunctive import conjunctive_query, view_query
 from templates.template import Template
 
@@ -88,12 +89,19 @@ class Processor(Protocol):
 class SqlProcessor:
     """Evaluates every template by its conjunctive query over the state's tables."""
 
-    def __init__(self, *, lateness_us: int, engine: SqlEngineName = "mmqjp-views") -> None:
+    def __init__(
+        self,
+        *,
+        lateness_us: int,
+        engine: SqlEngineName = "mmqjp-views",
+        view_rows_max: int = ROWS_MAX,
+    ) -> None:
         self.state = JoinState()
         self.classes = ClassRegistry()
         self._engine = engine
         self._lateness_us = lateness_us
         self._tables = TemplateTables(self.state.db, self.classes)
+        self.view_cache = ViewCache(self.state, view_rows_max)
 
     @property
     def next_instance(self) -> int:
@@ -133,6 +141,7 @@ class SqlProcessor:
                 {v for _, left, right, *_ in pairs for v in (left, right)}
             )
         self.state.begin_batch()
+        self.view_cache.trim()
 
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances; they get the next numbers."""
@@ -146,6 +155,7 @@ class SqlProcessor:
             if query_class.stratum == stratum:
                 members[query_class.template].append(number)
         if self._engine == "mmqjp-views":
+            self.view_cache.fill()
             self.state.run(f"TRUNCATE {schema.VALUE_JOIN}")
             self.state.run(value_join_sql(moment))
         return [
@@ -165,7 +175,10 @@ class SqlProcessor:
 
     def evict(self, before_us: int) -> int:
         """Free instances that end before a time, lazily; return how many went."""
-        return self.state.evict(before_us)
+        gone = self.state.evict(before_us)
+        if gone:
+            self.view_cache.clear()
+        return gone
 
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return remembered instances by number."""

@@ -18,6 +18,7 @@ __all__ = [
     "SHAPE_EDGE",
     "SIGNATURE_LEFT",
     "SIGNATURE_RIGHT",
+    "SLICE",
     "TABLES",
     "VALUE_JOIN",
     "VALUE_PAIR",
@@ -31,6 +32,7 @@ SHAPE_EDGE = "shape_edge"
 SHAPE_BINDING = "shape_binding"
 JOINED_VARIABLE = "joined_variable"
 VALUE_PAIR = "value_pair"
+SLICE = "slice"
 VALUE_JOIN = "value_join"
 SIGNATURE_LEFT = "signature_left"
 SIGNATURE_RIGHT = "signature_right"
@@ -46,6 +48,8 @@ TABLES = {
         leaves BIGINT[], nodes INTEGER[], vals VARCHAR[]""",
     # R_doc, R_docW, by variable: the values of what value joins compare; never the empty string.
     BINDING: "instance BIGINT, variable INTEGER, node INTEGER, value VARCHAR",
+    # R_L, slice by slice: the bindings of those values that are in the view cache.
+    SLICE: "value VARCHAR, instance BIGINT, variable INTEGER, node INTEGER",
     # R_bin, R_binW, once for each witness shape.
     SHAPE_EDGE: "shape INTEGER, var1 INTEGER, var2 INTEGER, node1 INTEGER, node2 INTEGER",
     # The nodes that a variable of a value join binds in a shape.

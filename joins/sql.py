@@ -68,17 +68,23 @@ def span(lateness_us: int) -> str:
 
 
 def value_join_sql(moment: Moment) -> str:
-    """Return the statement that fills `R_vj` for the batch and stratum in hand (section 6.5)."""
+    """Return the statement that fills `R_vj` for the batch and stratum in hand (section 6.5).
+
+    The new side is R_R; of the other the slices of the batch's values are looked at, R_L.
+    """
     first = moment.first_instance
-    halves = (f"r.instance >= {first}", f"l.instance >= {first} AND r.instance < {first}")
+    halves = (
+        (schema.SLICE, schema.BINDING, f"r.instance >= {first}"),
+        (schema.BINDING, schema.SLICE, f"l.instance >= {first} AND r.instance < {first}"),
+    )
     selects = [
         f"""SELECT l.instance AS l, r.instance AS r, p.left_variable, p.right_variable,
         l.node AS left_node, r.node AS right_node, p.window_us, p.is_symmetric
-    FROM {schema.VALUE_PAIR} AS p, {schema.BINDING} AS l, {schema.BINDING} AS r
+    FROM {schema.VALUE_PAIR} AS p, {left} AS l, {right} AS r
     WHERE p.stratum = {moment.stratum}
         AND l.variable = p.left_variable AND r.variable = p.right_variable AND l.value = r.value
         AND {half}"""
-        for half in halves
+        for left, right, half in halves
     ]
     equal = "\n    UNION ALL\n    ".join(selects)
     return f"""INSERT INTO {schema.VALUE_JOIN}

@@ -96,15 +96,16 @@ WHERE value <> ''"""
         (dead,) = self._row(f"SELECT count(*) FROM {schema.REMEMBERED} WHERE end_us < {before_us}")
         if not dead or 2 * dead < self.instance_count:
             return 0
-        self._rewrite(
+        self.rewrite(
             schema.BINDING,
             f"instance IN (SELECT instance FROM {schema.REMEMBERED} WHERE end_us >= {before_us})",
         )
-        self._rewrite(schema.REMEMBERED, f"end_us >= {before_us}")
+        self.rewrite(schema.REMEMBERED, f"end_us >= {before_us}")
         self.instance_count -= dead
         return int(dead)
 
-    def _rewrite(self, table: str, condition: str) -> None:
+    def rewrite(self, table: str, condition: str) -> None:
+        """Write a table anew with the rows that hold a condition: DELETE would free no memory."""
         self.run(f"CREATE TABLE kept AS SELECT * FROM {table} WHERE {condition}")
         self.run(f"DROP TABLE {table}")
         self.run(f"ALTER TABLE kept RENAME TO {table}")
