@@ -1,21 +1,36 @@
 """An index of hashed values: which instances have a value under a variable.
 
 It is a log-structured set of sorted runs: every batch adds one, and neighbours of like size are
-merged, so there are about log2(n) runs, an entry is moved log2(n) times, and a batch of look-ups
-is a binary search in each run.  Entries of instances that have been evicted are dropped when
-their run is merged next, and never given out.
+merged up to `RUN_ENTRIES`, so an entry is moved log2(RUN_ENTRIES) times, no merge takes longer than
+one of that size, and a run whose instances have all been evicted is dropped as it is.
+
+Most values occur once.  So a long run has a filter, 8 bits for an entry, of which a key sets one:
+it tells seven keys out of eight that are not in the run, at the price of one look into a table
+that stays in the cache.  The rest, and all keys in short runs, cost a binary search.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from joins.remembered import Hashes
 from joins.slots import Ints, ranges
 
-__all__ = ["ValueIndex", "entry_keys"]
+__all__ = ["Hits", "ValueIndex", "entry_keys"]
+
+RUN_ENTRIES = 1 << 21
+"""Entries that a run has at most, unless one batch has more: to merge two of half that size takes
+some 50 ms, and ten million documents of five values make 35 runs."""
+
+FILTERED_ENTRIES = 1 << 16
+"""Entries from which on a run has a filter."""
+
+_FILTER_BITS = 8
+_KEY_BITS = 64
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -25,49 +40,152 @@ def entry_keys(hashes: Hashes, variables: Ints) -> Hashes:
     return hashes ^ (variables.astype(np.uint64) * _MIX)
 
 
-class ValueIndex:
-    """Sorted runs of (key, instance)."""
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Entries by key; the owner of entry `i` is the instance `first + offsets[i]`."""
 
-    def __init__(self) -> None:
-        self._runs: list[tuple[Hashes, Ints]] = []
+    keys: Hashes
+    offsets: npt.NDArray[np.uint32]
+    first: int
+    last: int
+    filter: _Filter | None
+
+    @classmethod
+    def of(cls, keys: Hashes, instances: Ints) -> _Run:
+        """Return a run of entries, which may stand in any order."""
+        order = np.argsort(keys, kind="stable")
+        keys = keys[order]
+        first = int(instances.min())
+        offsets = (instances - first).astype(np.uint32)[order]
+        filter_ = _Filter.of(keys) if len(keys) >= FILTERED_ENTRIES else None
+        return cls(keys, offsets, first, int(instances.max()), filter_)
 
     def __len__(self) -> int:
-        return sum(len(keys) for keys, _ in self._runs)
+        return len(self.keys)
+
+    @property
+    def memory_bytes(self) -> int:
+        filter_bytes = 0 if self.filter is None else self.filter.bits.nbytes
+        return self.keys.nbytes + self.offsets.nbytes + filter_bytes
+
+    def owners(self, places: Ints) -> Ints:
+        """Return the instances of some entries."""
+        return self.offsets[places].astype(np.int64) + self.first
+
+    def entries(self, base: int) -> tuple[Hashes, Ints]:
+        """Return the keys and instances of the entries of instances from `base` on."""
+        owners = self.offsets.astype(np.int64) + self.first
+        if self.first >= base:
+            return self.keys, owners
+        alive = owners >= base
+        return self.keys[alive], owners[alive]
+
+    def find(self, needles: Hashes) -> tuple[Ints, Ints, Ints]:
+        """Return which of sorted keys are here, where they start, and how often each occurs."""
+        asked = None if self.filter is None else self.filter.may_have(needles)
+        if asked is not None:
+            needles = needles[asked]
+        starts = np.searchsorted(self.keys, needles, "left")
+        hit = np.flatnonzero(self.keys[np.minimum(starts, len(self.keys) - 1)] == needles)
+        starts = starts[hit]
+        counts = np.searchsorted(self.keys, needles[hit], "right") - starts
+        return (hit if asked is None else asked[hit]), starts, counts
+
+
+@dataclass(frozen=True, slots=True)
+class _Filter:
+    """Which first bits occur among the keys of a run."""
+
+    bits: npt.NDArray[np.uint8]
+    shift: np.uint64
+
+    @classmethod
+    def of(cls, keys: Hashes) -> _Filter:
+        width = (len(keys) * _FILTER_BITS - 1).bit_length()
+        shift = np.uint64(_KEY_BITS - width)
+        is_set = np.zeros(1 << width, np.bool_)
+        is_set[keys >> shift] = True
+        return cls(np.packbits(is_set, bitorder="little"), shift)
+
+    def may_have(self, keys: Hashes) -> Ints:
+        """Return the places of the keys that may be in the run."""
+        places = keys >> self.shift
+        bits = self.bits[places >> np.uint64(3)] >> (places & np.uint64(7)).astype(np.uint8)
+        return np.flatnonzero(bits & np.uint8(1))
+
+
+class ValueIndex:
+    """Sorted runs of (key, instance), oldest first."""
+
+    def __init__(self) -> None:
+        self._runs: list[_Run] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._runs))
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory that entries take."""
+        return sum(run.memory_bytes for run in self._runs)
 
     def add(self, keys: Hashes, instances: Ints, base: int) -> None:
         """Add entries as a run; entries of instances below `base` may be dropped."""
+        while self._runs and self._runs[0].last < base:
+            del self._runs[0]
         if not len(keys):
             return
-        order = np.argsort(keys, kind="stable")
-        self._runs.append((keys[order], instances[order]))
-        while len(self._runs) > 1 and len(self._runs[-2][0]) < 2 * len(self._runs[-1][0]):
+        self._runs.append(_Run.of(keys, instances))
+        while self._is_worth_merging():
             self._merge(base)
 
+    def _is_worth_merging(self) -> bool:
+        if len(self._runs) < 2:
+            return False
+        earlier, later = map(len, self._runs[-2:])
+        return earlier < 2 * later and earlier + later <= RUN_ENTRIES
+
     def _merge(self, base: int) -> None:
-        (keys1, instances1), (keys2, instances2) = self._runs[-2:]
-        alive = instances1 >= base
-        keys = np.concatenate([keys1[alive], keys2])
-        order = np.argsort(keys, kind="stable")
-        instances = np.concatenate([instances1[alive], instances2])
-        self._runs[-2:] = [(keys[order], instances[order])]
+        earlier, later = (run.entries(base) for run in self._runs[-2:])
+        keys, instances = (np.concatenate(parts) for parts in zip(earlier, later, strict=True))
+        self._runs[-2:] = [_Run.of(keys, instances)] if len(keys) else []
 
-    def look_up(self, keys: Hashes, hits_max: int) -> Iterator[tuple[Ints, Ints]]:
-        """Yield all hits as (positions in `keys`, instances), about `hits_max` at a time.
+    def find(self, keys: Hashes) -> list[Hits]:
+        """Return where keys are, run by run.
 
-        A slice goes over that only where one key alone has more hits.
+        Entries of instances that have been evicted may be among them.
         """
         order = np.argsort(keys)
         needles = keys[order]
-        for run, owners in self._runs:
-            starts = np.searchsorted(run, needles, "left")
-            hit = np.flatnonzero(run[np.minimum(starts, len(run) - 1)] == needles)
-            if not len(hit):
-                continue
-            starts = starts[hit]
-            counts = np.searchsorted(run, needles[hit], "right") - starts
-            for part in _slices(counts, hits_max):
-                positions = np.repeat(order[hit[part]], counts[part])
-                yield positions, owners[ranges(starts[part], counts[part])]
+        found = ((run, *run.find(needles)) for run in self._runs)
+        return [Hits(run, order[hit], starts, n) for run, hit, starts, n in found if len(hit)]
+
+    def look_up(self, keys: Hashes, hits_max: int) -> Iterator[tuple[Ints, Ints]]:
+        """Yield all hits as (positions in `keys`, instances), about `hits_max` at a time."""
+        for hits in self.find(keys):
+            yield from hits.listed(hits_max)
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Where keys are in one run: the key at `positions[i]` has `counts[i]` entries."""
+
+    run: _Run
+    positions: Ints
+    starts: Ints
+    counts: Ints
+
+    def some(self, chosen: npt.NDArray[np.bool_]) -> Hits:
+        """Return the hits of some of the keys."""
+        return Hits(self.run, self.positions[chosen], self.starts[chosen], self.counts[chosen])
+
+    def listed(self, hits_max: int) -> Iterator[tuple[Ints, Ints]]:
+        """Yield all as (positions, instances), about `hits_max` at a time.
+
+        A slice goes over that only where one key alone has more hits.
+        """
+        for part in _slices(self.counts, hits_max):
+            positions = np.repeat(self.positions[part], self.counts[part])
+            yield positions, self.run.owners(ranges(self.starts[part], self.counts[part]))
 
 
 def _slices(counts: Ints, total_max: int) -> Iterator[slice]:
