@@ -1,0 +1,114 @@
+"""Columns of numbers that grow at the end and shrink at the front without being copied for it.
+
+A column lies in one mapping of anonymous memory, much larger than what is in it: addresses cost
+nothing, and memory is taken page by page as it is written.  Rows that are dropped from the front
+give their pages back at once.  So what is held is what is alive, to a page, and neither growth nor
+eviction is a pause.  Only when the end of the mapping is reached are the living rows moved, piece
+by piece, to a new one of four times their size.
+"""
+
+from __future__ import annotations
+
+import mmap
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Column"]
+
+RESERVED_ROWS = 1 << 23
+"""Rows that a mapping has addresses for, at least."""
+
+_MOVED_ROWS = 1 << 18
+"""Rows that are in memory twice while a column moves."""
+
+_HUGE_PAGES_FROM = 8 << 20
+"""Bytes from which on large pages are asked for: they make random access faster, and would make
+a small column large."""
+
+
+class _Mapping:
+    """Anonymous memory as an array, of which the front can be given back."""
+
+    def __init__(self, dtype: np.dtype[Any], rows: int) -> None:
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self._memory = mmap.mmap(-1, rows * dtype.itemsize, flags=flags)
+        self.array: npt.NDArray[Any] = np.frombuffer(self._memory, dtype)
+        self._released = 0
+
+    def release(self, rows: int) -> None:
+        """Give back the pages that hold nothing but the first `rows` rows."""
+        stop = rows * self.array.itemsize // mmap.PAGESIZE * mmap.PAGESIZE
+        if stop > self._released:
+            self._memory.madvise(mmap.MADV_DONTNEED, self._released, stop - self._released)
+            self._released = stop
+
+    def use_huge_pages(self) -> None:
+        """Ask for large pages, where there are such."""
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            self._memory.madvise(mmap.MADV_HUGEPAGE)
+
+
+class Column:
+    """Rows of one number each, numbered from `first` on; row `origin` stands first in `values`.
+
+    Row `start` is the first that is alive; what `values` holds of earlier ones is anything.
+    """
+
+    def __init__(self, dtype: type, first: int = 0) -> None:
+        self._dtype = np.dtype(dtype)
+        self._mapping = _Mapping(self._dtype, RESERVED_ROWS)
+        self._huge_from = _HUGE_PAGES_FROM // self._dtype.itemsize
+        self._size = 0
+        self.start = self.origin = first
+
+    @property
+    def end(self) -> int:
+        """The number of the next row."""
+        return self.origin + self._size
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory of the rows that are alive."""
+        return (self.end - self.start) * self._dtype.itemsize
+
+    @property
+    def values(self) -> npt.NDArray[Any]:
+        """The rows from `origin` on."""
+        return self._mapping.array[: self._size]
+
+    def padded(self, width: int) -> npt.NDArray[Any]:
+        """Return the rows from `origin` on and `width` further places, whatever is in them."""
+        self._make_room(width)
+        return self._mapping.array[: self._size + width]
+
+    def append(self, values: npt.NDArray[Any]) -> None:
+        """Add rows at the end."""
+        self._make_room(len(values))
+        size = self._size + len(values)
+        self._mapping.array[self._size : size] = values
+        if self._size < self._huge_from <= size:
+            self._mapping.use_huge_pages()
+        self._size = size
+
+    def drop(self, before: int) -> None:
+        """Drop the rows with numbers below `before`."""
+        self.start = before
+        self._mapping.release(before - self.origin)
+
+    def _make_room(self, rows: int) -> None:
+        if self._size + rows > len(self._mapping.array):
+            self._move(rows)
+
+    def _move(self, rows: int) -> None:
+        """Move the living rows to a new mapping, with room for at least `rows` more."""
+        old, dropped, alive = self._mapping, self.start - self.origin, self.end - self.start
+        new = _Mapping(self._dtype, max(RESERVED_ROWS, 4 * alive, alive + rows))
+        if alive >= self._huge_from:
+            new.use_huge_pages()
+        for start in range(0, alive, _MOVED_ROWS):
+            stop = min(alive, start + _MOVED_ROWS)
+            new.array[start:stop] = old.array[dropped + start : dropped + stop]
+            old.release(dropped + stop)
+        self._mapping, self._size, self.origin = new, alive, self.start
