@@ -64,14 +64,19 @@ class DocumentLine:
     key: str | None = None
 
 
-def parse_document_line(line: str | bytes) -> DocumentLine:
-    """Read one JSON document line; raise `DocumentError` where it is not one."""
+def parse_document_line(line: str | bytes, stream: str | None = None) -> DocumentLine:
+    """Read one JSON document line; raise `DocumentError` where it is not one.
+
+    A line that names no stream is one of `stream`, where that is given.
+    """
     try:
         fields: Any = json.loads(line)
     except ValueError as error:
         raise DocumentError(f"not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise DocumentError("a document line is a JSON object")
+    if stream is not None:
+        fields.setdefault("stream", stream)
     for name in ("stream", "xml"):
         if not isinstance(fields.get(name), str) or not fields[name]:
             raise DocumentError(f"a document line needs {name!r}, a string that is not empty")

@@ -64,7 +64,7 @@ async def _post_lines(request: web.Request, body: bytes) -> web.Response:
 
 def _parse_line(line: bytes, stream: str) -> DocumentLine | Receipt:
     try:
-        parsed = parse_document_line(line)
+        parsed = parse_document_line(line, stream)
         if parsed.stream != stream:
             raise DocumentError(f"the line is for stream {parsed.stream!r}, not {stream!r}")
         _check_xml(parsed.xml)

@@ -10,6 +10,7 @@ from aiohttp import web
 
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.querystring import number
+from broker.delivery.pickup import PICKUP
 from broker.document import render_time
 from broker.outbox import DeadLetter
 from broker.registry import QueryState
@@ -41,7 +42,10 @@ async def list_dead_letters(request: web.Request) -> web.Response:
 
 async def get_statistics(request: web.Request) -> web.Response:
     """Answer how many there are of everything, and how fast documents come."""
-    return web.json_response(await in_thread(statistics, request.app[BACKEND]))
+    found = await in_thread(statistics, request.app[BACKEND])
+    pickup = request.app.get(PICKUP)
+    found["deliveries"] = await pickup.write(pickup.deliveries.counts) if pickup else {}
+    return web.json_response(found)
 
 
 def statistics(backend: Backend) -> dict[str, Any]:

@@ -48,9 +48,16 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("subscribe", "broker.cli.subscribe:subscribe", "Have matches sent somewhere."),
         Verb("publish", "broker.cli.publish:publish", "Give documents to a stream."),
         Verb("tail", "broker.cli.tail:tail", "Print matches as they are found."),
+        Verb("top", "broker.cli.top:top", "Show what the broker does, now."),
+        Verb("streams", "broker.cli.streams:streams", "List the streams and who reads them."),
         Verb("feeds", "broker.cli.feeds:feeds", "See and steer the feeds that are polled."),
         Verb(
             "deliveries", "broker.cli.deliveries:deliveries", "See what was sent, and send again."
+        ),
+        Verb(
+            "dead-letters",
+            "broker.cli.streams:dead_letters",
+            "List documents that could not be evaluated.",
         ),
         Verb("tokens", "broker.cli.tokens:tokens", "Say who may use the broker."),
         Verb("context", "broker.cli.context:context", "Keep several brokers under names."),

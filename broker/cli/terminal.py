@@ -21,6 +21,7 @@ __all__ = [
     "format_option",
     "is_coloured",
     "message",
+    "table_lines",
 ]
 
 EXIT_FAILED = 1
@@ -86,16 +87,20 @@ def emit_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], output:
         writer.writerows([_cell(row.get(column)) for column in columns] for row in rows)
         click.echo(text.getvalue(), nl=False)
     else:
-        _emit_table([[_cell(row.get(column)) for column in columns] for row in rows], columns)
+        head, *rest = table_lines(rows, columns)
+        click.echo(click.style(head, bold=True), color=is_coloured(sys.stdout))
+        for line in rest:
+            click.echo(line)
 
 
-def _emit_table(cells: Sequence[Sequence[str]], columns: Sequence[str]) -> None:
-    lines = [list(columns), *cells]
+def table_lines(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:
+    """Return a table as lines: the names of its columns, then its rows."""
+    lines = [list(columns), *([_cell(row.get(column)) for column in columns] for row in rows)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(columns))]
-    for number, line in enumerate(lines):
-        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        styled = click.style(text.rstrip(), bold=number == 0)
-        click.echo(styled, color=is_coloured(sys.stdout))
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    ]
 
 
 def _cell(value: Any) -> str:

@@ -1,0 +1,77 @@
+"""`xscl streams` and `xscl dead-letters`: what arrives, and what of it could not be read."""
+
+from __future__ import annotations
+
+import click
+
+from broker.cli.connection import connect
+from broker.cli.terminal import emit_rows, format_option, message
+
+__all__ = ["dead_letters", "streams"]
+
+_STREAM_COLUMNS = [
+    "name",
+    "documents",
+    "documents_per_second",
+    "newest",
+    "time",
+    "readers",
+    "publisher",
+]
+_LETTER_COLUMNS = ["docid", "stream", "key", "time", "reason"]
+_PAGE = 1_000
+
+
+@click.command()
+@format_option
+@click.pass_context
+def streams(context: click.Context, output: str) -> None:
+    """List the streams: what is kept of each, how fast it comes, how many queries read it.
+
+    A stream that a query names and that has no document is listed too.
+
+    \b
+    Examples:
+      xscl streams
+      xscl streams --format csv
+    """
+    rows = connect(context).get("streams")["streams"]
+    emit_rows(rows, _STREAM_COLUMNS, output)
+    if not rows and output == "table":
+        message("no streams yet; `xscl publish STREAM FILE` and `xscl feeds add` fill one")
+
+
+@click.command("dead-letters")
+@click.option(
+    "--limit",
+    "-n",
+    type=click.IntRange(1),
+    default=50,
+    show_default=True,
+    help="How many at most, the newest.",
+)
+@format_option
+@click.pass_context
+def dead_letters(context: click.Context, limit: int, output: str) -> None:
+    """List documents that could not be evaluated, newest first, with the reason.
+
+    As JSON with their XML.  Deliveries that were given up are in `xscl deliveries dead-letters`.
+
+    \b
+    Examples:
+      xscl dead-letters
+      xscl dead-letters -n 1 --format json
+    """
+    connection = connect(context)
+    rows: list[dict[str, object]] = []
+    before = None
+    while len(rows) < limit:
+        asked = min(_PAGE, limit - len(rows))
+        page = connection.get("dead-letters", before=before, limit=asked)
+        rows += page["dead_letters"]
+        before = page["next"]
+        if before is None:
+            break
+    emit_rows(rows, _LETTER_COLUMNS, output)
+    if not rows and output == "table":
+        message("no dead letters")
