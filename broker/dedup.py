@@ -1,9 +1,12 @@
 """Which documents have been accepted before: by the publisher's key, within a horizon.
 
 A document with the key and the content of an earlier one is that document again; with the key and
-other content it is the next revision (semantics, section 1).  What was accepted is remembered in
-one table per period of arrival time, and whole tables are forgotten, so the answer depends only on
-the documents and their arrival times, never on restarts.
+other content it is the next revision (semantics, section 1).  Nothing is kept here that the spool
+has: 28 bytes a document say where to look, and who asks compares with the stored document, so that
+two keys whose hashes are alike are never taken for one another.
+
+    period   documents of one eighth of the horizon, by arrival time; forgotten as a whole
+    run      rows of a period, sorted by hash; two runs of like size become one, so there are few
 
 Invariants: a document is remembered for at least the horizon; what is forgotten depends only on
 arrival times; documents without a publisher's key are never here.
@@ -11,15 +14,20 @@ arrival times; documents without a publisher's key are never here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "DEDUP_HORIZON_US",
     "DEDUP_KEPT_US",
+    "Candidates",
     "DedupIndex",
-    "Known",
     "content_hash",
     "identity_hash",
 ]
@@ -43,18 +51,82 @@ def content_hash(xml: bytes) -> bytes:
     return blake2b(xml, digest_size=16).digest()
 
 
-@dataclass(slots=True)
-class Known:
-    """What is known of one key: its contents with their document numbers, its revision count."""
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """Documents in columns: the first 8 bytes of their hashes, their numbers and revisions.
 
-    revision: int
-    docids: dict[bytes, int]
+    A structured array would be copied by each search.
+    """
+
+    identities: NDArray[np.uint64]
+    contents: NDArray[np.uint64]
+    docids: NDArray[np.int64]
+    revisions: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.docids)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(column.nbytes for column in self.columns)
+
+    @property
+    def columns(self) -> tuple[NDArray[Any], ...]:
+        return (self.identities, self.contents, self.docids, self.revisions)
+
+    def take(self, places: NDArray[np.int64] | slice) -> _Rows:
+        return _Rows(*(column[places] for column in self.columns))
+
+    def sorted(self) -> _Rows:
+        return self.take(np.argsort(self.identities, kind="stable"))
+
+
+def _together(parts: Sequence[_Rows]) -> _Rows:
+    columns = zip(*(part.columns for part in parts), strict=True)
+    return _Rows(*(np.concatenate(column) for column in columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Documents whose key may be the one that was asked for: the hashes of the keys are alike."""
+
+    rows: _Rows
+
+    def newest_first(self) -> Iterator[tuple[int, int]]:
+        """Yield their docids and revisions."""
+        order = np.argsort(-self.rows.docids)
+        return _found(self.rows.take(order))
+
+    def with_content(self, content: bytes) -> Iterator[tuple[int, int]]:
+        """Yield the docids and revisions of those whose content has this hash."""
+        return _found(self.rows.take(np.flatnonzero(self.rows.contents == _numbers(content))))
+
+
+def _found(rows: _Rows) -> Iterator[tuple[int, int]]:
+    return (
+        (int(docid), int(revision))
+        for docid, revision in zip(rows.docids, rows.revisions, strict=True)
+    )
 
 
 @dataclass(slots=True)
 class _Period:
     start_us: int
-    entries: dict[bytes, Known] = field(default_factory=dict)
+    runs: list[_Rows] = field(default_factory=list)
+
+    def add(self, run: _Rows) -> None:
+        """Add a sorted run.  Runs shrink towards the end, at least by half."""
+        self.runs.append(run)
+        while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
+            self._merge(2)
+
+    def close(self) -> None:
+        """Make one run of all: the period is over."""
+        if len(self.runs) > 1:
+            self._merge(len(self.runs))
+
+    def _merge(self, count: int) -> None:
+        self.runs[-count:] = [_together(self.runs[-count:]).sorted()]
 
 
 class DedupIndex:
@@ -66,40 +138,48 @@ class DedupIndex:
         self._periods: list[_Period] = []
 
     def __len__(self) -> int:
-        return sum(len(period.entries) for period in self._periods)
+        return sum(len(run) for run in self._runs())
 
-    def earlier(self, identity: bytes, content: bytes) -> int | None:
-        """Return the number of the document with this key and content, None if it is new."""
-        for period in reversed(self._periods):
-            known = period.entries.get(identity)
-            if known is not None and content in known.docids:
-                return known.docids[content]
-        return None
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return sum(run.nbytes for run in self._runs())
 
-    def next_revision(self, identity: bytes) -> int:
-        """Return the revision of a new document with this key: 0 if the key is new."""
-        for period in reversed(self._periods):
-            if identity in period.entries:
-                return period.entries[identity].revision + 1
-        return 0
+    def find(self, identities: Sequence[bytes]) -> dict[bytes, Candidates]:
+        """Return the documents that may have these keys; most keys have none and are left out.
+
+        At the cost of one search of each run for all keys together.
+        """
+        identities = sorted(set(identities))
+        wanted = _numbers(b"".join(identities))
+        found: dict[bytes, list[_Rows]] = {}
+        for run in self._runs():
+            lows = np.searchsorted(run.identities, wanted, "left")
+            highs = np.searchsorted(run.identities, wanted, "right")
+            for at in np.flatnonzero(lows < highs).tolist():
+                found.setdefault(identities[at], []).append(run.take(slice(lows[at], highs[at])))
+        return {identity: Candidates(_together(rows)) for identity, rows in found.items()}
 
     def add(
-        self, identity: bytes, content: bytes, revision: int, docid: int, arrival_us: int
+        self,
+        identities: bytes,
+        contents: bytes,
+        revisions: NDArray[np.int32],
+        docids: NDArray[np.int64],
+        arrivals_us: NDArray[np.int64],
     ) -> None:
-        """Remember an accepted document; arrival times do not decrease if there is a horizon."""
-        entries = self._period_at(arrival_us).entries
-        known = entries.get(identity)
-        if known is None:
-            entries[identity] = Known(revision, {content: docid})
-        else:
-            known.revision = revision
-            known.docids[content] = docid
+        """Remember accepted documents; `identities` and `contents` are their hashes in a row.
 
-    def restore(self, documents: Iterable[tuple[bytes | None, bytes, int, int, int]]) -> None:
-        """Add documents as the spool holds them; those without a key are passed over."""
-        for identity, content, revision, docid, arrival_us in documents:
-            if identity is not None:
-                self.add(identity, content, revision, docid, arrival_us)
+        Arrival times do not decrease if there is a horizon.
+        """
+        rows = _Rows(_numbers(identities), _numbers(contents), docids, revisions)
+        starts_us = arrivals_us - arrivals_us % self._period_us
+        if self._horizon_us is None:
+            starts_us[:] = 0
+        cuts = np.flatnonzero(np.diff(starts_us)) + 1
+        for start, stop in pairwise([0, *cuts.tolist(), len(rows)]):
+            part = rows.take(slice(start, stop))
+            self._period_at(int(starts_us[start])).add(part.sorted())
 
     def advance(self, arrival_us: int) -> None:
         """Forget what is behind the horizon at an arrival time."""
@@ -108,8 +188,18 @@ class DedupIndex:
         before_us = arrival_us - self._horizon_us
         self._periods = [p for p in self._periods if p.start_us + self._period_us > before_us]
 
-    def _period_at(self, arrival_us: int) -> _Period:
-        start_us = 0 if self._horizon_us is None else arrival_us - arrival_us % self._period_us
+    def _period_at(self, start_us: int) -> _Period:
         if not self._periods or start_us > self._periods[-1].start_us:
+            if self._periods:
+                self._periods[-1].close()
             self._periods.append(_Period(start_us))
         return self._periods[-1]
+
+    def _runs(self) -> Iterator[_Rows]:
+        for period in self._periods:
+            yield from period.runs
+
+
+def _numbers(hashes: bytes) -> NDArray[np.uint64]:
+    """Return the first half of each of the 16-byte hashes."""
+    return np.frombuffer(hashes, np.uint64)[::2]

@@ -9,13 +9,20 @@ becomes depends on the documents before it and its arrival time, not on how line
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from broker.dedup import DEDUP_HORIZON_US, DedupIndex, content_hash, identity_hash
+from broker.dedup import (
+    DEDUP_HORIZON_US,
+    Candidates,
+    DedupIndex,
+    content_hash,
+    identity_hash,
+)
 from broker.document import DocumentError, DocumentLine
 from broker.segment import SEGMENT_SCHEMA, Segment
 from broker.spool import SpoolWriter
@@ -78,33 +85,47 @@ class Ingest:
         """
         if arrival_us is not None:
             self._dedup.advance(arrival_us)
+        hashes = [_hashes(line) for line in lines]
+        known = self._dedup.find([each.identity for each in hashes if each is not None])
         rows = _Rows(self._spool.next_docid, self._spool.watermark_us)
         receipts = []
-        for line in lines:
+        for line, hashed in zip(lines, hashes, strict=True):
+            past = None if hashed is None else known.get(hashed.identity)
             try:
-                receipts.append(self._number(line, arrival_us, rows))
+                receipts.append(self._number(line, hashed, past, arrival_us, rows))
             except DocumentError as error:
                 receipts.append(Receipt(Outcome.REFUSED, reason=str(error)))
         if rows.count:
-            self._spool.append(rows.batch(), registry_version=registry_version)
-            self._dedup.restore(rows.dedup_entries())
+            batch = rows.batch()
+            segment = self._spool.append(batch, registry_version=registry_version)
+            self._remember(segment, batch)
         return receipts
 
-    def _number(self, line: DocumentLine, arrival_us: int | None, rows: _Rows) -> Receipt:
+    @property
+    def remembered(self) -> tuple[int, int]:
+        """How many documents are remembered to recognise repetitions, and the bytes they take."""
+        return len(self._dedup), self._dedup.nbytes
+
+    def _number(
+        self,
+        line: DocumentLine,
+        hashed: _Hashes | None,
+        past: Candidates | None,
+        arrival_us: int | None,
+        rows: _Rows,
+    ) -> Receipt:
         if line.time_us is not None:
             self.recorded_time_us = _latest(self.recorded_time_us, line.time_us)
         self._check(line)
         if arrival_us is None:
             arrival_us = self._recorded_arrival(line)
-        identity = content = None
         revision = 0
-        if line.key is not None:
-            identity, content = identity_hash(line.stream, line.key), content_hash(line.xml)
-            earlier = self._earlier(identity, content, rows)
+        if hashed is not None:
+            earlier = self._earlier(line, hashed, past, rows)
             if earlier is not None:
                 return Receipt(Outcome.DUPLICATE, docid=earlier)
-            revision = self._next_revision(identity, rows)
-        docid, key = rows.add(line, arrival_us, identity, content, revision)
+            revision = self._next_revision(line, past, rows)
+        docid, key = rows.add(line, arrival_us, hashed, revision)
         return Receipt(Outcome.ACCEPTED, docid=docid, key=key)
 
     def _check(self, line: DocumentLine) -> None:
@@ -122,12 +143,38 @@ class Ingest:
             raise DocumentError("a line without 'time' and 'arrival', and no time before it")
         return self.recorded_time_us
 
-    def _earlier(self, identity: bytes, content: bytes, rows: _Rows) -> int | None:
-        earlier = rows.dedup.earlier(identity, content)
-        return self._dedup.earlier(identity, content) if earlier is None else earlier
+    def _earlier(
+        self, line: DocumentLine, hashed: _Hashes, past: Candidates | None, rows: _Rows
+    ) -> int | None:
+        """Return the number of the document that a line repeats, None if it is new."""
+        known = rows.known(line)
+        if known is not None and line.xml in known.docids:
+            return known.docids[line.xml]
+        for docid, revision in past.with_content(hashed.content) if past else ():
+            if self._has_key(docid, line, revision) and self._stored(docid, "xml") == line.xml:
+                return docid
+        return None
 
-    def _next_revision(self, identity: bytes, rows: _Rows) -> int:
-        return rows.dedup.next_revision(identity) or self._dedup.next_revision(identity)
+    def _next_revision(self, line: DocumentLine, past: Candidates | None, rows: _Rows) -> int:
+        known = rows.known(line)
+        if known is not None:
+            return known.revision + 1
+        for docid, revision in past.newest_first() if past else ():
+            if self._has_key(docid, line, revision):
+                return revision + 1
+        return 0
+
+    def _has_key(self, docid: int, line: DocumentLine, revision: int) -> bool:
+        """Return whether a stored document has the stream and the key of a line."""
+        assert line.key is not None
+        key = document_key(line.key, docid, revision)
+        return self._stored(docid, "stream") == line.stream and self._stored(docid, "key") == key
+
+    def _stored(self, docid: int, column: str) -> object:
+        segment = self._spool.segment_of(docid)
+        if segment is None:
+            return None
+        return self._spool.rows(segment).column(column)[docid - segment.first_docid].as_py()
 
     def _restore_dedup(self, horizon_us: int | None) -> None:
         newest = self._spool.newest
@@ -136,30 +183,62 @@ class Ingest:
         since_us = None if horizon_us is None else newest.arrival_us - 2 * horizon_us
         for segment in self._spool.all_segments():
             if since_us is None or segment.arrival_us >= since_us:
-                self._dedup.restore(_dedup_entries(segment, self._spool.rows(segment)))
+                self._remember(segment, self._spool.rows(segment))
+
+    def _remember(self, segment: Segment, rows: pa.RecordBatch) -> None:
+        """Remember the documents of a segment that have a publisher's key."""
+        docids = pa.arange(segment.first_docid, segment.last_docid + 1)
+        table = pa.table([docids, *rows.columns], ["docid", *rows.schema.names])
+        keyed = table.filter(pc.is_valid(table.column("identity")))
+        if keyed.num_rows:
+            self._dedup.add(
+                b"".join(keyed.column("identity").to_pylist()),
+                b"".join(keyed.column("content").to_pylist()),
+                *(keyed.column(name).to_numpy() for name in ("revision", "docid", "arrival_us")),
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class _Hashes:
+    """What stands for a publisher's key in its stream, and for a document's content."""
+
+    identity: bytes
+    content: bytes
+
+
+def _hashes(line: DocumentLine) -> _Hashes | None:
+    if line.key is None:
+        return None
+    return _Hashes(identity_hash(line.stream, line.key), content_hash(line.xml))
+
+
+@dataclass(slots=True)
+class _Known:
+    """The documents of one key in a segment that is put together: their contents and numbers."""
+
+    revision: int
+    docids: dict[bytes, int]
 
 
 class _Rows:
     """The documents of one segment while it is put together."""
 
     def __init__(self, first_docid: int, watermark_us: int) -> None:
-        self.dedup = DedupIndex(horizon_us=None)
         self._first_docid = first_docid
         self._watermark_us = watermark_us
         self._rows: list[tuple[object, ...]] = []
-        self._dedup_entries: list[tuple[bytes, bytes, int, int, int]] = []
+        self._known: dict[tuple[str, str], _Known] = {}
 
     @property
     def count(self) -> int:
         return len(self._rows)
 
+    def known(self, line: DocumentLine) -> _Known | None:
+        """Return the documents with a line's stream and key."""
+        return None if line.key is None else self._known.get((line.stream, line.key))
+
     def add(
-        self,
-        line: DocumentLine,
-        arrival_us: int,
-        identity: bytes | None,
-        content: bytes | None,
-        revision: int,
+        self, line: DocumentLine, arrival_us: int, hashed: _Hashes | None, revision: int
     ) -> tuple[int, str]:
         """Add a document; return its number and its key."""
         docid = self._first_docid + len(self._rows)
@@ -176,16 +255,17 @@ class _Rows:
                 arrival_us,
                 claimed_us,
                 self._watermark_us,
-                identity,
-                content,
+                None if hashed is None else hashed.identity,
+                None if hashed is None else hashed.content,
                 revision,
                 line.xml,
             )
         )
         self._watermark_us = max(self._watermark_us, end_us)
-        if identity is not None and content is not None:
-            self.dedup.add(identity, content, revision, docid, arrival_us)
-            self._dedup_entries.append((identity, content, revision, docid, arrival_us))
+        if line.key is not None:
+            known = self._known.setdefault((line.stream, line.key), _Known(revision, {}))
+            known.revision = revision
+            known.docids[line.xml] = docid
         return docid, key
 
     def batch(self) -> pa.RecordBatch:
@@ -196,10 +276,6 @@ class _Rows:
             for column, field in zip(columns, SEGMENT_SCHEMA, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=SEGMENT_SCHEMA)
-
-    def dedup_entries(self) -> list[tuple[bytes, bytes, int, int, int]]:
-        """Return what the index has to remember once the rows are durable."""
-        return self._dedup_entries
 
 
 def document_key(publisher_key: str | None, docid: int, revision: int) -> str:
@@ -215,16 +291,3 @@ def document_key(publisher_key: str | None, docid: int, revision: int) -> str:
 
 def _latest(time_us: int | None, other_us: int) -> int:
     return other_us if time_us is None else max(time_us, other_us)
-
-
-def _dedup_entries(
-    segment: Segment, rows: pa.RecordBatch
-) -> Iterable[tuple[bytes | None, bytes, int, int, int]]:
-    return zip(
-        rows.column("identity").to_pylist(),
-        rows.column("content").to_pylist(),
-        rows.column("revision").to_pylist(),
-        range(segment.first_docid, segment.last_docid + 1),
-        rows.column("arrival_us").to_pylist(),
-        strict=True,
-    )

@@ -57,6 +57,29 @@ def test_the_same_key_with_other_content_is_a_revision(spool: SpoolWriter) -> No
     assert back == Receipt(Outcome.DUPLICATE, 1)
 
 
+def test_keys_and_contents_whose_hashes_are_alike_are_told_apart(
+    spool: SpoolWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.ingest.identity_hash", lambda stream, key: bytes(16))
+    monkeypatch.setattr("broker.ingest.content_hash", lambda xml: bytes(16))
+    ingest = Ingest(spool)
+    given = [line(xml, key=key, stream=s) for s in "ST" for key in "ab" for xml in ("<v/>", "<w/>")]
+    outcomes = []
+    for one in [*given, *given]:
+        [receipt] = ingest.append([one], arrival_us=1, registry_version=1)
+        outcomes.append((receipt.outcome, receipt.docid, receipt.key))
+    keys = ["a", "a#2", "b", "b#2"] * 2
+    assert outcomes[:8] == [(Outcome.ACCEPTED, i + 1, key) for i, key in enumerate(keys)]
+    assert outcomes[8:] == [(Outcome.DUPLICATE, i + 1, None) for i in range(8)]
+
+
+def test_a_remembered_document_costs_28_bytes(spool: SpoolWriter) -> None:
+    ingest = Ingest(spool)
+    for i in range(40):
+        ingest.append([line(key=f"{i}.{n}") for n in range(50)], arrival_us=i, registry_version=1)
+    assert ingest.remembered == (2_000, 2_000 * 28)
+
+
 def test_documents_without_a_key_are_never_taken_for_one_another(spool: SpoolWriter) -> None:
     receipts = Ingest(spool).append([line(), line()], arrival_us=1, registry_version=1)
     assert [receipt.key for receipt in receipts] == ["1", "2"]
