@@ -1,150 +1,194 @@
 """Pair signatures in arrays: which slots of two instances have equal values.
 
-A signature is a pair of layouts and a set of pairs of slots.  It is found by its hash and then
-held against the entry slot by slot, so two signatures with one hash cost time, never a match.
+The slots of many pairs are compared slot by slot: for slot `i` on the left and slot `j` on the
+right one comparison of two arrays, a value for each pair, that gives one bit of each pair's
+signature.  So a further pair costs a few nanoseconds for each two slots.  Of few pairs all slots
+are compared in one list, which asks for fewer calls.  Either way pairs are grouped by the
+signature itself, not by a hash of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numpy.lib.stride_tricks import sliding_window_view
+import pandas as pd
 
-from joins.remembered import EMPTY, Remembered
+from joins.remembered import EMPTY, Hashes, Remembered
 from joins.slots import Ints, Layouts, ranges
 
-__all__ = ["PairSignatures", "pair_signatures"]
+__all__ = ["Code", "Codes", "pair_signatures"]
 
 NOTHING = np.uint64(0xFFFFFFFFFFFFFFFF)
 """Equals no hash: `hash_values` gives it to no value."""
 
-DENSE_SLOTS_MAX = 16
-"""Up to this many slots on both sides all of a pair's slots are compared in one block."""
+FEW_PAIRS = 100
+"""Up to so many pairs are compared in one list: what a call costs is what a hundred pairs cost."""
 
-_PRIME = np.uint64(0xBF58476D1CE4E5B9)
-_OTHER = np.uint64(0x94D049BB133111EB)
+WORD_BITS = 64
+
+Codes = tuple[int, ...]
+"""The equal pairs of slots, in order: left slot times 65,536 plus right slot."""
+
+Code = tuple[int, int, Codes]
+"""A signature: left layout, right layout, and the equal pairs of slots."""
+
+Words = dict[int, npt.NDArray[np.uint64]]
+"""Bits for each pair, by word; words in which no pair has a bit are left out."""
 
 
 @dataclass(frozen=True, slots=True)
-class PairSignatures:
-    """The signatures of some pairs.
-
-    The equal slots of pair `i` are `codes[starts[i]:starts[i + 1]]`, in order: left slot times
-    65,536 plus right slot.  `hashes` are equal where signatures are.
-    """
+class _Compared:
+    """Pairs to compare: their layouts, where their slots start, and how many there are."""
 
     left_layout: Ints
     right_layout: Ints
-    starts: Ints
-    codes: Ints
-    hashes: npt.NDArray[np.uint64]
+    left: Ints
+    right: Ints
+    left_count: Ints
+    right_count: Ints
 
-    def of(self, i: int) -> tuple[int, int, Ints]:
-        """Return one pair's signature."""
-        own = self.codes[self.starts[i] : self.starts[i + 1]]
-        return int(self.left_layout[i]), int(self.right_layout[i]), own
+    @classmethod
+    def of(cls, remembered: Remembered, layouts: Layouts, left: Ints, right: Ints) -> _Compared:
+        layout1, layout2 = remembered.take("layout", left), remembered.take("layout", right)
+        starts = remembered.slots(left), remembered.slots(right)
+        counts = layouts.arrays.slot_counts
+        return cls(layout1, layout2, *starts, counts[layout1], counts[layout2])
 
-    def groups(self) -> tuple[list[int], Ints]:
-        """Return one pair of each signature, and for each pair which of them it is like."""
-        _, firsts, inverse = np.unique(self.hashes, return_index=True, return_inverse=True)
-        alike: list[int] = firsts.tolist()
-        for i in self._unlike(firsts, inverse):
-            inverse[i] = len(alike)
-            alike.append(i)
-        return alike, inverse
+    def __len__(self) -> int:
+        return len(self.left)
 
-    def _unlike(self, firsts: Ints, inverse: Ints) -> Iterator[int]:
-        """Yield the pairs whose signature only hashes like the one that stands for it."""
-        counts = np.diff(self.starts)
-        like = firsts[inverse]
-        wrong = (self.left_layout[like] != self.left_layout) | (counts[like] != counts)
-        wrong |= self.right_layout[like] != self.right_layout
-        sizes = np.where(wrong, 0, counts)
-        theirs = self.codes[ranges(self.starts[like], sizes)]
-        mine = self.codes[ranges(self.starts[:-1], sizes)]
-        differs = np.repeat(np.arange(len(sizes)), sizes)[theirs != mine]
-        wrong[differs] = True
-        yield from np.flatnonzero(wrong).tolist()
+    def take(self, rows: Ints) -> _Compared:
+        """Return some of the pairs."""
+        return _Compared(
+            self.left_layout[rows],
+            self.right_layout[rows],
+            self.left[rows],
+            self.right[rows],
+            self.left_count[rows],
+            self.right_count[rows],
+        )
 
 
 def pair_signatures(
     remembered: Remembered, layouts: Layouts, left: Ints, right: Ints
-) -> PairSignatures:
-    """Return the signatures of the pairs (left, right)."""
-    left_layout = remembered.take("layout", left).astype(np.int64)
-    right_layout = remembered.take("layout", right).astype(np.int64)
-    counts = layouts.arrays.slot_counts
-    left_count, right_count = counts[left_layout], counts[right_layout]
-    widest = max(int(left_count.max(initial=0)), int(right_count.max(initial=0)))
-    compare = _compare_densely if widest <= DENSE_SLOTS_MAX else _compare_one_by_one
-    which, codes = compare(
-        remembered, remembered.slots(left), remembered.slots(right), left_count, right_count
-    )
-    ends = np.searchsorted(which, np.arange(len(left)), "right")
-    starts = np.concatenate([np.zeros(1, np.int64), ends])
-    return PairSignatures(
-        left_layout, right_layout, starts, codes, _hash(starts, codes, left_layout, right_layout)
-    )
+) -> tuple[list[Code], Ints]:
+    """Return the signatures of the pairs (left, right), and for each pair which one it has."""
+    pairs = _Compared.of(remembered, layouts, left, right)
+    signatures: list[Code] = []
+    which = np.zeros(len(pairs), np.int64)
+    for rows in _of_like_width(pairs):
+        part = pairs if len(rows) == len(pairs) else pairs.take(rows)
+        find = _in_one_list if len(part) <= FEW_PAIRS else _slot_by_slot
+        found, which_of_part = find(remembered, part)
+        which[rows] = which_of_part + len(signatures)
+        signatures += found
+    return signatures, which
 
 
-def _compare_densely(
-    remembered: Remembered, left: Ints, right: Ints, left_count: Ints, right_count: Ints
-) -> tuple[Ints, Ints]:
-    """Compare slots as blocks: a row for each pair, padded with what equals nothing."""
-    _, other = remembered.hashes
-    left_block = _block(remembered, left, left_count)
-    # What is missing on the left must not equal what is missing on the right.
-    left_block[left_block == EMPTY] = NOTHING
-    right_block = _block(remembered, right, right_count)
-    equal = left_block[:, :, None] == right_block[:, None, :]
-    which, ij = np.divmod(np.flatnonzero(equal), max(equal.shape[1] * equal.shape[2], 1))
-    i, j = np.divmod(ij, max(equal.shape[2], 1))
-    sure = other[left[which] + i] == other[right[which] + j]
-    return which[sure], (i[sure] << 16) | j[sure]
+def _of_like_width(pairs: _Compared) -> Iterator[Ints]:
+    """Yield pairs by how many slots they have, to a power of two: little is padding then."""
+    rows = np.arange(len(pairs))
+    uniform = _is_uniform(pairs.left_count) and _is_uniform(pairs.right_count)
+    if uniform or len(pairs) <= FEW_PAIRS:
+        yield rows
+        return
+    _, log2_left = np.frexp(pairs.left_count.astype(np.float64))
+    _, log2_right = np.frexp(pairs.right_count.astype(np.float64))
+    widths, kinds = pd.factorize(log2_left * WORD_BITS + log2_right)
+    for kind in range(len(kinds)):
+        yield rows[widths == kind]
 
 
-def _block(remembered: Remembered, starts: Ints, counts: Ints) -> npt.NDArray[np.uint64]:
-    """Return the hashes of instances' slots, a row for each, padded with `EMPTY`."""
-    width = int(counts.max(initial=0))
-    if not width:
-        return np.zeros((len(starts), 0), np.uint64)
-    # Rows of a window that slides over all slots: one copy for each instance.
-    block = sliding_window_view(remembered.padded_hashes(width), width)[starts]
-    if int(counts.min()) < width:
-        block[np.arange(width) >= counts[:, None]] = EMPTY
-    return block
+def _is_uniform(values: npt.NDArray[Any]) -> bool:
+    return len(values) == 0 or bool((values == values[0]).all())
 
 
-def _compare_one_by_one(
-    remembered: Remembered, left: Ints, right: Ints, left_count: Ints, right_count: Ints
-) -> tuple[Ints, Ints]:
-    """Compare slots as one long list: no padding, for instances with many values."""
+def _slot_by_slot(remembered: Remembered, pairs: _Compared) -> tuple[list[Code], Ints]:
+    """Return signatures, and which of them each pair has; many pairs."""
+    width = int(pairs.right_count.max())
+    words = _equal_slots(remembered, pairs, int(pairs.left_count.max()), width)
+    which = _grouped([pairs.left_layout, pairs.right_layout, *words.values()])
+    one_of_each = np.zeros(int(which.max()) + 1, np.int64)
+    one_of_each[which] = np.arange(len(pairs))
+    return [_code(pairs, words, width, i) for i in one_of_each.tolist()], which
+
+
+def _equal_slots(
+    remembered: Remembered, pairs: _Compared, left_width: int, right_width: int
+) -> Words:
+    """Return a bit for each two slots, set for the pairs whose values there are equal."""
+    first, other = remembered.padded_hashes(max(left_width, right_width)), remembered.hashes[1]
+    at_right = [_slot(first, pairs.right, pairs.right_count, j) for j in range(right_width)]
+    words: Words = {}
+    for i in range(left_width):
+        at_left = _slot(first, pairs.left, pairs.left_count, i)
+        # What is missing on the left must not equal what is missing on the right.
+        at_left[at_left == EMPTY] = NOTHING
+        for j in range(right_width):
+            equal = at_left == at_right[j]
+            if not equal.any():
+                continue
+            rows = np.flatnonzero(equal)
+            equal[rows] = other[pairs.left[rows] + i] == other[pairs.right[rows] + j]
+            word, bit = divmod(i * right_width + j, WORD_BITS)
+            bits = equal.astype(np.uint64) << np.uint64(bit)
+            words[word] = words[word] | bits if word in words else bits
+    return words
+
+
+def _slot(hashes: Hashes, starts: Ints, counts: Ints, i: int) -> Hashes:
+    """Return the hashes of the `i`-th slots; `EMPTY` where there is none."""
+    values: Hashes = hashes[starts + i]
+    missing = counts <= i
+    if missing.any():
+        values[missing] = EMPTY
+    return values
+
+
+def _grouped(columns: Sequence[npt.NDArray[Any]]) -> Ints:
+    """Number rows: those that are alike in all columns have one number, the next free one."""
+    numbers = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        if _is_uniform(column):
+            continue
+        codes, distinct = pd.factorize(column)
+        numbers, _ = pd.factorize(numbers * len(distinct) + codes)
+    return numbers
+
+
+def _code(pairs: _Compared, words: Words, right_width: int, row: int) -> Code:
+    """Read a pair's signature from its bits."""
+    bits = [
+        word * WORD_BITS + bit
+        for word, column in sorted(words.items())
+        for bit in range(WORD_BITS)
+        if int(column[row]) >> bit & 1
+    ]
+    codes = tuple((bit // right_width) << 16 | bit % right_width for bit in bits)
+    return int(pairs.left_layout[row]), int(pairs.right_layout[row]), codes
+
+
+def _in_one_list(remembered: Remembered, pairs: _Compared) -> tuple[list[Code], Ints]:
+    """Return signatures, and which of them each pair has; few pairs."""
     first, other = remembered.hashes
-    products = left_count * right_count
-    which = np.repeat(np.arange(len(left)), products)
-    place = ranges(np.zeros(len(left), np.int64), products)
-    i, j = np.divmod(place, np.repeat(np.maximum(right_count, 1), products))
-    at_left, at_right = left[which] + i, right[which] + j
-    equal = (first[at_left] == first[at_right]) & (first[at_left] != EMPTY)
-    equal &= other[at_left] == other[at_right]
-    return which[equal], (i[equal] << 16) | j[equal]
-
-
-def _hash(
-    starts: Ints, codes: Ints, left_layout: Ints, right_layout: Ints
-) -> npt.NDArray[np.uint64]:
-    """Return a hash of each pair's layouts and set of equal slots."""
-    mixed = _mix(codes.astype(np.uint64) + np.uint64(1))
-    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mixed, dtype=np.uint64)])
-    layouts = (left_layout.astype(np.uint64) << np.uint64(32)) | right_layout.astype(np.uint64)
-    return _mix((total[starts[1:]] - total[starts[:-1]]) ^ _mix(layouts + np.uint64(1)))
-
-
-def _mix(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Return well-spread hashes of numbers (the finaliser of SplitMix64)."""
-    values = (values ^ (values >> np.uint64(30))) * _PRIME
-    values = (values ^ (values >> np.uint64(27))) * _OTHER
-    return values ^ (values >> np.uint64(31))
+    products = pairs.left_count * pairs.right_count
+    which = np.repeat(np.arange(len(pairs)), products)
+    place = ranges(np.zeros(len(pairs), np.int64), products)
+    i, j = np.divmod(place, np.repeat(pairs.right_count, products))
+    at_left, at_right = pairs.left[which] + i, pairs.right[which] + j
+    rows = np.flatnonzero((first[at_left] == first[at_right]) & (first[at_left] != EMPTY))
+    rows = rows[other[at_left[rows]] == other[at_right[rows]]]
+    codes: list[list[int]] = [[] for _ in range(len(pairs))]
+    for pair, code in zip(which[rows].tolist(), ((i << 16) | j)[rows].tolist(), strict=True):
+        codes[pair].append(code)
+    numbers: dict[Code, int] = {}
+    layouts = pairs.left_layout.tolist(), pairs.right_layout.tolist()
+    of_pairs = [
+        numbers.setdefault((left, right, tuple(own)), len(numbers))
+        for left, right, own in zip(*layouts, codes, strict=True)
+    ]
+    return list(numbers), np.array(of_pairs, np.int64)

@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 
 from joins import schema
 from joins.classes import ClassRegistry
 from joins.rows import TemplateTables, connect, insert, run
-from joins.slots import Layout
+from joins.slots import Ints, Layout
 from joins.sql import signature_sql, signature_value_join_sql
 from templates.conjunctive import view_query
 
@@ -43,8 +44,13 @@ class Entry:
 
     signature: Signature
     complete_for: int = 0
-    classes: list[int] = field(default_factory=list)
+    classes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     nodes: list[tuple[int, ...]] = field(default_factory=list)
+
+    def add(self, classes: Sequence[int], nodes: Sequence[tuple[int, ...]]) -> None:
+        """Add tuples of further classes."""
+        self.classes = np.concatenate([self.classes, np.array(classes, np.int64)])
+        self.nodes += nodes
 
     @property
     def is_pair(self) -> bool:
@@ -120,10 +126,14 @@ class SignatureView:
         run(self.db, signature_value_join_sql())
         for template, number in self._tables.numbers.items():
             sql = signature_sql(view_query(template), template, number, since)
+            found: dict[int, tuple[list[int], list[tuple[int, ...]]]] = {}
             for query_class, i, *nodes in run(self.db, sql):
                 if entries[i].is_pair == template.has_right:
-                    entries[i].classes.append(query_class)
-                    entries[i].nodes.append(tuple(nodes))
+                    classes, tuples = found.setdefault(i, ([], []))
+                    classes.append(query_class)
+                    tuples.append(tuple(nodes))
+            for i, rows in found.items():
+                entries[i].add(*rows)
 
     def _write(self, entries: list[Entry]) -> None:
         left: list[tuple[int, ...]] = []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,43 +12,76 @@ from joins.classes import ClassRegistry, ClassTuple
 from joins.remembered import Hashes, HashValues, Remembered
 from joins.signatureview import Entry
 from joins.slots import Ints, ranges
-from joins.times import Flags
+from joins.times import Flags, Pairs
 from templates.template import Template
 
-__all__ = ["Residuals", "TupleColumns"]
+__all__ = ["ClassLimits", "Residuals", "TupleColumns"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassLimits:
+    """What time asks of a stratum's classes, by class number.
+
+    The widest window of a class, -1 for one that is not in the stratum or not in use any more,
+    whether its operator is symmetric, and whether it has residuals.
+    """
+
+    window: Ints
+    is_symmetric: Flags
+    has_residuals: Flags
+
+    @classmethod
+    def of(cls, classes: ClassRegistry, stratum: int) -> ClassLimits:
+        """Return the limits of the classes in use now."""
+        window = np.full(classes.last_number + 1, -1, np.int64)
+        is_symmetric, has_residuals = np.zeros((2, classes.last_number + 1), np.bool_)
+        for number, query_class in classes.by_number.items():
+            if query_class.stratum == stratum:
+                window[number] = classes.window_us(number)
+                is_symmetric[number] = query_class.is_symmetric
+                has_residuals[number] = bool(query_class.template.residuals)
+        return cls(window, is_symmetric, has_residuals)
 
 
 @dataclass(frozen=True, slots=True)
 class TupleColumns:
     """Rows of R_outT in columns.
 
-    Row `i` stands for pair `pairs[i]` (into `left`, `right`, `span`) and for tuple `which[i]` of
-    the entries in hand, whose nodes are `nodes[which[i]]` and which `owners[which[i]]` holds;
-    `classes[i]` is its class.
+    Row `i` stands for pair `pairs[i]` (into `left`, `right`) and for tuple `which[i]` of the
+    entries in hand, taken one after the other; `classes[i]` is its class, `span[i]` the smallest
+    window that holds it.
     """
 
     left: Ints
     right: Ints | None
-    span: Ints
     pairs: Ints
     which: Ints
     classes: Ints
-    nodes: list[tuple[int, ...]]
-    owners: list[Entry]
+    span: Ints
+    entries: list[Entry]
 
     @classmethod
-    def expand(
-        cls, left: Ints, right: Ints | None, span: Ints, entries: list[Entry], inverse: Ints
+    def of_singles(
+        cls, instances: Ints, entries: list[Entry], inverse: Ints, limits: ClassLimits
     ) -> TupleColumns:
-        """Give every pair one row for each tuple of its entry."""
-        sizes = np.array([len(entry.classes) for entry in entries], np.int64)
-        counts = sizes[inverse] if len(sizes) else np.zeros(0, np.int64)
-        which = ranges((np.cumsum(sizes) - sizes)[inverse], counts) if len(sizes) else counts
-        classes = np.array([c for entry in entries for c in entry.classes], np.int64)
-        nodes = [n for entry in entries for n in entry.nodes]
-        owners = [entry for entry in entries for _ in entry.classes]
-        pairs = np.repeat(np.arange(len(left)), counts)
-        return cls(left, right, span, pairs, which, classes[which], nodes, owners)
+        """Give every instance one row for each tuple of its entry."""
+        rows, which, classes = _expand(entries, inverse)
+        held = limits.window[classes] >= 0
+        rows, which, classes = rows[held], which[held], classes[held]
+        return cls(instances, None, rows, which, classes, np.zeros_like(rows), entries)
+
+    @classmethod
+    def of_pairs(
+        cls, pairs: Pairs, entries: list[Entry], inverse: Ints, limits: ClassLimits
+    ) -> TupleColumns:
+        """Give every pair one row for each tuple of its entry that time allows."""
+        rows, which, classes = _expand(entries, inverse)
+        span = pairs.span[rows]
+        held = span <= limits.window[classes]
+        held &= limits.is_symmetric[classes] | pairs.follows[rows]
+        if not held.all():
+            rows, which, classes, span = rows[held], which[held], classes[held], span[held]
+        return cls(pairs.left, pairs.right, rows, which, classes, span, entries)
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -56,32 +89,41 @@ class TupleColumns:
     def keep(self, rows: Flags) -> TupleColumns:
         """Return some of the rows."""
         return replace(
-            self, pairs=self.pairs[rows], which=self.which[rows], classes=self.classes[rows]
+            self,
+            pairs=self.pairs[rows],
+            which=self.which[rows],
+            classes=self.classes[rows],
+            span=self.span[rows],
         )
 
-    def within(self, limits: Mapping[int, tuple[int, bool]], follows: Flags) -> TupleColumns:
-        """Keep the rows of classes in `limits` that their (window, is symmetric) allows."""
-        if not limits:
-            return self.keep(np.zeros(len(self), np.bool_))
-        numbers = np.array(sorted(limits), np.int64)
-        windows = np.array([limits[c][0] for c in numbers.tolist()], np.int64)
-        symmetric = np.array([limits[c][1] for c in numbers.tolist()], np.bool_)
-        at = np.minimum(np.searchsorted(numbers, self.classes), len(numbers) - 1)
-        held = numbers[at] == self.classes
-        held &= self.span[self.pairs] <= windows[at]
-        held &= symmetric[at] | follows[self.pairs]
-        return self.keep(held)
+    def tuples(self) -> list[tuple[Entry, tuple[int, ...]]]:
+        """Return the tuples that `which` points to: an entry, and nodes that hold in it."""
+        return [(entry, nodes) for entry in self.entries for nodes in entry.nodes]
 
     def rows(self) -> Iterator[ClassTuple]:
         """Yield the rows one by one."""
         lefts = self.left[self.pairs].tolist()
         rights = [None] * len(self) if self.right is None else self.right[self.pairs].tolist()
-        spans = self.span[self.pairs].tolist()
-        numbers = self.classes.tolist()
+        tuples = self.tuples() if len(self) else []
         for c, left, right, span, i in zip(
-            numbers, lefts, rights, spans, self.which.tolist(), strict=True
+            self.classes.tolist(),
+            lefts,
+            rights,
+            self.span.tolist(),
+            self.which.tolist(),
+            strict=True,
         ):
-            yield ClassTuple(c, left, right, span, self.nodes[i])
+            yield ClassTuple(c, left, right, span, tuples[i][1])
+
+
+def _expand(entries: list[Entry], inverse: Ints) -> tuple[Ints, Ints, Ints]:
+    """Give every place in `inverse` a row for each tuple of its entry: place, tuple, class."""
+    sizes = np.array([len(entry.classes) for entry in entries], np.int64)
+    starts = np.cumsum(sizes) - sizes
+    counts = sizes[inverse]
+    which = ranges(starts[inverse], counts)
+    classes = np.concatenate([np.zeros(0, np.int64), *(entry.classes for entry in entries)])
+    return np.repeat(np.arange(len(inverse)), counts), which, classes[which]
 
 
 class Residuals:
@@ -91,14 +133,15 @@ class Residuals:
         self._classes = classes
         self._hashing = hashing
 
-    def filter(self, columns: TupleColumns, remembered: Remembered) -> TupleColumns:
+    def filter(
+        self, columns: TupleColumns, limits: ClassLimits, remembered: Remembered
+    ) -> TupleColumns:
         """Keep the rows on which every residual of their class holds."""
-        classes = np.unique(columns.classes).tolist()
-        tested = [c for c in classes if self._classes.by_number[c].template.residuals]
-        if not tested:
+        tested = limits.has_residuals[columns.classes]
+        if not tested.any():
             return columns
-        held = np.ones(len(columns), np.bool_)
-        for query_class in tested:
+        held = ~tested
+        for query_class in np.unique(columns.classes[tested]).tolist():
             rows = np.flatnonzero(columns.classes == query_class)
             held[rows] = self._holds(query_class, columns, rows, remembered)
         return columns.keep(held)
@@ -127,13 +170,15 @@ def _hashes(
     """Return the hashes of a meta-variable's values in some rows."""
     is_left = meta < template.left_size
     which, inverse = np.unique(columns.which[rows], return_inverse=True)
-    slots = np.array([_slot(columns, i, meta, is_left=is_left) for i in which.tolist()], np.int64)
+    tuples = columns.tuples()
+    slots = [_slot(tuples[i], meta, is_left=is_left) for i in which.tolist()]
     side = columns.left if is_left or columns.right is None else columns.right
-    places = remembered.slots(side[columns.pairs[rows]]) + slots[inverse]
+    places = remembered.slots(side[columns.pairs[rows]]) + np.array(slots, np.int64)[inverse]
     return tuple(hashes[places] for hashes in remembered.hashes)
 
 
-def _slot(columns: TupleColumns, i: int, meta: int, *, is_left: bool) -> int:
-    left, right, _ = columns.owners[i].signature
+def _slot(held: tuple[Entry, tuple[int, ...]], meta: int, *, is_left: bool) -> int:
+    entry, nodes = held
+    left, right, _ = entry.signature
     layout = left if is_left or right is None else right
-    return layout.nodes.index(columns.nodes[i][meta])
+    return layout.nodes.index(nodes[meta])

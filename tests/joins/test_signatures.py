@@ -100,17 +100,6 @@ def test_values_that_hash_alike_join_only_if_they_are_alike(
     assert found == expected != []
 
 
-def test_signatures_that_hash_alike_are_told_apart() -> None:
-    stream = documents(2)
-    expected = matches("mmqjp", stream)
-
-    def one_hash(*arrays: np.ndarray) -> np.ndarray:
-        return np.zeros(len(arrays[2]), np.uint64)
-
-    with changed(pairsignature, _hash=one_hash):
-        assert matches("signatures", stream) == expected != []
-
-
 @pytest.mark.parametrize("entries", [0, 1, 5])
 def test_a_tiny_view_changes_nothing(entries: int) -> None:
     stream = documents(3)
@@ -125,10 +114,16 @@ def test_working_on_few_pairs_at_a_time_changes_nothing(pairs: int) -> None:
         assert matches("signatures", stream) == matches("mmqjp", stream) != []
 
 
-def test_documents_with_more_slots_than_are_compared_in_blocks() -> None:
-    stream = documents(5, categories=12, count=12)
-    with changed(pairsignature, DENSE_SLOTS_MAX=3):
-        assert matches("signatures", stream) == matches("mmqjp", stream) != []
+@pytest.mark.parametrize("categories", [0, 3, 12])
+def test_pairs_have_one_signature_whether_compared_one_by_one_or_slot_by_slot(
+    categories: int,
+) -> None:
+    stream = documents(5, categories=categories, count=14)
+    expected = matches("mmqjp", stream)
+    with changed(pairsignature, FEW_PAIRS=0):
+        assert matches("signatures", stream) == expected
+    with changed(pairsignature, FEW_PAIRS=1_000_000):
+        assert matches("signatures", stream) == expected
 
 
 def test_twenty_shared_categories_are_one_match_with_its_witnesses() -> None:
