@@ -3,22 +3,30 @@
 Every class is anchored in one of its value joins: the one whose look-ups have met the fewest
 partners so far.  The classes of a stratum have few different anchors, however many they are, so
 the new values of a batch are looked up under all of them at once.  All joined values are in the
-index, not only anchored ones, so a class may be anchored anew at any time.
+index, not only anchored ones, so a class may be anchored anew at any time.  Classes without a
+value join are paired by `products`.
+
+A pair is found from the instance that came later.  How many partners a new instance has under an
+anchor is known before they are listed.  Where that exceeds the budget, the anchor's classes are
+looked at one by one (`ration`): one that has a value join with fewer partners is paired by that
+here; one that has none is cut, and paired no more in this batch.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from joins.classes import ClassRegistry
+from joins.products import Products
+from joins.ration import Bounds, Group, Meeting, Ration, ValueJoin
 from joins.remembered import EMPTY, Hashes, Remembered
-from joins.slots import Ints, Layouts, ranges
+from joins.slots import Edge, Ints, Layouts, ranges
 from joins.times import Flags, span_and_order
-from joins.valueindex import ValueIndex, entry_keys
+from joins.valueindex import Hits, ValueIndex, entry_keys
 
 __all__ = ["PAIRS_MAX", "Candidates"]
 
@@ -26,44 +34,72 @@ PAIRS_MAX = 20_000
 """Pairs that are worked on at once: what describes them then stays in a core's cache.  On recorded
 news, 57 pairs a document, 10,000 to 30,000 are a fifth faster than 1,000,000."""
 
+CODES_MAX = 1_000_000
+"""Candidates that are held at once (8 MB), where one instance alone does not have more."""
+
 ANCHOR_CHANGE = 4
 """A class changes its anchor for one that is met this many times less often, not for less."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Anchors:
-    """The anchors of a stratum in columns."""
+    """The anchors of a stratum in columns, and the classes that are anchored there."""
 
     left: Ints
     right: Ints
     window: Ints
     is_symmetric: Flags
+    groups: tuple[Group, ...]
+
+    def value_join(self, i: int) -> ValueJoin:
+        """Return the value join that an anchor is."""
+        return int(self.left[i]), int(self.right[i])
+
+
+@dataclass(frozen=True, slots=True)
+class _LookUps:
+    """New values under one side of the anchors: value `i`, of `owners[i]`, under `which[i]`."""
+
+    which: Ints
+    owners: Ints
+    is_right: bool
+    hits: list[Hits]
 
 
 class Candidates:
     """Finds candidate pairs; holds the index and what is new in the batch in hand."""
 
-    def __init__(self, remembered: Remembered, layouts: Layouts, lateness_us: int) -> None:
+    def __init__(
+        self, remembered: Remembered, layouts: Layouts, classes: ClassRegistry, bounds: Bounds
+    ) -> None:
         self._remembered = remembered
         self._layouts = layouts
-        self._lateness_us = lateness_us
+        self._classes = classes
+        self._lateness_us = bounds.lateness_us
         self._index = ValueIndex()
         self._anchors: dict[int, _Anchors] = {}
-        self._anchor_of: dict[int, tuple[int, int]] = {}
-        self._met: Counter[tuple[int, int]] = Counter()
+        self._anchor_of: dict[int, ValueJoin] = {}
+        self._met: Counter[ValueJoin] = Counter()
         self._new: list[tuple[Ints, Ints, Hashes]] = []
+        self.ration = Ration(classes, bounds.pairs_max)
+        self._products = Products(remembered, layouts, self.ration, bounds.lateness_us)
         self.first = 1
+
+    def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
+        """Learn a shape by its edges."""
+        self._products.add_shape(shape, edges)
 
     def begin_batch(self) -> None:
         """Make what is absorbed from now on new."""
         self.first = self._remembered.next_instance
+        self.ration.begin_batch()
         self._new = []
 
-    def choose_anchors(self, classes: ClassRegistry) -> None:
+    def choose_anchors(self) -> None:
         """Anchor every class in the value join that was met least often."""
-        chosen: dict[tuple[int, int, int], list[tuple[int, bool]]] = {}
-        anchor_of: dict[int, tuple[int, int]] = {}
-        for number, query_class in classes.by_number.items():
+        chosen: dict[tuple[int, ValueJoin], list[int]] = {}
+        anchor_of: dict[int, ValueJoin] = {}
+        for number, query_class in self._classes.by_number.items():
             pairs = list(query_class.value_pairs())
             if not pairs:
                 continue
@@ -72,12 +108,11 @@ class Candidates:
             if before is not None and self._met[before] < ANCHOR_CHANGE * (self._met[anchor] + 1):
                 anchor = before
             anchor_of[number] = anchor
-            use = (classes.window_us(number), query_class.is_symmetric)
-            chosen.setdefault((query_class.stratum, *anchor), []).append(use)
+            chosen.setdefault((query_class.stratum, anchor), []).append(number)
         self._anchor_of = anchor_of
-        self._anchors = {
-            stratum: _columns(stratum, chosen) for stratum in {key[0] for key in chosen}
-        }
+        groups = {key: Group.of(members, self._classes) for key, members in sorted(chosen.items())}
+        self._anchors = {stratum: _columns(stratum, groups) for stratum in {s for s, _ in groups}}
+        self._products.group(self._classes)
 
     def absorb(self, first: int, layouts: Ints) -> None:
         """Index the values of instances that have just been remembered."""
@@ -94,24 +129,43 @@ class Candidates:
         self._index.add(entry_keys(values, variables), owners, self._remembered.base)
 
     def pairs(self, stratum: int) -> Iterator[tuple[Ints, Ints]]:
-        """Yield the (left, right) instances on which an anchor of a stratum holds, each once."""
-        anchors = self._anchors.get(stratum)
-        if anchors is None or not self._new:
-            return
-        codes = list(self._codes(anchors))
-        if not codes:
-            return
-        distinct = np.unique(np.concatenate(codes))
+        """Yield the (left, right) instances that a class of a stratum may hold on, each once."""
         base = self._remembered.base
-        for start in range(0, len(distinct), PAIRS_MAX):
-            part = distinct[start : start + PAIRS_MAX]
-            yield (part >> 31) + base, (part & 0x7FFFFFFF) + base
+        for codes in self._codes(stratum):
+            distinct = np.unique(np.concatenate(codes)) if codes else np.zeros(0, np.int64)
+            for start in range(0, len(distinct), PAIRS_MAX):
+                part = distinct[start : start + PAIRS_MAX]
+                yield (part >> 31) + base, (part & 0x7FFFFFFF) + base
 
-    def _codes(self, anchors: _Anchors) -> Iterator[Ints]:
-        """Yield codes of pairs, possibly with repetitions, look-up by look-up."""
-        owners, variables, values = (
-            np.concatenate(parts) for parts in zip(*self._new, strict=True)
-        )
+    def _codes(self, stratum: int) -> Iterator[list[Ints]]:
+        """Yield codes of pairs, possibly with repetitions, for some new instances at a time."""
+        anchors = self._anchors.get(stratum, _NO_ANCHORS)
+        look_ups = list(self._look_ups(anchors))
+        partners = self._count(anchors, look_ups)
+        has_products = self._products.has(stratum)
+        if has_products:
+            partners += self._products.partners_max(stratum, self.first)
+        heavy = np.flatnonzero(partners > self.ration.pairs_max)
+        if not has_products and not len(heavy) and partners.sum() <= CODES_MAX:
+            yield [self._code(*pairs) for each in look_ups for pairs in self._list(each, anchors)]
+            return
+        over = self._over(look_ups, heavy)
+        for owners in self._portions(partners):
+            chosen = np.zeros(len(partners), np.bool_)
+            chosen[owners] = True
+            some = [self._some(each, chosen, over, anchors) for each in look_ups]
+            codes = [self._code(*pairs) for each in some for pairs in self._list(each, anchors)]
+            for owner in owners.tolist():
+                for i in over.get(owner, ()):
+                    codes += self._rationed(owner + self.first, anchors, i)
+                for pairs in self._products.pairs(stratum, owner + self.first):
+                    codes.append(self._code(*pairs))
+            yield codes
+
+    def _look_ups(self, anchors: _Anchors) -> Iterator[_LookUps]:
+        if not self._new or not len(anchors.left):
+            return
+        owners, variables, values = self._entries()
         order = np.argsort(variables, kind="stable")
         sorted_ = variables[order]
         for mine, others, is_right in (
@@ -122,45 +176,123 @@ class Candidates:
             counts = np.searchsorted(sorted_, mine, "right") - starts
             new = order[ranges(starts, counts)]
             which = np.repeat(np.arange(len(mine)), counts)
-            keys = entry_keys(values[new], others[which])
-            for found, partners in self._index.look_up(keys, PAIRS_MAX):
-                by_anchor = np.bincount(which[found], minlength=len(mine))
-                for i in np.flatnonzero(by_anchor).tolist():
-                    pair = (int(anchors.left[i]), int(anchors.right[i]))
-                    self._met[pair] += int(by_anchor[i])
-                owner = owners[new[found]]
-                left, right = (partners, owner) if is_right else (owner, partners)
-                yield self._within(left, right, anchors, which[found], is_right=is_right)
+            hits = self._index.find(entry_keys(values[new], others[which]))
+            yield _LookUps(which, owners[new], is_right, hits)
 
-    def _within(
-        self, left: Ints, right: Ints, anchors: _Anchors, which: Ints, *, is_right: bool
-    ) -> Ints:
-        """Return the pairs that an anchor's classes could hold in time, as codes."""
+    def _entries(self) -> tuple[Ints, Ints, Hashes]:
+        """Return the new values as (owner, variable, value); owners ascend."""
+        if len(self._new) > 1:
+            owners, variables, values = (np.concatenate(x) for x in zip(*self._new, strict=True))
+            self._new = [(owners, variables, values)]
+        return self._new[0]
+
+    def _count(self, anchors: _Anchors, look_ups: Sequence[_LookUps]) -> Ints:
+        """Count the hits of each new instance, and note those of each anchor."""
+        new = self._remembered.next_instance - self.first
+        partners = np.zeros(new, np.int64)
+        met = np.zeros(len(anchors.left), np.int64)
+        for each in look_ups:
+            for hits in each.hits:
+                owners = each.owners[hits.positions] - self.first
+                partners += np.bincount(owners, hits.counts, new).astype(np.int64)
+                which = each.which[hits.positions]
+                met += np.bincount(which, hits.counts, len(met)).astype(np.int64)
+        for i in np.flatnonzero(met).tolist():
+            self._met[anchors.value_join(i)] += int(met[i])
+        return partners
+
+    def _over(self, look_ups: Sequence[_LookUps], heavy: Ints) -> dict[int, list[int]]:
+        """Return, by new instance, the anchors under which alone it goes over the budget."""
+        by_anchor: Counter[tuple[int, int]] = Counter()
+        for each in look_ups:
+            for hits in each.hits:
+                owners = each.owners[hits.positions] - self.first
+                for k in np.flatnonzero(np.isin(owners, heavy)).tolist():
+                    i = int(each.which[hits.positions[k]])
+                    by_anchor[int(owners[k]), i] += int(hits.counts[k])
+        over: dict[int, list[int]] = {}
+        for (owner, i), partners in sorted(by_anchor.items()):
+            if partners > self.ration.pairs_max:
+                over.setdefault(owner, []).append(i)
+        return over
+
+    def _portions(self, partners: Ints) -> Iterator[Ints]:
+        """Cut the new instances, in the order of their docids, into parts of `CODES_MAX` hits."""
+        new = np.arange(self.first, self._remembered.next_instance)
+        order = np.argsort(self._remembered.take("docid", new), kind="stable")
+        part = (np.cumsum(partners[order]) - partners[order]) // CODES_MAX
+        yield from np.split(order, np.flatnonzero(np.diff(part)) + 1)
+
+    def _some(
+        self, look_ups: _LookUps, chosen: Flags, over: dict[int, list[int]], anchors: _Anchors
+    ) -> _LookUps:
+        """Return the look-ups of some new instances, but for anchors that are over or closed."""
+        closed = np.array([self.ration.closed_from(group) for group in anchors.groups], np.int64)
+        hits = []
+        for each in look_ups.hits:
+            owners, which = look_ups.owners[each.positions], look_ups.which[each.positions]
+            kept = chosen[owners - self.first]
+            kept &= self._remembered.take("docid", owners) < closed[which]
+            if over:
+                for k in np.flatnonzero(np.isin(owners - self.first, list(over)) & kept).tolist():
+                    kept[k] = which[k] not in over[int(owners[k]) - self.first]
+            hits.append(each.some(kept))
+        return _LookUps(look_ups.which, look_ups.owners, look_ups.is_right, hits)
+
+    def _list(self, look_ups: _LookUps, anchors: _Anchors) -> Iterator[tuple[Ints, Ints]]:
+        """Yield the pairs that an anchor's classes could hold in time."""
+        for hits in look_ups.hits:
+            for found, partners in hits.listed(PAIRS_MAX):
+                owners, which = look_ups.owners[found], look_ups.which[found]
+                earlier = (partners >= self._remembered.base) & (partners < owners)
+                owners, partners, which = owners[earlier], partners[earlier], which[earlier]
+                left, right = (partners, owners) if look_ups.is_right else (owners, partners)
+                span, follows = span_and_order(self._remembered, left, right, self._lateness_us)
+                held = (span <= anchors.window[which]) & (anchors.is_symmetric[which] | follows)
+                yield left[held], right[held]
+
+    def _code(self, left: Ints, right: Ints) -> Ints:
         base = self._remembered.base
-        alive = (left >= base) & (right >= base) & (left != right)
-        if not is_right:
-            # The other half of a pair of two new instances was found from its right side.
-            alive &= right < self.first
-        left, right, which = left[alive], right[alive], which[alive]
-        span, follows = span_and_order(self._remembered, left, right, self._lateness_us)
-        held = (span <= anchors.window[which]) & (anchors.is_symmetric[which] | follows)
-        return ((left[held] - base) << 31) | (right[held] - base)
+        return ((left - base) << 31) | (right - base)
 
-    def all_pairs(self) -> Iterator[tuple[Ints, Ints]]:
-        """Yield every pair with a new instance: a class without a value join costs the product."""
-        base, end = self._remembered.base, self._remembered.next_instance
-        for new in range(self.first, end):
-            others = np.arange(base, end)
-            yield others[others != new], np.full(len(others) - 1, new)
-            older = np.arange(base, self.first)
-            yield np.full(len(older), new), older
+    def _rationed(self, owner: int, anchors: _Anchors, i: int) -> Iterator[Ints]:
+        """Yield the pairs of a new instance that goes over the budget under an anchor."""
+        met: dict[ValueJoin | None, Meeting] = {}
+
+        def meet(value_join: ValueJoin | None) -> Meeting:
+            assert value_join is not None
+            if value_join not in met:
+                met[value_join] = self._meet(owner, value_join)
+            return met[value_join]
+
+        docid = int(self._remembered.take("docid", np.array([owner]))[0])
+        group, anchor = anchors.groups[i], anchors.value_join(i)
+        for pairs in self.ration.pairs(group, docid, meet, anchor):
+            yield self._code(*pairs)
+
+    def _meet(self, owner: int, value_join: ValueJoin) -> Meeting:
+        """Return what a new instance meets under a value join."""
+        owners, variables, values = self._entries()
+        start, stop = np.searchsorted(owners, [owner, owner + 1])
+        variables, values = variables[start:stop], values[start:stop]
+        (left, right), found = value_join, list[tuple[Ints, bool]]()
+        for mine, other, is_right in ((right, left, True), (left, right, False)):
+            own = values[variables == mine]
+            keys = entry_keys(own, np.full(len(own), other))
+            for _, partners in self._index.look_up(keys, CODES_MAX):
+                found.append((partners[partners >= self._remembered.base], is_right))
+        return Meeting.of(self._remembered, owner, found, self._lateness_us)
 
 
-def _columns(stratum: int, chosen: dict[tuple[int, int, int], list[tuple[int, bool]]]) -> _Anchors:
-    rows = [(key, uses) for key, uses in sorted(chosen.items()) if key[0] == stratum]
+def _columns(stratum: int, groups: dict[tuple[int, ValueJoin], Group]) -> _Anchors:
+    rows = [(anchor, group) for (own, anchor), group in groups.items() if own == stratum]
     return _Anchors(
-        np.array([left for (_, left, _), _ in rows], np.int64),
-        np.array([right for (_, _, right), _ in rows], np.int64),
-        np.array([max(window for window, _ in uses) for _, uses in rows], np.int64),
-        np.array([any(symmetric for _, symmetric in uses) for _, uses in rows], np.bool_),
+        np.array([left for (left, _), _ in rows], np.int64),
+        np.array([right for (_, right), _ in rows], np.int64),
+        np.array([group.window_us for _, group in rows], np.int64),
+        np.array([group.is_symmetric for _, group in rows], np.bool_),
+        tuple(group for _, group in rows),
     )
+
+
+_NO_ANCHORS = _columns(0, {})

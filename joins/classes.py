@@ -102,6 +102,10 @@ class ClassRegistry:
         """Return the widest window of a class."""
         return max(self._windows[number])
 
+    def windows(self, number: int) -> list[int]:
+        """Return the different windows of a class, the narrowest first."""
+        return sorted(self._windows[number])
+
     @property
     def strata(self) -> list[int]:
         """The strata in use, lowest first."""

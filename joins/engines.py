@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from joins.processor import Processor, SqlProcessor
+from joins.ration import UNBOUNDED, Bounds
 from joins.remembered import hash_values
 from joins.signatures import SignatureProcessor
 
@@ -15,8 +16,13 @@ ENGINES: tuple[EngineName, ...] = ("sequential", "mmqjp", "mmqjp-views", "signat
 DEFAULT_ENGINE: EngineName = "signatures"
 
 
-def make_processor(engine: EngineName, *, lateness_us: int) -> Processor:
-    """Return a join without classes and without state."""
+def make_processor(
+    engine: EngineName, *, lateness_us: int, pairs_max: int = UNBOUNDED
+) -> Processor:
+    """Return a join without classes and without state.
+
+    Where a document meets more than `pairs_max` partners in a class, `signatures` cuts the class.
+    """
     if engine == "signatures":
-        return SignatureProcessor(lateness_us=lateness_us, hashing=hash_values)
+        return SignatureProcessor(Bounds(lateness_us, pairs_max), hashing=hash_values)
     return SqlProcessor(lateness_us=lateness_us, engine=engine)

@@ -29,6 +29,7 @@ import pyarrow as pa
 from joins import schema
 from joins.classes import ClassRegistry, ClassTuple, QueryClass
 from joins.instance import Instance
+from joins.ration import Cut
 from joins.rows import TemplateTables
 from joins.sql import Moment, render_sql, value_join_sql
 from joins.state import JoinState
@@ -78,6 +79,21 @@ class Processor(Protocol):
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""
+
+    def tuples(self, stratum: int) -> Iterable[ClassTuple]:
+        """Yield the same as they are found, roughly in the order of their documents."""
+
+    def close(self, number: int, docid: int) -> None:
+        """Leave out, where that saves work, a class's tuples from a document on in this batch."""
+
+    def remembered(self, since_us: int) -> int:
+        """Return how many instances are remembered that do not end before a time."""
+
+    def cuts(self) -> list[Cut]:
+        """Return the uses of classes that went over the budget in this batch.
+
+        Their tuples from the document of the cut on may be missing.
+        """
 
     def evict(self, before_us: int) -> int:
         """Free instances that end before a time, lazily; return how many went."""
@@ -172,6 +188,21 @@ class SqlProcessor:
         if self._engine != "sequential":
             return statements
         return [f"{sql}\n    AND t.class = {number}" for number in classes for sql in statements]
+
+    def tuples(self, stratum: int) -> Iterable[ClassTuple]:
+        """Return what `probe` does: a statement's tuples come all at once."""
+        return self.probe(stratum)
+
+    def close(self, number: int, docid: int) -> None:
+        """Do nothing: all tuples are there already."""
+
+    def remembered(self, since_us: int) -> int:
+        """Return how many instances are remembered that do not end before a time."""
+        return self.state.count(since_us)
+
+    def cuts(self) -> list[Cut]:
+        """Return nothing: the work of a statement is not predicted."""
+        return []
 
     def evict(self, before_us: int) -> int:
         """Free instances that end before a time, lazily; return how many went."""

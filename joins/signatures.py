@@ -32,7 +32,6 @@ square of those; the view keeps `ENTRIES_MAX` entries, then finds them again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -41,11 +40,12 @@ from joins.candidates import Candidates
 from joins.classes import ClassRegistry, ClassTuple, QueryClass
 from joins.instance import Instance
 from joins.pairsignature import pair_signatures
+from joins.ration import Bounds, Cut
 from joins.remembered import HashValues, Remembered
 from joins.signatureview import SignatureView
-from joins.slots import Layouts
-from joins.times import Pairs, span_and_order
-from joins.tuples import ClassLimits, Residuals, TupleColumns
+from joins.slots import Ints, Layouts
+from joins.times import Flags, span_and_order
+from joins.tuples import Residuals, TupleColumns
 from templates.template import Template
 
 __all__ = ["SignatureProcessor"]
@@ -54,25 +54,21 @@ ANCHORING_BATCHES = 256
 """Anchors are looked at again after so many batches, and whenever classes change."""
 
 Edge = tuple[int, int, int, int]
-Blocks = Literal["single", "product", "join"]
-"""What a class puts together: one block, any two, or two with equal values."""
 
 
 class SignatureProcessor:
     """See the module; the interface is `processor.Processor`."""
 
-    def __init__(self, *, lateness_us: int, hashing: HashValues) -> None:
+    def __init__(self, bounds: Bounds, *, hashing: HashValues) -> None:
         self.classes = ClassRegistry()
         self.view = SignatureView(self.classes)
-        self._lateness_us = lateness_us
+        self._lateness_us = bounds.lateness_us
         self._layouts = Layouts()
         self._remembered = Remembered(self._layouts, hashing)
-        self._candidates = Candidates(self._remembered, self._layouts, lateness_us)
+        self._candidates = Candidates(self._remembered, self._layouts, self.classes, bounds)
         self._residuals = Residuals(self.classes, hashing)
         self._shapes: dict[str, int] = {}
-        self._blocks: dict[int, set[Blocks]] = {}
-        self._limits: dict[int, ClassLimits] = {}
-        self._version = self._limits_version = -1
+        self._version = -1
         self._batches = 0
 
     @property
@@ -103,6 +99,7 @@ class SignatureProcessor:
             if shape not in self._shapes:
                 number = self._shapes[shape] = len(self._shapes)
                 self._layouts.add_shape(number, edges)
+                self._candidates.add_shape(number, edges)
                 self.view.add_shape(number, edges)
 
     def shape_number(self, shape: str) -> int | None:
@@ -118,7 +115,7 @@ class SignatureProcessor:
             self._version = self.classes.version
             self._layouts.compare(self.classes.compared())
         if has_changed or self._batches % ANCHORING_BATCHES == 0:
-            self._candidates.choose_anchors(self.classes)
+            self._candidates.choose_anchors()
 
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances; they get the next numbers."""
@@ -131,41 +128,64 @@ class SignatureProcessor:
 
     def probe_columns(self, stratum: int) -> Iterator[TupleColumns]:
         """Yield the same in columns, some candidate pairs at a time."""
-        self._follow_classes()
-        if self.next_instance == self._candidates.first or stratum not in self._blocks:
+        if self.next_instance == self._candidates.first:
             return
-        limits, blocks = self._limits[stratum], self._blocks[stratum]
-        if "single" in blocks:
-            yield self._singles(limits)
-        every = "product" in blocks
-        found = self._candidates.all_pairs() if every else self._candidates.pairs(stratum)
-        for left, right in found:
-            times = span_and_order(self._remembered, left, right, self._lateness_us)
-            yield self._pairs(limits, Pairs(left, right, *times))
+        templates = {c.template for c in self.classes.by_number.values() if c.stratum == stratum}
+        if any(not template.has_right for template in templates):
+            yield self._singles(stratum)
+        for left, right in self._candidates.pairs(stratum):
+            yield self._pairs(stratum, left, right)
 
-    def _follow_classes(self) -> None:
-        """Bring what is known of classes by stratum up to date."""
-        if self._limits_version != self.classes.version:
-            self._limits_version = self.classes.version
-            self._blocks = _blocks(self.classes)
-            self._limits = {s: ClassLimits.of(self.classes, s) for s in self._blocks}
-
-    def _singles(self, limits: ClassLimits) -> TupleColumns:
+    def _singles(self, stratum: int) -> TupleColumns:
         """Return the tuples of classes of one block."""
         new = np.arange(self._candidates.first, self.next_instance)
         distinct, inverse = np.unique(self._remembered.take("layout", new), return_inverse=True)
         layouts = [self._layouts.layouts[number] for number in distinct.tolist()]
         entries = self.view.look_up([(layout, None, ()) for layout in layouts])
-        columns = TupleColumns.of_singles(new, entries, inverse, limits)
-        return self._residuals.filter(columns, limits, self._remembered)
+        zeros = np.zeros(len(new), np.int64)
+        columns = TupleColumns.expand(new, None, zeros, entries, inverse)
+        return self._filter(stratum, columns, zeros == 0)
 
-    def _pairs(self, limits: ClassLimits, pairs: Pairs) -> TupleColumns:
+    def _pairs(self, stratum: int, left: Ints, right: Ints) -> TupleColumns:
         """Return the tuples on some pairs."""
-        codes, inverse = pair_signatures(self._remembered, self._layouts, pairs.left, pairs.right)
+        signatures = pair_signatures(self._remembered, self._layouts, left, right)
+        alike, inverse = signatures.groups()
         layouts = self._layouts.layouts
-        entries = self.view.look_up([(layouts[a], layouts[b], equal) for a, b, equal in codes])
-        columns = TupleColumns.of_pairs(pairs, entries, inverse, limits)
-        return self._residuals.filter(columns, limits, self._remembered)
+        keys = [signatures.of(i) for i in alike]
+        entries = self.view.look_up(
+            [(layouts[a], layouts[b], tuple(codes.tolist())) for a, b, codes in keys]
+        )
+        span, follows = span_and_order(self._remembered, left, right, self._lateness_us)
+        columns = TupleColumns.expand(left, right, span, entries, inverse)
+        return self._filter(stratum, columns, follows)
+
+    def _filter(self, stratum: int, columns: TupleColumns, follows: Flags) -> TupleColumns:
+        """Keep what time and residuals allow, of the stratum's classes."""
+        known = self.classes.by_number
+        limits = {
+            c: (self.classes.window_us(c), known[c].is_symmetric)
+            for c in np.unique(columns.classes).tolist()
+            if c in known and known[c].stratum == stratum
+        }
+        return self._residuals.filter(columns.within(limits, follows), self._remembered)
+
+    def tuples(self, stratum: int) -> Iterator[ClassTuple]:
+        """Yield the same as they are found, roughly in the order of their documents."""
+        for columns in self.probe_columns(stratum):
+            yield from columns.rows()
+
+    def close(self, number: int, docid: int) -> None:
+        """Leave out, where that saves work, a class's tuples from a document on in this batch."""
+        self._candidates.ration.close(number, docid)
+
+    def remembered(self, since_us: int) -> int:
+        """Return how many instances are remembered that do not end before a time."""
+        kept = np.arange(self._remembered.base, self._remembered.next_instance)
+        return int(np.count_nonzero(self._remembered.take("end_us", kept) >= since_us))
+
+    def cuts(self) -> list[Cut]:
+        """Return the uses of classes that went over the budget in this batch."""
+        return self._candidates.ration.cuts
 
     def evict(self, before_us: int) -> int:
         """Free instances that end before a time, lazily; return how many went."""
@@ -174,12 +194,3 @@ class SignatureProcessor:
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return remembered instances by number."""
         return self._remembered.instances(numbers)
-
-
-def _blocks(classes: ClassRegistry) -> dict[int, set[Blocks]]:
-    """Return which kinds of classes each stratum has."""
-    found: dict[int, set[Blocks]] = {}
-    for stratum, template in {(c.stratum, c.template) for c in classes.by_number.values()}:
-        kind: Blocks = "join" if template.value_joins else "product"
-        found.setdefault(stratum, set()).add(kind if template.has_right else "single")
-    return found

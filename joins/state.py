@@ -91,6 +91,11 @@ WHERE value <> ''"""
         self.run(f"DELETE FROM {schema.JOINED_VARIABLE}")
         self._insert(schema.JOINED_VARIABLE, ("variable",), [(v,) for v in sorted(variables)])
 
+    def count(self, since_us: int) -> int:
+        """Return how many instances do not end before a time."""
+        (kept,) = self._row(f"SELECT count(*) FROM {schema.REMEMBERED} WHERE end_us >= {since_us}")
+        return int(kept)
+
     def evict(self, before_us: int) -> int:
         """Free instances that end before a time, when they are half of all; return how many."""
         (dead,) = self._row(f"SELECT count(*) FROM {schema.REMEMBERED} WHERE end_us < {before_us}")

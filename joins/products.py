@@ -1,0 +1,95 @@
+"""Candidate pairs of classes without a value join: all that fits their two sides.
+
+An instance fits a side if its shape binds all of the side's variables.  So such a class costs the
+product of both sides within its window, and other classes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+
+import numpy as np
+
+from joins.classes import ClassRegistry
+from joins.ration import Group, Meeting, Ration, ValueJoin
+from joins.remembered import Remembered
+from joins.slots import Edge, Ints, Layouts
+from joins.times import Flags
+
+__all__ = ["Products"]
+
+Sides = tuple[frozenset[int], frozenset[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """The classes of a stratum without a value join whose sides bind the same variables."""
+
+    sides: Sides
+    group: Group
+
+
+class Products:
+    """Pairs new instances with all others, for the classes that ask for it."""
+
+    def __init__(
+        self, remembered: Remembered, layouts: Layouts, ration: Ration, lateness_us: int
+    ) -> None:
+        self._remembered = remembered
+        self._layouts = layouts
+        self._ration = ration
+        self._lateness_us = lateness_us
+        self._products: dict[int, list[_Product]] = {}
+        self._bound: dict[int, frozenset[int]] = {}
+
+    def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
+        """Learn a shape by its edges."""
+        self._bound[shape] = frozenset(v for v1, v2, *_ in edges for v in (v1, v2))
+
+    def group(self, classes: ClassRegistry) -> None:
+        """Look at the classes anew."""
+        members: dict[tuple[int, Sides], list[int]] = {}
+        for number, query_class in classes.by_number.items():
+            template = query_class.template
+            if template.has_right and not template.value_joins:
+                variables, size = query_class.row.variables, template.left_size
+                sides = frozenset(variables[:size]), frozenset(variables[size:])
+                members.setdefault((query_class.stratum, sides), []).append(number)
+        self._products = {}
+        for (stratum, sides), numbers in members.items():
+            product = _Product(sides, Group.of(numbers, classes))
+            self._products.setdefault(stratum, []).append(product)
+
+    def has(self, stratum: int) -> bool:
+        """Return whether a stratum has classes without a value join."""
+        return stratum in self._products
+
+    def partners_max(self, stratum: int, first: int) -> Ints:
+        """Return how many partners each instance from `first` on may have here, at most."""
+        older = np.arange(first, self._remembered.next_instance) - self._remembered.base
+        return 2 * len(self._products[stratum]) * older
+
+    def pairs(self, stratum: int, owner: int) -> Iterator[tuple[Ints, Ints]]:
+        """Yield the pairs of a new instance and those that came before it."""
+        docid = int(self._remembered.take("docid", np.array([owner]))[0])
+        for product in self._products.get(stratum, ()):
+            meet = cache(partial(self._meet, owner, product.sides))
+            yield from self._ration.pairs(product.group, docid, meet, None)
+
+    def _meet(self, owner: int, sides: Sides, value_join: ValueJoin | None) -> Meeting:
+        assert value_join is None
+        base = self._remembered.base
+        layouts = self._remembered.take("layout", np.arange(base, self._remembered.next_instance))
+        own = layouts[owner - base]
+        found = []
+        for mine, other, is_right in ((sides[1], sides[0], True), (sides[0], sides[1], False)):
+            if self._fits(mine)[own]:
+                rows = np.flatnonzero(self._fits(other)[layouts])
+                found.append((rows + base, is_right))
+        return Meeting.of(self._remembered, owner, found, self._lateness_us)
+
+    def _fits(self, side: frozenset[int]) -> Flags:
+        """Return which layouts bind all variables of a side."""
+        return np.array([side <= self._bound[layout.shape] for layout in self._layouts.layouts])
