@@ -32,6 +32,8 @@ square of those; the view keeps `ENTRIES_MAX` entries, then finds them again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -44,8 +46,8 @@ from joins.ration import Bounds, Cut
 from joins.remembered import HashValues, Remembered
 from joins.signatureview import SignatureView
 from joins.slots import Ints, Layouts
-from joins.times import Flags, span_and_order
-from joins.tuples import Residuals, TupleColumns
+from joins.times import Pairs, span_and_order
+from joins.tuples import ClassLimits, Residuals, TupleColumns
 from templates.template import Template
 
 __all__ = ["SignatureProcessor"]
@@ -54,21 +56,27 @@ ANCHORING_BATCHES = 256
 """Anchors are looked at again after so many batches, and whenever classes change."""
 
 Edge = tuple[int, int, int, int]
+Blocks = Literal["single", "product", "join"]
+"""What a class puts together: one block, any two, or two with equal values."""
 
 
 class SignatureProcessor:
     """See the module; the interface is `processor.Processor`."""
 
-    def __init__(self, bounds: Bounds, *, hashing: HashValues) -> None:
+    def __init__(
+        self, bounds: Bounds, *, hashing: HashValues, spill_directory: Path | None = None
+    ) -> None:
         self.classes = ClassRegistry()
         self.view = SignatureView(self.classes)
         self._lateness_us = bounds.lateness_us
         self._layouts = Layouts()
-        self._remembered = Remembered(self._layouts, hashing)
+        self._remembered = Remembered(self._layouts, hashing, spill_directory)
         self._candidates = Candidates(self._remembered, self._layouts, self.classes, bounds)
         self._residuals = Residuals(self.classes, hashing)
         self._shapes: dict[str, int] = {}
-        self._version = -1
+        self._blocks: dict[int, set[Blocks]] = {}
+        self._limits: dict[int, ClassLimits] = {}
+        self._version = self._limits_version = -1
         self._batches = 0
 
     @property
@@ -128,46 +136,39 @@ class SignatureProcessor:
 
     def probe_columns(self, stratum: int) -> Iterator[TupleColumns]:
         """Yield the same in columns, some candidate pairs at a time."""
-        if self.next_instance == self._candidates.first:
+        self._follow_classes()
+        if self.next_instance == self._candidates.first or stratum not in self._blocks:
             return
-        templates = {c.template for c in self.classes.by_number.values() if c.stratum == stratum}
-        if any(not template.has_right for template in templates):
-            yield self._singles(stratum)
+        limits, blocks = self._limits[stratum], self._blocks[stratum]
+        if "single" in blocks:
+            yield self._singles(limits)
         for left, right in self._candidates.pairs(stratum):
-            yield self._pairs(stratum, left, right)
+            times = span_and_order(self._remembered, left, right, self._lateness_us)
+            yield self._pairs(limits, Pairs(left, right, *times))
 
-    def _singles(self, stratum: int) -> TupleColumns:
+    def _follow_classes(self) -> None:
+        """Bring what is known of classes by stratum up to date."""
+        if self._limits_version != self.classes.version:
+            self._limits_version = self.classes.version
+            self._blocks = _blocks(self.classes)
+            self._limits = {s: ClassLimits.of(self.classes, s) for s in self._blocks}
+
+    def _singles(self, limits: ClassLimits) -> TupleColumns:
         """Return the tuples of classes of one block."""
         new = np.arange(self._candidates.first, self.next_instance)
         distinct, inverse = np.unique(self._remembered.take("layout", new), return_inverse=True)
         layouts = [self._layouts.layouts[number] for number in distinct.tolist()]
         entries = self.view.look_up([(layout, None, ()) for layout in layouts])
-        zeros = np.zeros(len(new), np.int64)
-        columns = TupleColumns.expand(new, None, zeros, entries, inverse)
-        return self._filter(stratum, columns, zeros == 0)
+        columns = TupleColumns.of_singles(new, entries, inverse, limits)
+        return self._residuals.filter(columns, limits, self._remembered)
 
-    def _pairs(self, stratum: int, left: Ints, right: Ints) -> TupleColumns:
+    def _pairs(self, limits: ClassLimits, pairs: Pairs) -> TupleColumns:
         """Return the tuples on some pairs."""
-        signatures = pair_signatures(self._remembered, self._layouts, left, right)
-        alike, inverse = signatures.groups()
+        codes, inverse = pair_signatures(self._remembered, self._layouts, pairs.left, pairs.right)
         layouts = self._layouts.layouts
-        keys = [signatures.of(i) for i in alike]
-        entries = self.view.look_up(
-            [(layouts[a], layouts[b], tuple(codes.tolist())) for a, b, codes in keys]
-        )
-        span, follows = span_and_order(self._remembered, left, right, self._lateness_us)
-        columns = TupleColumns.expand(left, right, span, entries, inverse)
-        return self._filter(stratum, columns, follows)
-
-    def _filter(self, stratum: int, columns: TupleColumns, follows: Flags) -> TupleColumns:
-        """Keep what time and residuals allow, of the stratum's classes."""
-        known = self.classes.by_number
-        limits = {
-            c: (self.classes.window_us(c), known[c].is_symmetric)
-            for c in np.unique(columns.classes).tolist()
-            if c in known and known[c].stratum == stratum
-        }
-        return self._residuals.filter(columns.within(limits, follows), self._remembered)
+        entries = self.view.look_up([(layouts[a], layouts[b], equal) for a, b, equal in codes])
+        columns = TupleColumns.of_pairs(pairs, entries, inverse, limits)
+        return self._residuals.filter(columns, limits, self._remembered)
 
     def tuples(self, stratum: int) -> Iterator[ClassTuple]:
         """Yield the same as they are found, roughly in the order of their documents."""
@@ -194,3 +195,12 @@ class SignatureProcessor:
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return remembered instances by number."""
         return self._remembered.instances(numbers)
+
+
+def _blocks(classes: ClassRegistry) -> dict[int, set[Blocks]]:
+    """Return which kinds of classes each stratum has."""
+    found: dict[int, set[Blocks]] = {}
+    for stratum, template in {(c.stratum, c.template) for c in classes.by_number.values()}:
+        kind: Blocks = "join" if template.value_joins else "product"
+        found.setdefault(stratum, set()).add(kind if template.has_right else "single")
+    return found
