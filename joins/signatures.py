@@ -45,7 +45,7 @@ from joins.pairsignature import pair_signatures
 from joins.ration import Bounds, Cut
 from joins.remembered import HashValues, Remembered
 from joins.signatureview import SignatureView
-from joins.slots import Ints, Layouts
+from joins.slots import Layouts
 from joins.times import Pairs, span_and_order
 from joins.tuples import ClassLimits, Residuals, TupleColumns
 from templates.template import Template
