@@ -22,11 +22,11 @@ Bounds: at most `STATES_MAX` states are kept; then all are dropped and found aga
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from xpath_eval.nodesets import matches_name
 from xpath_eval.steps import Step
 
-__all__ = ["Automaton", "State", "matches_name"]
+__all__ = ["Automaton", "State"]
 
 STATES_MAX = 100_000
 """Bounds the memory of the lazily built automaton: with 10,000 patterns, to about a gigabyte in
@@ -34,14 +34,18 @@ the worst case; measured, 200 documents with 10,000 patterns have some 2,000 sta
 
 
 class State:
-    """A set of steps, in the order of their numbers, and where each name leads from it."""
+    """A set of steps, in the order of their numbers, and where each name leads from it.
 
-    __slots__ = ("awake", "next", "selected")
+    `output` is for whoever runs the automaton: what it has worked out of the steps.
+    """
+
+    __slots__ = ("awake", "next", "output", "selected")
 
     def __init__(self, selected: tuple[Step, ...], awake: tuple[Step, ...]) -> None:
         self.selected = selected
         self.awake = awake
         self.next: dict[str, State] = {}
+        self.output: Any = None
 
 
 class Automaton:
@@ -58,17 +62,28 @@ class Automaton:
         return len(self._states)
 
     def run(
-        self, roots: tuple[Step, ...], names: Sequence[str], parents: Sequence[int]
+        self, roots: tuple[Step, ...], names: Sequence[str], counts: Sequence[int]
     ) -> list[State]:
-        """Return the state of each element; `roots` are the steps of the document node."""
+        """Return the state of each element, by the names and the child counts of all.
+
+        `roots` are the steps of the document node.
+        """
         states: list[State] = []
-        start = self._state(roots, tuple(step for step in roots if step.has_deep))
-        for name, parent in zip(names, parents, strict=True):
-            state = states[parent] if parent >= 0 else start
+        state = self._state(roots, tuple(step for step in roots if step.has_deep))
+        left = 1
+        waiting: list[tuple[State, int]] = []
+        for name, count in zip(names, counts, strict=True):
             following = state.next.get(name)
             if following is None:
                 following = state.next[name] = self._read(state, name)
             states.append(following)
+            left -= 1
+            if count:
+                if left:
+                    waiting.append((state, left))
+                state, left = following, count
+            elif not left and waiting:
+                state, left = waiting.pop()
         return states
 
     def forget(self, changed: set[Step]) -> None:
@@ -79,6 +94,11 @@ class Automaton:
         # A state that is gone may still be where another one leads.
         for state in self._states.values():
             state.next.clear()
+
+    def forget_outputs(self) -> None:
+        """Take the outputs of all states back."""
+        for state in self._states.values():
+            state.output = None
 
     def _read(self, state: State, name: str) -> State:
         selected = {below for step in state.selected for below in step.children(name)}

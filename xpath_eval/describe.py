@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from xpath_eval.catalog import EvaluationPlan
-from xpath_eval.steps import Step, StepTree, Variable
+from xpath_eval.steps import Step, Variable
+from xpath_eval.steptree import StepTree
 from xscl.path import (
     ANY,
     And,

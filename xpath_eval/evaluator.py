@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from lxml import etree
@@ -26,13 +27,17 @@ from lxml import etree
 from xpath_eval.automaton import STATES_MAX, Automaton, State
 from xpath_eval.catalog import ANY_STREAM, EvaluationPlan
 from xpath_eval.conditions import Conditions, Selected
-from xpath_eval.nested import NestedPatterns, is_nested
+from xpath_eval.nested import NestedOutput, NestedPatterns, is_nested
 from xpath_eval.nodesets import DOCUMENT, NodeSets, node_set
 from xpath_eval.parsing import parse_elements
 from xpath_eval.shape import Labels, Shape, gather
-from xpath_eval.steps import Group, Step, StepTree, Variable
+from xpath_eval.steps import Group, Step, Variable
+from xpath_eval.steptree import StepTree
 from xpath_eval.structure import Detail, Structure, StructureKey, Tree, structure_key
 from xpath_eval.walk import Answer, Asker, Stage, Walk
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["Counters", "Evaluator", "Shape", "Witnesses"]
 
@@ -43,15 +48,16 @@ OUTCOMES_MAX = 1_024
 EDGES_KEPT_MAX = 4_000_000
 """Edges of all kept shapes together, some 64 MB: with very many queries a shape is large."""
 
-
-NESTED_MIN = 20
-"""Fewer variables with nested paths than this are walked: following them together costs some 0.4 ms
-for a document of seventy elements, and walking one some 10 microseconds."""
+NESTED_MIN = 5
+"""Fewer variables with nested paths than this are walked: following them together costs some 50
+microseconds for a document of seventy elements, and walking one some 10."""
 
 SELECTED_MAX = 10_000
 """Kept answers of a raw shape to which nodes an operand selects at a node."""
 
 _RawKey = tuple[str, bool, StructureKey]
+
+_NO_LABELS = Labels(np.empty(0, np.int32), np.empty(0, np.int64), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,28 +85,31 @@ class _RawShape:
 
     structure: Structure
     steps: dict[int, int]
-    labels: list[tuple[int, Labels]]
+    labels: Labels
     stage: Stage
     stages: int = 0
     selected: Selected = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Output:
     """What it means for an element to be in a state: labels, and what the walk wants to know."""
 
-    labels: Labels | None
+    labels: NDArray[np.int32]
+    is_valued: bool
+    nested: NestedOutput
     steps: tuple[Step, ...]
     asked: tuple[Variable, ...]
     groups: tuple[Group, ...]
+    is_walked: bool
 
 
 @dataclass(slots=True)
 class _Reached:
     """What the states of a document's elements say together."""
 
+    labels: Labels
     steps: dict[int, int] = field(default_factory=dict)
-    labels: list[tuple[int, Labels]] = field(default_factory=list)
     asked: dict[int, Variable] = field(default_factory=dict)
     groups: dict[int, Group] = field(default_factory=dict)
 
@@ -124,9 +133,7 @@ class Evaluator:
         self._nested_min = nested_min
         self._automaton = Automaton(states_max=states_max)
         self._tree = StepTree()
-        self._nested = NestedPatterns(())
-        self._outputs: dict[State, _Output] = {}
-        self._outputs_max = states_max
+        self._nested = NestedPatterns(self._tree)
         self._raw_shapes: dict[_RawKey, _RawShape] = {}
         self._edges_kept = 0
         self._detail = Detail.NAMES
@@ -160,7 +167,7 @@ class Evaluator:
             self._automaton.forget(self._tree.changed)
             self._tree.changed.clear()
         self._detail = self._tree.detail
-        self._outputs.clear()
+        self._automaton.forget_outputs()
         self.forget_shapes()
 
     def _share_out(self) -> None:
@@ -183,8 +190,7 @@ class Evaluator:
             nested = []
         for variable in nested:
             variable.is_labelled = True
-        if self._nested.variables != tuple(nested):
-            self._nested = NestedPatterns(nested)
+        self._nested.follow(nested)
 
     def _watch(self, high: int, low: Variable) -> None:
         """Have the nodes known of all steps that the walk composes between two variables."""
@@ -247,49 +253,57 @@ class Evaluator:
         raw = _RawShape(structure, reached.steps, reached.labels, stage)
         if not stage.questions:
             self._finish(raw, stage)
-            raw.steps, raw.labels = {}, []
+            raw.steps, raw.labels = {}, _NO_LABELS
         return raw
 
     def _reach(self, structure: Structure, roots: Sequence[Variable]) -> _Reached:
         """Run the automaton, and put together what its states say."""
         start = tuple(root.step for root in roots if root.step is not None)
-        states = self._automaton.run(start, structure.names, structure.parents)
-        elements: dict[State, list[int]] = {}
-        for element, state in enumerate(states):
-            elements.setdefault(state, []).append(element)
-        reached = _Reached()
-        for state, where in elements.items():
-            output = self._output(state)
-            if output.labels is not None:
-                reached.labels += [(element, output.labels) for element in where]
+        states = self._automaton.run(start, structure.names, structure.counts)
+        outputs: list[_Output] = [state.output or self._find_output(state) for state in states]
+        reached = _Reached(self._label(structure, outputs))
+        elements: dict[_Output, list[int]] = {}
+        for element, output in enumerate(outputs):
+            if output.is_walked:
+                elements.setdefault(output, []).append(element)
+        for output, where in elements.items():
             reached.asked.update((v.id, v) for v in output.asked)
             reached.groups.update((id(g), g) for g in output.groups)
-            if output.steps:
-                nodes = node_set(where)
-                for step in output.steps:
-                    reached.steps[step.number] = reached.steps.get(step.number, 0) | nodes
-        reached.labels.sort(key=lambda label: label[0])
-        reached.labels += [(e, Labels(v, False)) for e, v in self._nested.find(structure, roots)]
+            nodes = node_set(where)
+            for step in output.steps:
+                reached.steps[step.number] = reached.steps.get(step.number, 0) | nodes
         return reached
 
-    def _output(self, state: State) -> _Output:
-        output = self._outputs.get(state)
-        if output is None:
-            if len(self._outputs) >= self._outputs_max:
-                self._outputs.clear()
-            output = self._outputs[state] = self._find_output(state)
-        return output
+    def _label(self, structure: Structure, outputs: Sequence[_Output]) -> Labels:
+        """Return the labels of elements, by what their states say."""
+        places = [element for element, output in enumerate(outputs) if len(output.labels)]
+        valued = [element for element in places if outputs[element].is_valued]
+        rows = [outputs[element].labels for element in places]
+        if self._nested.variables:
+            found = self._nested.find(structure, [output.nested for output in outputs])
+            places += [element for element, row in enumerate(found) if len(row)]
+            rows += [row for row in found if len(row)]
+        if not rows:
+            return _NO_LABELS
+        elements = np.repeat(places, [len(row) for row in rows])
+        return Labels(np.concatenate(rows), elements, valued)
 
     def _find_output(self, state: State) -> _Output:
         plain = [step.plain for step in state.selected if step.plain is not None]
         labels = sorted(v.id for v in plain if v.id in v.highs)
-        valued = not self.plan.valued.isdisjoint(labels)
-        return _Output(
-            Labels(np.array(labels, np.int32), valued) if labels else None,
-            tuple(step for step in state.selected if step.watched),
-            tuple(v for v in plain if v.is_asked),
-            tuple(g for step in state.selected for g in step.filtered if g.is_walked),
+        steps = tuple(step for step in state.selected if step.watched)
+        asked = tuple(v for v in plain if v.is_asked)
+        groups = tuple(g for step in state.selected for g in step.filtered if g.is_walked)
+        output = state.output = _Output(
+            np.array(labels, np.int32),
+            not self.plan.valued.isdisjoint(labels),
+            self._nested.output(state),
+            steps,
+            asked,
+            groups,
+            is_walked=bool(steps or asked or groups),
         )
+        return output
 
     def _finish(self, raw: _RawShape, stage: Stage) -> None:
         stage.gathering = gather(raw.structure, raw.labels, stage.edges, self.plan.valued)

@@ -1,57 +1,56 @@
-"""Paths with nested paths, thousands at a time: one bit for each step of each.
+"""Paths with nested paths, thousands at a time.
 
 `/nitf[head/pubdata]/body//org` asks on its way whether something else is there.  Which elements
 pass such a filter differs from document to document, so no automaton over names alone can carry
-the answer, and following every variable by itself costs a microsecond each.  Here the variables
-whose filters are plain nested paths, and of which only the nodes themselves are wanted, are
-followed together, as in the Shift-And automaton (Baeza-Yates and Gonnet, CACM 1992): a set of
-steps is a row of bits, going on from each step to the next is one shift.
+the answer.  But names alone say nearly all of it.  The filter's path, hung below the step that it
+filters, is a path like any other, and the automaton follows it:
 
-Layout: a variable has a region of bits, bit i for the i-th step of its path.  A filter at step i
-with m steps uses bits i to i + m of a second row, its **plane**: bit i + m - r says "r more steps
-hold from here", so that bit i, the filter's truth, falls on the bit of the step that it filters.
-Filters of one variable that would overlap take different planes.
+    place   the elements that the filtered step selects by names alone:   /nitf
+    end     those that the filter's path selects from there:              /nitf/head/pubdata
 
-Two passes over a document:
+A filter at one place, with its end, is a **guard**; a set of guards is an integer.  Two passes:
 
-- upwards, what holds at an element follows from its name and what holds at its children.  This is
-  a tree automaton, determinised lazily: small subtrees recur, and cost a look-up.
-- downwards, the steps that an element takes follow from its name, what holds at it, and the steps
-  of its parent.
+- upwards, the ends in the subtree of each element: at an element of a place, the guard holds if
+  there is one of its ends;
+- downwards, the guards that hold at an element or above it.  With the state of the element they
+  say which variables select it, and that is kept: a document of which each element has been met
+  with the same guards costs a look-up for each.
 
-Cost: a dozen operations on rows for each element with a subtree that is new, whatever matches.
-Bounds: upward states are dropped together when they take `STATE_BYTES_MAX`.
+This says it all as long as no element of a place is inside another one.  Where that is so
+(`//div[p]/a` with a `div` inside a `div`), the variables that need the guard are walked one by one,
+in sets of nodes.
+
+Cost: some five operations on integers of one bit for each guard, for each element.
+Bounds: what is kept is dropped together when it takes `KEPT_BYTES_MAX`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from itertools import accumulate, zip_longest
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from xpath_eval.nodesets import matches_name, node_set
-from xpath_eval.steps import Variable
+from xpath_eval.automaton import State
+from xpath_eval.nodesets import DOCUMENT, NodeSets, node_set
+from xpath_eval.steps import Step, Variable
+from xpath_eval.steptree import StepTree
 from xpath_eval.structure import Structure
-from xscl.path import Axis, Condition, Exists, NodeTest, Path, Step
+from xscl.path import Axis, Condition, Exists
+from xscl.path import Step as PathStep
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Words = NDArray[np.uint64]
+    Numbers = NDArray[np.int64]
+    Ids = NDArray[np.int32]
+    Flags = NDArray[np.bool_]
 
-__all__ = ["NestedPatterns", "is_nested"]
+__all__ = ["NestedOutput", "NestedPatterns", "is_nested"]
 
-WORD = 64
-"""Bits of a word.  A region never goes over the edge of one, so that a shift carries nothing."""
-
-_ONE = np.uint64(1)
-
-STATE_BYTES_MAX = 128 * 1024 * 1024
-"""Bytes of the sets of upward states."""
-
-NAMES_MAX = 10_000
-"""Names whose sets of steps are kept.  A vocabulary has hundreds; a hostile stream, any number."""
+KEPT_BYTES_MAX = 64 * 1024 * 1024
+"""Bytes of the answers that are kept."""
 
 
 def is_nested(variable: Variable) -> bool:
@@ -65,7 +64,7 @@ def is_nested(variable: Variable) -> bool:
             return False
         is_filtered = is_filtered or bool(above.filters)
         above = above.parent
-    return is_filtered and _width(_way(variable)) <= WORD
+    return is_filtered
 
 
 def _is_plain_path(condition: Condition) -> bool:
@@ -76,282 +75,209 @@ def _is_plain_path(condition: Condition) -> bool:
     )
 
 
-def _is_plain_step(step: Step) -> bool:
+def _is_plain_step(step: PathStep) -> bool:
     return step.axis is Axis.CHILD and not step.test.is_text and not step.predicates
 
 
-class _Plane:
-    """The filters of one plane, as sets of bits."""
+class NestedOutput:
+    """What a state says of nested paths.
 
-    def __init__(self) -> None:
-        self.tests: dict[NodeTest, list[int]] = {}
-        self.ends: list[int] = []
-        self.child_bits: list[int] = []
-        self.deep_bits: list[int] = []
-        self.filtered: list[int] = []
-
-    def add(self, at: int, path: Path) -> None:
-        """Lay a filter's path out from the bit of the step that it filters."""
-        self.filtered.append(at)
-        for i, step in enumerate(path.steps):
-            self.tests.setdefault(step.test, []).append(at + i + 1)
-            (self.deep_bits if step.is_deep else self.child_bits).append(at + i)
-        self.ends.append(at + len(path.steps))
-
-    def seal(self, words: int) -> None:
-        """Turn what has been laid out into sets of so many words."""
-        self.end = _bits(self.ends, words)
-        self.child = _bits(self.child_bits, words)
-        self.deep = _bits(self.deep_bits, words)
-        self.unfiltered = ~_bits(self.filtered, words)
-        self.steps = _NamedSteps(self.tests, words)
-
-
-class _NamedSteps:
-    """The steps that an element takes by its name alone."""
-
-    def __init__(self, tests: dict[NodeTest, list[int]], words: int) -> None:
-        self._sets = {test: _bits(bits, words) for test, bits in tests.items()}
-        self._nothing = np.zeros(words, np.uint64)
-        self._by_name: dict[str, Words] = {}
-
-    def __getitem__(self, name: str) -> Words:
-        found = self._by_name.get(name)
-        if found is None:
-            if len(self._by_name) >= NAMES_MAX:
-                self._by_name.clear()
-            found = self._nothing
-            for test, bits in self._sets.items():
-                if matches_name(test, name):
-                    found = found | bits
-            self._by_name[name] = found
-        return found
-
-
-class _Upward:
-    """What holds at an element.
-
-    `gate` is what it lets through on the way down; `found` and `below` are for its parent.
+    `variables` are those that names select, and `needed` the guards on their way; `ends` and `own`
+    are the guards of which an element is an end, and at whose place it is.  `kept` are the
+    variables that pass, by those of the needed guards that hold.
     """
 
-    __slots__ = ("below", "found", "gate", "is_leaf")
+    __slots__ = ("ends", "kept", "needed", "own", "variables")
 
-    def __init__(
-        self, gate: Words, found: tuple[Words, ...], below: tuple[Words, ...], *, is_leaf: bool
-    ) -> None:
-        self.gate = gate
-        self.found = found
-        self.below = below
-        self.is_leaf = is_leaf
+    def __init__(self, variables: Numbers, needed: int, ends: int, own: int) -> None:
+        self.variables = variables
+        self.needed = needed
+        self.ends = ends
+        self.own = own
+        self.kept: dict[int, Ids] = {}
 
 
 class NestedPatterns:
-    """The variables that are followed together.  A change of them is a new object."""
+    """The variables that are followed together.
 
-    def __init__(self, variables: Iterable[Variable]) -> None:
+    Variables and guards are numbered here; guard 0 always holds.  `_guards[i]` are the i-th guards
+    of all variables.
+    """
+
+    def __init__(self, tree: StepTree) -> None:
+        self._tree = tree
+        self.variables: tuple[Variable, ...] = ()
+        self._paths: list[Step] = []
+        self._kept_bytes = 0
+        self._outputs: list[NestedOutput] = []
+        self._number({}, [])
+
+    def follow(self, variables: Sequence[Variable]) -> None:
+        """Follow these variables, and no others, from now on."""
+        if self.variables == tuple(variables):
+            return
+        gone, self._paths = self._paths, []
         self.variables = tuple(variables)
-        self._planes: list[_Plane] = []
-        self._tests: dict[NodeTest, list[int]] = {}
-        self._child_starts: dict[int, list[int]] = {}
-        self._deep_starts: dict[int, list[int]] = {}
-        self._child_bits: list[int] = []
-        self._deep_bits: list[int] = []
-        self._ends: list[int] = []
-        self._starts: dict[tuple[int, ...], tuple[Words, Words] | None] = {}
-        size = 0
-        for variable in self.variables:
-            size = self._lay_out(_way(variable), size)
-        self._seal(size // WORD + 1)
-        self._upward: dict[tuple[str, frozenset[_Upward]], _Upward] = {}
-        self._upward_max = STATE_BYTES_MAX // (self._words * 8 * (1 + 2 * len(self._planes)))
+        guards: dict[tuple[Step, Step], int] = {}
+        needed = [self._guards_of(variable, guards) for variable in variables]
+        for end in gone:
+            self._tree.remove_path(end)
+        self._number(guards, needed)
 
-    @property
-    def state_count(self) -> int:
-        """How many upward states are kept."""
-        return len(self._upward)
-
-    def _lay_out(self, way: list[Variable], base: int) -> int:
-        """Give a variable its region of bits from `base` on; return where the next can begin."""
-        if base % WORD + _width(way) > WORD:
-            base += -base % WORD
-        root = way[0].id
-        taken: list[list[tuple[int, int]]] = []
-        for i, each in enumerate(way[1:]):
-            assert each.step is not None
-            self._tests.setdefault(each.step.test, []).append(base + i)
-            if i == 0:
-                starts = self._deep_starts if each.step.is_deep else self._child_starts
-                starts.setdefault(root, []).append(base)
-            else:
-                (self._deep_bits if each.step.is_deep else self._child_bits).append(base + i)
-            for condition in each.filters:
+    def _guards_of(self, variable: Variable, guards: dict[tuple[Step, Step], int]) -> list[int]:
+        found: list[int] = []
+        above: Variable | None = variable
+        while above is not None and (step := above.step) is not None:
+            for condition in above.filters:
                 assert isinstance(condition, Exists)
-                plane = _free_plane(taken, i, i + len(condition.path.steps))
-                self._plane(plane).add(base + i, condition.path)
-        self._ends.append(base + len(way) - 2)
-        return base + _width(way)
+                end = self._tree.add_path(step, condition.path)
+                self._paths.append(end)
+                found.append(guards.setdefault((step, end), len(guards) + 1))
+            above = above.parent
+        return found
 
-    def _plane(self, number: int) -> _Plane:
-        while len(self._planes) <= number:
-            self._planes.append(_Plane())
-        return self._planes[number]
+    def _number(
+        self, guards: dict[tuple[Step, Step], int], needed: Sequence[Sequence[int]]
+    ) -> None:
+        self._variables_at: dict[Step, list[int]] = {}
+        self._ends_at: dict[Step, list[int]] = {}
+        self._own_at: dict[Step, list[int]] = {}
+        self._ids = np.array([variable.id for variable in self.variables], np.int32)
+        self._number_of = np.zeros(max(self._ids, default=0) + 1, np.int32)
+        self._number_of[self._ids] = np.arange(len(self._ids))
+        self._guards = [np.array(row, np.int64) for row in zip_longest(*needed, fillvalue=0)]
+        self._octets = len(guards) // 8 + 1
+        for number, variable in enumerate(self.variables):
+            assert variable.step is not None
+            self._variables_at.setdefault(variable.step, []).append(number)
+        for (place, end), guard in guards.items():
+            self._ends_at.setdefault(end, []).append(guard)
+            self._own_at.setdefault(place, []).append(guard)
 
-    def _seal(self, words: int) -> None:
-        self._words = words
-        self._child = _bits(self._child_bits, words)
-        self._deep = _bits(self._deep_bits, words)
-        self._final = _bits(self._ends, words)
-        self._steps = _NamedSteps(self._tests, words)
-        self._variable_at = np.zeros(words * WORD, np.int32)
-        self._variable_at[self._ends] = [variable.id for variable in self.variables]
-        for plane in self._planes:
-            plane.seal(words)
+    def output(self, state: State) -> NestedOutput:
+        """Return what it means for an element to be in a state."""
+        steps = state.selected
+        variables = sorted(v for step in steps for v in self._variables_at.get(step, ()))
+        needed = {int(guards[v]) for v in variables for guards in self._guards}
+        ends = [guard for step in steps for guard in self._ends_at.get(step, ())]
+        own = [guard for step in steps for guard in self._own_at.get(step, ())]
+        return NestedOutput(
+            np.array(variables, np.int64), node_set(needed), node_set(ends), node_set(own)
+        )
 
-    def find(
-        self, structure: Structure, roots: Iterable[Variable]
-    ) -> list[tuple[int, NDArray[np.int32]]]:
-        """Return for each element the variables that select it, if there are any."""
-        start = self._start(tuple(root.id for root in roots))
-        if start is None:
-            return []
-        states, ends = self._go_down(structure, self._go_up(structure), start)
-        found = self._read_out(ends)
-        return [(e, found[state]) for e, state in enumerate(states) if len(found[state])]
+    def find(self, structure: Structure, outputs: Sequence[NestedOutput]) -> list[Ids]:
+        """Return the variables that select each element, in order.
 
-    def _start(self, roots: tuple[int, ...]) -> tuple[Words, Words] | None:
-        """Return the steps that the root element can take, and those all elements can."""
-        if roots not in self._starts:
-            child = [bit for root in roots for bit in self._child_starts.get(root, ())]
-            deep = [bit for root in roots for bit in self._deep_starts.get(root, ())]
-            awake = _bits(deep, self._words)
-            start = (_bits(child, self._words) | awake, awake) if child or deep else None
-            self._starts[roots] = start
-        return self._starts[roots]
-
-    def _go_up(self, structure: Structure) -> list[_Upward]:
-        names, children = structure.names, structure.children
-        states: list[_Upward] = [None] * len(names)  # type: ignore[list-item]
-        known = self._upward
-        for element in range(len(names) - 1, -1, -1):
-            below = children[element]
-            key = (names[element], frozenset([states[c] for c in below]) if below else _NONE)
-            state = known.get(key)
-            if state is None:
-                if len(known) >= self._upward_max:
-                    known.clear()
-                state = known[key] = self._hold(*key)
-            states[element] = state
-        return states
-
-    def _hold(self, name: str, children: frozenset[_Upward]) -> _Upward:
-        gate = self._steps[name]
-        found: list[Words] = []
-        below: list[Words] = []
-        for i, plane in enumerate(self._planes):
-            holds = plane.end
-            if children:
-                near = _union([child.found[i] for child in children])
-                deep = _union([child.below[i] for child in children])
-                holds = holds | near >> _ONE & plane.child | deep >> _ONE & plane.deep
-            own = plane.steps[name] & holds
-            gate = gate & (holds | plane.unfiltered)
-            found.append(own)
-            below.append(own | deep if children else own)
-        return _Upward(gate, tuple(found), tuple(below), is_leaf=not children)
+        `outputs` are those of the states of the elements.
+        """
+        ends = _go_up(structure.counts, outputs)
+        rows, inside = self._go_down(structure.counts, outputs, ends)
+        if inside:
+            self._walk(structure, self._flags(inside), rows)
+        return rows
 
     def _go_down(
-        self, structure: Structure, upward: Sequence[_Upward], start: tuple[Words, Words]
-    ) -> tuple[list[int], list[Words]]:
-        """Return for each element the row of its state, and for each level the last bits reached.
+        self, counts: Sequence[int], outputs: Sequence[NestedOutput], ends: Sequence[int]
+    ) -> tuple[list[Ids], int]:
+        """Return the variables that select each element, and guards that hold in two ways.
 
-        Level by level, equal elements of equal parents together: an operation on all rows of a
-        level costs little more than on one.
+        Those have a place inside another one of theirs, and an end below the outer one.
         """
-        following, awake = (part.reshape(1, -1) for part in start)
-        states = [-1] * len(upward)
-        row_in_level = {-1: 0}
-        ends: list[Words] = []
-        first = 0
-        for level in structure.levels:
-            known: dict[tuple[int, _Upward], int] = {}
-            for element in level:
-                above = structure.parents[element]
-                key = (row_in_level[-1 if above < 0 else states[above]], upward[element])
-                states[element] = first + known.setdefault(key, len(known))
-            parents = [row for row, _ in known]
-            selected = np.concatenate([up.gate for _, up in known]).reshape(len(known), -1)
-            selected &= following[parents]
-            inner = [i for i, (_, up) in enumerate(known) if not up.is_leaf]
-            row_in_level = {first + i: row for row, i in enumerate(inner)}
-            first += len(known)
-            awake = awake[[parents[i] for i in inner]]
-            following = selected[inner]
-            following <<= _ONE
-            awake |= following & self._deep
-            following &= self._child
-            following |= awake
-            selected &= self._final
-            ends.append(selected)
-        return states, ends
+        rows: list[Ids] = []
+        holding, left, inside = 1, 1, 0
+        waiting: list[tuple[int, int]] = []
+        for element, (output, count) in enumerate(zip(outputs, counts, strict=True)):
+            below = holding
+            if own := output.own:
+                inside |= own & holding
+                below |= own & ends[element]
+            if needed := output.needed:
+                needed &= below
+                row = output.kept.get(needed)
+                rows.append(self._keep(output, needed) if row is None else row)
+            else:
+                rows.append(_NOBODY)
+            left -= 1
+            if count:
+                waiting.append((holding, left))
+                holding, left = below, count
+            while not left and waiting:
+                holding, left = waiting.pop()
+        return rows, inside
 
-    def _read_out(self, ends: Sequence[Words]) -> list[NDArray[np.int32]]:
-        """Return the variables whose last bits are in each row, in order."""
-        places: list[NDArray[np.intp]] = []
-        words: list[Words] = []
-        first = 0
-        for rows in ends:
-            flat = rows.reshape(-1)
-            at = np.flatnonzero(flat != 0)
-            words.append(flat[at])
-            places.append(at + first * self._words)
-            first += len(rows)
-        bits = np.unpackbits(np.concatenate(words).view(np.uint8), bitorder="little")
-        which, bit = np.divmod(np.flatnonzero(bits.view(np.bool_)), WORD)
-        row, column = np.divmod(np.concatenate(places)[which], self._words)
-        variables = self._variable_at[column * WORD + bit]
-        cuts = np.searchsorted(row, np.arange(first + 1)).tolist()
-        return [variables[cuts[i] : cuts[i + 1]] for i in range(first)]
+    def _keep(self, output: NestedOutput, holding: int) -> Ids:
+        """Return the variables of an output that pass with these guards."""
+        flags = self._flags(holding)
+        passed = np.ones(len(output.variables), np.bool_)
+        for guards in self._guards:
+            passed &= flags[guards[output.variables]]
+        if self._kept_bytes > KEPT_BYTES_MAX:
+            for each in self._outputs:
+                each.kept.clear()
+            self._outputs, self._kept_bytes = [], 0
+        if not output.kept:
+            self._outputs.append(output)
+        kept = output.kept[holding] = self._ids[output.variables[passed]]
+        self._kept_bytes += ENTRY_BYTES + self._octets + kept.nbytes
+        return kept
 
+    def _flags(self, guards: int) -> Flags:
+        octets = np.frombuffer(guards.to_bytes(self._octets, "little"), np.uint8)
+        return np.unpackbits(octets, bitorder="little").view(np.bool_)
 
-_NONE: frozenset[_Upward] = frozenset()
-
-
-def _way(variable: Variable) -> list[Variable]:
-    """Return the variables from the document node to one, itself included."""
-    way = [variable]
-    while way[-1].parent is not None:
-        way.append(way[-1].parent)
-    return way[::-1]
-
-
-def _free_plane(taken: list[list[tuple[int, int]]], start: int, end: int) -> int:
-    """Return the first plane in which bits start to end of a region are free, and take them."""
-    for number, ranges in enumerate(taken):
-        if all(end < first or last < start for first, last in ranges):
-            ranges.append((start, end))
-            return number
-    taken.append([(start, end)])
-    return len(taken) - 1
+    def _walk(self, structure: Structure, inside: Flags, rows: list[Ids]) -> None:
+        """Drop the elements that variables do not select, where they need one of some guards."""
+        numbers = self._number_of[np.concatenate(rows)]
+        is_doubtful = np.zeros(len(numbers), np.bool_)
+        for guards in self._guards:
+            is_doubtful |= inside[guards[numbers]]
+        doubtful = np.flatnonzero(is_doubtful)
+        starts = np.array([0, *accumulate(map(len, rows))])
+        elements = np.searchsorted(starts, doubtful, "right") - 1
+        sets, known = NodeSets(structure), dict[Variable, int]()
+        wrong: dict[int, set[int]] = {}
+        for number, element in zip(numbers[doubtful].tolist(), elements.tolist(), strict=True):
+            if not _nodes(self.variables[number], sets, known) >> element & 1:
+                wrong.setdefault(element, set()).add(self.variables[number].id)
+        for element, variables in wrong.items():
+            kept = [variable for variable in rows[element].tolist() if variable not in variables]
+            rows[element] = np.array(kept, np.int32)
 
 
-def _width(way: Sequence[Variable]) -> int:
-    """Return how many bits a variable and its filters take, without the document node."""
-    ends = [
-        i + len(condition.path.steps)
-        for i, each in enumerate(way[1:])
-        for condition in each.filters
-        if isinstance(condition, Exists)
-    ]
-    return max([len(way) - 2, *ends]) + 1
+_NOBODY = np.empty(0, np.int32)
+
+ENTRY_BYTES = 300
+"""Of a kept answer, beside its key's bits and its variables."""
 
 
-def _bits(bits: Iterable[int], words: int) -> Words:
-    octets = node_set(bits).to_bytes(words * 8, "little")
-    return np.frombuffer(octets, np.uint64)
-
-
-def _union(sets: Sequence[Words]) -> Words:
-    found = sets[0]
-    for each in sets[1:]:
-        found = found | each
+def _go_up(counts: Sequence[int], outputs: Sequence[NestedOutput]) -> list[int]:
+    """Return the guards that have an end in the subtree of each element."""
+    found = [0] * len(counts)
+    waiting: list[int] = []
+    for element in range(len(counts) - 1, -1, -1):
+        ends = outputs[element].ends
+        if count := counts[element]:
+            for below in waiting[-count:]:
+                ends |= below
+            del waiting[-count:]
+        waiting.append(ends)
+        found[element] = ends
     return found
+
+
+def _nodes(variable: Variable, sets: NodeSets, known: dict[Variable, int]) -> int:
+    """Return the nodes that a variable selects, filters and all."""
+    step, parent = variable.step, variable.parent
+    if step is None or parent is None:
+        return DOCUMENT
+    nodes = known.get(variable)
+    if nodes is None:
+        contexts = _nodes(parent, sets, known)
+        nodes = sets.step(contexts, step.axis, is_deep=step.is_deep, is_text=False)
+        nodes &= sets.passing(step.axis, step.test)
+        for condition in variable.filters:
+            holding = sets.holding(condition)
+            assert holding is not None, "a plain path counts no positions"
+            nodes &= holding
+        known[variable] = nodes
+    return nodes

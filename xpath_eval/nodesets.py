@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from xpath_eval.structure import Structure
-from xscl.path import And, Axis, Condition, Exists, NodeTest, Not, Or, Path, Step
+from xscl.path import ANY, And, Axis, Condition, Exists, NodeTest, Not, Or, Path, Step
 
-__all__ = ["DOCUMENT", "NodeSets", "matches_name", "members", "node_set"]
+__all__ = ["DOCUMENT", "NodeSets", "exact_name", "matches_name", "members", "node_set"]
 
 DOCUMENT = -1
 
@@ -29,6 +29,13 @@ def matches_name(test: NodeTest, name: str) -> bool:
     if test.name not in ("*", local):
         return False
     return test.namespace == "*" or (test.namespace or "") == namespace[1:]
+
+
+def exact_name(test: NodeTest) -> str | None:
+    """Return the one expanded name that passes a node test, if it is only one."""
+    if ANY in (test.name, test.namespace):
+        return None
+    return f"{{{test.namespace}}}{test.name}" if test.namespace else test.name
 
 
 def node_set(nodes: Iterable[int]) -> int:
@@ -89,11 +96,11 @@ class NodeSets:
         return (1 << (self.structure.text_base + len(self.structure.texts))) - 1
 
     @cached_property
-    def _by_name(self) -> dict[str, int]:
+    def _by_name(self) -> dict[str, list[int]]:
         return _grouped(enumerate(self.structure.names))
 
     @cached_property
-    def _attributes_by_name(self) -> dict[str, int]:
+    def _attributes_by_name(self) -> dict[str, list[int]]:
         first = self.structure.element_count
         return _grouped((first + i, name) for i, (_, name) in enumerate(self.structure.attributes))
 
@@ -116,12 +123,14 @@ class NodeSets:
             return self.all
         if test.is_text:
             return self.texts
+        if axis is Axis.CHILD and test.name == test.namespace == ANY:
+            return self.elements
         groups = self._attributes_by_name if axis is Axis.ATTRIBUTE else self._by_name
-        found = 0
-        for name, nodes in groups.items():
-            if matches_name(test, name):
-                found |= nodes
-        return found
+        if (exact := exact_name(test)) is not None:
+            return node_set(groups.get(exact, ()))
+        return node_set(
+            node for name, nodes in groups.items() if matches_name(test, name) for node in nodes
+        )
 
     def step(self, contexts: int, axis: Axis, *, is_deep: bool, is_text: bool) -> int:
         """Return the nodes that a step reaches from some context, whatever they are called."""
@@ -134,7 +143,9 @@ class NodeSets:
     def _step(self, contexts: int, axis: Axis, is_deep: bool, is_text: bool) -> int:
         if contexts == DOCUMENT:
             return self._from_document(axis, is_deep, is_text)
-        origins = self._descendants(contexts) if is_deep else contexts
+        if is_deep and axis is Axis.CHILD and not is_text:
+            return self._below(contexts)
+        origins = contexts | self._below(contexts) if is_deep else contexts
         if axis is Axis.SELF:
             if is_deep:
                 origins |= self.step(contexts, Axis.CHILD, is_deep=True, is_text=True)
@@ -154,21 +165,21 @@ class NodeSets:
             return self.all & ~self.elements & ~self.texts
         return self.texts if is_text else self.elements
 
-    def _descendants(self, contexts: int) -> int:
-        """Return contexts and all elements below them."""
-        found, ends, reached = contexts, self.structure.ends, 0
+    def _below(self, contexts: int) -> int:
+        """Return all elements below contexts."""
+        found, ends, reached = 0, self.structure.ends, 0
         for element in members(contexts & self.elements):
             if element >= reached:
                 reached = ends[element]
-                found |= ((1 << (reached - element)) - 1) << element
+                found |= ((1 << (reached - element - 1)) - 1) << (element + 1)
         return found
 
     def parents(self, nodes: int) -> int:
         """Return the parents of nodes."""
         found = self._parents.get(nodes)
         if found is None:
-            parents = {self.structure.parent(node) for node in members(nodes)}
-            found = self._parents[nodes] = node_set(parent for parent in parents if parent >= 0)
+            parents = {self._parent(node) for node in members(nodes)}
+            found = self._parents[nodes] = node_set(parents - {DOCUMENT})
         return found
 
     def ancestors(self, nodes: int) -> int:
@@ -177,12 +188,16 @@ class NodeSets:
         if found is None:
             seen: set[int] = set()
             for node in members(nodes):
-                parent = self.structure.parent(node)
+                parent = self._parent(node)
                 while parent >= 0 and parent not in seen:
                     seen.add(parent)
-                    parent = self.structure.parent(parent)
+                    parent = self._parent(parent)
             found = self._ancestors[nodes] = node_set(seen)
         return found
+
+    def _parent(self, node: int) -> int:
+        parents = self.structure.parents
+        return parents[node] if node < len(parents) else self.structure.parent(node)
 
     def holding(self, condition: Condition) -> int | None:
         """Return all nodes for which a condition of structure alone holds.
@@ -232,8 +247,8 @@ class NodeSets:
         return self.ancestors(nodes) if step.is_deep else self.parents(nodes)
 
 
-def _grouped(named: Iterable[tuple[int, str]]) -> dict[str, int]:
+def _grouped(named: Iterable[tuple[int, str]]) -> dict[str, list[int]]:
     groups: dict[str, list[int]] = {}
     for node, name in named:
         groups.setdefault(name, []).append(node)
-    return {name: node_set(nodes) for name, nodes in groups.items()}
+    return groups

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Column = NDArray[np.int32]
+    Numbers = NDArray[np.int64]
 
 __all__ = ["Bound", "DerivedValues", "Edge", "Gathering", "Labels", "Shape", "gather"]
 
@@ -73,10 +74,14 @@ class Shape:
 
 
 class Labels(NamedTuple):
-    """Variables that bind an element by themselves, each the edge from itself to itself."""
+    """Which variables bind which elements by themselves: edges from a variable to itself.
+
+    `valued` are those of the elements whose values are wanted.
+    """
 
     variables: Column
-    is_valued: bool
+    elements: Numbers
+    valued: Sequence[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,24 +127,26 @@ def _value(
 
 def gather(
     structure: Structure,
-    labels: Sequence[tuple[int, Labels]],
+    labels: Labels,
     edges: Iterable[tuple[int, int, Bound, Bound]],
     valued: frozenset[int],
 ) -> Gathering:
     """Put a shape together from the labels of elements and from edges between bound nodes."""
-    bound: dict[Bound, bool] = {}
-    for element, label in labels:
-        bound[element] = bound.get(element, False) or label.is_valued
+    labelled = np.flatnonzero(np.bincount(labels.elements)).tolist()
+    bound: dict[Bound, bool] = dict.fromkeys(labelled, False)
+    bound.update(dict.fromkeys(labels.valued, True))
     distinct = set(edges)
     for var1, var2, node1, node2 in distinct:
         bound[node1] = bound.get(node1, False) or var1 in valued
         bound[node2] = bound.get(node2, False) or var2 in valued
-    order: list[Bound] = sorted(bound, key=_bound_order) if distinct else sorted(bound)
-    place = {node: i for i, node in enumerate(order)}
+    order: Sequence[Bound] = sorted(bound, key=_bound_order) if distinct else labelled
+    place = dict(zip(order, range(len(order)), strict=True))
     named = sorted((place[n1], v1, place[n2], v2) for v1, v2, n1, n2 in distinct)
-    shape = Shape(_columns(labels, place, named))
+    place_of = np.zeros(structure.element_count, np.int32)
+    place_of[labelled] = [place[element] for element in labelled] if distinct else range(len(order))
+    shape = Shape(_columns(labels.variables, place_of[labels.elements], named))
     leaves, others = _sources(structure, order, bound)
-    nodes = tuple(b[0] if isinstance(b, tuple) else b for b in order)
+    nodes = tuple([b[0] if isinstance(b, tuple) else b for b in order] if distinct else labelled)
     return Gathering(shape, nodes, leaves, others)
 
 
@@ -148,20 +155,12 @@ def _bound_order(bound: Bound) -> tuple[bool, Bound]:
 
 
 def _columns(
-    labels: Sequence[tuple[int, Labels]],
-    place: Mapping[Bound, int],
-    named: Sequence[tuple[int, int, int, int]],
+    variables: Column, nodes: Column, named: Sequence[tuple[int, int, int, int]]
 ) -> tuple[Column, Column, Column, Column]:
     """Return the edges as columns: those of labels by element, then the others."""
-    others = np.array(named, np.int32).reshape(-1, 4).T if named or not labels else None
-    if not labels:
-        assert others is not None
-        return others[1].copy(), others[3].copy(), others[0].copy(), others[2].copy()
-    variables = np.concatenate([label.variables for _, label in labels])
-    counts = [len(label.variables) for _, label in labels]
-    nodes = np.repeat(np.array([place[e] for e, _ in labels], np.int32), counts)
-    if others is None:
+    if not named:
         return variables, variables, nodes, nodes
+    others = np.array(named, np.int32).T
     return (
         np.concatenate([variables, others[1]]),
         np.concatenate([variables, others[3]]),

@@ -1,4 +1,4 @@
-"""The definitions of a plan, linked for evaluation: steps, and the variables that stand at them.
+"""What evaluation goes along: steps, and the variables that stand at them.
 
 A **step** is a definition without its filters, and without those of the variables above it: what
 names alone say.  So `//item[contains(title, 'a')]/author` and `//item[@id]/author` share two
@@ -13,27 +13,20 @@ differ in their filters only.  A group keeps those filters by kind:
 - of structure: each is decided once for each raw shape;
 - of text: an index of tests finds the variables that some candidate may satisfy
   (`xpath_eval.testindex`); the others are never looked at.
-
-All of this changes one variable at a time: adding and removing a definition costs what stands at
-its step, not what the plan holds.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from xpath_eval.catalog import Definition, EvaluationPlan
+from xpath_eval.catalog import Definition
 from xpath_eval.conditions import Filters, needs_values
-from xpath_eval.detail import detail_of
-from xpath_eval.nodesets import matches_name
-from xpath_eval.structure import Detail
+from xpath_eval.nodesets import exact_name, matches_name
 from xpath_eval.testindex import TestIndex
-from xscl.path import ANY, Axis, Condition, Exists, NodeTest, counts_positions
-from xscl.pattern import PatternNode
+from xscl.path import Axis, Condition, Exists, NodeTest, counts_positions
 
-__all__ = ["Group", "Step", "StepTree", "Structural", "Variable"]
+__all__ = ["Group", "Step", "StepKey", "Structural", "Variable"]
 
 StepKey = tuple[Axis, NodeTest, bool]
 
@@ -93,11 +86,11 @@ class Step:
         """Undo `link`."""
         place = self._place(step)
         place.remove(step)
-        if not place and (name := _exact_name(step.test)) is not None:
+        if not place and (name := exact_name(step.test)) is not None:
             del (self._deep if step.is_deep else self._named)[name]
 
     def _place(self, step: Step) -> list[Step]:
-        name = _exact_name(step.test)
+        name = exact_name(step.test)
         if name is None:
             return self._deep_wild if step.is_deep else self._wild
         return (self._deep if step.is_deep else self._named).setdefault(name, [])
@@ -245,155 +238,10 @@ class Group:
             del self.structural[variable.id]
 
 
-class StepTree:
-    """All steps and variables of a plan."""
-
-    def __init__(self) -> None:
-        self.variables: dict[int, Variable] = {}
-        self.roots: dict[str, Variable] = {}
-        self.changed: set[Step] = set()
-        """Steps below which something has changed since this was last cleared."""
-        self._next = 0
-        self._details: Counter[Detail] = Counter()
-
-    @property
-    def detail(self) -> Detail:
-        """How much of a document's structure the definitions can tell apart."""
-        return max((d for d, count in self._details.items() if count), default=Detail.NAMES)
-
-    @property
-    def step_count(self) -> int:
-        """How many steps there are."""
-        waiting = [root.step for root in self.roots.values() if root.step is not None]
-        for step in waiting:
-            waiting += step.below.values()
-        return len(waiting)
-
-    def replace(self, old: EvaluationPlan, new: EvaluationPlan) -> int:
-        """Turn the tree of one plan into that of another; return how many definitions differ."""
-        before, after = dict(old.definitions), dict(new.definitions)
-        changed = {v for v, d in after.items() if not _is_same(before.get(v), d)}
-        changed.update(v for v in before if v not in after)
-        if changed and before:
-            for variable in sorted(before.keys() | after.keys()):
-                for definition in (before.get(variable), after.get(variable)):
-                    if definition is not None and definition.parent in changed:
-                        changed.add(variable)
-        # A variable stands after the one above it in every plan.
-        for variable in sorted(changed & before.keys(), reverse=True):
-            self.remove(variable)
-        for variable in sorted(changed & after.keys()):
-            self.add(variable, after[variable])
-        return len(changed)
-
-    def add(self, id_: int, definition: Definition) -> None:
-        """Add one definition, after the one above it."""
-        pattern = definition.step
-        if pattern is None:
-            step: Step | None = self._new_step(None, (Axis.CHILD, NodeTest(ANY), False))
-            variable = Variable(id_, definition, None, step)
-            self.roots[definition.stream] = variable
-        else:
-            parent = self.variables[definition.parent]
-            step = None if pattern.derivation is not None else self._step(parent, pattern)
-            variable = Variable(id_, definition, parent, step)
-            self._hang(variable, parent)
-            self._details[detail_of(pattern)] += 1
-        self.variables[id_] = variable
-        if step is not None:
-            step.uses += 1
-            if variable.is_plain:
-                step.plain = variable
-
-    def remove(self, id_: int) -> None:
-        """Remove one definition, after all below it."""
-        variable = self.variables.pop(id_)
-        pattern, parent, step = variable.definition.step, variable.parent, variable.step
-        if pattern is None or parent is None:
-            del self.roots[variable.definition.stream]
-        else:
-            self._unhang(variable, parent)
-            self._details[detail_of(pattern)] -= 1
-        if step is not None:
-            if variable.is_plain:
-                step.plain = None
-            self._release(step)
-
-    def _new_step(self, parent: Step | None, key: StepKey) -> Step:
-        self._next += 1
-        return Step(self._next, parent, key)
-
-    def _step(self, parent: Variable, pattern: PatternNode) -> Step:
-        above = parent.step
-        assert above is not None, "nothing stands below a derived value"
-        key = (pattern.axis, pattern.test, pattern.is_deep)
-        step = above.below.get(key)
-        if step is None:
-            step = above.below[key] = self._new_step(above, key)
-            above.uses += 1
-            if step.is_followed:
-                above.link(step)
-                self.changed.add(above)
-        return step
-
-    def _release(self, step: Step) -> None:
-        step.uses -= 1
-        above = step.parent
-        if step.uses == 0:
-            self.changed.add(step)
-        if step.uses or above is None:
-            return
-        del above.below[step.axis, step.test, step.is_deep]
-        if step.is_followed:
-            above.unlink(step)
-            self.changed.add(above)
-        self._release(above)
-
-    def _hang(self, variable: Variable, parent: Variable) -> None:
-        if variable.step is None:
-            parent.derived.append(variable)
-            return
-        if variable.is_plain:
-            return
-        step = variable.step
-        key = (step.axis, step.test, step.is_deep)
-        group = parent.groups.get(key)
-        if group is None:
-            group = parent.groups[key] = Group(parent, step)
-            if parent.is_plain and step.is_followed:
-                step.filtered.append(group)
-        group.add(variable)
-
-    def _unhang(self, variable: Variable, parent: Variable) -> None:
-        if variable.step is None:
-            parent.derived.remove(variable)
-            return
-        if variable.is_plain:
-            return
-        step = variable.step
-        key = (step.axis, step.test, step.is_deep)
-        group = parent.groups[key]
-        group.remove(variable)
-        if not group:
-            del parent.groups[key]
-            if parent.is_plain and step.is_followed:
-                step.filtered.remove(group)
-
-
-def _is_same(old: Definition | None, new: Definition) -> bool:
-    return old is new or old == new
-
-
-def _exact_name(test: NodeTest) -> str | None:
-    if ANY in (test.name, test.namespace):
-        return None
-    return f"{{{test.namespace}}}{test.name}" if test.namespace else test.name
-
-
 def _needed_name(condition: Condition) -> str | None:
     """Return the name of an element without which the condition cannot hold, if there is one."""
     if isinstance(condition, Exists):
         for step in reversed(condition.path.steps):
             if step.axis is Axis.CHILD and not step.test.is_text:
-                return _exact_name(step.test)
+                return exact_name(step.test)
     return None

@@ -82,7 +82,8 @@ class Tree:
 class Structure:
     """The nodes of a document without their values, each part made when it is first asked for.
 
-    Made of a structure key; what its detail leaves out is not there.
+    Made of a structure key; what its detail leaves out is not there.  `names` and `counts` are the
+    name and the number of child elements of each element.
     """
 
     def __init__(self, key: StructureKey, detail: Detail) -> None:
@@ -90,11 +91,16 @@ class Structure:
         self._detail = detail
         if detail is Detail.NAMES:
             half = len(key) // 2
-            self.names: list[str] = list(key[:half])
-            self.parents = _parents(key[half:])
+            self.names: Sequence[str] = key[:half]
+            self.counts: Sequence[int] = key[half:]
         else:
             self.names = [row[0] for row in key]
-            self.parents = _parents([row[1] for row in key])
+            self.counts = [row[1] for row in key]
+
+    @cached_property
+    def parents(self) -> list[int]:
+        """The parent of each element, -1 for the root."""
+        return _parents(self.counts)
 
     @cached_property
     def children(self) -> list[list[int]]:
@@ -108,24 +114,16 @@ class Structure:
     @cached_property
     def ends(self) -> list[int]:
         """One past the last descendant of each element."""
-        ends = list(range(1, len(self.names) + 1))
-        for element in range(len(ends) - 1, 0, -1):
-            parent = self.parents[element]
-            ends[parent] = max(ends[parent], ends[element])
+        ends = [0] * len(self.counts)
+        sizes: list[int] = []
+        for element in range(len(ends) - 1, -1, -1):
+            size = 1
+            if count := self.counts[element]:
+                size += sum(sizes[-count:])
+                del sizes[-count:]
+            sizes.append(size)
+            ends[element] = element + size
         return ends
-
-    @cached_property
-    def levels(self) -> list[list[int]]:
-        """The elements of each depth."""
-        depths: list[int] = []
-        levels: list[list[int]] = []
-        for element, parent in enumerate(self.parents):
-            depth = depths[parent] + 1 if parent >= 0 else 0
-            depths.append(depth)
-            if depth == len(levels):
-                levels.append([])
-            levels[depth].append(element)
-        return levels
 
     @cached_property
     def attributes(self) -> list[tuple[int, str]]:

@@ -1,0 +1,168 @@
+"""The definitions of a plan, linked for evaluation: all its steps and variables.
+
+They change one variable at a time: adding and removing a definition costs what stands at its step,
+not what the plan holds.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from xpath_eval.catalog import Definition, EvaluationPlan
+from xpath_eval.detail import detail_of
+from xpath_eval.steps import Group, Step, StepKey, Variable
+from xpath_eval.structure import Detail
+from xscl.path import ANY, Axis, NodeTest, Path
+
+__all__ = ["StepTree"]
+
+
+class StepTree:
+    """All steps and variables of a plan."""
+
+    def __init__(self) -> None:
+        self.variables: dict[int, Variable] = {}
+        self.roots: dict[str, Variable] = {}
+        self.changed: set[Step] = set()
+        """Steps below which something has changed since this was last cleared."""
+        self._next = 0
+        self._details: Counter[Detail] = Counter()
+
+    @property
+    def detail(self) -> Detail:
+        """How much of a document's structure the definitions can tell apart."""
+        return max((d for d, count in self._details.items() if count), default=Detail.NAMES)
+
+    @property
+    def step_count(self) -> int:
+        """How many steps there are."""
+        waiting = [root.step for root in self.roots.values() if root.step is not None]
+        for step in waiting:
+            waiting += step.below.values()
+        return len(waiting)
+
+    def replace(self, old: EvaluationPlan, new: EvaluationPlan) -> int:
+        """Turn the tree of one plan into that of another; return how many definitions differ."""
+        before, after = dict(old.definitions), dict(new.definitions)
+        changed = {v for v, d in after.items() if not _is_same(before.get(v), d)}
+        changed.update(v for v in before if v not in after)
+        if changed and before:
+            for variable in sorted(before.keys() | after.keys()):
+                for definition in (before.get(variable), after.get(variable)):
+                    if definition is not None and definition.parent in changed:
+                        changed.add(variable)
+        # A variable stands after the one above it in every plan.
+        for variable in sorted(changed & before.keys(), reverse=True):
+            self.remove(variable)
+        for variable in sorted(changed & after.keys()):
+            self.add(variable, after[variable])
+        return len(changed)
+
+    def add(self, id_: int, definition: Definition) -> None:
+        """Add one definition, after the one above it."""
+        pattern = definition.step
+        if pattern is None:
+            step: Step | None = self._new_step(None, (Axis.CHILD, NodeTest(ANY), False))
+            variable = Variable(id_, definition, None, step)
+            self.roots[definition.stream] = variable
+        else:
+            parent = self.variables[definition.parent]
+            step = None
+            if pattern.derivation is None:
+                assert parent.step is not None, "nothing stands below a derived value"
+                key = (pattern.axis, pattern.test, pattern.is_deep)
+                step = self._step(parent.step, key)
+            variable = Variable(id_, definition, parent, step)
+            self._hang(variable, parent)
+            self._details[detail_of(pattern)] += 1
+        self.variables[id_] = variable
+        if step is not None:
+            step.uses += 1
+            if variable.is_plain:
+                step.plain = variable
+
+    def remove(self, id_: int) -> None:
+        """Remove one definition, after all below it."""
+        variable = self.variables.pop(id_)
+        pattern, parent, step = variable.definition.step, variable.parent, variable.step
+        if pattern is None or parent is None:
+            del self.roots[variable.definition.stream]
+        else:
+            self._unhang(variable, parent)
+            self._details[detail_of(pattern)] -= 1
+        if step is not None:
+            if variable.is_plain:
+                step.plain = None
+            self._release(step)
+
+    def _new_step(self, parent: Step | None, key: StepKey) -> Step:
+        self._next += 1
+        return Step(self._next, parent, key)
+
+    def add_path(self, step: Step, path: Path) -> Step:
+        """Have the automaton follow a relative path from a step; return the step at its end."""
+        for each in path.steps:
+            step = self._step(step, (each.axis, each.test, each.is_deep))
+        step.uses += 1
+        return step
+
+    def remove_path(self, end: Step) -> None:
+        """Undo `add_path`."""
+        self._release(end)
+
+    def _step(self, above: Step, key: StepKey) -> Step:
+        step = above.below.get(key)
+        if step is None:
+            step = above.below[key] = self._new_step(above, key)
+            above.uses += 1
+            if step.is_followed:
+                above.link(step)
+                self.changed.add(above)
+        return step
+
+    def _release(self, step: Step) -> None:
+        step.uses -= 1
+        above = step.parent
+        if step.uses == 0:
+            self.changed.add(step)
+        if step.uses or above is None:
+            return
+        del above.below[step.axis, step.test, step.is_deep]
+        if step.is_followed:
+            above.unlink(step)
+            self.changed.add(above)
+        self._release(above)
+
+    def _hang(self, variable: Variable, parent: Variable) -> None:
+        if variable.step is None:
+            parent.derived.append(variable)
+            return
+        if variable.is_plain:
+            return
+        step = variable.step
+        key = (step.axis, step.test, step.is_deep)
+        group = parent.groups.get(key)
+        if group is None:
+            group = parent.groups[key] = Group(parent, step)
+            if parent.is_plain and step.is_followed:
+                step.filtered.append(group)
+        group.add(variable)
+
+    def _unhang(self, variable: Variable, parent: Variable) -> None:
+        if variable.step is None:
+            parent.derived.remove(variable)
+            return
+        if variable.is_plain:
+            return
+        step = variable.step
+        key = (step.axis, step.test, step.is_deep)
+        group = parent.groups[key]
+        group.remove(variable)
+        if not group:
+            del parent.groups[key]
+            if parent.is_plain and step.is_followed:
+                step.filtered.remove(group)
+
+
+def _is_same(old: Definition | None, new: Definition) -> bool:
+    return old is new or old == new
