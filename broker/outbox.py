@@ -274,6 +274,12 @@ class Outbox:
             limit,
         )
 
+    def newest_matches(self, query: str | None = None, *, limit: int) -> list[CommittedMatch]:
+        """Return the newest matches, of one query if it is named, newest first."""
+        if query is None:
+            return self._matches("ORDER BY seq DESC LIMIT ?", limit)
+        return self._matches("WHERE query = ? ORDER BY seq DESC LIMIT ?", query, limit)
+
     def head(self, query: str, parameters: str) -> int:
         """Return the number of the newest match of a query under an assignment, or 0."""
         row = self._row(

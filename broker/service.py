@@ -51,6 +51,7 @@ from broker.streams import Streams
 from broker.subscription import DestinationKind
 from broker.tokens import Tokens
 from broker.upkeep import Needs, maintain
+from broker.web import pages
 from feeds import FeedStore, Poller, networks
 from feeds.health import figures, healths
 from feeds.push import Push
@@ -174,6 +175,7 @@ class Service:
             limit=RateLimit(http.requests_per_second),
         )
         install(application, self._open_delivery())
+        pages.install(application)
         allowed = networks(self._settings.allow_networks)
         feeds_api.install(application, self._feed_store, allowed=allowed)
         if self._push is not None:

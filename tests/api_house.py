@@ -18,6 +18,7 @@ from broker.delivery.routes import install
 from broker.http import make_application
 from broker.subscription import Destination
 from broker.tokens import Scope, Tokens
+from broker.web import pages
 from feeds import FeedStore, networks
 from feeds.push import Push
 
@@ -117,6 +118,7 @@ async def open_house(directory: Path) -> AsyncIterator[House]:
         room.backend, body_bytes_max=BODY_BYTES_MAX, gate=Gate(tokens, is_required=True)
     )
     install(application, pickup)
+    pages.install(application)
     push = Push(feed_store, base_url="https://broker.example", now_us=lambda: 0)
     application.add_routes(push.routes())
     feeds_api.install(application, feed_store, allowed=networks(["127.0.0.0/8"]))

@@ -26,6 +26,7 @@ from broker.registered import Engines
 from broker.spool import Spool, SpoolWriter
 from broker.streams import Streams
 from broker.subscription import DestinationKind
+from broker.web import pages
 from feeds import FeedStore, networks
 
 T = TypeVar("T")
@@ -82,6 +83,7 @@ async def small_broker(directory: Path, port: int = 0) -> AsyncIterator[str]:
         worker = DeliveryWorker(files.outbox, files.registry, channels, policy=FAST)
         application = make_application(backend, body_bytes_max=1_000_000)
         feeds_api.install(application, feed_store, allowed=networks(["127.0.0.0/8"]))
+        pages.install(application)
         install(application, Pickup(files.outbox, files.registry, channels=channels))
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
         await runner.setup()

@@ -24,6 +24,7 @@ from aiohttp import web
 
 from broker.api.limits import RateLimit
 from broker.api.problem import Problem
+from broker.api.sessions import COOKIE, Sessions
 from broker.config import HttpSettings
 from broker.delivery.links import read_link_token
 from broker.tokens import TOKEN_PREFIX, Scope, Token, Tokens
@@ -32,7 +33,9 @@ __all__ = [
     "GATE",
     "LIMIT",
     "LINKS_KEY",
+    "PAGES",
     "RULES",
+    "SESSIONS",
     "Gate",
     "Rule",
     "access",
@@ -40,6 +43,7 @@ __all__ = [
     "gate_of",
     "is_loopback",
     "is_still_admitted",
+    "name_of",
 ]
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -61,6 +65,12 @@ RULES = {
     "GET /healthz": Rule.PUBLIC,
     "GET /readyz": Rule.PUBLIC,
     "GET /v1/openapi.json": Rule.PUBLIC,
+    "GET /assets/{name}": Rule.PUBLIC,
+    "GET /login": Rule.PUBLIC,
+    "POST /login": Rule.PUBLIC,
+    "POST /logout": Rule.PUBLIC,
+    "GET /": Rule.OWN,
+    "GET /subscriptions/{id}": Rule.OWN,
     # The token in these addresses is for one thing, and is all that mail programs and hubs have.
     "GET /v1/unsubscribe/{token}": Rule.PUBLIC,
     "POST /v1/unsubscribe/{token}": Rule.PUBLIC,
@@ -80,6 +90,9 @@ RULES = {
     f"POST {_CONSUMER}/answer": Rule.READ,
 }
 """The rule of each resource that is not for admins only."""
+
+PAGES = frozenset({"GET /", "GET /queries/{id}", "GET /subscriptions/{id}"})
+"""What people see in a browser, where a session does instead of a token.  They change nothing."""
 
 _SCOPES = {Rule.PUBLISH: Scope.PUBLISH, Rule.OWN: Scope.SUBSCRIBE, Rule.READ: Scope.SUBSCRIBE}
 
@@ -108,6 +121,7 @@ def gate_of(http: HttpSettings, tokens: Tokens) -> Gate:
 GATE = web.AppKey("gate", Gate)
 LINKS_KEY = web.AppKey("links_key", bytes)
 LIMIT = web.AppKey("limit", RateLimit)
+SESSIONS = web.AppKey("sessions", Sessions)
 _CALLER = web.RequestKey("caller", Token)
 
 
@@ -155,13 +169,18 @@ async def access(request: web.Request, handler: _Handler) -> web.StreamResponse:
 
 
 def _rule(request: web.Request) -> Rule:
+    return RULES.get(name_of(request), Rule.ADMIN)
+
+
+def name_of(request: web.Request) -> str:
+    """Return the method and the pattern of what is asked for, "" where there is no such thing."""
     resource = request.match_info.route.resource
     method = "GET" if request.method == "HEAD" else request.method
-    return RULES.get(f"{method} {resource.canonical}" if resource else "", Rule.ADMIN)
+    return f"{method} {resource.canonical}" if resource else ""
 
 
 def _caller(request: web.Request, gate: Gate, rule: Rule) -> Token:
-    secret = _bearer(request)
+    secret = _bearer(request) or _session(request)
     link = request.query.get("token") if secret is None else secret
     if secret is not None and secret.startswith(TOKEN_PREFIX):
         found = gate.find(secret)
@@ -179,6 +198,14 @@ def _caller(request: web.Request, gate: Gate, rule: Rule) -> Token:
         challenge = 'Bearer realm="xscl", error="invalid_token"'
         raise _unauthorized("the token is not, or no longer, one of this broker's", challenge)
     return found
+
+
+def _session(request: web.Request) -> str | None:
+    """Return the secret that a browser's session stands for; pages only."""
+    sessions = request.app.get(SESSIONS)
+    if sessions is None or name_of(request) not in PAGES:
+        return None
+    return sessions.secret(request.cookies.get(COOKIE, ""))
 
 
 def _bearer(request: web.Request) -> str | None:

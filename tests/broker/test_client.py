@@ -24,6 +24,7 @@ from broker.http import make_application
 from broker.ingest import Ingest
 from broker.ingest_thread import IngestThread
 from broker.spool import Spool, SpoolWriter
+from broker.streams import Streams
 from broker.subscription import DestinationKind
 from xscl.client import (
     AsyncClient,
@@ -57,6 +58,7 @@ async def api(broker: Broker, port: int = 0) -> AsyncIterator[str]:
         outbox=broker.outbox,
         ingest=ingest,
         spool=Spool(broker.directory / "spool"),
+        streams=Streams(Spool(broker.directory / "spool")),
         change=change,
         unready=lambda: None,
         figures=dict,

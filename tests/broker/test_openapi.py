@@ -21,6 +21,7 @@ from schemathesis.specs.openapi import checks
 
 from broker.api.access import RULES, Rule
 from broker.api.description import description
+from broker.web import pages
 
 METHODS = ("get", "put", "post", "delete")
 SECURITY = {
@@ -59,6 +60,7 @@ def test_the_description_has_the_version_of_the_package() -> None:
 
 async def test_every_resource_is_described_and_no_other(house: House) -> None:
     served = {f"{method} {path}" for method, path in house.routes() if method != "HEAD"}
+    served -= {f"{route.method} {route.path}" for route in pages.ROUTES}
     assert set(OPERATIONS) == served
 
 

@@ -1,0 +1,184 @@
+"""`/`, `/queries/{id}`, `/subscriptions/{id}` and the way in: the broker in a browser.
+
+Everything is made on the server and readable without scripts; `live.js` only asks again.  What
+feeds have written is text everywhere: templates escape, and the browser is told to run nothing
+that is not ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from importlib import resources
+from typing import Any
+
+import jinja2
+from aiohttp import web
+
+from broker.api.access import GATE, PAGES, SESSIONS, caller_of, name_of
+from broker.api.backend import BACKEND, in_thread
+from broker.api.problem import Problem
+from broker.api.queries import present_query
+from broker.api.sessions import COOKIE, Sessions
+from broker.delivery.pickup import PICKUP
+from broker.registry import RegistryError
+from broker.tokens import Scope, Token
+from broker.web import sights
+
+__all__ = ["ROUTES", "install"]
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self';"
+        " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+_KINDS = {
+    "style.css": "text/css",
+    "live.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+_ENVIRONMENT = jinja2.Environment(
+    loader=jinja2.PackageLoader("broker.web"),
+    autoescape=True,
+    undefined=jinja2.StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_ENVIRONMENT.filters.update(ago=sights.ago, moment=sights.moment, count=sights.count)
+
+
+def install(application: web.Application) -> None:
+    """Add the pages to an application that has the API's and delivery's resources."""
+    application[SESSIONS] = Sessions()
+    application.add_routes(ROUTES)
+    # Between the API's problems and the rules: what a page is refused with is a page.
+    application.middlewares.insert(1, _problem_pages)
+
+
+@web.middleware
+async def _problem_pages(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    if name_of(request) not in PAGES:
+        return await handler(request)
+    try:
+        return await handler(request)
+    except RegistryError as error:
+        problem = Problem(HTTPStatus.NOT_FOUND, str(error))
+    except Problem as found:
+        problem = found
+    if problem.status is HTTPStatus.UNAUTHORIZED:
+        return _login_page("", problem.status, problem.headers)
+    shown = {"status": int(problem.status), "title": problem.status.phrase}
+    values = {**shown, "detail": problem.detail, "hint": problem.extra.get("hint", "")}
+    return _page("problem.html.j2", values, status=problem.status, headers=problem.headers)
+
+
+async def show_overview(request: web.Request) -> web.Response:
+    """Show what runs and what fails; to who has only subscriptions, these."""
+    backend, pickup, caller = request.app[BACKEND], request.app[PICKUP], caller_of(request)
+    if caller is not None and Scope.ADMIN not in caller.scopes:
+        own = await in_thread(sights.own_subscriptions, backend, caller.subscriptions)
+        return _page("own.html.j2", {"subscriptions": own}, caller)
+    failing = await pickup.write(lambda: sights.failing_deliveries(pickup.deliveries))
+    feeds = await in_thread(sights.feeds, sights.feed_store(request.app))
+    overview = await in_thread(sights.overview, backend)
+    values = {**overview, "feeds": feeds, "deliveries": failing}
+    return _page("overview.html.j2", values, caller)
+
+
+async def show_query(request: web.Request) -> web.Response:
+    """Show one query and its latest matches."""
+    backend = request.app[BACKEND]
+    query = await in_thread(present_query, backend, request.match_info["id"])
+    values = await in_thread(sights.one_query, backend, query)
+    return _page("query.html.j2", values, caller_of(request))
+
+
+async def show_subscription(request: web.Request) -> web.Response:
+    """Show one subscription and its latest matches."""
+    backend = request.app[BACKEND]
+    values = await in_thread(sights.one_subscription, backend, request.match_info["id"])
+    return _page("subscription.html.j2", values, caller_of(request))
+
+
+async def show_login(request: web.Request) -> web.Response:
+    """Show the form that takes a token."""
+    return _login_page("", HTTPStatus.OK)
+
+
+async def log_in(request: web.Request) -> web.Response:
+    """Begin a session for a token that sees something, and go to the first page."""
+    if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
+        return _login_page("That form was not ours.", HTTPStatus.FORBIDDEN)
+    try:
+        secret = str((await request.post()).get("token", "")).strip()
+    except ValueError:
+        secret = ""
+    found = request.app[GATE].find(secret) if secret else None
+    if found is None:
+        said = "That is not, or no longer, a token of this broker."
+        return _login_page(said, HTTPStatus.UNAUTHORIZED)
+    if not found.scopes & {Scope.ADMIN, Scope.SUBSCRIBE}:
+        said = "That token may publish, and see nothing."
+        return _login_page(said, HTTPStatus.FORBIDDEN)
+    answer = web.Response(status=HTTPStatus.SEE_OTHER, headers={**_HEADERS, "Location": "/"})
+    answer.set_cookie(
+        COOKIE,
+        request.app[SESSIONS].begin(secret),
+        httponly=True,
+        samesite="Strict",
+        secure=request.secure or request.app[PICKUP].base_url.startswith("https:"),
+    )
+    return answer
+
+
+async def log_out(request: web.Request) -> web.Response:
+    """End the session."""
+    request.app[SESSIONS].end(request.cookies.get(COOKIE, ""))
+    answer = web.Response(status=HTTPStatus.SEE_OTHER, headers={**_HEADERS, "Location": "/login"})
+    answer.del_cookie(COOKIE)
+    return answer
+
+
+async def get_asset(request: web.Request) -> web.Response:
+    """Answer the style, the script or the icon."""
+    name = request.match_info["name"]
+    if name not in _KINDS:
+        raise Problem(HTTPStatus.NOT_FOUND, f"no asset {name!r}")
+    body = resources.files("broker.web").joinpath("assets", name).read_bytes()
+    headers = {**_HEADERS, "Cache-Control": "public, max-age=300"}
+    return web.Response(body=body, content_type=_KINDS[name], charset="utf-8", headers=headers)
+
+
+def _login_page(said: str, status: HTTPStatus, headers: Any | None = None) -> web.Response:
+    return _page("login.html.j2", {"said": said}, status=status, headers=headers)
+
+
+def _page(
+    template: str,
+    values: dict[str, Any],
+    caller: Token | None = None,
+    *,
+    status: HTTPStatus = HTTPStatus.OK,
+    headers: Any | None = None,
+) -> web.Response:
+    text = _ENVIRONMENT.get_template(template).render(**values, caller=caller)
+    return web.Response(
+        text=text, content_type="text/html", status=status, headers={**(headers or {}), **_HEADERS}
+    )
+
+
+ROUTES = [
+    web.get("/", show_overview),
+    web.get("/queries/{id}", show_query),
+    web.get("/subscriptions/{id}", show_subscription),
+    web.get("/login", show_login),
+    web.post("/login", log_in),
+    web.post("/logout", log_out),
+    web.get("/assets/{name}", get_asset),
+]

@@ -1,0 +1,220 @@
+"""What the pages show, as values: bounded, newest or worst first."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from aiohttp import web
+from lxml import etree
+from markupsafe import Markup, escape
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers.html import XmlLexer
+
+from broker.api.backend import Backend
+from broker.api.feeds import DESK
+from broker.api.streams import rendered_dead_letters, statistics
+from broker.delivery.deliveries import Deliveries, Delivery
+from broker.delivery.letter import duration, is_web, plain
+from broker.delivery.store import DeliveryState
+from broker.delivery.summary import Part, summarise
+from broker.document import render_time
+from broker.outbox import CommittedMatch
+from broker.registry import QueryState, RegisteredText
+from broker.subscription import Subscription, SubscriptionState
+from feeds import FeedStore
+from feeds.health import Health, healths, in_words
+from xscl.highlight import XsclLexer
+
+__all__ = [
+    "ago",
+    "count",
+    "failing_deliveries",
+    "feed_store",
+    "feeds",
+    "moment",
+    "one_query",
+    "one_subscription",
+    "overview",
+    "own_subscriptions",
+]
+
+_ROWS_MAX = 100
+_MATCHES_MAX = 10
+_FIRST_MATCHES_MAX = 5
+_OWN_MATCHES_MAX = 3
+_VALUES_MAX = 8
+_OUTPUT_MAX = 20_000
+"""Characters of an output that are shown; a browser has them on ten matches at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A match as the pages show it; links of `parts` are ones that may be clicked, or empty."""
+
+    id: str
+    seq: int
+    query: str
+    headline: str
+    parts: tuple[Part, ...]
+    joined: tuple[tuple[str, str], ...]
+    apart: str
+    found: str
+    output: Markup
+
+
+def overview(backend: Backend) -> dict[str, Any]:
+    """Return what an admin sees first."""
+    now_us = _now_us()
+    queries = backend.registry.queries(states=(QueryState.ACTIVE, QueryState.PAUSED))
+    queries.sort(key=lambda query: (query.state is QueryState.ACTIVE, query.id))
+    letters = backend.outbox.dead_letters(limit=_MATCHES_MAX)
+    return {
+        "statistics": statistics(backend),
+        "streams": backend.streams.streams(backend.registry, now_us)[:_ROWS_MAX],
+        "queries": queries[:_ROWS_MAX],
+        "queries_left": max(0, len(queries) - _ROWS_MAX),
+        "matches_of": backend.outbox.counts(),
+        "subscribers_of": backend.registry.subscription_counts(),
+        "matches": list(map(_shown, backend.outbox.newest_matches(limit=_FIRST_MATCHES_MAX))),
+        "dead_letters": rendered_dead_letters(backend, letters),
+    }
+
+
+def one_query(backend: Backend, query: RegisteredText) -> dict[str, Any]:
+    """Return a query and its latest matches."""
+    matches = backend.outbox.newest_matches(query.id, limit=_MATCHES_MAX)
+    return {
+        "query": query,
+        "text": _coloured(query.text, XsclLexer()),
+        "total": backend.outbox.counts().get(query.id, 0),
+        "matches": [_shown(match) for match in matches],
+        "subscriptions": backend.registry.subscriptions(query=query.id, limit=_ROWS_MAX),
+    }
+
+
+def one_subscription(backend: Backend, name: str, *, limit: int = _MATCHES_MAX) -> dict[str, Any]:
+    """Return a subscription and its latest matches; raise `RegistryError` where there is none."""
+    subscription = backend.registry.subscription(name)
+    return {"subscription": subscription, "matches": _matches_of(backend, subscription, limit)}
+
+
+def own_subscriptions(backend: Backend, names: Iterable[str]) -> list[dict[str, Any]]:
+    """Return what a subscriber sees: the subscriptions of its token, and their latest matches."""
+    found = backend.registry.subscriptions_by_id(sorted(names)[:_ROWS_MAX]).values()
+    return [
+        {"subscription": each, "matches": _matches_of(backend, each, _OWN_MATCHES_MAX)}
+        for each in found
+        if each.state is not SubscriptionState.REMOVED
+    ]
+
+
+def feed_store(application: web.Application) -> FeedStore | None:
+    """Return the feeds of an application that polls some."""
+    desk = application.get(DESK)
+    return None if desk is None else desk.store
+
+
+def feeds(store: FeedStore | None) -> list[Health]:
+    """Return how the feeds do, those that fail first."""
+    if store is None:
+        return []
+    order = ("gone", "failing", "quiet", "waiting", "paused", "ok")
+    found = healths(store, _now_us())
+    return sorted(found, key=lambda each: (order.index(each.status), each.url))[:_ROWS_MAX]
+
+
+def failing_deliveries(deliveries: Deliveries) -> list[Delivery]:
+    """Return dead letters, and deliveries that are tried again, newest first."""
+    dead = deliveries.find(state=DeliveryState.DEAD, limit=_MATCHES_MAX)
+    due = deliveries.find(state=DeliveryState.DUE, limit=_ROWS_MAX)
+    found = [*dead, *(each for each in due if each.attempts)]
+    return sorted(found, key=lambda each: -each.changed_us)[: 2 * _MATCHES_MAX]
+
+
+def moment(time_us: int) -> str:
+    """Return a time to the second, in UTC, as machines and people read it."""
+    return render_time(time_us // 1_000_000 * 1_000_000)
+
+
+def ago(time_us: int) -> str:
+    """Return how far a time is from now, in words."""
+    return in_words(time_us, _now_us())
+
+
+def count(number: float) -> str:
+    """Return a number with separators, and two digits behind the point where it is small.
+
+    >>> count(1234567), count(0.1234), count(12.5)
+    ('1,234,567', '0.12', '12.5')
+    """
+    if isinstance(number, int) or number == int(number):
+        return f"{int(number):,}"
+    return f"{number:,.2f}".rstrip("0")
+
+
+def _matches_of(backend: Backend, subscription: Subscription, limit: int) -> list[Shown]:
+    found = backend.outbox.latest_topic_matches(
+        *subscription.topic, point=subscription.point, limit=limit
+    )
+    return [_shown(match) for match in found]
+
+
+def _shown(match: CommittedMatch) -> Shown:
+    summary = summarise(match)
+    return Shown(
+        id=match.id,
+        seq=match.seq,
+        query=match.query,
+        headline=summary.headline,
+        parts=tuple(map(_safe, summary.parts)),
+        joined=_joined(match.line),
+        apart=duration(summary.apart) if summary.apart > timedelta(0) else "",
+        found=moment(match.committed_us),
+        output=_coloured(_indented(summary.output), XmlLexer()),
+    )
+
+
+def _joined(line: str) -> tuple[tuple[str, str], ...]:
+    """Return what was compared as (variables, value): those first that are equal in two blocks."""
+    variables: dict[str, list[str]] = {}
+    for witness in json.loads(line)["witnesses"]:
+        for name, node in witness.items():
+            if node["value"]:
+                variables.setdefault(node["value"], []).append(name)
+    found = [(sorted(set(names), key=names.index), value) for value, names in variables.items()]
+    found.sort(key=lambda pair: -len(pair[0]))
+    return tuple(
+        (" = ".join(names), plain(str(escape(value)))) for names, value in found[:_VALUES_MAX]
+    )
+
+
+def _safe(part: Part) -> Part:
+    link = part.link if is_web(part.link) else ""
+    return Part(part.title, link, part.author, part.source, plain(part.html), part.time_us)
+
+
+def _indented(xml: str) -> str:
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, remove_blank_text=True
+    )
+    try:
+        root = etree.fromstring(xml.encode(), parser)
+    except etree.XMLSyntaxError:
+        return xml[:_OUTPUT_MAX]
+    text = etree.tostring(root, encoding="unicode", pretty_print=True)
+    return text if len(text) <= _OUTPUT_MAX else text[:_OUTPUT_MAX] + "\n…"
+
+
+def _coloured(text: str, lexer: Any) -> Markup:
+    # The formatter escapes what it colours.
+    return Markup(highlight(text, lexer, HtmlFormatter(nowrap=True)))
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1_000

@@ -1,0 +1,342 @@
+"""The broker in a browser: who sees what, that hostile text stays text, and that it can be read."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+from api_house import House, open_house
+from api_room import Room
+from lxml import html
+from playwright.async_api import Browser, Page, async_playwright
+
+from broker.api.access import Gate
+from broker.api.sessions import COOKIE, SESSION_S, Sessions
+from broker.delivery.pickup import Pickup
+from broker.delivery.routes import install
+from broker.http import make_application
+from broker.match import Match, MatchDocument, MatchNode
+from broker.registry import QueryState
+from broker.web import pages, sights
+
+HOSTILE = "<script>document.title='pwned'</script><img src=x onerror=\"document.title='pwned'\">"
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+def hostile_match(number: int, query: str = "same") -> Match:
+    """A match of two items, everything in which has been written by an enemy."""
+    text = HOSTILE.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    item = (
+        f"<item><title>{text}</title><link>javascript:alert(1)</link><author>{text}</author>"
+        f"<source>{text}</source><summary>{text}</summary></item>"
+    )
+    return Match(
+        id=f"h{number}",
+        query=query,
+        start_us=0,
+        end_us=3_600_000_000,
+        documents=tuple(
+            MatchDocument(docid, "news", HOSTILE, docid * 1_000_000)
+            for docid in (number, number + 1)
+        ),
+        roots=(0, 0),
+        nodes={},
+        witnesses=({"a/title": MatchNode(0, 1, HOSTILE), "b/title": MatchNode(1, 1, HOSTILE)},),
+        output=f"<match>{item}{item}</match>",
+    )
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with open_house(tmp_path) as house:
+        yield house
+
+
+@pytest.fixture
+async def open_client(tmp_path: Path) -> AsyncIterator[tuple[TestClient, Room]]:
+    room = Room(tmp_path)
+    room.ingest.start()
+    application = make_application(room.backend, body_bytes_max=10_000, gate=Gate())
+    install(application, Pickup(room.outbox, room.registry))
+    pages.install(application)
+    async with TestClient(TestServer(application)) as client:
+        yield client, room
+    room.close()
+
+
+async def text_of(client: TestClient, path: str, status: int = 200) -> str:
+    async with client.get(path) as answer:
+        assert (answer.status, answer.content_type) == (status, "text/html"), await answer.text()
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        assert answer.headers["Cache-Control"] == "no-store"
+        return await answer.text()
+
+
+async def log_in(house: House, token: str) -> int:
+    form = {"token": house.secrets.get(token, token)}
+    async with house.client.post("/login", data=form, allow_redirects=False) as answer:
+        return answer.status
+
+
+async def test_before_the_first_token_the_page_is_open_on_this_machine(
+    open_client: tuple[TestClient, Room],
+) -> None:
+    client, room = open_client
+    assert "xscl register" in await text_of(client, "/")
+    await client.put("/v1/queries/same", data="news//item->a")
+    room.registry.set_state("same", QueryState.PAUSED, effective=0, reason="it found too much")
+    page = await text_of(client, "/")
+    assert "it found too much" in page
+    assert "Not ready" not in page
+    room.unready = "the broker is starting"
+    assert "the broker is starting" in await text_of(client, "/")
+
+
+async def test_a_page_of_elsewhere_and_another_host_name_are_refused_with_a_page(
+    open_client: tuple[TestClient, Room],
+) -> None:
+    client, _ = open_client
+    for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}):
+        async with client.get("/", headers=headers) as answer:
+            assert (answer.status, answer.content_type) == (403, "text/html")
+
+
+async def test_without_a_session_the_page_asks_for_a_token(house: House) -> None:
+    for path in ("/", "/queries/same", f"/subscriptions/{house.mine}"):
+        page = await text_of(house.client, path, 401)
+        assert 'name="token"' in page
+        assert "same" not in page.partition("<main")[2]
+
+
+async def test_an_admin_sees_everything(house: House) -> None:
+    assert await log_in(house, "admin") == 303
+    page = await text_of(house.client, "/")
+    assert {"same", "other"} <= set(re.findall(r'href="/queries/(\w+)"', page))
+    page = await text_of(house.client, "/queries/other")
+    assert house.theirs in page
+    await text_of(house.client, f"/subscriptions/{house.theirs}")
+    assert "no query" in await text_of(house.client, "/queries/none", 404)
+
+
+async def test_a_subscriber_sees_its_own_and_nothing_else(house: House) -> None:
+    await house.room.commit(hostile_match(7, "other"))
+    assert await log_in(house, "subscribe") == 303
+    page = await text_of(house.client, "/")
+    assert house.mine in page
+    assert house.theirs not in page
+    assert "other" not in page
+    await text_of(house.client, f"/subscriptions/{house.mine}")
+    await text_of(house.client, f"/subscriptions/{house.theirs}", 404)
+    await text_of(house.client, "/queries/same", 403)
+
+
+@pytest.mark.parametrize(("token", "status"), [("publish", 403), ("nonsense", 401), ("", 401)])
+async def test_a_token_that_sees_nothing_is_not_let_in(
+    house: House, token: str, status: int
+) -> None:
+    assert await log_in(house, token) == status
+    await text_of(house.client, "/", 401)
+
+
+async def test_the_cookie_is_no_token_and_opens_no_api(house: House) -> None:
+    form = {"token": house.secrets["admin"]}
+    async with house.client.post("/login", data=form, allow_redirects=False) as answer:
+        (cookie,) = answer.headers.getall("Set-Cookie")
+    assert {"HttpOnly", "SameSite=Strict"} <= {each.strip() for each in cookie.split(";")}
+    session = cookie.partition("=")[2].partition(";")[0]
+    assert session not in house.secrets["admin"]
+    assert (await house.client.get("/v1/queries")).status == 401
+    headers = {"Authorization": f"Bearer {session}"}
+    assert (await house.client.get("/v1/queries", headers=headers)).status == 401
+
+
+async def test_a_session_ends_with_its_token_and_by_logging_out(house: House) -> None:
+    assert await log_in(house, "subscribe") == 303
+    house.tokens.revoke("subscribe")
+    await text_of(house.client, "/", 401)
+    assert await log_in(house, "admin") == 303
+    async with house.client.post("/logout", allow_redirects=False) as answer:
+        assert (answer.status, answer.headers["Location"]) == (303, "/login")
+    await text_of(house.client, "/", 401)
+
+
+async def test_a_form_of_another_site_begins_no_session(house: House) -> None:
+    headers = {"Sec-Fetch-Site": "cross-site"}
+    form = {"token": house.secrets["admin"]}
+    async with house.client.post("/login", data=form, headers=headers) as answer:
+        assert answer.status == 403
+        assert "Set-Cookie" not in answer.headers
+
+
+def test_sessions_end_by_themselves_and_the_oldest_go_first() -> None:
+    now_s = 0.0
+    sessions = Sessions(now_s=lambda: now_s)
+    first = sessions.begin("secret")
+    assert sessions.secret(first) == "secret"
+    for _ in range(1_000):
+        last = sessions.begin("other")
+    assert sessions.secret(first) is None
+    now_s = SESSION_S
+    assert sessions.secret(last) is None
+
+
+async def test_what_feeds_and_publishers_write_stays_text(
+    open_client: tuple[TestClient, Room],
+) -> None:
+    client, room = open_client
+    await client.put("/v1/queries/same", data="news//item->a")
+    await room.commit(hostile_match(1))
+    letters = [(9, HOSTILE)]
+    room.outbox.commit(after=room.outbox.through(), through=9, dead_letters=letters)
+    room.registry.set_state("same", QueryState.PAUSED, effective=0, reason=HOSTILE)
+    for path in ("/", "/queries/same"):
+        tree = html.fromstring(await text_of(client, path))
+        assert [each.get("src") for each in tree.iter("script")] == ["/assets/live.js"]
+        assert {each.get("src") for each in tree.iter("img")} == {"/assets/icon.svg"}
+        assert not [each for each in tree.iter("a") if "javascript" in each.get("href")]
+        assert HOSTILE in tree.text_content()
+
+
+async def test_nothing_stands_in_an_address_that_is_not_ours(house: House) -> None:
+    for name in ("style.css", "live.js", "icon.svg"):
+        assert (await house.client.get(f"/assets/{name}")).status == 200
+    for name in ("pages.py", "..%2Fpages.py", "%2e%2e"):
+        assert (await house.client.get(f"/assets/{name}")).status in (401, 404)
+
+
+def test_large_outputs_are_cut_and_what_is_not_xml_is_shown_as_it_is() -> None:
+    assert sights._indented("<a><b/></a>") == "<a>\n  <b/>\n</a>\n"
+    assert sights._indented("<a>") == "<a>"
+    assert sights._indented("<a>" + "x" * 50_000 + "</a>").endswith("\n…")
+
+
+@pytest.fixture
+async def browser() -> AsyncIterator[Browser]:
+    assert CHROMIUM, "the page is tested in Chromium: apt install chromium"
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        await browser.close()
+
+
+async def open_page(browser: Browser, **options: object) -> tuple[Page, list[str]]:
+    """Return a page and what goes wrong in it."""
+    context = await browser.new_context(**options)
+    page = await context.new_page()
+    wrong: list[str] = []
+    page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    return page, wrong
+
+
+async def test_a_person_logs_in_reads_a_match_and_sees_the_next_one_come(
+    house: House, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await house.room.commit(hostile_match(3))
+    page, wrong = await open_page(browser)
+    url = str(house.client.make_url("/"))
+    answer = await page.goto(url)
+    assert answer is not None
+    assert answer.status == 401
+    wrong.clear()
+    await page.get_by_label("Access token").fill(house.secrets["admin"])
+    await page.keyboard.press("Enter")
+    await page.get_by_role("heading", name="Running").wait_for()
+    assert await page.title() == "XSCL broker"
+    await page.get_by_role("row", name="same").get_by_role("link").click()
+    await page.get_by_role("heading", name="Latest matches").wait_for()
+    await page.locator("#match-3 summary").click()
+    assert "javascript:alert(1)" in await page.locator("#match-3 pre").inner_text()
+    await page.evaluate("document.activeElement.blur()")
+    await house.room.commit(hostile_match(11))
+    await page.locator("#match-4").wait_for(timeout=20_000)
+    assert await page.locator("#output-3").get_attribute("open") is not None
+    assert await page.title() == "same – XSCL broker"
+    (cookie,) = await page.context.cookies()
+    assert (cookie["name"], cookie["httpOnly"], cookie["sameSite"]) == (COOKIE, True, "Strict")
+    assert not wrong
+
+
+async def test_the_page_is_the_same_without_scripts(
+    open_client: tuple[TestClient, Room], browser: Browser
+) -> None:
+    client, room = open_client
+    await client.put("/v1/queries/same", data="news//item->a")
+    await room.commit(hostile_match(1))
+    page, wrong = await open_page(browser, java_script_enabled=False)
+    await page.goto(str(client.make_url("/")))
+    await page.get_by_role("link", name="same").first.click()
+    await page.locator("summary").click()
+    assert "<item>" in await page.locator("details pre").inner_text()
+    assert not wrong
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_text_can_be_told_from_its_background(
+    open_client: tuple[TestClient, Room], browser: Browser, scheme: str
+) -> None:
+    client, room = open_client
+    await client.put("/v1/queries/same", data="news//item->a[title->t]")
+    await room.commit(hostile_match(1))
+    page, _ = await open_page(browser, color_scheme=scheme)
+    for path in ("/", "/queries/same", "/login"):
+        await page.goto(str(client.make_url(path)))
+        found = await page.evaluate(CONTRAST)
+        low = [each for each in found if each["ratio"] < 4.5]
+        assert not low, (path, low[:3])
+        assert len(found) > 5
+
+
+async def test_on_a_telephone_nothing_but_tables_is_wider_than_the_screen(
+    open_client: tuple[TestClient, Room], browser: Browser
+) -> None:
+    client, room = open_client
+    await client.put("/v1/queries/same", data="news//item->a")
+    await room.commit(hostile_match(1))
+    page, _ = await open_page(browser, viewport={"width": 360, "height": 740})
+    for path in ("/", "/queries/same", "/login"):
+        await page.goto(str(client.make_url(path)))
+        assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+async def test_headings_labels_and_cells_are_named_for_who_cannot_see_them(
+    open_client: tuple[TestClient, Room],
+) -> None:
+    client, _ = open_client
+    await client.put("/v1/queries/same", data="news//item->a")
+    for path in ("/", "/queries/same", "/login"):
+        tree = html.fromstring(await text_of(client, path))
+        assert tree.get("lang") == "en"
+        assert len(tree.findall(".//h1")) == 1
+        assert all(each.get("scope") for each in tree.iter("th"))
+        assert all(each.get("alt") is not None for each in tree.iter("img"))
+        labelled = {each.get("for") for each in tree.iter("label")}
+        assert all(each.get("id") in labelled for each in tree.iter("input"))
+
+
+CONTRAST = """() => {
+  const parse = (c) => (c.match(/[\\d.]+/g) || []).map(Number);
+  const light = ([r, g, b]) => [r, g, b].map((v) => v / 255)
+    .map((v) => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const back = (e) => {
+    for (; e; e = e.parentElement) {
+      const c = parse(getComputedStyle(e).backgroundColor);
+      if (c.length === 3 || c[3] > 0) return c;
+    }
+    return [255, 255, 255];
+  };
+  const found = [];
+  for (const e of document.querySelectorAll("body *")) {
+    const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim());
+    if (!own || !e.checkVisibility()) continue;
+    const [a, b] = [light(parse(getComputedStyle(e).color)), light(back(e))];
+    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+    found.push({ text: e.textContent.trim().slice(0, 40), ratio });
+  }
+  return found;
+}"""
