@@ -1,0 +1,233 @@
+"""The witnesses of committed documents, kept in files so that a restart need not evaluate again.
+
+    <first docid>-<last docid>.witnesses   `joins.witnessfile`, some ten thousand documents
+    <id>.asked                             what the plan that they were evaluated with asked for
+
+Files are written after the commit, so they lag the outbox and never lead it.  They are a copy of
+what evaluation would find: one that is missing, damaged, of another release, or evaluated with a
+plan that did not ask for all that some query needs of it, costs time and changes nothing.
+
+A query needs nothing of the documents up to its registration point.  So files stay good while
+queries come and go, except for those who look back (`SINCE`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from importlib.metadata import version
+from math import inf
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import pyarrow as pa
+
+from broker.disk import Disk
+from joins.variablenames import Asked, VariableNames
+from joins.witnessfile import (
+    Header,
+    WitnessFileError,
+    encode_witnesses,
+    read_header,
+    read_witnesses,
+)
+from xpath_eval.catalog import EvaluationPlan
+
+__all__ = ["Evaluate", "Looking", "Snapshot"]
+
+_log = logging.getLogger(__name__)
+
+FILE_DOCUMENTS = 10_000
+"""Documents of a file, at least: as many may have to be evaluated again, in half a second."""
+
+SMALL_DOCUMENTS = 200
+"""Fewer documents than these between two changes of the plan are not worth a file."""
+
+Evaluate = Callable[[int, int], Iterator[pa.Table]]
+"""Evaluates the documents from one number to another, some at a time."""
+
+
+class Looking(Protocol):
+    """What is asked of an engine that is to remember; `broker.engine.Engine` is one."""
+
+    @property
+    def plan(self) -> EvaluationPlan:
+        """What the evaluation has to look for."""
+
+    def first_point(
+        self, edges: AbstractSet[tuple[int, int]], valued: AbstractSet[int]
+    ) -> int | None:
+        """Return the lowest registration point of the queries that ask for any of these."""
+
+
+class _File(NamedTuple):
+    path: Path
+    header: Header
+
+
+class Snapshot:
+    """The files of a directory; one process writes them.
+
+    Only `FILE_DOCUMENTS` documents and more make a file, unless `documents` says otherwise.
+    """
+
+    def __init__(
+        self, directory: Path, *, disk: Disk | None = None, documents: int = FILE_DOCUMENTS
+    ) -> None:
+        # What power failure takes is evaluated again: nothing waits for the disk here.
+        self._disk = disk or Disk(is_durable=False)
+        self._directory = directory
+        self._documents = documents
+        self._release = version("xscl-broker")
+        self._names = VariableNames()
+        self._files: list[_File] = []
+        self._waiting: list[pa.Table] = []
+        self._plan: EvaluationPlan | None = None
+
+    def open(self, last_docid: int) -> None:
+        """See what is there, and remove what is no use; `last_docid` is the last one committed.
+
+        Files that lead the commit describe documents of a life that an older backup has undone.
+        """
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._disk.clean(self._directory)
+        self._waiting, self._plan = [], None
+        self._files = []
+        for name in self._disk.names(self._directory):
+            if name.endswith(".witnesses"):
+                self._open_file(self._directory / name, last_docid)
+
+    def _open_file(self, path: Path, last_docid: int) -> None:
+        try:
+            header = read_header(path)
+        except (OSError, WitnessFileError) as error:
+            self._discard(path, str(error))
+            return
+        if header.last_docid > last_docid:
+            self._discard(path, f"{path} leads the commit")
+        elif header.facts.get("release") != self._release:
+            self._discard(path, f"{path} is of another release")
+        else:
+            self._files.append(_File(path, header))
+
+    def _discard(self, path: Path, reason: str) -> None:
+        _log.info("state is made again by evaluation: %s", reason)
+        self._disk.remove(path)
+        self._files = [file for file in self._files if file.path != path]
+
+    def add(self, plan: EvaluationPlan, witnesses: pa.Table, *, horizon_us: int) -> None:
+        """Keep the witnesses of the documents committed last, in a file with others.
+
+        `horizon_us` is the oldest event time that is needed still.  A file that cannot be written
+        is a warning.
+        """
+        if self._plan is not None and self._plan.version != plan.version:
+            self._write(SMALL_DOCUMENTS, horizon_us)
+        if not self._follows(witnesses):
+            self._waiting = []
+        self._plan = plan
+        self._waiting.append(witnesses)
+        if sum(table.num_rows for table in self._waiting) >= self._documents:
+            self._write(1, horizon_us)
+
+    def _follows(self, witnesses: pa.Table) -> bool:
+        if not self._waiting:
+            return True
+        last = self._waiting[-1].column("docid")[-1].as_py()
+        return bool(witnesses.column("docid")[0].as_py() == last + 1)
+
+    def _write(self, documents_min: int, horizon_us: int) -> None:
+        plan, waiting = self._plan, self._waiting
+        self._plan, self._waiting = None, []
+        assert plan is not None
+        if sum(table.num_rows for table in waiting) < documents_min:
+            return
+        try:
+            self._publish(plan, pa.concat_tables(waiting))
+        except (OSError, KeyError) as error:
+            _log.warning("the state of some documents was not kept for a restart: %s", error)
+        self._prune(horizon_us)
+
+    def _publish(self, plan: EvaluationPlan, witnesses: pa.Table) -> None:
+        asked = Asked.of(plan, self._names)
+        path = self._directory / f"{asked.id}.asked"
+        if not path.exists():
+            self._disk.publish(path, [asked.written()])
+        facts = {"asked": asked.id, "release": self._release}
+        content = encode_witnesses(witnesses, self._names.of(plan), facts)
+        first, last = (witnesses.column("docid")[i].as_py() for i in (0, -1))
+        path = self._directory / f"{first:015}-{last:015}.witnesses"
+        self._disk.publish(path, content)
+        self._files.append(_File(path, read_header(path)))
+
+    def _prune(self, horizon_us: int) -> None:
+        """Remove the files that no window reaches, and the demands that no file names."""
+        needed = [file for file in self._files if file.header.end_max_us >= horizon_us]
+        for file in self._files:
+            if file.header.end_max_us < horizon_us:
+                self._disk.remove(file.path)
+        self._files = needed
+        named = {f"{file.header.facts['asked']}.asked" for file in needed}
+        for path in self._directory.glob("*.asked"):
+            if path.name not in named:
+                self._disk.remove(path)
+
+    def witnesses(
+        self, engine: Looking, first: int, last: int, evaluate: Evaluate
+    ) -> Iterator[pa.Table]:
+        """Yield the witnesses of the documents from `first` to `last`, as an engine needs them.
+
+        They are read where that does, and evaluated elsewhere.
+        """
+        numbers = {name: number for number, name in self._names.of(engine.plan).items()}
+        is_enough = _Sufficiency(self._directory, engine, self._names)
+        read = 0
+        for file in self._files:
+            header = file.header
+            if not (first <= header.first_docid and is_enough(header)):
+                continue
+            witnesses = self._read(file.path, numbers)
+            if witnesses is not None:
+                if first < header.first_docid:
+                    yield from evaluate(first, header.first_docid - 1)
+                yield witnesses
+                read += witnesses.num_rows
+                first = header.last_docid + 1
+        if first <= last:
+            yield from evaluate(first, last)
+        _log.info("%d documents were remembered without evaluating them again", read)
+
+    def _read(self, path: Path, numbers: dict[bytes, int]) -> pa.Table | None:
+        try:
+            return read_witnesses(path, numbers)
+        except (OSError, WitnessFileError) as error:
+            self._discard(path, str(error))
+            return None
+
+
+class _Sufficiency:
+    """Which files hold all that the queries of an engine need of their documents."""
+
+    def __init__(self, directory: Path, engine: Looking, names: VariableNames) -> None:
+        self._directory = directory
+        self._engine = engine
+        self._names = names
+        self._points: dict[str, float] = {}
+
+    def __call__(self, header: Header) -> bool:
+        asked = header.facts["asked"]
+        if asked not in self._points:
+            self._points[asked] = self._point(asked)
+        return header.last_docid <= self._points[asked]
+
+    def _point(self, asked: str) -> float:
+        """Return the last docid up to which no query needs more than was asked for."""
+        try:
+            before = Asked.read((self._directory / f"{asked}.asked").read_bytes())
+        except (OSError, ValueError):
+            return 0
+        if before.id != asked:
+            return 0
+        point = self._engine.first_point(*before.missing(self._engine.plan, self._names))
+        return inf if point is None else point
