@@ -21,6 +21,7 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any, TypeVar
 
+import pyarrow as pa
 from aiohttp import web
 
 from broker.api import feeds as feeds_api
@@ -55,6 +56,7 @@ from broker.web import pages
 from feeds import FeedStore, Poller, networks
 from feeds.health import figures, healths
 from feeds.push import Push
+from xpath_eval.counters import Counters, counters_of
 
 __all__ = ["Service", "ServiceError"]
 
@@ -86,6 +88,7 @@ class Service:
         self._unready: str | None = "the broker is starting"
         self._started = time.monotonic()
         self._documents = self._matches = self._dead_letters = 0
+        self._evaluation = Counters()
         self._registry_version = 0
         self._is_planned = True
         self._evaluated_docid = 0
@@ -227,7 +230,7 @@ class Service:
         query = await asyncio.to_thread(
             spark.stream,
             source,
-            self._pipeline.step,
+            self._step,
             checkpoint=self._data / "checkpoint",
             interval_s=settings.interval.total_seconds(),
         )
@@ -375,6 +378,10 @@ class Service:
             return None
         return f"{waiting} documents are waiting to be evaluated"
 
+    def _step(self, witnesses: pa.Table) -> None:
+        self._evaluation.add(counters_of(witnesses))
+        self._pipeline.step(witnesses)
+
     def _count(self, step: StepSummary) -> None:
         self._documents += step.documents
         self._evaluated_docid += step.documents
@@ -390,6 +397,7 @@ class Service:
             "dead_letters_total": self._dead_letters,
             "segments_committed": self._pipeline.through,
             "segments_accepted": self._spool.last,
+            **self._evaluation.figures(),
             **figures(healths(self._feed_store, time.time_ns() // 1_000)),
         }
 

@@ -37,7 +37,7 @@ from pyspark.sql.types import StructType
 from broker.evaluation import PlanStore, Slice, evaluate_slices, slice_segments
 from broker.jvm import Java, Jvm, find_java, start_jvm
 from broker.spool import Spool
-from xpath_eval.witnesses import WITNESS_SCHEMA
+from xpath_eval.counters import witness_table
 
 __all__ = ["Source", "Spark", "SparkError", "SparkQuery"]
 
@@ -343,7 +343,7 @@ def _read_witnesses(table: pa.Table) -> pa.Table:
     batches = [batch for stream in streams for batch in pa.ipc.open_stream(stream)]
     batches = [batch for batch in batches if batch.num_rows]
     batches.sort(key=lambda batch: int(batch.column("docid")[0].as_py()))
-    return pa.Table.from_batches(batches, WITNESS_SCHEMA)
+    return witness_table(batches)
 
 
 def _jvm_environment() -> dict[str, str]:

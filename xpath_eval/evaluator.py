@@ -27,10 +27,11 @@ from lxml import etree
 from xpath_eval.automaton import STATES_MAX, Automaton, State
 from xpath_eval.catalog import ANY_STREAM, EvaluationPlan
 from xpath_eval.conditions import Conditions, Selected
+from xpath_eval.counters import Counters
 from xpath_eval.nested import NestedOutput, NestedPatterns, is_nested
 from xpath_eval.nodesets import DOCUMENT, NodeSets, node_set
 from xpath_eval.parsing import parse_elements
-from xpath_eval.shape import Labels, Shape, gather
+from xpath_eval.shape import DerivedValues, Labels, Shape, gather
 from xpath_eval.steps import Group, Step, Variable
 from xpath_eval.steptree import StepTree
 from xpath_eval.structure import Detail, Structure, StructureKey, Tree, structure_key
@@ -39,7 +40,7 @@ from xpath_eval.walk import Answer, Asker, Stage, Walk
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Counters", "Evaluator", "Shape", "Witnesses"]
+__all__ = ["Evaluator", "Shape", "Witnesses"]
 
 RAW_SHAPES_MAX = 4_096
 OUTCOMES_MAX = 1_024
@@ -57,6 +58,7 @@ SELECTED_MAX = 10_000
 
 _RawKey = tuple[str, bool, StructureKey]
 
+_NOTHING_DERIVED: DerivedValues = {}
 _NO_LABELS = Labels(np.empty(0, np.int32), np.empty(0, np.int64), ())
 
 
@@ -70,24 +72,18 @@ class Witnesses:
 
 
 @dataclass(slots=True)
-class Counters:
-    """How often each cache had the answer, for the metrics."""
-
-    raw_hits: int = 0
-    raw_misses: int = 0
-    outcome_hits: int = 0
-    outcome_misses: int = 0
-
-
-@dataclass(slots=True)
 class _RawShape:
-    """One structure, and its stages so far; `steps` are the nodes of the steps that were asked."""
+    """One structure, and its stages so far; `steps` are the nodes of the steps that were asked.
+
+    `stages` are kept behind the first, `worked_out` have been in all.
+    """
 
     structure: Structure
     steps: dict[int, int]
     labels: Labels
     stage: Stage
     stages: int = 0
+    worked_out: int = 0
     selected: Selected = field(default_factory=dict)
 
 
@@ -127,7 +123,7 @@ class Evaluator:
         nested_min: int = NESTED_MIN,
     ) -> None:
         self.plan = EvaluationPlan((), (), frozenset())
-        self.counters = Counters()
+        self._counters = Counters()
         self._raw_shapes_max = raw_shapes_max
         self._outcomes_max = outcomes_max
         self._nested_min = nested_min
@@ -205,25 +201,43 @@ class Evaluator:
         elements = parse_elements(xml)
         key = (stream, is_published, structure_key(elements, self._detail))
         raw = self._raw_shapes.get(key)
+        is_known = raw is not None
+        self._counters.raw_shape_hits += is_known
         if raw is None:
-            self.counters.raw_misses += 1
+            self._counters.raw_shape_misses += 1
             roots = self._roots(stream, is_published=is_published)
             raw = self._read_raw_shape(Tree(elements), key[2], roots)
             self._keep(key, raw)
-        else:
-            self.counters.raw_hits += 1
-        stage = raw.stage
+        stage, derived = raw.stage, _NOTHING_DERIVED
         if stage.questions:
-            return self._answer(raw, elements)
+            before = raw.worked_out
+            stage, derived = self._answer(raw, elements)
+            is_known = is_known and before == raw.worked_out
+        self._counters.witness_shape_hits += is_known
+        self._counters.witness_shape_misses += not is_known
         gathering = stage.gathering
         assert gathering is not None
-        return Witnesses(gathering.shape, gathering.nodes, gathering.values(elements, {}))
+        return Witnesses(gathering.shape, gathering.nodes, gathering.values(elements, derived))
+
+    def take_counters(self) -> Counters:
+        """Return what has been counted since this was last asked."""
+        counters, self._counters = self._counters, Counters()
+        counters.automaton_states = self._automaton.state_count
+        counters.automaton_evictions = self._automaton.dropped
+        self._automaton.dropped = 0
+        return counters
 
     def _keep(self, key: _RawKey, raw: _RawShape) -> None:
         if len(self._raw_shapes) >= self._raw_shapes_max or self._edges_kept > EDGES_KEPT_MAX:
-            self.forget_shapes()
+            self._evict()
         if self._raw_shapes_max:
             self._raw_shapes[key] = raw
+
+    def _evict(self) -> None:
+        self._counters.raw_shape_evictions += len(self._raw_shapes)
+        stages = sum(raw.stages for raw in self._raw_shapes.values())
+        self._counters.witness_shape_evictions += stages
+        self.forget_shapes()
 
     def forget_shapes(self) -> None:
         """Drop all that is known of shapes; the automaton stays."""
@@ -309,8 +323,10 @@ class Evaluator:
         stage.gathering = gather(raw.structure, raw.labels, stage.edges, self.plan.valued)
         self._edges_kept += len(stage.gathering.shape)
 
-    def _answer(self, raw: _RawShape, elements: list[etree._Element]) -> Witnesses:
-        """Follow the stages of a raw shape by the answers of a document."""
+    def _answer(
+        self, raw: _RawShape, elements: list[etree._Element]
+    ) -> tuple[Stage, DerivedValues]:
+        """Follow the stages of a raw shape by the answers of a document, to the last."""
         structure, stage = raw.structure, raw.stage
         if len(raw.selected) > SELECTED_MAX:
             raw.selected.clear()
@@ -321,28 +337,23 @@ class Evaluator:
             following = stage.next.get(answers)
             if following is None:
                 following = self._go_on(raw, stage, answers, conditions)
-            else:
-                self.counters.outcome_hits += 1
             stage = following
-        gathering = stage.gathering
-        assert gathering is not None
-        return Witnesses(
-            gathering.shape, gathering.nodes, gathering.values(elements, asker.derived)
-        )
+        return stage, asker.derived
 
     def _go_on(
         self, raw: _RawShape, stage: Stage, answers: tuple[Answer, ...], conditions: Conditions
     ) -> Stage:
-        self.counters.outcome_misses += 1
         walk = Walk(NodeSets(raw.structure), conditions, self._tree.variables, raw.steps)
         following = walk.go_on(stage, answers)
         if not following.questions:
             self._finish(raw, following)
         if self._edges_kept > EDGES_KEPT_MAX:
-            self.forget_shapes()
+            self._evict()
         if raw.stages >= self._outcomes_max:
+            self._counters.witness_shape_evictions += raw.stages
             raw.stages = 0
             raw.stage.next.clear()
         raw.stages += 1
+        raw.worked_out += 1
         stage.next[answers] = following
         return following

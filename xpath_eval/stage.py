@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from xpath_eval.catalog import EvaluationPlan
+from xpath_eval.counters import counted
 from xpath_eval.evaluator import Evaluator, Shape, Witnesses
 from xpath_eval.parsing import XmlError
 from xpath_eval.witnesses import EDGE, IDENTITY, WITNESS_SCHEMA
@@ -34,12 +35,16 @@ IDLE_MAX = 2
 def evaluate_batches(
     plan: EvaluationPlan, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the witnesses of documents: `DOCUMENT_SCHEMA` in, `WITNESS_SCHEMA` out, row by row."""
+    """Yield the witnesses of documents: `DOCUMENT_SCHEMA` in, `WITNESS_SCHEMA` out, row by row.
+
+    Each batch carries what its evaluation has counted (`xpath_eval.counters`).
+    """
     evaluator = _take(plan)
     spelled: set[str] = set()
     try:
         for batch in batches:
-            yield _evaluate_batch(evaluator, batch, spelled)
+            witnesses = _evaluate_batch(evaluator, batch, spelled)
+            yield counted(witnesses, evaluator.take_counters())
     finally:
         _IDLE.append(evaluator)
         del _IDLE[:-IDLE_MAX]

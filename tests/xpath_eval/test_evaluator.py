@@ -74,7 +74,8 @@ def test_a_document_of_a_known_shape_is_not_evaluated_again() -> None:
     _, evaluator = register(query.blocks)
     first = evaluator.evaluate("S", b"<item><title>one</title></item>")
     second = evaluator.evaluate("S", b"<item><title>two</title></item>")
-    assert (evaluator.counters.raw_misses, evaluator.counters.raw_hits) == (1, 1)
+    counters = evaluator.take_counters()
+    assert (counters.raw_shape_misses, counters.raw_shape_hits) == (1, 1)
     assert first.shape == second.shape
     assert (first.values[-1], second.values[-1]) == ("one", "two")
 
