@@ -13,8 +13,8 @@ from itertools import islice
 from broker.explain.spelling import spell_condition, spell_constant, spell_step
 from broker.whynot.nearmiss import near_miss, nearest
 from broker.whynot.reason import Reason, quote
-from xpath_eval.automaton import matches_name
 from xpath_eval.conditions import Conditions
+from xpath_eval.nodesets import matches_name
 from xpath_eval.structure import Structure, Tree
 from xscl.functions import compare, to_double
 from xscl.path import (
