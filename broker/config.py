@@ -27,6 +27,7 @@ __all__ = [
     "FeedSettings",
     "HeaderSettings",
     "HttpSettings",
+    "LogSettings",
     "Settings",
     "SettingsError",
     "SmtpSettings",
@@ -68,6 +69,14 @@ class HttpSettings:
         for name in ("body_bytes_max", "requests_per_second"):
             if getattr(self, name) < 0:
                 raise ValueError(f"'{name}' cannot be less than 0")
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What the broker logs on standard error: from which level on, and for whom."""
+
+    format: Literal["text", "json"] = "text"
+    level: Literal["debug", "info", "warning", "error"] = "info"
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +195,7 @@ class Settings:
     allow_networks: tuple[str, ...] = ()
     apprise: bool = False
     http: HttpSettings = HttpSettings()
+    log: LogSettings = LogSettings()
     spark: SparkSettings = SparkSettings()
     smtp: SmtpSettings | None = None
     webhooks: WebhookSettings = WebhookSettings()

@@ -63,7 +63,8 @@ class IngestThread:
     """The one writer of a broker's spool.
 
     `registry_version` is read for each segment.  `behind` returns a reason when the pipeline is so
-    far behind that no more documents should be taken, else None.
+    far behind that no more documents should be taken, else None.  `on_written` gets the seconds
+    that each segment took to be durable.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class IngestThread:
         now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
         behind: Callable[[], str | None] = lambda: None,
         linger_s: float = LINGER_S,
+        on_written: Callable[[float], None] = lambda seconds: None,
     ) -> None:
         self._ingest = ingest
         self._spool = spool
@@ -82,6 +84,7 @@ class IngestThread:
         self._now_us = now_us
         self._behind = behind
         self._linger_s = linger_s
+        self._on_written = on_written
         self._arrival_us = spool.newest.arrival_us if spool.newest else FIRST_WATERMARK_US
         self._queue: deque[_Submission | _Action] = deque()
         self._queued_bytes = 0
@@ -191,9 +194,11 @@ class IngestThread:
     def _write(self, lines: Sequence[DocumentLine]) -> list[Receipt]:
         # The clock may step back; arrival times do not.
         self._arrival_us = max(self._arrival_us, self._now_us())
-        return self._ingest.append(
-            lines, arrival_us=self._arrival_us, registry_version=self._registry_version()
-        )
+        version = self._registry_version()
+        started = time.perf_counter()
+        receipts = self._ingest.append(lines, arrival_us=self._arrival_us, registry_version=version)
+        self._on_written(time.perf_counter() - started)
+        return receipts
 
 
 def _resolve(future: Future[Any], action: Callable[[], Any]) -> None:

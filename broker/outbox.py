@@ -376,6 +376,14 @@ class Outbox:
         )
         return [DeadLetter(*row) for row in rows]
 
+    def is_dead_letter(self, docid: int) -> bool:
+        """Return whether a document could not be evaluated."""
+        return bool(self._rows("SELECT 1 FROM dead_letter WHERE docid = ? LIMIT 1", docid))
+
+    def dead_letter_count(self) -> int:
+        """Return how many documents could not be evaluated."""
+        return int(self._row("SELECT count(DISTINCT docid) FROM dead_letter")[0])
+
     def _matches(self, condition: str, *values: object) -> list[CommittedMatch]:
         return [
             CommittedMatch(*row)

@@ -16,6 +16,7 @@ in docid order without gaps.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -34,6 +35,12 @@ from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
 __all__ = ["JoinEngine", "Pipeline", "PipelineError", "Results", "StepSummary"]
+
+
+_log = logging.getLogger(__name__)
+
+_LOGGED_MAX = 10
+"""Dead letters of one step that are logged one by one."""
 
 
 class PipelineError(RuntimeError):
@@ -104,6 +111,7 @@ class StepSummary:
     dead_letters: int
     process_s: float
     commit_s: float
+    segments: tuple[Segment, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +224,9 @@ class Pipeline:
             dead_letters=len(step.dead_letters),
             process_s=processed - started,
             commit_s=time.perf_counter() - processed,
+            segments=tuple(run),
         )
+        _log_dead_letters(step.dead_letters)
         self._on_step(summary)
         return summary
 
@@ -263,6 +273,14 @@ class Pipeline:
 
 def _evaluate(plan_of: PlanOf, slices: list[Slice]) -> pa.Table:
     return pa.Table.from_batches(evaluate_slices(plan_of, slices), WITNESS_SCHEMA)
+
+
+def _log_dead_letters(dead_letters: list[tuple[int, str]]) -> None:
+    for docid, reason in dead_letters[:_LOGGED_MAX]:
+        fields = {"stage": "evaluation", "docid": docid}
+        _log.warning("a document is a dead letter: %s", reason, extra=fields)
+    if len(dead_letters) > _LOGGED_MAX:
+        _log.warning("%d more documents are dead letters", len(dead_letters) - _LOGGED_MAX)
 
 
 def _watermark_us(segments: list[Segment]) -> int:

@@ -13,6 +13,7 @@ Invariant: revisions only grow, and one transaction makes one revision, whatever
 from __future__ import annotations
 
 import base64
+import logging
 import secrets
 import threading
 import time
@@ -96,6 +97,8 @@ _STEPS = (
     CREATE INDEX subscription_by_topic ON subscription (query, parameters, point);
     """,
 )
+
+_log = logging.getLogger(__name__)
 
 _QUERY = "id, version, text, state, point, effective, reason, changed_us"
 _SUBSCRIPTION = (
@@ -479,7 +482,15 @@ class Registry:
             f"INSERT INTO query ({_QUERY}, revision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (query_id, *row, now_us, revision),
         )
-        return _registered((query_id, *row, now_us, revision))
+        registered = _registered((query_id, *row, now_us, revision))
+        fields = {"stage": "registry", "query": query_id, "version": registered.version}
+        _log.info(
+            "the query is %s from document %d on",
+            registered.state.value,
+            registered.effective + 1,
+            extra=fields,
+        )
+        return registered
 
     def _insert(self, subscription: Subscription, now_us: int, revision: int) -> int:
         destination = subscription.destination

@@ -36,18 +36,21 @@ from broker.dedup import DEDUP_KEPT_US
 from broker.delivery.attempt import Channel
 from broker.delivery.pickup import Pickup
 from broker.delivery.routes import install
-from broker.delivery.worker import DeliveryWorker
+from broker.delivery.worker import DeliveryEvent, DeliveryWorker
 from broker.document import DocumentLine
 from broker.evaluation import PlanStore
 from broker.http import make_application
 from broker.ingest import Ingest, Outcome
 from broker.ingest_thread import Busy, IngestThread
+from broker.log import log_delivery, log_step
+from broker.metrics import Stages
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline, StepSummary
 from broker.registered import Engines, published_streams
 from broker.registry import Registry
 from broker.spark import Source, Spark, SparkQuery
 from broker.spool import Spool, SpoolWriter
+from broker.startup import apart, unless
 from broker.streams import Streams
 from broker.subscription import DestinationKind
 from broker.tokens import Tokens
@@ -93,6 +96,7 @@ class Service:
         self._is_planned = True
         self._evaluated_docid = 0
         self._channels: dict[DestinationKind, Channel] = {}
+        self._stages = Stages()
         self._open_files()
         self._plans = PlanStore(self._data / "plans")
         self._engines = Engines(
@@ -118,12 +122,18 @@ class Service:
         async with self._stack:
             self._stack.callback(self._close_files)
             on_listening(await self._serve())
-            await asyncio.to_thread(self._recover)
-            query = await self._start_spark()
+            query = await unless(stop, self._start())
+            if query is None:
+                return
             self._ingest.start()
             self._stack.push_async_callback(asyncio.to_thread, self._ingest.stop)
             self._unready = None
+            _log.info("ready", extra={"seconds": round(time.monotonic() - self._started, 1)})
             await self._work(stop, query)
+
+    async def _start(self) -> SparkQuery:
+        await apart(self._recover)
+        return await self._start_spark()
 
     def _recover(self) -> None:
         """Make the state as it was at the last commit; later documents have today's queries."""
@@ -146,6 +156,7 @@ class Service:
             self._spool,
             registry_version=self._planned_version,
             behind=self._behind,
+            on_written=self._stages.written,
         )
 
     def _close_files(self) -> None:
@@ -163,6 +174,7 @@ class Service:
             change=self._change,
             unready=lambda: self._unready,
             figures=self._figures,
+            histograms=self._stages.histograms,
             committed=asyncio.Condition(),
             lateness_us=self._settings.lateness // timedelta(microseconds=1),
         )
@@ -222,9 +234,7 @@ class Service:
 
     async def _start_spark(self) -> SparkQuery:
         settings = self._settings.spark
-        spark = await asyncio.to_thread(
-            Spark.start, self._data / "spark-log", master=settings.master
-        )
+        spark = await apart(lambda: Spark.start(self._data / "spark-log", master=settings.master))
         self._stack.push_async_callback(asyncio.to_thread, spark.stop)
         source = Source(self._data / "spool", self._plans.directory, through=self._pipeline.through)
         query = await asyncio.to_thread(
@@ -233,6 +243,7 @@ class Service:
             self._step,
             checkpoint=self._data / "checkpoint",
             interval_s=settings.interval.total_seconds(),
+            on_evaluated=self._stages.evaluated,
         )
         self._stack.push_async_callback(asyncio.to_thread, query.stop)
         return query
@@ -246,7 +257,11 @@ class Service:
             self._look_back(stop),
             self._poller().run(),
             DeliveryWorker(
-                self._outbox, self._registry, self._channels, notifier=notifier(self._channels)
+                self._outbox,
+                self._registry,
+                self._channels,
+                notifier=notifier(self._channels),
+                on_event=self._note_delivery,
             ).run(),
         ]
         tasks = [asyncio.create_task(worker) for worker in workers]
@@ -340,7 +355,8 @@ class Service:
             else:
                 break
         if receipt.outcome is Outcome.REFUSED:
-            _log.warning("an item of stream %s was refused: %s", stream, receipt.reason)
+            fields = {"stage": "ingest", "stream": stream}
+            _log.warning("an item of a feed was refused: %s", receipt.reason, extra=fields)
 
     async def _change(self, action: Callable[[int], T], /, *, replan: bool = True) -> T:
         """Change the registry between two documents; see `broker.api.backend.Change`."""
@@ -382,22 +398,40 @@ class Service:
         self._evaluation.add(counters_of(witnesses))
         self._pipeline.step(witnesses)
 
+    def _lag_s(self) -> float:
+        """Return how long ago the oldest document arrived that is not evaluated yet, or 0."""
+        waiting = [s for s in self._spool.all_segments() if s.last > self._pipeline.through]
+        return max(0.0, time.time() - waiting[0].arrival_us / 1e6) if waiting else 0.0
+
     def _count(self, step: StepSummary) -> None:
         self._documents += step.documents
         self._evaluated_docid += step.documents
         self._matches += step.matches
         self._dead_letters += step.dead_letters
+        self._stages.committed(step)
+        log_step(step)
+
+    def _note_delivery(self, event: DeliveryEvent) -> None:
+        self._stages.delivered(event)
+        log_delivery(event)
 
     def _figures(self) -> dict[str, float]:
+        documents, nbytes = self._numbering.remembered
         return {
             "uptime_seconds": time.monotonic() - self._started,
             "documents_evaluated_total": self._documents,
             "documents_waiting": self._spool.next_docid - 1 - self._evaluated_docid,
             "matches_total": self._matches,
             "dead_letters_total": self._dead_letters,
+            "dead_letters": self._outbox.dead_letter_count(),
+            "lag_seconds": self._lag_s(),
             "segments_committed": self._pipeline.through,
             "segments_accepted": self._spool.last,
             **self._evaluation.figures(),
+            "spool_segments": len(self._spool.all_segments()),
+            "spool_bytes": self._spool.nbytes(),
+            "dedup_entries": documents,
+            "dedup_bytes": nbytes,
             **figures(healths(self._feed_store, time.time_ns() // 1_000)),
         }
 

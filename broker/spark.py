@@ -18,6 +18,7 @@ import os
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,11 +134,15 @@ class Spark:
         *,
         checkpoint: Path,
         interval_s: float = 0.0,
+        on_evaluated: Callable[[float], None] = lambda seconds: None,
     ) -> SparkQuery:
-        """Start the streaming query.  `step` gets the witnesses of each batch, in docid order."""
+        """Start the streaming query.  `step` gets the witnesses of each batch, in docid order.
+
+        Before it `on_evaluated` gets the seconds that their evaluation took.
+        """
         if is_ahead(checkpoint, source.through):
             shutil.rmtree(checkpoint)
-        query = SparkQuery(step)
+        query = SparkQuery(step, on_evaluated)
         slices = self._session.readStream.format(_FORMAT).options(**source.options()).load()
         evaluated = slices.mapInArrow(_evaluation(source.plans), "witnesses binary")
         writer = evaluated.writeStream.foreachBatch(query.handle)
@@ -163,8 +168,11 @@ class Spark:
 class SparkQuery:
     """A running streaming query."""
 
-    def __init__(self, step: Callable[[pa.Table], object]) -> None:
+    def __init__(
+        self, step: Callable[[pa.Table], object], on_evaluated: Callable[[float], None]
+    ) -> None:
         self._step = step
+        self._on_evaluated = on_evaluated
         self._query: StreamingQuery | None = None
         self._failure: BaseException | None = None
         self._stepping = threading.Lock()
@@ -177,7 +185,10 @@ class SparkQuery:
         """Take one batch from Spark.  Its id decides nothing."""
         try:
             with self._stepping:
-                self._step(_read_witnesses(batch.toArrow()))
+                started = time.perf_counter()
+                witnesses = _read_witnesses(batch.toArrow())
+                self._on_evaluated(time.perf_counter() - started)
+                self._step(witnesses)
         except BaseException as error:
             self._failure = error
             raise

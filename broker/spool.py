@@ -97,6 +97,11 @@ class Spool:
         """Return every segment that is there, oldest first."""
         return list(self._segments)
 
+    def nbytes(self) -> int:
+        """Return how much of the disk its files take."""
+        with os.scandir(self.directory) as entries:
+            return sum(_size(entry) for entry in entries)
+
     def segment_of(self, docid: int) -> Segment | None:
         """Return the segment that holds a document, None if it is pruned or not accepted yet."""
         at = bisect_right(self._segments, docid, key=lambda segment: segment.first_docid) - 1
@@ -239,6 +244,13 @@ def _describe(
             previous.arrival_us if previous else FIRST_WATERMARK_US, int(arrivals.max())
         ),
     )
+
+
+def _size(entry: os.DirEntry[str]) -> int:
+    try:
+        return entry.stat().st_size
+    except FileNotFoundError:  # a compaction was quicker
+        return 0
 
 
 def _order(segment: Segment) -> tuple[int, int]:

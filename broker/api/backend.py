@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from aiohttp import web
 
 from broker.ingest_thread import IngestThread
+from broker.metrics import Histogram
 from broker.outbox import Outbox
 from broker.registry import Registry
 from broker.spool import Spool
@@ -36,7 +37,7 @@ class Backend:
 
     `unready` returns why the broker cannot do its work now, or None; `figures` are the numbers
     that `/metrics` shows, asked for beside the event loop.  `committed` is notified after each
-    commit.
+    commit.  `histograms` are shown beside the figures.
     """
 
     registry: Registry
@@ -49,6 +50,7 @@ class Backend:
     figures: Callable[[], Mapping[str, float]]
     committed: asyncio.Condition
     lateness_us: int = 86_400_000_000
+    histograms: Mapping[str, Histogram] = field(default_factory=dict)
 
 
 BACKEND = web.AppKey("backend", Backend)

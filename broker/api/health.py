@@ -8,6 +8,7 @@ from aiohttp import web
 
 from broker.api.backend import BACKEND, in_thread
 from broker.api.problem import Problem
+from broker.metrics import render_metrics
 
 __all__ = ["ROUTES"]
 
@@ -27,9 +28,10 @@ async def get_readiness(request: web.Request) -> web.Response:
 
 async def get_metrics(request: web.Request) -> web.Response:
     """Answer the broker's figures in the text format of Prometheus."""
-    figures = await in_thread(request.app[BACKEND].figures)
-    lines = [f"xscl_{name} {value:g}\n" for name, value in figures.items()]
-    return web.Response(text="".join(lines), headers={"Content-Type": "text/plain; version=0.0.4"})
+    backend = request.app[BACKEND]
+    figures = await in_thread(backend.figures)
+    text = render_metrics(figures, backend.histograms)
+    return web.Response(text=text, headers={"Content-Type": "text/plain; version=0.0.4"})
 
 
 ROUTES = [

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
+from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
 
 from broker.api.backend import BACKEND, Backend, in_thread
+from broker.api.problem import Problem
 from broker.api.querystring import number
+from broker.deadletters import resubmission
 from broker.delivery.pickup import PICKUP
-from broker.document import render_time
+from broker.document import Document, DocumentError, render_time
 from broker.outbox import DeadLetter
 from broker.registry import QueryState
 from broker.stored import stored_document
@@ -38,6 +42,28 @@ async def list_dead_letters(request: web.Request) -> web.Response:
     rows = await in_thread(rendered_dead_letters, backend, found)
     rest = found[-1].docid if len(found) == limit else None
     return web.json_response({"dead_letters": rows, "next": rest})
+
+
+async def retry_dead_letter(request: web.Request) -> web.Response:
+    """Give a document that could not be evaluated to ingest again; again and again is once.
+
+    404 where there is no such dead letter, 409 where the document is kept no more.
+    """
+    backend, docid = request.app[BACKEND], int(request.match_info["docid"])
+
+    def look_up() -> tuple[bool, Document | None]:
+        backend.spool.refresh()
+        return backend.outbox.is_dead_letter(docid), stored_document(backend.spool, docid)
+
+    is_dead, document = await in_thread(look_up)
+    if not is_dead:
+        raise Problem(HTTPStatus.NOT_FOUND, f"document {docid} is no dead letter")
+    if document is None:
+        raise Problem(HTTPStatus.CONFLICT, f"document {docid} is kept no more")
+    (receipt,) = await asyncio.wrap_future(backend.ingest.submit([resubmission(document)]))
+    if receipt.docid is None:
+        raise DocumentError(receipt.reason or "refused")
+    return web.json_response({"outcome": receipt.outcome.value, "docid": receipt.docid})
 
 
 async def get_statistics(request: web.Request) -> web.Response:
@@ -106,5 +132,6 @@ def _now_us() -> int:
 ROUTES = [
     web.get("/v1/streams", list_streams),
     web.get("/v1/dead-letters", list_dead_letters),
+    web.post(r"/v1/dead-letters/{docid:\d{1,18}}/retry", retry_dead_letter),
     web.get("/v1/statistics", get_statistics),
 ]

@@ -57,7 +57,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb(
             "dead-letters",
             "broker.cli.streams:dead_letters",
-            "List documents that could not be evaluated.",
+            "See documents that could not be evaluated, and try again.",
         ),
         Verb("tokens", "broker.cli.tokens:tokens", "Say who may use the broker."),
         Verb("context", "broker.cli.context:context", "Keep several brokers under names."),

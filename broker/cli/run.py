@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import sys
+from collections.abc import Callable
 
 import click
 
 from broker.cli.connection import settings_of
 from broker.cli.terminal import EXIT_SETTINGS, Failure, message
 from broker.config import Settings, SettingsError
+from broker.log import write_log
 
 __all__ = ["run"]
+
+_log = logging.getLogger(__name__)
 
 
 @click.command()
@@ -26,26 +31,31 @@ def run(context: click.Context, verbose: bool, until_eof: bool) -> None:
 
     It polls the feeds of the settings, takes documents over HTTP, evaluates the registered
     queries and delivers matches.  Everything is kept in the data directory; a broker that was
-    killed goes on from there.
+    killed goes on from there.  SIGINT or SIGTERM finishes the batch in hand; a second one does
+    not.
 
     \b
     Examples:
       xscl run
       xscl --config /etc/xscl/xscl.toml run --verbose
     """
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=logging.INFO if verbose else logging.WARNING,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
-    logging.getLogger("py4j").setLevel(logging.WARNING)
     settings = settings_of(context)
-    message("starting; Spark takes some seconds")
-    asyncio.run(_run(settings, until_eof=until_eof))
-    message("stopped")
+    write_log(settings.log, is_verbose=verbose)
+    say = _log.info if settings.log.format == "json" else message
+    say("starting; Spark takes some seconds")
+    try:
+        asyncio.run(_run(settings, say, until_eof=until_eof))
+    except Failure as failure:
+        if settings.log.format == "json":
+            _log.critical("the broker has ended: %s", failure.message)
+            sys.exit(failure.exit_code)
+        raise
+    say("stopped")
 
 
-async def _run(settings: Settings, *, until_eof: bool) -> None:
+async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: bool) -> None:
+    stop = asyncio.Event()
+    _stop_on_signals(stop, say)
     from broker.database import DatabaseError
     from broker.jvm import JvmError
     from broker.pipeline import PipelineError
@@ -53,15 +63,11 @@ async def _run(settings: Settings, *, until_eof: bool) -> None:
     from broker.spark import SparkError
     from broker.spool import SpoolError
 
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for name in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(name, stop.set)
     watcher = asyncio.create_task(_end_of_input(stop)) if until_eof else None
     try:
-        await Service(settings).run(stop, on_listening=lambda url: message(f"listening on {url}"))
+        await Service(settings).run(stop, on_listening=lambda url: say(f"listening on {url}"))
     except (ServiceError, DatabaseError, SpoolError, JvmError, SparkError, PipelineError) as error:
-        logging.getLogger(__name__).info("the broker has ended", exc_info=error)
+        _log.debug("the broker has ended", exc_info=error)
         raise Failure(str(error)) from error
     except SettingsError as error:
         raise Failure(str(error), exit_code=EXIT_SETTINGS) from error
@@ -70,6 +76,20 @@ async def _run(settings: Settings, *, until_eof: bool) -> None:
             watcher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await watcher
+
+
+def _stop_on_signals(stop: asyncio.Event, say: Callable[[str], None]) -> None:
+    """Set `stop` at the first SIGINT or SIGTERM, and end the process at the second."""
+
+    def heed(number: int) -> None:
+        if stop.is_set():
+            os._exit(128 + number)  # what was acknowledged is on the disk
+        say("stopping; the batch in hand is finished")
+        stop.set()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, heed, number)
 
 
 async def _end_of_input(stop: asyncio.Event) -> None:

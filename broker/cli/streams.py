@@ -41,7 +41,7 @@ def streams(context: click.Context, output: str) -> None:
         message("no streams yet; `xscl publish STREAM FILE` and `xscl feeds add` fill one")
 
 
-@click.command("dead-letters")
+@click.group("dead-letters", invoke_without_command=True)
 @click.option(
     "--limit",
     "-n",
@@ -53,7 +53,7 @@ def streams(context: click.Context, output: str) -> None:
 @format_option
 @click.pass_context
 def dead_letters(context: click.Context, limit: int, output: str) -> None:
-    """List documents that could not be evaluated, newest first, with the reason.
+    """List documents that could not be evaluated, newest first, with the reason; try them again.
 
     As JSON with their XML.  Deliveries that were given up are in `xscl deliveries dead-letters`.
 
@@ -61,7 +61,10 @@ def dead_letters(context: click.Context, limit: int, output: str) -> None:
     Examples:
       xscl dead-letters
       xscl dead-letters -n 1 --format json
+      xscl dead-letters retry 1027
     """
+    if context.invoked_subcommand is not None:
+        return
     connection = connect(context)
     rows: list[dict[str, object]] = []
     before = None
@@ -75,3 +78,22 @@ def dead_letters(context: click.Context, limit: int, output: str) -> None:
     emit_rows(rows, _LETTER_COLUMNS, output)
     if not rows and output == "table":
         message("no dead letters")
+
+
+@dead_letters.command()
+@click.argument("docids", metavar="DOCID...", nargs=-1, required=True, type=click.IntRange(1))
+@click.pass_context
+def retry(context: click.Context, docids: tuple[int, ...]) -> None:
+    """Accept documents that could not be evaluated once more, each as a new document.
+
+    It has the same XML and the same event time.  Trying one again twice makes one document.
+
+    \b
+    Example:
+      xscl dead-letters retry 1027
+    """
+    connection = connect(context)
+    for docid in docids:
+        answer = connection.call("POST", "dead-letters", str(docid), "retry")
+        already = " already" if answer["outcome"] == "duplicate" else ""
+        message(f"document {docid} is{already} accepted again as {answer['docid']}")

@@ -201,8 +201,9 @@ class Play:
     async def _figures(self) -> dict[str, float]:
         assert self._session is not None
         async with self._session.get(f"{self._url}/metrics") as answer:
-            pairs = (line.split() for line in (await answer.text()).splitlines())
-            return {name: float(value) for name, value in pairs}
+            lines = (await answer.text()).splitlines()
+        pairs = (line.split() for line in lines if not line.startswith("#"))
+        return {name: float(value) for name, value in pairs}
 
     async def _publish(self) -> None:
         """Give the book and its blog articles to the broker over HTTP, as a program would."""

@@ -1,0 +1,115 @@
+"""How long documents spend on each stage of their way, as histograms for `/metrics`.
+
+ingest commit       a group of documents is written to the disk
+spool wait          from a document's arrival until its batch is taken up
+evaluation          a batch becomes witnesses
+join, commit        witnesses become matches, and these are in the outbox
+ingest to outbox    a document's way from its arrival to the commit of what it matches
+outbox to delivery  from a match's commit until its receiver has it
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping
+from itertools import accumulate
+
+from broker.delivery.worker import DeliveryEvent, DeliveryEventKind
+from broker.pipeline import StepSummary
+
+__all__ = ["Histogram", "Stages", "render_metrics"]
+
+_BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300)
+"""The promises are about 1 s and 2 s, so there are bounds at these."""
+
+
+class Histogram:
+    """Counts durations in seconds.  Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts = [0] * (len(_BOUNDS_S) + 1)
+        self._sum_s = 0.0
+
+    def observe(self, seconds: float, count: int = 1) -> None:
+        """Count a duration that so many documents had."""
+        with self._lock:
+            self._counts[bisect_left(_BOUNDS_S, seconds)] += count
+            self._sum_s += max(seconds, 0.0) * count
+
+    def samples(self) -> Iterator[tuple[str, float]]:
+        """Yield what Prometheus makes a histogram of: suffixes of its name, and values."""
+        with self._lock:
+            below, sum_s = list(accumulate(self._counts)), self._sum_s
+        for bound, count in zip((*map(str, _BOUNDS_S), "+Inf"), below, strict=True):
+            yield f'_bucket{{le="{bound}"}}', count
+        yield "_sum", sum_s
+        yield "_count", below[-1]
+
+
+class Stages:
+    """The histograms of one broker, and what fills them."""
+
+    def __init__(self, now_us: Callable[[], int] = lambda: time.time_ns() // 1_000) -> None:
+        self._now_us = now_us
+        self._taken_up_us = 0
+        self.histograms: Mapping[str, Histogram] = {
+            f"{name}_seconds": Histogram()
+            for name in (
+                "ingest_commit",
+                "spool_wait",
+                "evaluation",
+                "join",
+                "commit",
+                "ingest_to_outbox",
+                "outbox_to_delivery",
+            )
+        }
+
+    def written(self, seconds: float) -> None:
+        """Note that a segment was written."""
+        self.histograms["ingest_commit_seconds"].observe(seconds)
+
+    def evaluated(self, seconds: float) -> None:
+        """Note that a batch has just been evaluated; what it is made of comes with `committed`."""
+        self._taken_up_us = self._now_us() - round(seconds * 1e6)
+        self.histograms["evaluation_seconds"].observe(seconds)
+
+    def committed(self, step: StepSummary) -> None:
+        """Note that a step was committed just now."""
+        now_us = self._now_us()
+        self.histograms["join_seconds"].observe(step.process_s)
+        self.histograms["commit_seconds"].observe(step.commit_s)
+        for segment in step.segments:
+            waited_us, whole_us = (
+                self._taken_up_us - segment.arrival_us,
+                now_us - segment.arrival_us,
+            )
+            self.histograms["spool_wait_seconds"].observe(waited_us / 1e6, segment.documents)
+            self.histograms["ingest_to_outbox_seconds"].observe(whole_us / 1e6, segment.documents)
+
+    def delivered(self, event: DeliveryEvent) -> None:
+        """Note an event of delivery, if it is one that ends a match's way."""
+        if event.kind is DeliveryEventKind.DELIVERED:
+            for match in event.matches:
+                took_us = self._now_us() - match.committed_us
+                self.histograms["outbox_to_delivery_seconds"].observe(took_us / 1e6)
+
+
+def render_metrics(figures: Mapping[str, float], histograms: Mapping[str, Histogram]) -> str:
+    """Return the text format of Prometheus; a figure is a counter where its name ends in `_total`.
+
+    >>> print(render_metrics({"matches_total": 3}, {}), end="")
+    # TYPE xscl_matches_total counter
+    xscl_matches_total 3
+    """
+    lines = []
+    for name, value in figures.items():
+        lines.append(f"# TYPE xscl_{name} {'counter' if name.endswith('_total') else 'gauge'}")
+        lines.append(f"xscl_{name} {value:.17g}")
+    for name, histogram in histograms.items():
+        lines.append(f"# TYPE xscl_{name} histogram")
+        lines += [f"xscl_{name}{suffix} {value:.17g}" for suffix, value in histogram.samples()]
+    return "".join(f"{line}\n" for line in lines)
