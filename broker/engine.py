@@ -8,22 +8,27 @@ One step takes the witnesses of a batch of documents from outside, in docid orde
               the next stratum reads
     gather    tuples of a query's root become matches: one for each assignment of visible nodes
 
+A query that costs more than its budget is paused: what it finds from one document on is dropped,
+the document is told, and the query is taken out of the set when the batch is done.
+
 Invariants: matches do not depend on how documents are grouped into batches, nor on other queries;
 `absorb` leaves the same state as `process`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from lxml import etree
 
+from broker.budget import Budget, Pause, Spending, Spent, Tally
 from broker.document import Document
-from broker.fanout import Subscriber
+from broker.fanout import Found, Subscriber, Use
 from broker.match import Match
 from broker.matches import MatchBuilder
 from broker.queryclasses import Clause
@@ -31,6 +36,7 @@ from broker.queryset import QuerySet, RegisteredQuery, SetChange, publishers_fir
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
 from joins.instance import INSTANCE_SCHEMA, Instance
 from joins.processor import Processor
+from joins.ration import UNBOUNDED, Cut
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.structure import parse_xml
@@ -46,24 +52,37 @@ WATERMARK_MIN_US = -(1 << 61)
 """Stands in for the watermark before any document, so that differences of times fit 64 bits."""
 
 
+_TUPLES_MAX = 50_000
+"""Tuples that are fanned out at a time: a query that explodes is noticed before it fills memory."""
+
 _ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
 """An instance before it has a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What a batch brought: matches in order, documents published, documents that are not XML."""
+    """What a batch brought: matches in order, documents published, documents that are not XML.
+
+    `pauses` are the queries that went over their budget, `spent` what the others have found in the
+    last block of documents.
+    """
 
     matches: list[Match]
     published: list[Document]
     dead_letters: list[tuple[int, str]]
+    pauses: list[Pause] = field(default_factory=list)
+    spent: list[Spent] = field(default_factory=list)
 
 
 @dataclass
 class _Batch:
-    """What is known of the batch in hand."""
+    """What is known of the batch in hand.
+
+    Of a batch whose matches are known, only what is handed on or published is found again.
+    """
 
     documents: Documents
+    is_known: bool = False
     published: list[Document] = field(default_factory=list)
     matches: list[Match] = field(default_factory=list)
     roots: dict[int, etree._Element] = field(default_factory=dict)
@@ -84,9 +103,13 @@ class Engine:
         lateness_us: int,
         engine: EngineName = DEFAULT_ENGINE,
         numbering: Numbering | None = None,
+        budget: Budget = Budget(),  # noqa: B008 - it is frozen
     ) -> None:
         self._lateness_us = lateness_us
-        self._processor = make_processor(engine, lateness_us=lateness_us)
+        pairs_max = budget.pairs_per_document or UNBOUNDED
+        self._processor = make_processor(engine, lateness_us=lateness_us, pairs_max=pairs_max)
+        self._spending = Spending(budget)
+        self._pauses: list[Pause] = []
         self._queries = QuerySet(self._processor, numbering)
         self._last_docid = 0
         self._published: dict[tuple[str, str], Document] = {}
@@ -138,6 +161,10 @@ class Engine:
             return WATERMARK_MIN_US
         return watermark_us - reach_us - self._lateness_us
 
+    def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
+        """Return the lowest registration point of the queries that ask for any of these."""
+        return self._queries.first_point(edges, valued)
+
     def evaluate(self, documents: Iterable[Document]) -> pa.Table:
         """Return the witnesses of documents: stage 1, in this process."""
         batch = document_batch(documents)
@@ -145,21 +172,54 @@ class Engine:
 
     def process(self, witnesses: pa.Table, documents: Documents) -> Step:
         """Join a batch with everything remembered, and remember it."""
+        if self._pauses:
+            # They came of documents that were absorbed, and hold from the next one on.
+            first = pc.min(witnesses.column("docid")).as_py()
+            self._pauses = [replace(pause, docid=first) for pause in self._pauses]
         batch = _Batch(documents)
-        dead = self._begin(witnesses)
-        for stratum in self._processor.strata:
-            self._probe(stratum, batch)
-        self._evict()
+        dead = self._run(witnesses, batch)
         order = sorted(batch.matches, key=lambda match: (match.position, match.query, match.id))
-        return Step(order, batch.published, dead)
+        pauses, self._pauses = self._pauses, []
+        return Step(order, batch.published, dead, pauses, self._spending.spent())
 
     def absorb(self, witnesses: pa.Table, documents: Documents) -> None:
-        """Remember a batch whose matches are known already."""
-        if self._queries.must_probe:
-            self.process(witnesses, documents)
-            return
-        self._begin(witnesses)
+        """Remember a batch whose matches are known already.
+
+        A query that goes over its budget even so is paused with the next batch that is processed.
+        """
+        self._run(witnesses, _Batch(documents, is_known=True))
+
+    def resume(self, spent: Iterable[Spent]) -> None:
+        """Hear what queries have spent in the last block of documents, before the next batch."""
+        self._spending.resume(spent)
+
+    def _run(self, witnesses: pa.Table, batch: _Batch) -> list[tuple[int, str]]:
+        self._spending.begin_batch()
+        dead = self._begin(witnesses)
+        if not batch.is_known or self._queries.must_probe:
+            for stratum in self._processor.strata:
+                self._probe(stratum, batch)
+        for tally in self._spending.end_batch(self._last_docid):
+            self._pause(tally.query, tally.limit, tally.reason())
+        self._pause_farthest()
         self._evict()
+        return dead
+
+    def _pause(self, query: str, docid: int, reason: str) -> None:
+        self._pauses.append(Pause(query, self._queries.revision(query), docid, reason))
+        self._queries.remove(query)
+
+    def _pause_farthest(self) -> None:
+        """Pause the queries that reach back farthest while too many documents are remembered."""
+        most = self._spending.budget.remembered_documents
+        while most and self._processor.remembered(self.horizon_us(self._watermark_us)) > most:
+            for query in self._queries.farthest():
+                self._pause(
+                    query,
+                    self._last_docid + 1,
+                    f"more than {most:,} documents are remembered (budget.remembered_documents),"
+                    " and of all queries this one reaches back farthest; shorten its window",
+                )
 
     def _begin(self, witnesses: pa.Table) -> list[tuple[int, str]]:
         self._processor.begin_batch()
@@ -209,22 +269,90 @@ class Engine:
         return pa.table([columns[name] for name in _ROW.names], _ROW)
 
     def _probe(self, stratum: int, batch: _Batch) -> None:
-        tuples = self._processor.probe(stratum)
-        numbers = {n for t in tuples for n in (t.left, t.right) if n is not None}
-        instances = self._processor.instances(numbers)
-        handed_on: dict[tuple[Any, ...], dict[str, Any]] = {}
+        handed_on: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {}
         builders: dict[Subscriber, MatchBuilder] = {}
-        for found, use in self._queries.fan_out.expand(tuples, instances):
-            if found.clause.stream:
-                row = found.handed_on(self._tuple_shape(found.clause))
-                handed_on[row["shape"], *row["leaves"], *row["nodes"]] = row
-            else:
-                builder = builders.get(use.subscriber)
-                if builder is None:
-                    builder = builders[use.subscriber] = MatchBuilder(use.subscriber)
-                builder.add(found)
-        self._processor.absorb(_instances(list(handed_on.values())))
+        tuples, cuts = iter(self._processor.tuples(stratum)), 0
+        while part := list(islice(tuples, _TUPLES_MAX)):
+            cuts = self._stop_cut(cuts, batch)
+            numbers = {n for t in part for n in (t.left, t.right) if n is not None}
+            instances = self._processor.instances(numbers)
+            for found, use in self._queries.fan_out.expand(part, instances):
+                self._take(found, use, batch, handed_on, builders)
+            self._close()
+        self._stop_cut(cuts, batch)
+        rows = [
+            row
+            for query, found_rows in handed_on.items()
+            for row in found_rows.values()
+            if row["docid"] < self._tally(query).limit
+        ]
+        self._processor.absorb(_instances(rows))
+        for builder in builders.values():
+            builder.drop_from(self._tally(builder.subscriber.query.id).limit)
         self._gather(list(builders.values()), batch)
+
+    def _take(
+        self,
+        found: Found,
+        use: Use,
+        batch: _Batch,
+        handed_on: dict[str, dict[tuple[Any, ...], dict[str, Any]]],
+        builders: dict[Subscriber, MatchBuilder],
+    ) -> None:
+        """Add a tuple to what its clause hands on, or to its query's matches."""
+        query, stream, docid = use.subscriber.query, found.clause.stream, found.docid
+        tally = self._tally(query.id)
+        if not tally.takes(docid):
+            return
+        if stream:
+            row = found.handed_on(self._tuple_shape(found.clause))
+            key = (row["shape"], *row["leaves"], *row["nodes"])
+            rows = handed_on.setdefault(query.id, {})
+            if key not in rows:
+                rows[key] = row
+                tally.tuple(stream, docid)
+        elif not batch.is_known or query.publish is not None:
+            builder = builders.get(use.subscriber)
+            if builder is None:
+                builder = builders[use.subscriber] = MatchBuilder(use.subscriber)
+            if builder.add(found):
+                tally.match(docid)
+
+    def _tally(self, query: str) -> Tally:
+        return self._spending.of(query, self._queries.revision(query))
+
+    def _stop_cut(self, done: int, batch: _Batch) -> int:
+        """Stop the queries whose classes were cut; return how many cuts have been seen to."""
+        cuts = self._processor.cuts()
+        for cut in cuts[done:]:
+            for use in self._queries.fan_out.uses_of(cut.query_class):
+                query = use.subscriber.query.id
+                is_asked = not batch.is_known or self._queries.hands_on(query)
+                if use.window_us == cut.window_us and is_asked:
+                    self._tally(query).stop(cut.docid, self._why_cut(cut))
+        return len(cuts)
+
+    def _why_cut(self, cut: Cut) -> str:
+        most = f"{self._spending.budget.pairs_per_document:,} (budget.pairs_per_document)"
+        met = f"document {cut.docid} meets {cut.partners:,} others, more than {most},"
+        if cut.value_join is None:
+            return f"{met} because there is no value join: add an equality, or shorten the window"
+        left, right = (self.variable_names[v] for v in cut.value_join)
+        return (
+            f"{met} by `{left} = {right}`, its most selective value join; join on something rarer"
+            " as well, or shorten the window"
+        )
+
+    def _close(self) -> None:
+        """Have the join leave out what only queries over their budget ask for."""
+        stopped = {tally.query: tally.limit for tally in self._spending if tally.is_over}
+        if not stopped:
+            return
+        numbers = {n for query in stopped for n in self._queries.classes_of(query)}
+        for number in numbers:
+            users = {use.subscriber.query.id for use in self._queries.fan_out.uses_of(number)}
+            if users <= stopped.keys():
+                self._processor.close(number, max(stopped[user] for user in users))
 
     def _tuple_shape(self, clause: Clause) -> int:
         """Return the shape of a clause's tuples: a root, and a node for each carried term."""

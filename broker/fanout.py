@@ -63,6 +63,11 @@ class Found:
         return (self.left,) if self.right is None else (self.left, self.right)
 
     @property
+    def docid(self) -> int:
+        """The newest document behind the tuple."""
+        return max(instance.docid for instance in self.instances)
+
+    @property
     def leaves(self) -> tuple[int, ...]:
         """The documents behind the tuple, in block order."""
         return tuple(leaf for instance in self.instances for leaf in instance.leaves)
@@ -130,10 +135,14 @@ class FanOut:
 
     def uses(self) -> Iterator[Use]:
         """Yield all uses."""
-        for by_places in self._uses.values():
-            for by_constants in by_places.values():
-                for uses in by_constants.values():
-                    yield from uses
+        for query_class in self._uses:
+            yield from self.uses_of(query_class)
+
+    def uses_of(self, query_class: int) -> Iterator[Use]:
+        """Yield the uses of one class."""
+        for by_constants in self._uses.get(query_class, {}).values():
+            for uses in by_constants.values():
+                yield from uses
 
     def expand(
         self, tuples: Iterable[ClassTuple], instances: Mapping[int, Instance]

@@ -41,9 +41,10 @@ class MatchBuilder:
         self._order = sorted(query.variables, key=lambda variable: variable.block)
         self._gathered: dict[tuple[Any, ...], _Gathered] = {}
 
-    def add(self, found: Found) -> None:
-        """Add one tuple."""
+    def add(self, found: Found) -> bool:
+        """Add one tuple; return whether it begins a match."""
         visible = tuple(found.nodes[v].number for v in self.subscriber.query.visible())
+        matches = len(self._gathered)
         gathered = self._gathered.setdefault((found.leaves, visible), _Gathered(found))
         gathered.witnesses.add(
             tuple(
@@ -52,6 +53,15 @@ class MatchBuilder:
                 if variable.name in found.clause.compared
             )
         )
+        return len(self._gathered) > matches
+
+    def drop_from(self, docid: int) -> None:
+        """Forget the matches of a document and of later ones."""
+        self._gathered = {
+            key: gathered
+            for key, gathered in self._gathered.items()
+            if gathered.found.docid < docid
+        }
 
     def leaves(self) -> Iterator[int]:
         """Yield the documents of all matches."""

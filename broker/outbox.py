@@ -18,10 +18,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
+from broker.budget import Pause, Spent
 from broker.database import connect, transaction
 from broker.document import Document
 from broker.match import Match
@@ -69,6 +70,20 @@ _STEPS = (
     """
     DROP INDEX match_by_topic;
     CREATE INDEX match_by_topic ON match (query, parameters, seq, oldest, position);
+    """,
+    """
+    CREATE TABLE pause (
+        query TEXT NOT NULL,
+        revision INTEGER NOT NULL,
+        docid INTEGER NOT NULL,
+        reason TEXT NOT NULL,
+        committed_us INTEGER NOT NULL,
+        PRIMARY KEY (query, revision)) WITHOUT ROWID;
+    CREATE TABLE spent (
+        query TEXT PRIMARY KEY,
+        revision INTEGER NOT NULL,
+        block INTEGER NOT NULL,
+        matches INTEGER NOT NULL) WITHOUT ROWID;
     """,
 )
 
@@ -134,6 +149,8 @@ class Outbox:
         matches: Iterable[Match] = (),
         published: Iterable[Document] = (),
         dead_letters: Iterable[tuple[int, str]] = (),
+        pauses: Iterable[Pause] = (),
+        spent: Iterable[Spent] = (),
     ) -> bool:
         """Keep the results of the segments (after, through]; False if they are here already.
 
@@ -148,6 +165,7 @@ class Outbox:
                 with transaction(self._db):
                     self._advance(after, through)
                     self._insert(rows, documents, dead_letters, now_us)
+                    self._keep_budgets(pauses, list(spent), now_us)
             except _AlreadyCommittedError:
                 return False
         self._announce()
@@ -200,6 +218,24 @@ class Outbox:
             f"INSERT INTO dead_letter VALUES (?, ?, {now_us}) ON CONFLICT DO NOTHING",
             dead_letters,
         )
+
+    def _keep_budgets(self, pauses: Iterable[Pause], spent: Sequence[Spent], now_us: int) -> None:
+        self._db.executemany(
+            f"INSERT INTO pause VALUES (?, ?, ?, ?, {now_us}) ON CONFLICT DO NOTHING",
+            map(astuple, pauses),
+        )
+        if spent:
+            self._db.execute("DELETE FROM spent WHERE block < ?", (spent[0].block,))
+        self._db.executemany("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?)", spent)
+
+    def pauses(self) -> list[Pause]:
+        """Return the statements of queries that went over their budget, by query."""
+        rows = self._rows("SELECT query, revision, docid, reason FROM pause ORDER BY 1, 2")
+        return [Pause(*row) for row in rows]
+
+    def spent(self) -> list[Spent]:
+        """Return what queries have spent in the last block of documents."""
+        return [Spent(*row) for row in self._rows("SELECT * FROM spent")]
 
     def through(self) -> int:
         """Return the number of the last segment whose results are here; 0 before the first."""

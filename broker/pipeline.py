@@ -6,8 +6,9 @@ One step takes the witnesses of a batch of segments, whoever evaluated them:
     process    the engine joins the rest with its state -> matches, published documents
     commit     results and progress in one transaction of the outbox
 
-The engine's state is in memory and is made again from the spool: `recover` rolls it forward to the
-commit, emitting nothing.  It is never ahead of the outbox when a process starts.
+The engine's state is in memory and is made again from the spool, or from the snapshot where that
+has the witnesses: `recover` rolls it forward to the commit, emitting nothing.  It is never ahead of
+the outbox when a process starts.
 
 Invariants: a segment's results are committed exactly once, whatever Spark repeats and in whatever
 batches; a step either commits or leaves no trace outside this process; documents reach the engine
@@ -18,18 +19,20 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker.budget import Pause, Spent
 from broker.disk import Reached, nothing
 from broker.document import FIRST_WATERMARK_US, Document
 from broker.evaluation import PlanOf, PlanStore, Slice, evaluate_slices, slice_segments
 from broker.match import Match
 from broker.segment import Segment
+from broker.snapshot import Snapshot
 from broker.spool import Spool
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.witnesses import WITNESS_SCHEMA
@@ -65,6 +68,14 @@ class EngineStep(Protocol):
     def dead_letters(self) -> list[tuple[int, str]]:
         """Documents that could not be evaluated, with reasons."""
 
+    @property
+    def pauses(self) -> list[Pause]:
+        """The queries that went over their budget, which the engine asks no more."""
+
+    @property
+    def spent(self) -> list[Spent]:
+        """What the others have found in the last block of documents."""
+
 
 class JoinEngine(Protocol):
     """What the pipeline asks of an engine; `broker.engine.Engine` is one."""
@@ -79,8 +90,14 @@ class JoinEngine(Protocol):
     def absorb(self, witnesses: pa.Table, documents: Documents) -> None:
         """Remember a batch whose matches are known."""
 
+    def resume(self, spent: Iterable[Spent]) -> None:
+        """Hear what queries have spent in the last block of documents, before the next batch."""
+
     def horizon_us(self, watermark_us: int) -> int:
         """Return the oldest event time that is still needed when `W` is `watermark_us`."""
+
+    def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
+        """Return the lowest registration point of the queries that ask for any of these."""
 
 
 class Results(Protocol):
@@ -97,8 +114,13 @@ class Results(Protocol):
         matches: Iterable[Match] = (),
         published: Iterable[Document] = (),
         dead_letters: Iterable[tuple[int, str]] = (),
+        pauses: Iterable[Pause] = (),
+        spent: Iterable[Spent] = (),
     ) -> bool:
         """Keep the results of the segments (after, through]; False if they are here already."""
+
+    def spent(self) -> list[Spent]:
+        """Return what queries have spent in the last block of documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +131,7 @@ class StepSummary:
     documents: int
     matches: int
     dead_letters: int
+    pauses: int
     process_s: float
     commit_s: float
     segments: tuple[Segment, ...] = ()
@@ -141,6 +164,7 @@ class Pipeline:
         on_step: Callable[[StepSummary], None] = lambda summary: None,
         plan_of: PlanOf | None = None,
         follow: Callable[[Any, int], bool] = lambda engine, registry_version: False,
+        snapshot: Snapshot | None = None,
     ) -> None:
         self._spool = spool
         self._outbox = outbox
@@ -150,6 +174,7 @@ class Pipeline:
         self._on_step = on_step
         self._plan_of = plan_of or (lambda version: engines(version).plan)
         self._follow = follow
+        self._snapshot = snapshot
         self._current: _Current | None = None
         self._through = outbox.through()
 
@@ -171,6 +196,9 @@ class Pipeline:
         versions = {segment.registry_version for segment in waiting} | {registry_version}
         for version in sorted(versions):
             self.prepare(version)
+        if self._snapshot is not None:
+            done = self._done()
+            self._snapshot.open(done[-1].last_docid if done else 0)
         self._enter(waiting[0].registry_version if waiting else registry_version)
 
     def step(self, witnesses: pa.Table) -> list[StepSummary]:
@@ -217,11 +245,16 @@ class Pipeline:
         self._commit(run[-1].last, step)
         self._current = current
         self._reached("committed")
+        if self._snapshot is not None:
+            horizon_us = current.engine.horizon_us(_watermark_us(run))
+            plan = self._plans.get(run[0].registry_version)
+            self._snapshot.add(plan, rows, horizon_us=horizon_us)
         summary = StepSummary(
             through=run[-1].last,
             documents=rows.num_rows,
             matches=len(step.matches),
             dead_letters=len(step.dead_letters),
+            pauses=len(step.pauses),
             process_s=processed - started,
             commit_s=time.perf_counter() - processed,
             segments=tuple(run),
@@ -237,6 +270,8 @@ class Pipeline:
             matches=step.matches,
             published=step.published,
             dead_letters=step.dead_letters,
+            pauses=step.pauses,
+            spent=step.spent,
         )
         if not is_committed:
             raise PipelineError(f"another process has committed segment {self._through + 1}")
@@ -258,10 +293,27 @@ class Pipeline:
     def _roll_forward(self, engine: JoinEngine) -> None:
         done = self._done()
         horizon_us = engine.horizon_us(_watermark_us(done))
-        for segment in done:
-            if segment.end_max_us >= horizon_us:
-                rows = [Slice(str(self._spool.directory / segment.name), 0, segment.documents)]
-                engine.absorb(_evaluate(lambda version: engine.plan, rows), self._spool.documents)
+        needed = next((s for s in done if s.end_max_us >= horizon_us), None)
+        if needed is not None:
+            first, last = needed.first_docid, done[-1].last_docid
+            for witnesses in self._remembered(engine, first, last):
+                engine.absorb(witnesses, self._spool.documents)
+        engine.resume(self._outbox.spent())
+
+    def _remembered(self, engine: JoinEngine, first: int, last: int) -> Iterator[pa.Table]:
+        """Yield the witnesses of documents that are committed, some at a time."""
+
+        def evaluate(first: int, last: int) -> Iterator[pa.Table]:
+            for segment in self._done():
+                start = max(0, first - segment.first_docid)
+                stop = min(segment.documents, last + 1 - segment.first_docid)
+                if start < stop:
+                    rows = Slice(str(self._spool.directory / segment.name), start, stop)
+                    yield _evaluate(lambda version: engine.plan, [rows])
+
+        if self._snapshot is None:
+            return evaluate(first, last)
+        return self._snapshot.witnesses(engine, first, last, evaluate)
 
     def _done(self) -> list[Segment]:
         return [s for s in self._spool.all_segments() if s.last <= self._through]

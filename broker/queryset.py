@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -35,13 +35,15 @@ class RegisteredQuery:
 
     It sees documents with a docid above `registration_point`.  A parameterised query has matches
     for each of its `assignments`, which are canonical (`xscl.assignment`); equal ones are one.
-    Each assignment has a point of its own, where `assignment_points` says so.
+    Each assignment has a point of its own, where `assignment_points` says so.  `revision` is the
+    registry's number of this statement.
     """
 
     query: Query
     registration_point: int = 0
     assignments: tuple[Assignment, ...] = ()
     assignment_points: tuple[int, ...] = ()
+    revision: int = 0
 
     def pointed(self) -> Iterator[tuple[Assignment, int]]:
         """Yield each assignment with its point; a query without parameters has the empty one."""
@@ -72,6 +74,7 @@ class _Member:
 
     query: Query
     registration_point: int
+    revision: int
     prepared: list[Alternative] | None = None
     alternatives: list[Alternative] = field(default_factory=list)
     uses: dict[str, list[Use]] = field(default_factory=dict)
@@ -116,6 +119,24 @@ class QuerySet:
         member = self._members.get(query_id)
         return None if member is None else member.query
 
+    def revision(self, query_id: str) -> int:
+        """Return the number of a query's statement."""
+        return self._members[query_id].revision
+
+    def hands_on(self, query_id: str) -> bool:
+        """Return whether a query's tuples or matches are read by other operators."""
+        member = self._members[query_id]
+        return member.query.publish is not None or _hands_on(member)
+
+    def classes_of(self, query_id: str) -> set[int]:
+        """Return the numbers of a query's classes."""
+        return {use.query_class for uses in self._members[query_id].uses.values() for use in uses}
+
+    def farthest(self) -> list[str]:
+        """Return the queries that reach back farthest."""
+        reaches = {name: _reach(member) for name, member in self._members.items()}
+        return sorted(name for name, reach in reaches.items() if reach == self.reach_us)
+
     @property
     def plan(self) -> EvaluationPlan:
         """What evaluation has to look for now."""
@@ -126,22 +147,30 @@ class QuerySet:
     @property
     def must_probe(self) -> bool:
         """Whether the state holds more than documents from outside: what queries have found."""
-        return bool(self._streams) or any(
-            len(alternative.clauses) > 1
-            for member in self._members.values()
-            for alternative in member.alternatives
-        )
+        return bool(self._streams) or any(map(_hands_on, self._members.values()))
 
     @property
     def reach_us(self) -> int:
         """How far behind the newest document the oldest one of a match may lie, at most."""
         return max(self._reaches, default=0)
 
+    def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
+        """Return the lowest point of the queries that ask for any of these, None without such."""
+        points = (
+            member.registration_point
+            for member in self._members.values()
+            for asked in member.alternatives
+            if not (edges.isdisjoint(asked.edges) and valued.isdisjoint(asked.valued))
+        )
+        return min(points, default=None)
+
     def add(self, registered: RegisteredQuery) -> None:
         """Add a query that is not there yet, with its assignments."""
         query = registered.query
         assert query.id not in self._members, query.id
-        member = self._members[query.id] = _Member(query, registered.registration_point)
+        member = self._members[query.id] = _Member(
+            query, registered.registration_point, registered.revision
+        )
         for streams, stream in self._streams_of(query):
             streams.setdefault(stream, {})[query.id] = member
         self._compile(member)
@@ -177,7 +206,11 @@ class QuerySet:
                 self.remove(query_id)
         for registered in change.queries:
             member = self._members.get(registered.query.id)
-            if member is not None and not _is_same(member, registered):
+            if member is None:
+                continue
+            if _is_same(member, registered):
+                member.revision = registered.revision
+            else:
                 self.remove(registered.query.id)
         for registered in publishers_first(change.queries):
             query_id = registered.query.id
@@ -321,6 +354,10 @@ class QuerySet:
         )
 
 
+def _hands_on(member: _Member) -> bool:
+    return any(len(alternative.clauses) > 1 for alternative in member.alternatives)
+
+
 def _is_same(member: _Member, registered: RegisteredQuery) -> bool:
     """Return whether a query is registered as before, its assignments aside."""
     return (
@@ -347,6 +384,7 @@ def _registered(member: _Member) -> RegisteredQuery:
         member.registration_point,
         tuple(subscriber.parameters for subscriber in subscribers),
         tuple(subscriber.registration_point for subscriber in subscribers),
+        member.revision,
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import xscl
+from broker.budget import Budget, Pause
 from broker.engine import Engine
 from broker.queryset import QuerySet, RegisteredQuery, SetChange
 from broker.registry import RegisteredText, Registry
@@ -19,7 +20,7 @@ from joins.engines import EngineName
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xscl.files import check_added
 
-__all__ = ["Engines", "check_among", "parsed", "published_streams", "queries_of"]
+__all__ = ["Engines", "Pauses", "check_among", "parsed", "published_streams", "queries_of"]
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -33,9 +34,21 @@ _QUERIES_KEPT = 100_000
 """Texts that are kept as queries, so that a change of one query does not read all others again."""
 
 
-def queries_of(registry: Registry, registry_version: int) -> list[RegisteredQuery]:
-    """Return the queries that were active at a registry version."""
-    return [_registered(registry, text) for text in registry.queries(as_of=registry_version)]
+Pauses = Callable[[], Iterable[Pause]]
+"""Reads the statements that went over their budget, whether the registry knows of it or not yet."""
+
+
+def queries_of(
+    registry: Registry, registry_version: int, *, pauses: Iterable[Pause] = ()
+) -> list[RegisteredQuery]:
+    """Return the queries that were active at a registry version, but for those that are paused."""
+    paused = _statements(pauses)
+    texts = registry.queries(as_of=registry_version)
+    return [_registered(registry, text) for text in texts if (text.id, text.revision) not in paused]
+
+
+def _statements(pauses: Iterable[Pause]) -> set[tuple[str, int]]:
+    return {(pause.query, pause.revision) for pause in pauses}
 
 
 class Engines:
@@ -45,10 +58,20 @@ class Engines:
     can be joined by another.  What a further version costs depends on what it changes.
     """
 
-    def __init__(self, registry: Registry, *, lateness_us: int, engine: EngineName) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        lateness_us: int,
+        engine: EngineName,
+        budget: Budget = Budget(),  # noqa: B008 - it is frozen
+        pauses: Pauses = tuple,
+    ) -> None:
         self._registry = registry
         self._lateness_us = lateness_us
         self._engine = engine
+        self._budget = budget
+        self._pauses = pauses
         self._numbering = Numbering()
         self._planned = QuerySet(ClassRegistry(), self._numbering, plans_only=True)
         self._planned_at = _Reading()
@@ -58,10 +81,11 @@ class Engines:
         """Return an engine, without state, of the queries that were active at a version."""
         reading = _Reading(registry_version, self._registry.revision())
         engine = Engine(
-            queries_of(self._registry, registry_version),
+            queries_of(self._registry, registry_version, pauses=self._pauses()),
             lateness_us=self._lateness_us,
             engine=self._engine,
             numbering=self._numbering,
+            budget=self._budget,
         )
         self._engines_at[engine] = reading
         return engine
@@ -92,6 +116,9 @@ class Engines:
         # Read before the rows: what is added meanwhile is read once more next time.
         newest = self._registry.revision()
         texts, gone = self._registry.changed_queries(reading.version, registry_version)
+        paused = _statements(self._pauses())
+        gone |= {text.id for text in texts if (text.id, text.revision) in paused}
+        texts = [text for text in texts if text.id not in gone]
         changed = {text.id for text in texts}
         assigned = []
         for query_id, key, point in self._registry.changed_assignments(reading.subscriptions):
@@ -174,7 +201,7 @@ def _publishers_of(registry: Registry) -> _Publishers:
 def _registered(registry: Registry, text: RegisteredText) -> RegisteredQuery:
     query = _query(text.id, text.text)
     if not query.parameters:
-        return RegisteredQuery(query, text.point)
+        return RegisteredQuery(query, text.point, revision=text.revision)
     read = ((json.loads(key), point) for key, point in registry.assignments(text.id))
     assigned = [(values, point) for values, point in read if _fits(query, values)]
     return RegisteredQuery(
@@ -182,6 +209,7 @@ def _registered(registry: Registry, text: RegisteredText) -> RegisteredQuery:
         text.point,
         tuple(values for values, _ in assigned),
         tuple(point for _, point in assigned),
+        text.revision,
     )
 
 

@@ -26,6 +26,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from broker.budget import Pause
 from broker.database import connect, transaction
 from broker.subscription import (
     Destination,
@@ -230,6 +231,26 @@ class Registry:
                 raise RegistryError(f"no query {query_id!r}")
             row = (present.version, present.text, state, present.point, effective, reason)
             return self._append(query_id, revision, row)
+
+    def pause(self, pauses: Iterable[Pause]) -> list[RegisteredText]:
+        """Pause queries that went over their budget, and return those that were not yet.
+
+        One that has been stated anew since, paused or removed, is left as it is.
+        """
+        paused = []
+        for pause in pauses:
+            if self._states(pause):
+                with self._change() as revision:
+                    # Another process may have changed it meanwhile.
+                    if present := self._states(pause):
+                        row = (present.version, present.text, QueryState.PAUSED, present.point)
+                        row = (*row, pause.docid - 1, pause.reason)
+                        paused.append(self._append(pause.query, revision, row))
+        return paused
+
+    def _states(self, pause: Pause) -> RegisteredText | None:
+        present = self._present(pause.query)
+        return present if present and present.revision == pause.revision else None
 
     def queries(
         self, *, states: Iterable[QueryState] = (QueryState.ACTIVE,), as_of: int | None = None

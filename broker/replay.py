@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 import pyarrow as pa
 
 import xscl
+from broker.budget import Budget, Pause, Spent
 from broker.disk import Disk
 from broker.document import Document, DocumentError, DocumentLine, parse_document_line
 from broker.engine import Engine, RegisteredQuery
@@ -88,6 +89,7 @@ class ReplaySummary:
     start_s: float = 0.0
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
+    pauses: list[Pause] = field(default_factory=list)
 
     @property
     def documents_per_s(self) -> float:
@@ -145,6 +147,7 @@ def replay(
     lateness_us: int = LATENESS_US,
     assignments: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     engine: EngineName = DEFAULT_ENGINE,
+    budget: Budget = Budget(),  # noqa: B008 - it is frozen
     batch_documents: int = BATCH_DOCUMENTS,
     spark: bool = True,
     session: Spark | None = None,
@@ -160,7 +163,7 @@ def replay(
     ]
     return replay_documents(
         read_document_lines(documents),
-        lambda: Engine(registered, lateness_us=lateness_us, engine=engine),
+        lambda: Engine(registered, lateness_us=lateness_us, engine=engine, budget=budget),
         matches,
         closed_streams=[query.publish for query in queries if query.publish is not None],
         batch_documents=batch_documents,
@@ -239,6 +242,8 @@ class _MatchFile:
         matches: Iterable[Match] = (),
         published: Iterable[Document] = (),
         dead_letters: Iterable[tuple[int, str]] = (),
+        pauses: Iterable[Pause] = (),
+        spent: Iterable[Spent] = (),
     ) -> bool:
         """Write the matches of the segments (after, through]."""
         assert after == self._through
@@ -248,8 +253,13 @@ class _MatchFile:
         for docid, reason in dead_letters:
             self._summary.dead_letters += 1
             self._summary.note(f"document {docid}: {reason}")
+        self._summary.pauses += pauses
         self._through = through
         return True
+
+    def spent(self) -> list[Spent]:
+        """Return nothing: the engine lives as long as the replay."""
+        return []
 
 
 class _Run:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from broker.budget import Pause, Spent
 from broker.document import Document
 from broker.match import Match, MatchDocument
 from xpath_eval.catalog import EvaluationPlan
@@ -33,6 +34,8 @@ class StandInStep:
     matches: list[Match]
     published: list[Document]
     dead_letters: list[tuple[int, str]]
+    pauses: list[Pause] = field(default_factory=list)
+    spent: list[Spent] = field(default_factory=list)
 
 
 @dataclass
@@ -61,8 +64,14 @@ class StandInEngine:
     def absorb(self, witnesses: pa.Table, documents: Documents) -> None:
         self.process(witnesses, documents)
 
+    def resume(self, spent: Iterable[Spent]) -> None:
+        """It has no budget."""
+
     def horizon_us(self, watermark_us: int) -> int:
         return -(1 << 63) if self.window_us is None else watermark_us - self.window_us
+
+    def first_point(self, edges: object, valued: object) -> int | None:
+        return None
 
     def _match(self, earlier: MatchDocument, later: MatchDocument) -> Match:
         return Match(

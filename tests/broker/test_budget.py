@@ -1,0 +1,251 @@
+"""A query that explodes is paused at a definite document; nothing else changes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import pytest
+
+import xscl
+from broker.budget import Budget, Pause, Spent
+from broker.document import FIRST_WATERMARK_US, Document
+from broker.engine import Engine, RegisteredQuery
+from joins.engines import ENGINES, EngineName
+
+MINUTE_US = 60_000_000
+FREE = Budget(0, 0, 0, 0)
+
+BOMB = "S//i->a FOLLOWED BY {a/lang = b/lang, 1 d} S//i->b"
+OTHERS = {
+    "title": "S//i->a FOLLOWED BY {a/t = b/t, 1 d} S//i->b",
+    "both": "S//i->a JOIN {a/lang = b/lang AND a/t = b/t, 1 d} S//i->b",
+    "short": "S//i->a FOLLOWED BY {a/lang = b/lang, 2 m} S//i->b",
+}
+
+
+def documents(count: int = 60, seed: int = 1) -> list[Document]:
+    random_ = random.Random(seed)
+    watermark_us, found = FIRST_WATERMARK_US, []
+    for docid in range(1, count + 1):
+        lang = "en" if random_.random() < 0.8 else "de"
+        time_us = (docid + random_.randint(-3, 3)) * MINUTE_US
+        xml = f"<i><lang>{lang}</lang><t>{random_.randrange(count)}</t></i>"
+        found.append(Document(docid, "S", str(docid), *[time_us] * 3, watermark_us, xml.encode()))
+        watermark_us = max(watermark_us, time_us)
+    return found
+
+
+class Running:
+    def __init__(
+        self, texts: dict[str, str], budget: Budget, engine: EngineName = "signatures"
+    ) -> None:
+        queries = [RegisteredQuery(xscl.parse(text, id=name)[0]) for name, text in texts.items()]
+        self.engine = Engine(queries, lateness_us=0, engine=engine, budget=budget)
+        self.lines: list[tuple[str, int, str]] = []
+        self.pauses: list[Pause] = []
+        self.spent: list[Spent] = []
+
+    def feed(self, stream: Sequence[Document], batch: int, after: int = 0) -> Running:
+        xml = {one.docid: one.xml for one in stream}
+        for start in range(after, len(stream), batch):
+            step = self.engine.process(
+                self.engine.evaluate(stream[start : start + batch]),
+                lambda docids: {docid: xml[docid] for docid in docids},
+            )
+            self.lines += [(m.query, m.position, m.render()) for m in step.matches]
+            self.pauses += step.pauses
+            self.spent = step.spent
+        return self
+
+    def of(self, query: str, before: int = 1 << 62) -> list[str]:
+        return [line for name, docid, line in self.lines if name == query and docid < before]
+
+    def counts(self, query: str) -> dict[int, int]:
+        docids = [docid for name, docid, _ in self.lines if name == query]
+        return {docid: docids.count(docid) for docid in docids}
+
+
+def run(
+    texts: dict[str, str],
+    budget: Budget,
+    stream: Sequence[Document],
+    batch: int = 60,
+    engine: EngineName = "signatures",
+) -> Running:
+    return Running(texts, budget, engine).feed(stream, batch)
+
+
+def first_over(counts: dict[int, int], most: int) -> int:
+    return min(docid for docid, count in counts.items() if count > most)
+
+
+BUDGETS = {
+    "matches of a document": replace(FREE, matches_per_document=20),
+    "matches of 1,000 documents": replace(FREE, matches_per_1000_documents=150),
+    "pairs of a document": replace(FREE, pairs_per_document=20),
+    "all": Budget(25, 300, 30, 0),
+}
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+@pytest.mark.parametrize("batch", [1, 2, 7, 20, 60])
+def test_the_same_document_pauses_a_query_whatever_the_batches(name: str, batch: int) -> None:
+    stream, texts = documents(), {"bomb": BOMB, **OTHERS}
+    free = run(texts, FREE, stream)
+    alone = run({"bomb": BOMB}, BUDGETS[name], stream)
+    found = run(texts, BUDGETS[name], stream, batch)
+    [pause] = found.pauses
+    assert [pause] == alone.pauses, "neither batches nor other queries decide"
+    assert pause.query == "bomb"
+    assert 10 < pause.docid < 55
+    assert found.of("bomb") == free.of("bomb", before=pause.docid) != []
+    for other in OTHERS:
+        assert found.of(other) == free.of(other) != []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_pauses_at_the_first_document_with_too_many_matches(
+    engine: EngineName,
+) -> None:
+    stream, texts = documents(40), {"bomb": BOMB, "title": OTHERS["title"]}
+    free = run(texts, FREE, stream)
+    found = run(texts, replace(FREE, matches_per_document=9), stream, 11, engine)
+    [pause] = found.pauses
+    assert pause.docid == first_over(free.counts("bomb"), 9)
+    assert pause.reason == (
+        f"document {pause.docid} alone has more than 9 matches (budget.matches_per_document); "
+        "join on something rarer as well, or shorten the window"
+    )
+    assert found.of("title") == free.of("title")
+
+
+@pytest.mark.parametrize("batch", [1, 7, 60])
+def test_a_block_of_documents_has_a_budget_too(batch: int) -> None:
+    stream = [replace(one, docid=one.docid + 980, key=str(one.docid)) for one in documents()]
+    free = run({"bomb": BOMB}, FREE, stream).counts("bomb")
+    first = sum(count for docid, count in free.items() if docid <= 1_000)
+    found = run({"bomb": BOMB}, replace(FREE, matches_per_1000_documents=first), stream, batch)
+    [pause] = found.pauses
+    total, expected = 0, 0
+    for docid, count in sorted(free.items()):
+        total += count if docid > 1_000 else 0
+        if total > first:
+            expected = docid
+            break
+    assert pause.docid == expected
+    assert pause.reason.startswith(f"documents 1001 to {expected} have more than {first} matches")
+
+
+def test_what_a_block_has_spent_outlives_the_process() -> None:
+    stream, budget = documents(), replace(FREE, matches_per_1000_documents=150)
+    [expected] = run({"bomb": BOMB}, budget, stream, 10).pauses
+    xml = {one.docid: one.xml for one in stream}
+    for after in range(10, expected.docid, 5):
+        first = Running({"bomb": BOMB}, budget).feed(stream[:after], 10)
+        second = Running({"bomb": BOMB}, budget)
+        second.engine.absorb(
+            second.engine.evaluate(stream[:after]), lambda ids: {i: xml[i] for i in ids}
+        )
+        second.engine.resume(first.spent)
+        second.feed(stream, 10, after)
+        assert first.pauses + second.pauses == [expected]
+
+
+def test_a_class_with_a_rarer_value_join_is_not_paused_by_a_heavy_value() -> None:
+    stream, text = documents(), {"both": OTHERS["both"]}
+    found = run(text, replace(FREE, pairs_per_document=10), stream, 7)
+    assert found.pauses == []
+    assert found.of("both") == run(text, FREE, stream).of("both") != []
+
+
+def test_a_query_without_a_value_join_says_so() -> None:
+    stream = documents(30)
+    texts = {"product": "S//i->a JOIN {a/t != b/t, 1 d} S//i->b", "title": OTHERS["title"]}
+    free = run(texts, FREE, stream)
+    for batch in (1, 4, 30):
+        found = run(texts, replace(FREE, pairs_per_document=20), stream, batch)
+        [pause] = found.pauses
+        assert (pause.query, pause.docid) == ("product", 12)
+        assert "because there is no value join" in pause.reason
+        assert found.of("product") == free.of("product", before=12) != []
+        assert found.of("title") == free.of("title")
+
+
+def test_windows_of_one_class_are_paused_one_by_one() -> None:
+    text = "S//i->a FOLLOWED BY {a/lang = b/lang, %s} S//i->b"
+    texts = {"long": text % "1 d", "longer": text % "2 d", "middle": text % "22 m"}
+    stream = documents()
+    for batch in (1, 9, 60):
+        found = run(texts, replace(FREE, pairs_per_document=18), stream, batch)
+        by_query = {pause.query: pause.docid for pause in found.pauses}
+        assert by_query["long"] == by_query["longer"] < by_query["middle"]
+        for name in texts:
+            [alone] = run({name: texts[name]}, replace(FREE, pairs_per_document=18), stream).pauses
+            assert alone.docid == by_query[name]
+
+
+NESTED = f"({BOMB}) FOLLOWED BY {{b/t = c/t, 1 d}} S//i->c"
+PUBLISHED = {
+    "pairs": f"SELECT * FROM {BOMB} PUBLISH pairs",
+    "reader": "pairs//i->p FOLLOWED BY {p/t = q/t, 1 d} S//i->q",
+}
+
+
+@pytest.mark.parametrize("texts", [{"nested": NESTED}, PUBLISHED], ids=["nested", "published"])
+def test_inner_operators_and_publishers_have_budgets(texts: dict[str, str]) -> None:
+    stream, texts = documents(40), {**texts, "title": OTHERS["title"]}
+    budget = replace(FREE, matches_per_document=12)
+    free = run(texts, FREE, stream)
+    found = [run(texts, budget, stream, batch) for batch in (1, 3, 10, 40)]
+    assert all(each.pauses == found[0].pauses for each in found)
+    [pause] = found[0].pauses
+    for each in found:
+        assert each.of("title") == free.of("title")
+        assert each.of(pause.query) == free.of(pause.query, before=pause.docid)
+    assert all(each.of("reader") == found[0].of("reader") for each in found)
+
+
+def test_pairs_of_inner_operators_have_budgets() -> None:
+    stream, texts = documents(40), {"nested": NESTED, "title": OTHERS["title"]}
+    for most in (8, 15, 40):
+        budget = replace(FREE, pairs_per_document=most)
+        found = [run(texts, budget, stream, batch).pauses for batch in (1, 3, 10, 40)]
+        assert all([p.docid for p in each] == [p.docid for p in found[0]] for each in found)
+
+
+def test_what_is_absorbed_pauses_a_query_at_the_next_document() -> None:
+    stream = documents(40)
+    xml = {one.docid: one.xml for one in stream}
+    running = Running({"nested": NESTED}, replace(FREE, matches_per_document=12))
+    running.engine.absorb(
+        running.engine.evaluate(stream[:30]), lambda ids: {i: xml[i] for i in ids}
+    )
+    running.feed(stream, 5, after=30)
+    [pause] = running.pauses
+    assert (pause.query, pause.docid) == ("nested", 31)
+    assert running.lines == []
+
+
+def remembering(windows: Iterable[str]) -> dict[str, str]:
+    text = "S//i->a FOLLOWED BY {a/t = b/t, %s} S//i->b"
+    return {window.replace(" ", ""): text % window for window in windows}
+
+
+def test_too_many_remembered_documents_pause_the_query_that_reaches_back_farthest() -> None:
+    stream = documents()
+    found = run(
+        remembering(["INF", "1 d", "10 m"]), replace(FREE, remembered_documents=30), stream, 10
+    )
+    assert [pause.query for pause in found.pauses] == ["INF", "1d"]
+    assert all(30 < pause.docid <= 41 for pause in found.pauses)
+    assert "reaches back farthest" in found.pauses[0].reason
+    assert "10m" in found.engine.queries
+    free = run(remembering(["10 m"]), FREE, stream)
+    assert found.of("10m") == free.of("10m")
+
+
+def test_negative_budgets_are_refused() -> None:
+    with pytest.raises(ValueError, match="pairs_per_document"):
+        Budget(pairs_per_document=-1)
