@@ -29,9 +29,13 @@ from broker.evaluation import PlanStore
 from broker.ingest import Ingest
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
+from broker.snapshot import Snapshot
 from broker.spool import Spool, SpoolWriter
 
-POINTS = ("file written", "file renamed", "file durable", "evaluated", "processed", "committed")
+POINTS = (
+    *("file written", "file renamed", "file durable", "evaluated", "processed", "committed"),
+    *("state file written", "state file renamed", "state file durable"),
+)
 
 SECOND_US = 1_000_000
 
@@ -61,6 +65,11 @@ def run(directory: Path, reached: Callable[[str], None], *, chunk: int = 5) -> N
         lambda registry_version: StandInEngine(),
         PlanStore(directory / "plans"),
         reached=reached,
+        snapshot=Snapshot(
+            directory / "state",
+            disk=Disk(is_durable=False, reached=lambda point: reached(f"state {point}")),
+            documents=4,
+        ),
     )
     pipeline.recover(1)
     lines = document_lines(40)

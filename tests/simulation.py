@@ -39,6 +39,7 @@ from broker.ingest import Ingest, Outcome
 from broker.match import MatchDocument
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
+from broker.snapshot import Snapshot
 from broker.spool import Spool, SpoolWriter
 from broker.upkeep import Needs, maintain
 from xpath_eval.witnesses import WITNESS_SCHEMA
@@ -85,7 +86,7 @@ class UnsafeDisk(Disk):
             temporary.write_bytes(content)
             self._reached("file flushed")
         except Crash:
-            temporary.write_bytes(content[: self._chosen.randrange(len(content))])
+            temporary.write_bytes(content[: self._chosen.randrange(len(content) + 1)])
             raise
         temporary.rename(path)
         try:
@@ -161,6 +162,7 @@ class Process:
                 lambda version: StandInEngine(WINDOW_US, query=f"v{version}"),
                 self._plans,
                 reached=fate,
+                snapshot=Snapshot(directory / "state", disk=disk, documents=4),
             )
             self._pipeline.recover(self._world.version)
         except BaseException:

@@ -1,0 +1,270 @@
+"""A restart remembers documents from files, and finds what a broker without a restart finds."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+from kit import Case, parse_case
+from runners import seeds_with_joins
+from strategies import random_case
+
+import xscl
+from broker import snapshot as snapshot_module
+from broker.disk import Disk
+from broker.document import DocumentLine
+from broker.evaluation import PlanStore
+from broker.ingest import Ingest
+from broker.outbox import Outbox
+from broker.pipeline import Pipeline
+from broker.registered import Engines
+from broker.registry import QueryState, Registry
+from broker.snapshot import Snapshot
+from broker.spool import Spool, SpoolWriter
+
+DAY_US = 86_400_000_000
+SAME = "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"
+OTHER = "S//i->a FOLLOWED BY {a/u = b/u, 1 h} S//i->b"
+
+
+class Broker:
+    """The part of a broker that finds matches; a file of the snapshot has some documents only."""
+
+    def __init__(self, directory: Path, *, lateness_us: int = DAY_US, documents: int = 3) -> None:
+        self.registry = Registry(directory / "registry.db")
+        self.outbox = Outbox(directory / "outbox.db", now_us=lambda: 0)
+        self.writer = SpoolWriter(directory / "spool", Disk(is_durable=False))
+        self.ingest = Ingest(self.writer)
+        engines = Engines(self.registry, lateness_us=lateness_us, engine="signatures")
+        self.pipeline = Pipeline(
+            Spool(directory / "spool"),
+            self.outbox,
+            engines.make,
+            PlanStore(directory / "plans"),
+            plan_of=engines.plan,
+            follow=engines.follow,
+            snapshot=Snapshot(directory / "state", documents=documents) if documents else None,
+        )
+        self.pipeline.recover(self.registry.revision())
+
+    def close(self) -> None:
+        self.registry.close()
+        self.outbox.close()
+        self.writer.close()
+
+    def register(self, query: xscl.Query, *, point: int | None = None) -> None:
+        newest = self.writer.next_docid - 1
+        self.registry.register(
+            query.id, query.text, version=query.version, point=newest if point is None else point
+        )
+
+    def set_state(self, query: xscl.Query, state: QueryState) -> None:
+        self.registry.set_state(query.id, state, effective=self.writer.next_docid - 1)
+
+    def take(self, lines: Sequence[DocumentLine]) -> None:
+        version = self.registry.revision()
+        self.pipeline.prepare(version)
+        self.ingest.append(lines, registry_version=version)
+        list(self.pipeline.drain())
+
+    def found(self) -> list[str]:
+        return sorted(match.line for match in self.outbox.matches(limit=100_000))
+
+
+Restart = Callable[[Broker], Broker]
+
+
+def live(case: Case, directory: Path, *, documents: int, is_restarted: bool) -> list[str]:
+    """Take the documents of a case while its queries come and go; restart after every few."""
+    directory.mkdir()
+
+    def begin() -> Broker:
+        return Broker(directory, lateness_us=case.lateness_us, documents=documents)
+
+    plain = [query for query in case.queries if not query.parameters]
+    broker = begin()
+    for query in plain[::2]:
+        broker.register(query)
+    for start in range(0, len(case.lines), 2):
+        if start == 2:
+            for query in plain[1::2]:
+                broker.register(query)
+        if start == 4:
+            broker.set_state(plain[0], QueryState.PAUSED)
+        if start == 6:
+            broker.set_state(plain[0], QueryState.ACTIVE)
+            broker.set_state(plain[-1], QueryState.REMOVED)
+        broker.take(case.lines[start : start + 2])
+        if is_restarted:
+            broker.close()
+            broker = begin()
+    found = broker.found()
+    broker.close()
+    return found
+
+
+@pytest.mark.parametrize("seed", seeds_with_joins(8))
+def test_a_restart_changes_nothing_with_and_without_a_snapshot(seed: int, tmp_path: Path) -> None:
+    case = parse_case(random_case(seed))
+    expected = live(case, tmp_path / "undisturbed", documents=0, is_restarted=False)
+    for documents in (0, 1, 6):
+        directory = tmp_path / str(documents)
+        assert live(case, directory, documents=documents, is_restarted=True) == expected
+
+
+def query(text: str, name: str = "q") -> xscl.Query:
+    (parsed,) = xscl.parse(text, id=name)
+    return parsed
+
+
+def items(start: int, stop: int) -> list[DocumentLine]:
+    return [
+        DocumentLine("S", f"<i><t>{n % 5}</t><u>{n % 3}</u></i>".encode(), n * 60_000_000)
+        for n in range(start, stop)
+    ]
+
+
+@pytest.fixture
+def read(caplog: pytest.LogCaptureFixture) -> Callable[[], int]:
+    """How many documents the last restart took from files."""
+    caplog.set_level(logging.INFO, snapshot_module.__name__)
+
+    def count() -> int:
+        return [int(n) for n in re.findall(r"(\d+) documents were remembered", caplog.text)][-1]
+
+    return count
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """What a broker leaves that had taken 30 documents, 3 at a time."""
+    broker = Broker(tmp_path)
+    broker.register(query(SAME))
+    for start in range(0, 30, 3):
+        broker.take(items(start, start + 3))
+    broker.close()
+    return tmp_path
+
+
+def restarted(directory: Path) -> list[str]:
+    """Restart a broker, let it take more documents, and return what it has found."""
+    broker = Broker(directory)
+    broker.take(items(30, 40))
+    found = broker.found()
+    broker.close()
+    return found
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    broker = Broker(tmp_path_factory.mktemp("undisturbed"), documents=0)
+    broker.register(query(SAME))
+    for start in range(0, 30, 3):
+        broker.take(items(start, start + 3))
+    broker.take(items(30, 40))
+    found = broker.found()
+    broker.close()
+    return found
+
+
+def test_documents_are_remembered_without_evaluating_them(
+    directory: Path, expected: list[str], read: Callable[[], int]
+) -> None:
+    assert restarted(directory) == expected
+    assert read() == 30
+
+
+def test_a_query_that_came_later_needs_nothing_of_earlier_documents(
+    directory: Path, read: Callable[[], int]
+) -> None:
+    broker = Broker(directory)
+    broker.register(query(OTHER, "late"))
+    broker.take(items(30, 34))
+    broker.close()
+    Broker(directory).close()
+    assert read() == 34
+
+
+def test_what_a_query_needs_that_looks_back_is_evaluated_again(
+    directory: Path, read: Callable[[], int]
+) -> None:
+    broker = Broker(directory)
+    broker.register(query(OTHER, "back"), point=15)
+    broker.close()
+    found = restarted(directory)
+    assert read() == 15
+    pairs = [(m, n) for n in range(30, 40) for m in range(15, n) if m % 3 == n % 3 and n - m <= 60]
+    assert sum(json.loads(line)["query"] == "back" for line in found) == len(pairs)
+
+
+def test_a_query_that_is_gone_is_no_reason_to_evaluate_again(
+    directory: Path, read: Callable[[], int]
+) -> None:
+    broker = Broker(directory)
+    broker.register(query(OTHER, "late"))
+    broker.take(items(30, 34))
+    broker.set_state(query(SAME), QueryState.REMOVED)
+    broker.close()
+    restarted(directory)
+    assert read() == 34
+
+
+@pytest.mark.parametrize("kept", [0, 100, -1])
+def test_torn_files_are_evaluated_again(
+    directory: Path, expected: list[str], read: Callable[[], int], kept: int
+) -> None:
+    for path in sorted((directory / "state").glob("*.witnesses"))[2:5]:
+        path.write_bytes(path.read_bytes()[:kept])
+    assert restarted(directory) == expected
+    assert read() == 21
+
+
+def test_files_without_what_their_plan_asked_for_are_not_trusted(
+    directory: Path, expected: list[str], read: Callable[[], int]
+) -> None:
+    for path in (directory / "state").glob("*.asked"):
+        path.write_bytes(path.read_bytes()[16:])
+    assert restarted(directory) == expected
+    assert read() == 0
+
+
+def test_files_that_lead_the_commit_are_removed(
+    directory: Path, expected: list[str], read: Callable[[], int]
+) -> None:
+    # As when an older outbox is put back: everything is found again.
+    for path in directory.glob("outbox.db*"):
+        path.unlink()
+    assert restarted(directory) == expected
+    names = sorted(path.name for path in (directory / "state").glob("*.witnesses"))
+    assert names[0].startswith("000000000000001-")
+    assert len(names) < 10
+
+
+def test_files_that_no_window_reaches_are_removed(tmp_path: Path) -> None:
+    broker = Broker(tmp_path, lateness_us=0)
+    broker.register(query(SAME))
+    for start in range(0, 300, 3):
+        broker.take(items(start, start + 3))
+    broker.close()
+    # An hour's worth of minutes, and the document that the oldest of them shares a file with.
+    assert len(list((tmp_path / "state").glob("*.witnesses"))) <= 60 // 3 + 2
+    assert len(list((tmp_path / "state").glob("*.asked"))) == 1
+
+
+def test_a_directory_that_cannot_be_written_is_a_warning(
+    directory: Path, expected: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    for path in (directory / "state").glob("*"):
+        path.unlink()
+    (directory / "state").rmdir()
+    broker = Broker(directory)
+    (directory / "state").rmdir()
+    (directory / "state").write_text("in the way")
+    broker.take(items(30, 40))
+    assert broker.found() == expected
+    broker.close()
+    assert "was not kept for a restart" in caplog.text
