@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from random_paths import random_block, random_xml
 from registered import Registered
 
+import xscl
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
+from xpath_eval.counters import Counters, counters_of, witness_table
 from xpath_eval.evaluator import Evaluator
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import DOCUMENT_SCHEMA, WITNESS_SCHEMA
@@ -96,3 +99,38 @@ def test_two_plans_at_a_time_do_not_disturb_each_other() -> None:
 
 def test_an_empty_batch_is_an_empty_batch() -> None:
     assert rows_of(evaluate_batches(plan_of(8), [batch_of([])])) == []
+
+
+def test_each_document_hits_or_misses_each_cache_once() -> None:
+    catalog = PatternCatalog()
+    (query,) = xscl.parse("S//item[contains(title, 'a')]->x")
+    Registered(catalog, query.blocks[0])
+    xmls = [f"<item><title>{text}</title></item>".encode() for text in ("a", "b", "ab", "c")]
+    batch = batch_of([*xmls, b"<item/>", b"<broken"])
+    table = witness_table(evaluate_batches(catalog.plan(), [batch.slice(0, 3), batch.slice(3)]))
+    counters = counters_of(table)
+    assert (counters.raw_shape_misses, counters.raw_shape_hits) == (2, 3)
+    # With an `a`, without one, and without a title.
+    assert (counters.witness_shape_misses, counters.witness_shape_hits) == (3, 2)
+    assert counters.automaton_states > 0
+    assert counters_of(table.select(["docid"]).replace_schema_metadata()) == Counters()
+
+
+def test_what_a_bound_pushes_out_is_counted() -> None:
+    catalog = PatternCatalog()
+    (query,) = xscl.parse("S//item[contains(title, 'a')]->x")
+    Registered(catalog, query.blocks[0])
+    evaluator = Evaluator(catalog.plan(), raw_shapes_max=1, outcomes_max=1, states_max=1)
+    for xml in (b"<item><title>a</title></item>", b"<item><title/></item>", b"<item/>"):
+        evaluator.evaluate("S", xml)
+    counters = evaluator.take_counters()
+    assert counters.raw_shape_evictions == 1
+    assert counters.witness_shape_evictions == 2
+    assert counters.automaton_evictions > 0
+    assert evaluator.take_counters() == Counters(automaton_states=1)
+
+
+def test_every_counter_is_documented() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    for name in Counters().figures():
+        assert f"`xscl_{name}`" in page
