@@ -15,7 +15,7 @@ here; one that has none is cut, and paired no more in this batch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,6 +88,15 @@ class Candidates:
     def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
         """Learn a shape by its edges."""
         self._products.add_shape(shape, edges)
+
+    def forget_shapes(self, shapes: Set[int]) -> None:
+        """Forget shapes that nothing remembered has."""
+        self._products.forget_shapes(shapes)
+
+    @property
+    def index(self) -> ValueIndex:
+        """The values of what is remembered."""
+        return self._index
 
     def begin_batch(self) -> None:
         """Make what is absorbed from now on new."""

@@ -101,6 +101,12 @@ class Processor(Protocol):
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return remembered instances by number."""
 
+    def figures(self) -> dict[str, int]:
+        """Return how much is remembered: `documents`, `shapes`, `memory_bytes` and the like.
+
+        Names that end in `_total` count from the start.
+        """
+
 
 class SqlProcessor:
     """Evaluates every template by its conjunctive query over the state's tables."""
@@ -210,6 +216,10 @@ class SqlProcessor:
         if gone:
             self.view_cache.clear()
         return gone
+
+    def figures(self) -> dict[str, int]:
+        """Return how much is remembered."""
+        return self.state.figures()
 
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return remembered instances by number."""

@@ -6,7 +6,7 @@ product of both sides within its window, and other classes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, partial
 
@@ -47,6 +47,11 @@ class Products:
     def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
         """Learn a shape by its edges."""
         self._bound[shape] = frozenset(v for v1, v2, *_ in edges for v in (v1, v2))
+
+    def forget_shapes(self, shapes: Set[int]) -> None:
+        """Forget shapes that nothing remembered has."""
+        for shape in shapes:
+            del self._bound[shape]
 
     def group(self, classes: ClassRegistry) -> None:
         """Look at the classes anew."""

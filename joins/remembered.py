@@ -101,6 +101,11 @@ class Remembered:
         """The bytes of instances' rows that are in files."""
         return self._rows.spilled_bytes
 
+    def layouts_in_use(self) -> set[int]:
+        """Return the numbers of the layouts that instances have."""
+        column = self._columns["layout"]
+        return set(np.unique(column.values[self.base - column.origin :]).tolist())
+
     def append(self, rows: pa.Table) -> tuple[int, Ints]:
         """Add instances; return the first one's number, and their layouts."""
         first = self.next_instance

@@ -52,6 +52,10 @@ from templates.template import Template
 
 __all__ = ["SignatureProcessor"]
 
+SHAPES_MIN = 1_000
+"""So many shapes are kept in any case; those that nothing has any more are looked for when there
+are more, and twice as many as after the last time."""
+
 ANCHORING_BATCHES = 256
 """Anchors are looked at again after so many batches, and whenever classes change."""
 
@@ -74,6 +78,9 @@ class SignatureProcessor:
         self._candidates = Candidates(self._remembered, self._layouts, self.classes, bounds)
         self._residuals = Residuals(self.classes, hashing)
         self._shapes: dict[str, int] = {}
+        self._next_shape = 0
+        self._shapes_max = SHAPES_MIN
+        self._evicted = 0
         self._blocks: dict[int, set[Blocks]] = {}
         self._limits: dict[int, ClassLimits] = {}
         self._version = self._limits_version = -1
@@ -105,7 +112,8 @@ class SignatureProcessor:
         """Learn witness shapes by their edges."""
         for shape, edges in shapes.items():
             if shape not in self._shapes:
-                number = self._shapes[shape] = len(self._shapes)
+                number = self._shapes[shape] = self._next_shape
+                self._next_shape += 1
                 self._layouts.add_shape(number, edges)
                 self._candidates.add_shape(number, edges)
                 self.view.add_shape(number, edges)
@@ -190,7 +198,35 @@ class SignatureProcessor:
 
     def evict(self, before_us: int) -> int:
         """Free instances that end before a time, lazily; return how many went."""
-        return self._remembered.evict(before_us)
+        evicted = self._remembered.evict(before_us)
+        self._evicted += evicted
+        if evicted and len(self._shapes) > self._shapes_max:
+            self._forget_shapes()
+            self._shapes_max = max(SHAPES_MIN, 2 * len(self._shapes))
+        return evicted
+
+    def _forget_shapes(self) -> None:
+        """Forget the shapes that nothing remembered has: an evaluator spells them out again."""
+        gone = self._layouts.keep(self._remembered.layouts_in_use())
+        self._shapes = {name: n for name, n in self._shapes.items() if n not in gone}
+        self._candidates.forget_shapes(gone)
+        self.view.forget_shapes(gone)
+
+    def figures(self) -> dict[str, int]:
+        """Return what is remembered, in numbers; see `Processor.figures`."""
+        remembered, index = self._remembered, self._candidates.index
+        return {
+            "documents": remembered.next_instance - remembered.base,
+            "evicted_total": self._evicted,
+            "values": len(index),
+            "shapes": len(self._shapes),
+            "layouts": len(self._layouts),
+            "signatures": len(self.view),
+            "signature_hits_total": self.view.hits,
+            "signature_misses_total": self.view.misses,
+            "memory_bytes": remembered.memory_bytes + index.memory_bytes,
+            "spilled_bytes": remembered.spilled_bytes,
+        }
 
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return remembered instances by number."""

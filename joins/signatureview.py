@@ -11,7 +11,7 @@ added, only those are asked.  Classes that were removed are skipped by whoever r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -74,6 +74,8 @@ class SignatureView:
         self._registry = registry
         self._tables = TemplateTables(self.db, registry)
         self._entries: dict[Signature, Entry] = {}
+        self._edges: list[tuple[int, ...]] = []
+        self._bindings: list[tuple[int, ...]] = []
         self.hits = 0
         self.misses = 0
 
@@ -97,8 +99,32 @@ class SignatureView:
     def add_shape(self, shape: int, edges: Sequence[tuple[int, int, int, int]]) -> None:
         """Learn a shape by its edges."""
         ends = {(v, n) for v1, v2, n1, n2 in edges for v, n in ((v1, n1), (v2, n2))}
-        self._insert(schema.SHAPE_EDGE, [(shape, *edge) for edge in edges])
-        self._insert(schema.SHAPE_BINDING, [(shape, *end) for end in sorted(ends)])
+        self._edges += [(shape, *edge) for edge in edges]
+        self._bindings += [(shape, *end) for end in sorted(ends)]
+
+    def forget_shapes(self, shapes: Set[int]) -> None:
+        """Forget shapes that nothing remembered has."""
+        self._write_shapes()
+        self._entries = {
+            signature: entry
+            for signature, entry in self._entries.items()
+            if not any(side is not None and side.shape in shapes for side in signature[:2])
+        }
+        gone = pa.table({"shape": pa.array(sorted(shapes), pa.int64())})
+        self.db.register("gone", gone)
+        for table in (schema.SHAPE_EDGE, schema.SHAPE_BINDING):
+            # Rows that DELETE removes would stay in memory.
+            kept = f"SELECT * FROM {table} WHERE shape NOT IN (SELECT shape FROM gone)"
+            run(self.db, f"CREATE TABLE kept AS {kept}")
+            run(self.db, f"DROP TABLE {table}")
+            run(self.db, f"ALTER TABLE kept RENAME TO {table}")
+        self.db.unregister("gone")
+
+    def _write_shapes(self) -> None:
+        """Write the shapes learnt since the last time: each statement costs a millisecond."""
+        self._insert(schema.SHAPE_EDGE, self._edges)
+        self._insert(schema.SHAPE_BINDING, self._bindings)
+        self._edges, self._bindings = [], []
 
     def _insert(self, table: str, rows: Sequence[tuple[int, ...]]) -> None:
         if rows:
@@ -122,6 +148,7 @@ class SignatureView:
     def _evaluate(self, entries: list[Entry], since: int) -> None:
         """Ask the templates' queries for all entries at once, of classes after `since`."""
         self.misses += len(entries)
+        self._write_shapes()
         self._write(entries)
         run(self.db, signature_value_join_sql())
         for template, number in self._tables.numbers.items():

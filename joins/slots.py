@@ -43,12 +43,17 @@ class Layout:
     bindings: tuple[tuple[int, int], ...]
 
 
+_NO_LAYOUT = Layout(-1, (), ())
+"""Stands where a layout has been forgotten."""
+
+
 class Layouts:
     """All layouts, by number and as arrays."""
 
     def __init__(self) -> None:
         self.layouts: list[Layout] = []
         self._numbers: dict[Layout, int] = {}
+        self._free: list[int] = []
         self._bound: dict[int, dict[int, set[int]]] = {}
         self._current: dict[int, int] = {}
         self._compared: frozenset[int] = frozenset()
@@ -78,12 +83,43 @@ class Layouts:
         number = self._current.get(shape)
         if number is None:
             layout = self._make(shape, self._bound[shape])
-            number = self._numbers.setdefault(layout, len(self.layouts))
-            if number == len(self.layouts):
-                self.layouts.append(layout)
-                self._arrays = None
+            number = self._numbers.get(layout)
+            if number is None:
+                number = self._number(layout)
             self._current[shape] = number
         return number
+
+    def _number(self, layout: Layout) -> int:
+        """Give a new layout a number that no other has, any more."""
+        if self._free:
+            number = self._free.pop()
+            self.layouts[number] = layout
+        else:
+            number = len(self.layouts)
+            self.layouts.append(layout)
+        self._numbers[layout] = number
+        self._arrays = None
+        return number
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def keep(self, used: Collection[int]) -> set[int]:
+        """Forget all layouts but some, and the shapes that have none of these; return the shapes.
+
+        Nothing may be remembered that has another layout; numbers are given again.
+        """
+        gone = [number for number in self._numbers.values() if number not in used]
+        for number in gone:
+            del self._numbers[self.layouts[number]]
+            self.layouts[number] = _NO_LAYOUT
+        self._free += gone
+        self._arrays = None
+        shapes = {self.layouts[number].shape for number in used}
+        self._current = {s: n for s, n in self._current.items() if n in used}
+        forgotten = self._bound.keys() - shapes
+        self._bound = {shape: self._bound[shape] for shape in shapes}
+        return forgotten
 
     def _make(self, shape: int, bound: Mapping[int, set[int]]) -> Layout:
         compared = {n: sorted(vs & self._compared) for n, vs in bound.items()}

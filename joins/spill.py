@@ -41,6 +41,11 @@ class _Chunk(NamedTuple):
     rows: pa.RecordBatch
     is_spilled: bool
 
+    @property
+    def end(self) -> int:
+        """The number of the instance after the last."""
+        return self.first + int(self.rows.num_rows)
+
 
 class InstanceRows:
     """Rows of instances by number, in memory or in files in `directory`.
@@ -59,7 +64,7 @@ class InstanceRows:
         for batch in rows.to_batches():
             self._add(_Chunk(first, batch, is_spilled=False))
             first += batch.num_rows
-        if self.memory_bytes > MEMORY_BYTES + FILE_BYTES:
+        while self.memory_bytes > MEMORY_BYTES + FILE_BYTES:
             self._spill()
 
     def _add(self, chunk: _Chunk) -> None:
@@ -86,17 +91,17 @@ class InstanceRows:
         """Write the oldest rows in memory to a file, and map them from there."""
         start = next(i for i, chunk in enumerate(self._chunks) if not chunk.is_spilled)
         stop, size = start, 0
-        while size < FILE_BYTES and stop < len(self._chunks) - 1:
+        while size < FILE_BYTES and stop < len(self._chunks):
             size += self._chunks[stop].rows.nbytes
             stop += 1
-        chunks = self._chunks[start:stop]
-        batches = self._write([chunk.rows for chunk in chunks])
+        written = [chunk.rows for chunk in self._chunks[start:stop]]
+        mapped = self._write(written)
         self._chunks[start:stop] = [
             _Chunk(chunk.first, rows, is_spilled=True)
-            for chunk, rows in zip(chunks, batches, strict=True)
+            for chunk, rows in zip(self._chunks[start:stop], mapped, strict=True)
         ]
         self.memory_bytes -= size
-        self.spilled_bytes += size
+        self.spilled_bytes += sum(rows.nbytes for rows in mapped)
 
     def _write(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
         try:
@@ -123,7 +128,7 @@ class InstanceRows:
 
     def evict(self, before: int) -> None:
         """Forget chunks that hold only instances with numbers below `before`."""
-        gone = max(0, bisect_right(self._chunks, before, key=lambda chunk: chunk.first) - 1)
+        gone = bisect_right(self._chunks, before, key=lambda chunk: chunk.end)
         for chunk in self._chunks[:gone]:
             if chunk.is_spilled:
                 self.spilled_bytes -= chunk.rows.nbytes

@@ -109,6 +109,10 @@ WHERE value <> ''"""
         self.instance_count -= dead
         return int(dead)
 
+    def figures(self) -> dict[str, int]:
+        """Return how much is remembered."""
+        return {"documents": self.instance_count, "shapes": len(self._shapes)}
+
     def rewrite(self, table: str, condition: str) -> None:
         """Write a table anew with the rows that hold a condition: DELETE would free no memory."""
         self.run(f"CREATE TABLE kept AS SELECT * FROM {table} WHERE {condition}")

@@ -1,0 +1,177 @@
+"""What the join remembers stays small, whatever comes; and what is done for that never shows."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kit import Case, parse_case
+from runners import run_engine, seeds_with_joins
+from strategies import random_case
+
+import xscl
+from broker.document import Document
+from broker.engine import Engine, RegisteredQuery
+from broker.match import Match
+from joins import column, remembered, signatures, spill, valueindex
+from joins.column import Column
+from joins.spill import InstanceRows, SpillError
+from joins.valueindex import ValueIndex
+
+MINUTE_US = 60_000_000
+
+
+@contextlib.contextmanager
+def tiny() -> Iterator[None]:
+    """Everything that is bounded has the smallest bound."""
+    with contextlib.ExitStack() as stack:
+        for module, bounds in {
+            column: {"RESERVED_ROWS": 64, "_MOVED_ROWS": 3, "_HUGE_PAGES_FROM": 64},
+            spill: {"MEMORY_BYTES": 300, "FILE_BYTES": 100, "CHUNK_ROWS": 2},
+            remembered: {"EVICTED_ROWS": 1, "_SCANNED_ROWS": 2},
+            valueindex: {"RUN_ENTRIES": 4, "FILTERED_ENTRIES": 2},
+            signatures: {"SHAPES_MIN": 0},
+        }.items():
+            stack.enter_context(mock.patch.multiple(module, **bounds))
+        yield
+
+
+def lines(matches: Sequence[Match]) -> list[str]:
+    return [match.render() for match in matches]
+
+
+@pytest.mark.parametrize("seed", seeds_with_joins(8))
+def test_tiny_bounds_change_no_match(seed: int) -> None:
+    case = parse_case(random_case(seed))
+    expected = lines(run_engine(case))
+    with tiny():
+        assert lines(run_engine(case, batch_size=2)) == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 50)), max_size=30))
+def test_a_column_holds_what_was_appended_and_not_dropped(steps: list[tuple[int, int]]) -> None:
+    rows: list[int] = []
+    with tiny():
+        grown = Column(np.int64, 5)
+        for appended, dropped in steps:
+            grown.append(np.arange(len(rows), len(rows) + appended))
+            rows += range(len(rows), len(rows) + appended)
+            grown.drop(min(max(grown.start, 5 + dropped), grown.end))
+            alive = grown.values[grown.start - grown.origin :].tolist()
+            assert alive == rows[grown.start - 5 :]
+            assert grown.end == 5 + len(rows)
+            assert len(grown.padded(16)) == grown.end - grown.origin + 16
+
+
+def test_a_column_gives_back_the_pages_of_dropped_rows() -> None:
+    grown = Column(np.int64)
+    for _ in range(64):
+        grown.append(np.ones(65_536, np.int64))
+        grown.drop(grown.end - 10)
+    assert grown.memory_bytes == 80
+    # Pages that are given back read as zero.
+    assert int(grown.values[: 63 * 65_536].sum()) == 0
+
+
+def rows_of(first: int, count: int) -> pa.Table:
+    return pa.table({"n": range(first, first + count), "text": ["x" * 50] * count})
+
+
+def numbers_in(rows: InstanceRows, numbers: Sequence[int]) -> list[int]:
+    return [n for _, found in rows.take(numbers) for n in found.column("n").to_pylist()]
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=30), st.integers(0, 100))
+def test_rows_are_found_in_memory_and_in_files(sizes: list[int], evicted: int) -> None:
+    with tiny():
+        rows, end = InstanceRows(), 1
+        for size in sizes:
+            rows.append(end, rows_of(end, size))
+            end += size
+        before = min(evicted, end - 1)
+        rows.evict(before)
+        kept = list(range(max(1, before), end))
+        assert numbers_in(rows, kept) == kept
+        rows.evict(end)
+        assert (rows.memory_bytes, rows.spilled_bytes) == (0, 0)
+
+
+def test_files_of_rows_leave_nothing_behind(tmp_path: Path) -> None:
+    with tiny():
+        rows = InstanceRows(tmp_path / "spilled")
+        for first in range(1, 100, 10):
+            rows.append(first, rows_of(first, 10))
+        assert rows.spilled_bytes > 5_000
+        assert list((tmp_path / "spilled").iterdir()) == []
+
+
+def test_rows_that_cannot_be_written_are_an_error_that_says_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    rows = InstanceRows(tmp_path / "file")
+    with tiny(), pytest.raises(SpillError, match=r"file: File exists; .* make room there"):
+        rows.append(1, rows_of(1, 10))
+
+
+def test_runs_are_bounded_and_dropped_with_their_instances() -> None:
+    index = ValueIndex()
+    with tiny():
+        for n in range(100):
+            index.add(np.array([n % 7, n % 5], np.uint64), np.array([n, n]), max(0, n - 10))
+            assert len(index) <= 2 * 10 + 3 * 4
+
+
+def documents(count: int, *, is_new_shape: bool) -> list[Document]:
+    found = []
+    for n in range(1, count + 1):
+        more = "".join(f"<t>{n}.{i}</t>" for i in range(n if is_new_shape else 0))
+        xml = f"<i><c>{n // 2}</c><t>x</t>{more}</i>"
+        time_us = n * MINUTE_US
+        found.append(
+            Document(n, "S", str(n), time_us, time_us, time_us, time_us - MINUTE_US, xml.encode())
+        )
+    return found
+
+
+QUERY = "S//i->a FOLLOWED BY {a/c = b/c AND a/t = b/t, 10 m} S//i->b"
+
+
+def engine_over(stream: Sequence[Document], batch: int) -> Engine:
+    (query,) = xscl.parse(QUERY, id="q")
+    running = Engine([RegisteredQuery(query)], lateness_us=0)
+    xml = {one.docid: one.xml for one in stream}
+    for start in range(0, len(stream), batch):
+        running.process(
+            running.evaluate(stream[start : start + batch]), lambda ids: {i: xml[i] for i in ids}
+        )
+    return running
+
+
+def test_shapes_that_nothing_has_any_more_are_forgotten() -> None:
+    with mock.patch.multiple(signatures, SHAPES_MIN=8):
+        figures = engine_over(documents(120, is_new_shape=True), 1).processor.figures()
+    assert figures["documents"] < 40
+    assert figures["shapes"] < 100
+    assert figures["layouts"] < 100
+    assert figures["signatures"] < 200
+    assert figures["evicted_total"] == 120 - figures["documents"]
+
+
+def test_figures_say_what_is_remembered() -> None:
+    figures = engine_over(documents(20, is_new_shape=False), 5).processor.figures()
+    assert figures["documents"] + figures["evicted_total"] == 20
+    assert figures["values"] >= 2 * figures["documents"]
+    assert figures["memory_bytes"] > 100 * figures["documents"]
+    assert (figures["shapes"], figures["layouts"], figures["spilled_bytes"]) == (1, 1, 0)
+    assert figures["signature_misses_total"] == figures["signatures"] == 1
+
+
+def test_a_case_without_documents_is_remembered_in_no_memory() -> None:
+    assert run_engine(Case()) == []
+    assert engine_over([], 1).processor.figures()["memory_bytes"] == 0
