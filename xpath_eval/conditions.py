@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from lxml import etree
 
@@ -39,7 +39,7 @@ from xscl.path import (
     Value,
 )
 
-__all__ = ["Conditions", "Selected", "needs_values"]
+__all__ = ["Conditions", "Selected", "SelectedNodes", "needs_values"]
 
 Filters = tuple[Condition, ...]
 
@@ -59,10 +59,21 @@ def needs_values(condition: Condition) -> bool:
     return True
 
 
-Selected = dict[tuple[int, int], tuple[Value, Sequence[int] | None]]
-"""The nodes that an operand selects at a node; none where that is not a matter of structure.
+class SelectedNodes(NamedTuple):
+    """The nodes that an operand selects at a node; None where that is not a matter of structure.
 
-By the operand's identity, because hashing one costs more than most look-ups save; it is kept alive.
+    `leaves` are the same where all of them are elements without children.
+    """
+
+    operand: Value
+    nodes: Sequence[int] | None
+    leaves: Sequence[int] | None
+
+
+Selected = dict[tuple[int, int], SelectedNodes]
+"""By the operand's identity and a node: hashing one costs more than most look-ups save.
+
+The operand is in the answer, which keeps it alive.
 """
 
 
@@ -164,19 +175,26 @@ class Conditions:
         key = (id(value), node)
         found = self._known_values.get(key)
         if found is None:
-            found = self._known_values[key] = self._find_values(value, node, key)
+            known = self._selected.get(key) or self._select_operand(value, node, key)
+            if known.leaves is not None:
+                elements = self._tree.elements
+                found = [elements[leaf].text or "" for leaf in known.leaves]
+            elif known.nodes is not None:
+                found = [self.value(n) for n in known.nodes]
+            else:
+                found = self._values(value, node)
+            self._known_values[key] = found
         return found
 
-    def _find_values(self, value: Value, node: int, key: tuple[int, int]) -> Sequence[str | float]:
-        known = self._selected.get(key)
-        if known is None:
-            nodes = None
-            if isinstance(value, PathValue) and not needs_values(Exists(value.path)):
-                nodes = self.select(value.path, node)
-            known = self._selected[key] = (value, nodes)
-        if known[1] is None:
-            return self._values(value, node)
-        return [self.value(n) for n in known[1]]
+    def _select_operand(self, value: Value, node: int, key: tuple[int, int]) -> SelectedNodes:
+        nodes = leaves = None
+        if isinstance(value, PathValue) and not needs_values(Exists(value.path)):
+            nodes = self.select(value.path, node)
+            structure = self._structure
+            if all(structure.is_element(n) and not structure.counts[n] for n in nodes):
+                leaves = nodes
+        known = self._selected[key] = SelectedNodes(value, nodes, leaves)
+        return known
 
     def _values(self, value: Value, node: int) -> Sequence[str | float]:
         match value:

@@ -41,6 +41,8 @@ def exact_name(test: NodeTest) -> str | None:
 def node_set(nodes: Iterable[int]) -> int:
     """Return a set of nodes, in time linear in the largest number."""
     numbers = list(nodes)
+    if len(numbers) == 1:
+        return 1 << numbers[0]
     largest = max(numbers, default=0)
     if largest < SMALL:
         found = 0

@@ -133,12 +133,13 @@ class TestIndex:
         """Return the variables that may hold at some node, each with those nodes, in order."""
         found: dict[int, list[int]] = {variable: list(nodes) for variable in self._unindexed}
         for node in nodes:
-            passed: set[int] = set()
-            for operand, tests in self._operands.items():
-                passed |= tests.find(values(operand, node))
-            for variable in passed:
+            for variable in self._passed(node, values):
                 found.setdefault(variable, []).append(node)
         return found
+
+    def _passed(self, node: int, values: Values) -> set[int]:
+        sets = [tests.find(values(operand, node)) for operand, tests in self._operands.items()]
+        return sets[0] if len(sets) == 1 else set().union(*sets)
 
 
 @dataclass
@@ -186,10 +187,12 @@ class _Tests:
         found: set[int] = set()
         for value in values:
             if self.words:
-                found |= self.words.find(string(value))
+                self.words.find(string(value), found)
             if isinstance(value, str):
-                found.update(self.equal.get(value, ()))
-                self._find_different(value, found)
+                if self.equal:
+                    found.update(self.equal.get(value, ()))
+                if self.different:
+                    self._find_different(value, found)
             else:
                 self._find_counted(value, found)
             if self.numbers and (number := to_double(value)) == number:

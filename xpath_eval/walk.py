@@ -249,7 +249,8 @@ class Asker:
         """Return the answer of the document in hand."""
         if isinstance(question.about, Variable):
             return tuple(self._derive(question.about, question.places))
-        return tuple(self._select(question.about, question))
+        found = question.about.index.find(question.places, self._conditions.values)
+        return tuple(self._select(question.about, question, found)) if found else ()
 
     def _derive(self, variable: Variable, nodes: Iterable[int]) -> Iterable[tuple[int, int]]:
         step = variable.definition.step
@@ -261,8 +262,9 @@ class Asker:
             self.derived[variable.id, node] = values
             yield node, len(values)
 
-    def _select(self, group: Group, question: Question) -> Iterable[tuple[int, int]]:
-        found = group.index.find(question.places, self._conditions.values)
+    def _select(
+        self, group: Group, question: Question, found: Mapping[int, Sequence[int]]
+    ) -> Iterable[tuple[int, int]]:
         decided = group.index.decided
         for id_, hits in sorted(found.items()):
             variable = self._variables[id_]

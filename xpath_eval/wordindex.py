@@ -11,9 +11,7 @@ in its automaton with nobody interested in it.  So adding words one by one costs
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import ahocorasick
+from ahocorasick_rs import AhoCorasick
 
 __all__ = ["WordIndex"]
 
@@ -24,10 +22,9 @@ FRESH_MIN = 256
 class _Word:
     """Who looks for one word: anywhere, at the start, at the end."""
 
-    __slots__ = ("anywhere", "at_end", "at_start", "size")
+    __slots__ = ("anywhere", "at_end", "at_start")
 
-    def __init__(self, word: str) -> None:
-        self.size = len(word)
+    def __init__(self) -> None:
         self.anywhere: list[int] = []
         self.at_start: list[int] = []
         self.at_end: list[int] = []
@@ -48,7 +45,7 @@ class WordIndex:
     def __init__(self) -> None:
         self._words: dict[str, _Word] = {}
         self._built: list[dict[str, _Word]] = []
-        self._automata: list[ahocorasick.Automaton] = []
+        self._automata: list[tuple[AhoCorasick, list[_Word]]] = []
         self._fresh: dict[str, _Word] = {}
         self._dead = 0
 
@@ -59,7 +56,7 @@ class WordIndex:
         """Let `number` look for a word by `contains`, `starts-with` or `ends-with`."""
         entry = self._words.get(word)
         if entry is None:
-            entry = self._words[word] = self._fresh[word] = _Word(word)
+            entry = self._words[word] = self._fresh[word] = _Word()
         entry.of(function).append(number)
 
     def remove(self, function: str, word: str, number: int) -> None:
@@ -71,24 +68,23 @@ class WordIndex:
             if self._fresh.pop(word, None) is None:
                 self._dead += 1
 
-    def find(self, text: str) -> set[int]:
-        """Return all who look for a word that the text has, where they look for it."""
-        found: set[int] = set()
-        if not self._words:
-            return found
-        self._build()
+    def find(self, text: str, found: set[int]) -> None:
+        """Add all who look for a word that the text has, where they look for it."""
+        if self._fresh or self._dead > len(self._words):
+            self._build()
         empty = self._words.get("")
         if empty is not None:
             found.update(empty.anywhere, empty.at_start, empty.at_end)
-        last = len(text) - 1
-        for automaton in self._automata:
-            for end, word in automaton.iter(text):
-                found.update(word.anywhere)
-                if word.at_start and end == word.size - 1:
+        size = len(text)
+        for automaton, words in self._automata:
+            for i, start, end in automaton.find_matches_as_indexes(text, overlapping=True):
+                word = words[i]
+                if word.anywhere:
+                    found.update(word.anywhere)
+                if word.at_start and start == 0:
                     found.update(word.at_start)
-                if word.at_end and end == last:
+                if word.at_end and end == size:
                     found.update(word.at_end)
-        return found
 
     def _build(self) -> None:
         if self._dead > len(self._words):
@@ -106,22 +102,6 @@ class WordIndex:
         self._fresh = {}
 
 
-def _automaton(words: dict[str, _Word]) -> ahocorasick.Automaton:
-    automaton = ahocorasick.Automaton()
-    for word, entry in _alive(words):
-        automaton.add_word(word, entry)
-    if len(automaton):
-        automaton.make_automaton()
-        return automaton
-    return _Nothing()
-
-
-def _alive(words: dict[str, _Word]) -> Iterator[tuple[str, _Word]]:
-    return ((word, entry) for word, entry in words.items() if word and entry)
-
-
-class _Nothing:
-    """Stands where there is no word: the library refuses to search for none."""
-
-    def iter(self, _: str) -> tuple[()]:
-        return ()
+def _automaton(words: dict[str, _Word]) -> tuple[AhoCorasick, list[_Word]]:
+    alive = {word: entry for word, entry in words.items() if word and entry}
+    return AhoCorasick(alive), list(alive.values())
