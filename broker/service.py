@@ -114,9 +114,10 @@ class Service:
             follow=self._engines.follow,
         )
 
-    async def run(self, stop: asyncio.Event, *, on_listening: Callable[[str], None]) -> None:
+    async def run(self, stop: asyncio.Event, *, on_listening: Callable[[str], None]) -> bool:
         """Run until `stop` is set; `on_listening` gets the URL of the API when it answers.
 
+        Returns whether it has ever been ready; if not, a thread of the start may be running still.
         Raises what made the broker fail, after everything has been closed.
         """
         async with self._stack:
@@ -124,12 +125,13 @@ class Service:
             on_listening(await self._serve())
             query = await unless(stop, self._start())
             if query is None:
-                return
+                return False
             self._ingest.start()
             self._stack.push_async_callback(asyncio.to_thread, self._ingest.stop)
             self._unready = None
             _log.info("ready", extra={"seconds": round(time.monotonic() - self._started, 1)})
             await self._work(stop, query)
+        return True
 
     async def _start(self) -> SparkQuery:
         await apart(self._recover)

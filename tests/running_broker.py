@@ -81,6 +81,11 @@ class Broker:
             text = answer.read()
         return json.loads(text) if text else None
 
+    def text(self, path: str) -> str:
+        """Get what is not JSON."""
+        with urllib.request.urlopen(f"{self.url}{path}", timeout=30) as answer:
+            return str(answer.read(), "utf-8")
+
     def publish(self, stream: str, lines: list[dict[str, str]]) -> Any:
         """Give document lines to a stream."""
         body = "\n".join(json.dumps({"stream": stream, **line}) for line in lines).encode()

@@ -7,6 +7,10 @@ which the process dies.  At the end everybody gets what they wait for, and the o
 exactly the matches of the documents that were acknowledged.
 
     python -m simulation --runs 3000 --seed 1
+    python -m simulation --runs 300 --seed 1 --real
+
+The first has one query and a stand-in for the engine, the second a registry whose queries come and
+go, and the real engine; the oracle says what it must find.
 
 Not simulated: SQLite's own crash safety (its transactions are rolled back, as after a kill), and
 threads: the scheduler below interleaves what they would do.
@@ -17,7 +21,6 @@ from __future__ import annotations
 import argparse
 import errno
 import random
-import re
 import shutil
 import sqlite3
 import tempfile
@@ -25,29 +28,24 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from standin import StandInEngine, is_partner
+from simulated_queries import Queries, RealQueries, Row, StandInQueries
 
 from broker.disk import Disk
 from broker.document import DocumentLine
 from broker.evaluation import PlanStore, evaluate_slices, slice_segments
 from broker.ingest import Ingest, Outcome
-from broker.match import MatchDocument
 from broker.outbox import Outbox
-from broker.pipeline import Pipeline
 from broker.snapshot import Snapshot
 from broker.spool import Spool, SpoolWriter
 from broker.upkeep import Needs, maintain
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
-Row = tuple[dict[str, Any], int]
-"""A document as the spool has it, and its registry version."""
+Kind = Callable[[Path], Queries]
 
-WINDOW_US = 40
 DOCUMENTS = 24
 DEDUP_HORIZON_US = 1 << 40
 
@@ -119,8 +117,8 @@ class World:
     directory: Path
     chosen: random.Random
     lines: list[DocumentLine]
+    kind: Kind
     now_us: int = 1000
-    version: int = 1
     is_pruned: bool = False
     sent_us: dict[int, int] = field(default_factory=dict)
     acknowledged: dict[int, int] = field(default_factory=dict)
@@ -156,22 +154,26 @@ class Process:
             self._arrival_us = newest.arrival_us if newest else 0
             self._ingest = Ingest(self._spool, dedup_horizon_us=DEDUP_HORIZON_US)
             self._plans = PlanStore(directory / "plans")
-            self._pipeline = Pipeline(
-                Spool(directory / "spool"),
-                self._outbox,
-                lambda version: StandInEngine(WINDOW_US, query=f"v{version}"),
-                self._plans,
-                reached=fate,
-                snapshot=Snapshot(directory / "state", disk=disk, documents=4),
-            )
-            self._pipeline.recover(self._world.version)
+            self._queries = self._world.kind(directory)
         except BaseException:
+            self._spool.close()
+            raise
+        try:
+            spool = Spool(directory / "spool")
+            snapshot = Snapshot(directory / "state", disk=disk, documents=4)
+            self._pipeline = self._queries.pipeline(
+                spool, self._outbox, self._plans, reached=fate, snapshot=snapshot
+            )
+            self._pipeline.recover(self._queries.version())
+        except BaseException:
+            self._queries.close()
             self._spool.close()
             raise
 
     def close(self) -> None:
         """Die: what is not on the disk is gone."""
         self._outbox.close()
+        self._queries.close()
         self._spool.close()
 
     def act(self) -> None:
@@ -204,7 +206,7 @@ class Process:
             self._world.sent_us.setdefault(number, self._arrival_us)
         try:
             receipts = self._ingest.append(
-                lines, arrival_us=self._arrival_us, registry_version=self._world.version
+                lines, arrival_us=self._arrival_us, registry_version=self._queries.version()
             )
         except OSError:
             return
@@ -250,14 +252,14 @@ class Process:
             maintain(self._spool, needs)
 
     def _change_queries(self) -> None:
-        self._pipeline.prepare(self._world.version + 1)
-        self._world.version += 1
+        self._queries.change(self._world.chosen, self._spool.next_docid - 1)
+        self._pipeline.prepare(self._queries.version())
 
 
-def simulate(seed: int, directory: Path) -> World:
+def simulate(seed: int, directory: Path, kind: Kind = StandInQueries) -> World:
     """Run one history; raise `AssertionError` if its outbox is not what it must be."""
     chosen = random.Random(seed)
-    world = World(directory, chosen, _lines(chosen), is_pruned=chosen.random() < 0.5)
+    world = World(directory, chosen, _lines(chosen), kind, is_pruned=chosen.random() < 0.5)
     crash_rate = chosen.choice([0.0, 0.01, 0.05, 0.2])
     for _ in range(chosen.randrange(1, 6)):
         _live(world, crash_rate, lambda process: process.act(), times=chosen.randrange(1, 20))
@@ -302,7 +304,10 @@ def _check(world: World) -> None:
         assert [match.seq for match in found] == list(range(1, len(found) + 1))
         assert outbox.through() == spool.last
         assert sorted(world.acknowledged.values()) == list(range(1, DOCUMENTS + 1))
-        assert [match.id for match in found] == _model({**world.archive, **_documents(spool)})
+        queries = world.kind(world.directory)
+        expected = queries.expected({**world.archive, **_documents(spool)})
+        queries.close()
+        assert [match.id for match in found] == expected
     finally:
         outbox.close()
 
@@ -315,37 +320,20 @@ def _documents(spool: Spool) -> dict[int, Row]:
     }
 
 
-def _model(documents: dict[int, Row]) -> list[str]:
-    """Return the ids of all matches, by looking at every pair of documents."""
-    found = []
-    for (docid, (row, _)), (later_docid, (later, version)) in combinations(
-        sorted(documents.items()), 2
-    ):
-        earlier = MatchDocument(docid, row["stream"], row["key"], row["end_us"])
-        here = MatchDocument(later_docid, later["stream"], later["key"], later["end_us"])
-        is_equal = _value(row["xml"]) == _value(later["xml"])
-        if is_equal and is_partner(earlier, here, later["watermark_us"], WINDOW_US):
-            found.append((here.docid, f"v{version}", f"v{version}:{earlier.key}:{here.key}"))
-    return [match_id for _, _, match_id in sorted(found)]
-
-
-def _value(xml: bytes) -> bytes:
-    [value] = re.findall(rb"<v>(.*?)</v>", xml)
-    return value
-
-
 def main() -> None:
     """Run many histories and say how many, how fast, and which failed."""
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--real", action="store_true", help="run the real engine")
     arguments = parser.parse_args()
     started = time.monotonic()
     crashes = 0
     for seed in range(arguments.seed, arguments.seed + arguments.runs):
         directory = Path(tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None))
         try:
-            crashes += simulate(seed, directory).crashes
+            kind = RealQueries if arguments.real else StandInQueries
+            crashes += simulate(seed, directory, kind).crashes
         except BaseException:
             print(f"seed {seed} failed; its files are in {directory}")
             raise

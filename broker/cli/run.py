@@ -44,16 +44,18 @@ def run(context: click.Context, verbose: bool, until_eof: bool) -> None:
     say = _log.info if settings.log.format == "json" else message
     say("starting; Spark takes some seconds")
     try:
-        asyncio.run(_run(settings, say, until_eof=until_eof))
+        was_ready = asyncio.run(_run(settings, say, until_eof=until_eof))
     except Failure as failure:
         if settings.log.format == "json":
             _log.critical("the broker has ended: %s", failure.message)
             sys.exit(failure.exit_code)
         raise
     say("stopped")
+    if not was_ready:
+        os._exit(0)  # the start that was called off has threads, and a JVM that ends with us
 
 
-async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: bool) -> None:
+async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: bool) -> bool:
     stop = asyncio.Event()
     _stop_on_signals(stop, say)
     from broker.database import DatabaseError
@@ -65,7 +67,9 @@ async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: boo
 
     watcher = asyncio.create_task(_end_of_input(stop)) if until_eof else None
     try:
-        await Service(settings).run(stop, on_listening=lambda url: say(f"listening on {url}"))
+        return await Service(settings).run(
+            stop, on_listening=lambda url: say(f"listening on {url}")
+        )
     except (ServiceError, DatabaseError, SpoolError, JvmError, SparkError, PipelineError) as error:
         _log.debug("the broker has ended", exc_info=error)
         raise Failure(str(error)) from error

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import simulation
+from simulated_queries import RealQueries, StandInQueries
 
 
 @pytest.mark.parametrize("first_seed", range(0, 100, 20))
@@ -20,10 +21,25 @@ def test_a_history_with_crashes_finds_exactly_the_matches_of_its_documents(
     assert crashes > 0
 
 
-def test_a_seed_is_one_history(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first_seed", range(0, 40, 10))
+def test_a_history_with_crashes_and_the_real_engine_finds_what_the_oracle_finds(
+    tmp_path: Path, first_seed: int
+) -> None:
+    crashes = 0
+    for seed in range(first_seed, first_seed + 10):
+        directory = tmp_path / str(seed)
+        directory.mkdir()
+        crashes += simulation.simulate(seed, directory, RealQueries).crashes
+    assert crashes > 0
+
+
+@pytest.mark.parametrize("kind", [StandInQueries, RealQueries])
+def test_a_seed_is_one_history(tmp_path: Path, kind: simulation.Kind) -> None:
     worlds = []
     for name in ("once", "again"):
         (tmp_path / name).mkdir()
-        world = simulation.simulate(7, tmp_path / name)
-        worlds.append((world.crashes, world.acknowledged, world.now_us, world.version))
+        world = simulation.simulate(7, tmp_path / name, kind)
+        queries = kind(tmp_path / name)
+        worlds.append((world.crashes, world.acknowledged, world.now_us, queries.version()))
+        queries.close()
     assert worlds[0] == worlds[1]

@@ -1,0 +1,176 @@
+"""The queries of a simulated broker: a stand-in for many histories, the real engine for some.
+
+Both change while documents flow, and both know what must have been found in the end.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from itertools import combinations
+from pathlib import Path
+from typing import Any, Protocol
+
+import oracle
+from standin import StandInEngine, is_partner
+
+import xscl
+from broker.document import Document
+from broker.evaluation import PlanStore
+from broker.match import MatchDocument
+from broker.outbox import Outbox
+from broker.pipeline import Pipeline
+from broker.registered import Engines, parsed
+from broker.registry import QueryState, RegisteredText, Registry
+from broker.spool import Spool
+
+__all__ = ["Queries", "RealQueries", "StandInQueries"]
+
+Row = tuple[dict[str, Any], int]
+"""A document as the spool has it, and its registry version."""
+
+WINDOW_US = 40
+LATENESS_US = 30
+
+TEXTS = (
+    "S//d->a FOLLOWED BY {a/v = b/v, 40 us} S//d->b",
+    "S//d->a JOIN {a/v = b/v, 20 us} S//d->b",
+    "S//d[v = '1']->a",
+    "(S//d->a FOLLOWED BY {a/v = b/v, 20 us} S//d->b) FOLLOWED BY {b/v = c/v, 20 us} S//d->c",
+)
+FIRST = {
+    "publisher": "FROM S//d->a FOLLOWED BY {a/v = b/v, 10 us} S//d->b PUBLISH P",
+    "reader": "P//d->a FOLLOWED BY {a/v = b/v, 30 us} S//d->b",
+    "q0": TEXTS[0],
+}
+
+
+class Queries(Protocol):
+    """The queries that one life of the broker has."""
+
+    def pipeline(self, spool: Spool, outbox: Outbox, plans: PlanStore, **others: Any) -> Pipeline:
+        """Return the pipeline that evaluates them; it gets `others` too."""
+
+    def version(self) -> int:
+        """Return the registry version of the next document."""
+
+    def change(self, chosen: random.Random, newest_docid: int) -> None:
+        """Change them from the next document on."""
+
+    def expected(self, documents: Mapping[int, Row]) -> list[str]:
+        """Return what says of each match which it is, in the order of the outbox."""
+
+    def close(self) -> None:
+        """Die with the process."""
+
+
+class StandInQueries:
+    """One query, by the stand-in engine, whose name is its version; kept in a file."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "version"
+
+    def pipeline(self, spool: Spool, outbox: Outbox, plans: PlanStore, **others: Any) -> Pipeline:
+        def engine(version: int) -> StandInEngine:
+            return StandInEngine(WINDOW_US, query=f"v{version}")
+
+        return Pipeline(spool, outbox, engine, plans, **others)
+
+    def version(self) -> int:
+        return int(self._path.read_text()) if self._path.exists() else 1
+
+    def change(self, chosen: random.Random, newest_docid: int) -> None:
+        self._path.write_text(str(self.version() + 1))
+
+    def expected(self, documents: Mapping[int, Row]) -> list[str]:
+        """Return the ids of all matches, by looking at every pair of documents."""
+        found = []
+        for (docid, (row, _)), (later_docid, (later, version)) in combinations(
+            sorted(documents.items()), 2
+        ):
+            earlier = MatchDocument(docid, row["stream"], row["key"], row["end_us"])
+            here = MatchDocument(later_docid, later["stream"], later["key"], later["end_us"])
+            is_equal = _value(row["xml"]) == _value(later["xml"])
+            if is_equal and is_partner(earlier, here, later["watermark_us"], WINDOW_US):
+                found.append((here.docid, f"v{version}", f"v{version}:{earlier.key}:{here.key}"))
+        return [match_id for _, _, match_id in sorted(found)]
+
+    def close(self) -> None:
+        pass
+
+
+class RealQueries:
+    """A registry whose queries come and go, and the engines that follow it."""
+
+    def __init__(self, directory: Path) -> None:
+        self._registry = Registry(directory / "registry.db", now_us=lambda: 0)
+        self._engines = Engines(self._registry, lateness_us=LATENESS_US, engine="signatures")
+        if not self._registry.revision():
+            for name, text in FIRST.items():
+                self._register(name, text, 0)
+
+    def pipeline(self, spool: Spool, outbox: Outbox, plans: PlanStore, **others: Any) -> Pipeline:
+        return Pipeline(
+            spool,
+            outbox,
+            self._engines.make,
+            plans,
+            plan_of=self._engines.plan,
+            follow=self._engines.follow,
+            **others,
+        )
+
+    def version(self) -> int:
+        return self._registry.revision()
+
+    def change(self, chosen: random.Random, newest_docid: int) -> None:
+        removable = [each.id for each in self._registry.queries() if each.id.startswith("q")]
+        if removable and chosen.random() < 0.4:
+            name = chosen.choice(removable)
+            self._registry.set_state(name, QueryState.REMOVED, effective=newest_docid)
+        else:
+            self._register(f"q{self.version()}", chosen.choice(TEXTS), newest_docid)
+
+    def expected(self, documents: Mapping[int, Row]) -> list[str]:
+        """Return the lines of all matches that the oracle finds."""
+        stored = [_document(docid, row) for docid, (row, _) in sorted(documents.items())]
+        begun: dict[str, RegisteredText] = {}
+        ended: dict[str, int] = {}
+        for state in (QueryState.ACTIVE, QueryState.REMOVED):
+            for each in self._registry.queries(states=[state]):
+                begun[each.id] = self._registry.history(each.id)[0]
+                if state is QueryState.REMOVED:
+                    ended[each.id] = each.effective
+        found = oracle.matches(
+            [parsed(text) for text in begun.values()],
+            stored,
+            lateness_us=LATENESS_US,
+            registered={name: text.point for name, text in begun.items()},
+        )
+        return [m.id for m in found if m.position <= ended.get(m.query, m.position)]
+
+    def close(self) -> None:
+        self._registry.close()
+
+    def _register(self, name: str, text: str, point: int) -> None:
+        (query,) = xscl.parse(text, id=name)
+        self._registry.register(name, text, version=query.version, point=point)
+
+
+def _document(docid: int, row: dict[str, Any]) -> Document:
+    return Document(
+        docid=docid,
+        stream=row["stream"],
+        key=row["key"],
+        start_us=row["end_us"],
+        end_us=row["end_us"],
+        arrival_us=row["arrival_us"],
+        watermark_us=row["watermark_us"],
+        xml=row["xml"],
+    )
+
+
+def _value(xml: bytes) -> bytes:
+    [value] = re.findall(rb"<v>(.*?)</v>", xml)
+    return value
