@@ -8,7 +8,7 @@ FIND_PYTHON := for python in $(PYTHON) python3 python3.14 python3.13 python3.12 
 	echo $$python; break; done
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format bench docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -32,8 +32,12 @@ format: $(VENV)/.dev ## format the code and sort its imports
 bench: $(VENV)/.dev ## measure documents per second against the number of queries
 	@$(BIN)/python -m benchmarks $(ARGS)
 
+docs: $(VENV)/.dev ## build the documentation as a site, into site/
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "site/index.html"
+
 clean: ## remove .venv and caches
-	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf $(VENV) site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 $(VENV)/bin/python:
 	@python="$$($(FIND_PYTHON))"; \
