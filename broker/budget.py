@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Budget", "Pause", "Spending", "Spent", "Tally", "block_of"]
+__all__ = ["DEFAULT_BUDGET", "Budget", "Pause", "Spending", "Spent", "Tally", "block_of"]
 
 BLOCK_DOCUMENTS = 1_000
 
@@ -33,7 +33,7 @@ class Budget:
     """
 
     matches_per_document: int = 10_000
-    matches_per_1000_documents: int = 1_000_000
+    matches_per_1000_documents: int = 100_000
     pairs_per_document: int = 100_000
     remembered_documents: int = 10_000_000
 
@@ -41,6 +41,9 @@ class Budget:
         for name in self.__dataclass_fields__:
             if getattr(self, name) < 0:
                 raise ValueError(f"{name!r} must not be negative; 0 is no bound")
+
+
+DEFAULT_BUDGET = Budget()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal
 
+from broker.budget import DEFAULT_BUDGET, Budget
 from xscl.durations import read_duration
 
 __all__ = [
@@ -194,6 +195,7 @@ class Settings:
     engine: Literal["sequential", "mmqjp", "mmqjp-views", "signatures"] = "signatures"
     allow_networks: tuple[str, ...] = ()
     apprise: bool = False
+    budget: Budget = DEFAULT_BUDGET
     http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
     spark: SparkSettings = SparkSettings()

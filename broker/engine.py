@@ -20,13 +20,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from lxml import etree
 
-from broker.budget import Budget, Pause, Spending, Spent, Tally
+from broker.budget import DEFAULT_BUDGET, Budget, Pause, Spending, Spent, Tally
 from broker.document import Document
 from broker.fanout import Found, Subscriber, Use
 from broker.match import Match
@@ -103,11 +104,17 @@ class Engine:
         lateness_us: int,
         engine: EngineName = DEFAULT_ENGINE,
         numbering: Numbering | None = None,
-        budget: Budget = Budget(),  # noqa: B008 - it is frozen
+        budget: Budget = DEFAULT_BUDGET,
+        spill_directory: Path | None = None,
     ) -> None:
         self._lateness_us = lateness_us
         pairs_max = budget.pairs_per_document or UNBOUNDED
-        self._processor = make_processor(engine, lateness_us=lateness_us, pairs_max=pairs_max)
+        self._processor = make_processor(
+            engine,
+            lateness_us=lateness_us,
+            pairs_max=pairs_max,
+            spill_directory=spill_directory,
+        )
         self._spending = Spending(budget)
         self._pauses: list[Pause] = []
         self._queries = QuerySet(self._processor, numbering)
@@ -160,6 +167,10 @@ class Engine:
         if reach_us >= INFINITE_US:
             return WATERMARK_MIN_US
         return watermark_us - reach_us - self._lateness_us
+
+    def figures(self) -> dict[str, int]:
+        """Return how much the join remembers: see `Processor.figures`."""
+        return self._processor.figures()
 
     def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
         """Return the lowest registration point of the queries that ask for any of these."""

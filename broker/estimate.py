@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from broker.budget import DEFAULT_BUDGET, Budget
 from broker.document import Document
 from broker.explain.model import ClauseView, QueryView, SideView, Survey
 from broker.explain.spelling import ParameterText
@@ -50,6 +51,9 @@ INFINITE_AS_US = 30 * DAY_US
 
 PARAMETER_AS_US = DAY_US
 """A window that subscriptions give is estimated as this long."""
+
+SAMPLE_MIN_US = DAY_US // 24
+"""A shorter sample says little of a day, and that is told."""
 
 _OVERHEAD_BYTES = 150
 
@@ -118,13 +122,17 @@ class QueryEstimate:
 
 
 def estimate(
-    queries: Sequence[Query], documents: Sequence[Document], *, lateness_us: int = DAY_US
+    queries: Sequence[Query],
+    documents: Sequence[Document],
+    *,
+    lateness_us: int = DAY_US,
+    budget: Budget = DEFAULT_BUDGET,
 ) -> list[QueryEstimate]:
     """Return an estimate for each query, from documents in the order of their arrival."""
     found, plan = survey_with_plan(queries, lateness_us=lateness_us)
     sample = take_sample(plan, documents)
     return [
-        _Estimator(found, sample, query, view).estimate()
+        _Estimator(found, sample, budget, query, view).estimate()
         for query, view in zip(queries, found.queries, strict=True)
     ]
 
@@ -133,6 +141,7 @@ def estimate(
 class _Estimator:
     survey: Survey
     sample: Sample
+    budget: Budget
     query: Query
     view: QueryView
 
@@ -281,9 +290,15 @@ class _Estimator:
     def _warnings(
         self, operators: Sequence[OperatorEstimate], matches: float | None
     ) -> Iterator[str]:
+        if 0 < self.sample.span_us < SAMPLE_MIN_US:
+            minutes = self.sample.span_us / 60_000_000
+            yield f"the documents are of {minutes:.0f} minutes: what is said of a day is a guess"
         for one in operators:
             if one.partners > PARTNERS_MAX:
                 yield _bomb(one)
+            most = self.budget.pairs_per_document
+            if most and one.partners > most:
+                yield f"{one.text}: it would be paused, budget.pairs_per_document is {most:,}"
             if one.is_unbounded:
                 yield (
                     f"{one.text}: nothing is forgotten; after {INFINITE_AS_US // DAY_US} days about"
@@ -291,6 +306,20 @@ class _Estimator:
                 )
         if matches is not None and matches > MATCHES_PER_DAY_MAX:
             yield f"about {_number(matches)} matches a day: nobody reads them"
+        yield from self._over_budget(matches)
+
+    def _over_budget(self, matches: float | None) -> Iterator[str]:
+        """Warn where so many matches would pause the query."""
+        rate = len(self.sample.documents) / self.sample.days if self.sample.days else 0.0
+        each = matches / rate if matches is not None and rate else 0.0
+        for name, documents in (("matches_per_document", 1), ("matches_per_1000_documents", 1_000)):
+            most = getattr(self.budget, name)
+            if most and each * documents > most:
+                yield (
+                    f"about {_number(each * documents)} matches in {documents:,}"
+                    f" document{'s' if documents > 1 else ''}: it would be paused, budget.{name} is"
+                    f" {most:,}"
+                )
 
 
 def _commonest(occurrences: Occurrences) -> tuple[str | None, float]:

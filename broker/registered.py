@@ -7,11 +7,12 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import xscl
-from broker.budget import Budget, Pause
+from broker.budget import DEFAULT_BUDGET, Budget, Pause
 from broker.engine import Engine
 from broker.queryset import QuerySet, RegisteredQuery, SetChange
 from broker.registry import RegisteredText, Registry
@@ -64,14 +65,16 @@ class Engines:
         *,
         lateness_us: int,
         engine: EngineName,
-        budget: Budget = Budget(),  # noqa: B008 - it is frozen
+        budget: Budget = DEFAULT_BUDGET,
         pauses: Pauses = tuple,
+        spill_directory: Path | None = None,
     ) -> None:
         self._registry = registry
         self._lateness_us = lateness_us
         self._engine = engine
         self._budget = budget
         self._pauses = pauses
+        self._spill_directory = spill_directory
         self._numbering = Numbering()
         self._planned = QuerySet(ClassRegistry(), self._numbering, plans_only=True)
         self._planned_at = _Reading()
@@ -86,6 +89,7 @@ class Engines:
             engine=self._engine,
             numbering=self._numbering,
             budget=self._budget,
+            spill_directory=self._spill_directory,
         )
         self._engines_at[engine] = reading
         return engine

@@ -243,8 +243,8 @@ class Registry:
                 with self._change() as revision:
                     # Another process may have changed it meanwhile.
                     if present := self._states(pause):
-                        row = (present.version, present.text, QueryState.PAUSED, present.point)
-                        row = (*row, pause.docid - 1, pause.reason)
+                        stated = (present.version, present.text, QueryState.PAUSED, present.point)
+                        row = (*stated, pause.docid - 1, pause.reason)
                         paused.append(self._append(pause.query, revision, row))
         return paused
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
 import pyarrow as pa
 
 import xscl
-from broker.budget import Budget, Pause, Spent
+from broker.budget import DEFAULT_BUDGET, Budget, Pause, Spent
 from broker.disk import Disk
 from broker.document import Document, DocumentError, DocumentLine, parse_document_line
 from broker.engine import Engine, RegisteredQuery
@@ -147,7 +147,7 @@ def replay(
     lateness_us: int = LATENESS_US,
     assignments: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     engine: EngineName = DEFAULT_ENGINE,
-    budget: Budget = Budget(),  # noqa: B008 - it is frozen
+    budget: Budget = DEFAULT_BUDGET,
     batch_documents: int = BATCH_DOCUMENTS,
     spark: bool = True,
     session: Spark | None = None,

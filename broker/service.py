@@ -45,9 +45,11 @@ from broker.ingest_thread import Busy, IngestThread
 from broker.log import log_delivery, log_step
 from broker.metrics import Stages
 from broker.outbox import Outbox
+from broker.pausing import Pausing
 from broker.pipeline import Pipeline, StepSummary
 from broker.registered import Engines, published_streams
 from broker.registry import Registry
+from broker.snapshot import Snapshot
 from broker.spark import Source, Spark, SparkQuery
 from broker.spool import Spool, SpoolWriter
 from broker.startup import apart, unless
@@ -90,7 +92,7 @@ class Service:
         self._stack = AsyncExitStack()
         self._unready: str | None = "the broker is starting"
         self._started = time.monotonic()
-        self._documents = self._matches = self._dead_letters = 0
+        self._documents = self._matches = self._dead_letters = self._pauses = 0
         self._evaluation = Counters()
         self._registry_version = 0
         self._is_planned = True
@@ -103,7 +105,12 @@ class Service:
             self._registry,
             lateness_us=settings.lateness // timedelta(microseconds=1),
             engine=settings.engine,
+            budget=settings.budget,
+            pauses=self._outbox.pauses,
+            spill_directory=self._data / "spill",
         )
+        self._pausing = Pausing(self._outbox, self._registry)
+        self._has_pauses = asyncio.Event()
         self._pipeline = Pipeline(
             Spool(self._data / "spool"),
             self._outbox,
@@ -112,6 +119,7 @@ class Service:
             on_step=self._count,
             plan_of=self._engines.plan,
             follow=self._engines.follow,
+            snapshot=Snapshot(self._data / "state"),
         )
 
     async def run(self, stop: asyncio.Event, *, on_listening: Callable[[str], None]) -> bool:
@@ -120,6 +128,7 @@ class Service:
         Returns whether it has ever been ready; if not, a thread of the start may be running still.
         Raises what made the broker fail, after everything has been closed.
         """
+        self._loop = asyncio.get_running_loop()
         async with self._stack:
             self._stack.callback(self._close_files)
             on_listening(await self._serve())
@@ -141,6 +150,7 @@ class Service:
         """Make the state as it was at the last commit; later documents have today's queries."""
         waiting = sum(s.documents for s in self._spool.segments(self._pipeline.through))
         self._evaluated_docid = self._spool.next_docid - 1 - waiting
+        self._pausing.apply()
         self._pipeline.recover(self._registry.revision())
         self._replan()
 
@@ -179,6 +189,7 @@ class Service:
             histograms=self._stages.histograms,
             committed=asyncio.Condition(),
             lateness_us=self._settings.lateness // timedelta(microseconds=1),
+            budget=self._settings.budget,
         )
         self._announce_commits(backend.committed)
         http = self._settings.http
@@ -257,6 +268,7 @@ class Service:
             self._watch(query),
             self._keep_small(),
             self._look_back(stop),
+            self._pause_spenders(),
             self._poller().run(),
             DeliveryWorker(
                 self._outbox,
@@ -276,6 +288,19 @@ class Service:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _pause_spenders(self) -> None:
+        """Bring queries that went over their budget to the registry, between two documents."""
+        owners = notifier(self._channels)
+        while True:
+            await self._pausing.tell(owners)
+            await self._has_pauses.wait()
+            self._has_pauses.clear()
+            try:
+                await self._change(lambda newest_docid: self._pausing.apply())
+            except Busy as busy:
+                self._has_pauses.set()
+                await asyncio.sleep(busy.retry_after_s)
 
     async def _watch(self, query: SparkQuery) -> None:
         while query.is_running:
@@ -410,6 +435,10 @@ class Service:
         self._evaluated_docid += step.documents
         self._matches += step.matches
         self._dead_letters += step.dead_letters
+        self._pauses += step.pauses
+        if step.pauses:
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._has_pauses.set)
         self._stages.committed(step)
         log_step(step)
 
@@ -425,11 +454,13 @@ class Service:
             "documents_waiting": self._spool.next_docid - 1 - self._evaluated_docid,
             "matches_total": self._matches,
             "dead_letters_total": self._dead_letters,
+            "budget_pauses_total": self._pauses,
             "dead_letters": self._outbox.dead_letter_count(),
             "lag_seconds": self._lag_s(),
             "segments_committed": self._pipeline.through,
             "segments_accepted": self._spool.last,
             **self._evaluation.figures(),
+            **{f"join_{name}": n for name, n in self._pipeline.join_figures.items()},
             "spool_segments": len(self._spool.all_segments()),
             "spool_bytes": self._spool.nbytes(),
             "dedup_entries": documents,

@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 from aiohttp import web
 
+from broker.budget import DEFAULT_BUDGET, Budget
 from broker.ingest_thread import IngestThread
 from broker.metrics import Histogram
 from broker.outbox import Outbox
@@ -50,6 +51,7 @@ class Backend:
     figures: Callable[[], Mapping[str, float]]
     committed: asyncio.Condition
     lateness_us: int = 86_400_000_000
+    budget: Budget = DEFAULT_BUDGET
     histograms: Mapping[str, Histogram] = field(default_factory=dict)
 
 

@@ -151,6 +151,7 @@ def _rendered(query: RegisteredText, matches: int, subscriptions: int) -> dict[s
         "state": query.state.value,
         "reason": query.reason,
         "point": query.point,
+        "effective": query.effective,
         "changed": render_time(query.changed_us),
         "matches": matches,
         "subscriptions": subscriptions,

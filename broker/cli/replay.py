@@ -13,7 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import xscl
-from broker.cli.terminal import EXIT_FAILED, Failure, message
+from broker.cli.connection import settings_of
+from broker.cli.terminal import EXIT_FAILED, EXIT_PAUSED, Failure, message
 from broker.jvm import JvmError
 from broker.replay import (
     BATCH_DOCUMENTS,
@@ -86,7 +87,9 @@ class _Duration(click.ParamType[int]):
     help="How the join is evaluated.  It changes the speed, never the matches.",
 )
 @click.option("--spark/--no-spark", default=True, help="Evaluate in Spark, or in this process.")
+@click.pass_context
 def replay(
+    context: click.Context,
     queries: tuple[Path, ...],
     documents: tuple[Path, ...],
     matches: Path | None,
@@ -100,6 +103,9 @@ def replay(
 
     Match lines are written in the order of (largest docid, query, match id); a summary goes to
     standard error.  Documents without `arrival` arrive at the largest `time` so far.
+
+    A query that goes over the budget of the settings is paused as in a running broker: its matches
+    end there, the exit code is 4, and all other matches are there.
 
     \b
     Example:
@@ -118,6 +124,7 @@ def replay(
                 lateness_us=lateness,
                 assignments=assignments,
                 engine=engine,
+                budget=settings_of(context).budget,
                 batch_documents=batch_size,
                 spark=spark,
                 progress=bar.update,
@@ -128,6 +135,8 @@ def replay(
     except (ReplayError, JvmError, OSError) as error:
         raise Failure(str(error)) from error
     _summarise(summary)
+    if summary.pauses:
+        raise SystemExit(EXIT_PAUSED)
 
 
 class _Standard:
@@ -186,6 +195,8 @@ def _summarise(summary: ReplaySummary) -> None:
     unread = summary.refused + summary.dead_letters
     if unread > len(summary.problems):
         message(f"warning: and {unread - len(summary.problems)} more")
+    for pause in summary.pauses:
+        message(f"warning: {pause.query} was paused at document {pause.docid}: {pause.reason}")
     parts = [
         f"{summary.documents:,} documents",
         f"{summary.matches:,} matches",
@@ -196,6 +207,8 @@ def _summarise(summary: ReplaySummary) -> None:
         parts.append(f"Spark started in {summary.start_s:.1f} s")
     if summary.duplicates:
         parts.append(f"{summary.duplicates:,} repeated")
+    if summary.pauses:
+        parts.append(f"{len(summary.pauses)} paused")
     if unread:
         parts.append(f"{unread:,} could not be read")
     message(", ".join(parts))

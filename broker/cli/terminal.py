@@ -15,6 +15,7 @@ import click
 __all__ = [
     "EXIT_FAILED",
     "EXIT_NO_BROKER",
+    "EXIT_PAUSED",
     "EXIT_SETTINGS",
     "Failure",
     "emit_rows",
@@ -26,6 +27,7 @@ __all__ = [
 
 EXIT_FAILED = 1
 EXIT_NO_BROKER = 3
+EXIT_PAUSED = 4
 EXIT_SETTINGS = 78
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

@@ -1,0 +1,70 @@
+"""Tells the registry, the log and the owners of subscriptions of queries over their budget.
+
+What counts is in the outbox already: the pauses that a batch's commit holds.  From there they are
+brought to the registry, at once and whenever a broker starts, so that a crash in between delays
+what is seen and changes nothing of what is found.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+from broker.delivery.attempt import Notifier, OutcomeKind
+from broker.outbox import Outbox
+from broker.registry import RegisteredText, Registry
+
+__all__ = ["Pausing"]
+
+_log = logging.getLogger(__name__)
+
+_PAGE = 1_000
+
+
+class Pausing:
+    """Brings pauses from one broker's outbox to its registry, and says so."""
+
+    def __init__(self, outbox: Outbox, registry: Registry) -> None:
+        self._outbox = outbox
+        self._registry = registry
+        self._untold: list[RegisteredText] = []
+
+    def apply(self) -> bool:
+        """Pause in the registry what the outbox says is paused; return whether that was news."""
+        paused = self._registry.pause(self._outbox.pauses())
+        for query in paused:
+            _log.warning(
+                "query %s is paused from document %d on: %s",
+                query.id,
+                query.effective + 1,
+                query.reason,
+                extra={"query": query.id, "document": query.effective + 1},
+            )
+        self._untold += paused
+        return bool(paused)
+
+    async def tell(self, notifier: Notifier | None) -> None:
+        """Write to the owners of the subscriptions of queries that have just been paused."""
+        untold, self._untold = self._untold, []
+        if notifier is None:
+            return
+        for query in untold:
+            for owner in sorted(set(self._owners(query.id))):
+                outcome = await notifier.notify(owner, f"{query.id} is paused", _notice(query))
+                if outcome.kind is not OutcomeKind.DELIVERED:
+                    _log.warning("%s could not be told: %s", owner, outcome.detail)
+
+    def _owners(self, query_id: str) -> Iterator[str]:
+        after = ""
+        while page := self._registry.subscriptions(query=query_id, after=after, limit=_PAGE):
+            yield from (each.options.owner for each in page if each.options.owner)
+            after = page[-1].id
+
+
+def _notice(query: RegisteredText) -> str:
+    return (
+        f"The query {query.id} went over its budget and is paused from document"
+        f" {query.effective + 1} on:\n{query.reason}.\n\n"
+        "Matches found before that are delivered.  Register it anew with a narrower text, or\n\n"
+        f"    xscl resume {query.id}\n"
+    )
