@@ -95,6 +95,8 @@ class Engine:
     A query that is added sees documents above its registration point; what it finds of documents
     that the engine absorbed before it was added is not promised, so that point must not lie
     behind them.  A query that is removed is not asked from the next batch on.
+
+    The join is `processor`, without state and classes, where one is given (`broker.shards`).
     """
 
     def __init__(
@@ -105,15 +107,8 @@ class Engine:
         engine: EngineName = DEFAULT_ENGINE,
         numbering: Numbering | None = None,
         budget: Budget = DEFAULT_BUDGET,
-        spill_directory: Path | None = None,
+        processor: Processor | None = None,
     ) -> None:
-        self._lateness_us = lateness_us
-        pairs_max = budget.pairs_per_document or UNBOUNDED
-        self._processor = make_processor(
-            engine,
-            lateness_us=lateness_us,
-            pairs_max=pairs_max,
-            spill_directory=spill_directory,
         )
         self._spending = Spending(budget)
         self._pauses: list[Pause] = []

@@ -6,8 +6,8 @@
 
 A batch's matches all have their largest docid in the batch, so sorting each batch sorts the whole.
 
-Invariants: the clock is never read; the output does not depend on the batch size, nor on whether
-Spark evaluates.
+Invariants: the clock is never read; the output does not depend on the batch size, on the number of
+shards, nor on whether Spark evaluates.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from broker.evaluation import PlanStore
 from broker.ingest import Ingest, Outcome
 from broker.match import Match
 from broker.pipeline import JoinEngine, Pipeline, StepSummary
+from broker.shards import Join, Tasks
 from broker.spool import Spool, SpoolWriter
 from joins.engines import DEFAULT_ENGINE, EngineName
 from xscl.query import Query
@@ -149,6 +150,7 @@ def replay(
     engine: EngineName = DEFAULT_ENGINE,
     budget: Budget = DEFAULT_BUDGET,
     batch_documents: int = BATCH_DOCUMENTS,
+    shards: int = 1,
     spark: bool = True,
     session: Spark | None = None,
     progress: Progress = lambda documents, matches: None,
@@ -161,14 +163,29 @@ def replay(
     registered = [
         RegisteredQuery(query, assignments=tuple(by_query.get(query.id, ()))) for query in queries
     ]
+    sessions: list[Spark] = []
+
+    def make_engine(directory: Path) -> Engine:
+        join = Join(engine, lateness_us=lateness_us, shards=shards)
+        tasks = Tasks(lambda some: sessions[0].run_tasks(some), directory / "shards")
+        processor = join.processor(tasks if spark else None)
+        return Engine(
+            registered,
+            lateness_us=lateness_us,
+            engine=engine,
+            budget=budget,
+            processor=processor,
+        )
+
     return replay_documents(
         read_document_lines(documents),
-        lambda: Engine(registered, lateness_us=lateness_us, engine=engine, budget=budget),
+        make_engine,
         matches,
         closed_streams=[query.publish for query in queries if query.publish is not None],
         batch_documents=batch_documents,
         spark=spark,
         session=session,
+        on_session=sessions.append,
         progress=progress,
     )
 
@@ -197,18 +214,20 @@ def read_assignments(path: Path, queries: Sequence[Query]) -> dict[str, list[dic
 
 def replay_documents(
     lines: Iterable[ReadLine],
-    make_engine: Callable[[], JoinEngine],
+    make_engine: Callable[[Path], JoinEngine],
     matches: TextIO,
     *,
     closed_streams: Sequence[str] = (),
     batch_documents: int = BATCH_DOCUMENTS,
     spark: bool = True,
     session: Spark | None = None,
+    on_session: Callable[[Spark], None] = lambda session: None,
     progress: Progress = lambda documents, matches: None,
 ) -> ReplaySummary:
     """Run an engine over document lines and write its match lines.
 
-    With Spark, a session is started for the replay unless one is given.
+    `make_engine` gets the replay's directory, which is deleted at the end.  With Spark, a session
+    is started for the replay unless one is given; `on_session` hears of it before the first batch.
     """
     with tempfile.TemporaryDirectory(
         prefix="xscl-replay-", ignore_cleanup_errors=True
@@ -216,7 +235,7 @@ def replay_documents(
         run = _Run(Path(directory), make_engine, matches, progress)
         run.ingest.closed_streams = closed_streams
         if spark:
-            _run_in_spark(run, lines, batch_documents, session)
+            _run_in_spark(run, lines, batch_documents, session, on_session)
         else:
             _run_in_process(run, lines, batch_documents)
         return run.summary
@@ -268,7 +287,7 @@ class _Run:
     def __init__(
         self,
         directory: Path,
-        make_engine: Callable[[], JoinEngine],
+        make_engine: Callable[[Path], JoinEngine],
         matches: TextIO,
         progress: Progress,
     ) -> None:
@@ -280,7 +299,7 @@ class _Run:
         self.pipeline = Pipeline(
             Spool(directory / "spool"),
             _MatchFile(matches, self.summary),
-            lambda registry_version: make_engine(),
+            lambda registry_version: make_engine(directory),
             self.plans,
             on_step=self._count,
         )
@@ -330,7 +349,11 @@ def _run_in_process(run: _Run, lines: Iterable[ReadLine], batch_documents: int) 
 
 
 def _run_in_spark(
-    run: _Run, lines: Iterable[ReadLine], batch_documents: int, session: Spark | None
+    run: _Run,
+    lines: Iterable[ReadLine],
+    batch_documents: int,
+    session: Spark | None,
+    on_session: Callable[[Spark], None],
 ) -> None:
     from broker.spark import Source, Spark  # a replay without Spark needs no Java
 
@@ -341,6 +364,7 @@ def _run_in_spark(
         if session is None:
             session = Spark.start(run.directory / "logs")
             stack.callback(session.stop)
+        on_session(session)
         source = Source(
             spool=run.writer.directory,
             plans=run.plans.directory,

@@ -7,6 +7,10 @@ as Arrow streams in a binary column, so the JVM carries bytes and never converts
 commits.  After that Spark writes its own checkpoint, and that one decides nothing: it may be behind
 or lost, and where it is ahead of what was committed it is thrown away.
 
+Where the join is spread over shards, `step` asks for them in jobs of their own: one task for each
+shard.  The partitions of a cached, empty dataset stand for the shards, so that Spark prefers the
+executor that carried out a shard's last task and still remembers its state.
+
 Invariants: one streaming query per broker, one Spark session per process; an offset is handed out
 only for durable segments.
 """
@@ -15,11 +19,12 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,7 +32,7 @@ from typing import Any
 import pandas as pd  # noqa: F401 - Spark's workers import it anyway, each for itself
 import pyarrow as pa
 import pyspark
-from pyspark import SparkContext
+from pyspark import RDD, SparkContext
 from pyspark.daemon import manager
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
@@ -37,7 +42,9 @@ from pyspark.sql.types import StructType
 
 from broker.evaluation import PlanStore, Slice, evaluate_slices, slice_segments
 from broker.jvm import Java, Jvm, find_java, start_jvm
+from broker.shards import ShardTask, carry_out
 from broker.spool import Spool
+from joins.orders import Answer
 from xpath_eval.counters import witness_table
 
 __all__ = ["Source", "Spark", "SparkError", "SparkQuery"]
@@ -48,8 +55,6 @@ _FORMAT = "xscl-spool"
 _SETTINGS = {
     # This module is also what workers are forked from (see its end): they have nothing to import.
     "spark.python.daemon.module": "broker.spark",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.adaptive.enabled": "false",
@@ -62,6 +67,9 @@ _SETTINGS = {
     "spark.sql.ui.retainedExecutions": "1",
     "spark.sql.catalogImplementation": "in-memory",
 }
+
+# On one machine nothing of Spark listens to others.
+_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
 class SparkError(RuntimeError):
@@ -98,6 +106,7 @@ class Spark:
     def __init__(self, jvm: Jvm, session: SparkSession) -> None:
         self._jvm = jvm
         self._session = session
+        self._places: dict[int, RDD[int]] = {}
 
     @classmethod
     def start(cls, log_directory: Path, *, master: str = "local[2]", heap: str = "1g") -> Spark:
@@ -108,13 +117,14 @@ class Spark:
             spark_home=Path(pyspark.__file__).parent,
             log_directory=log_directory,
             heap=heap,
-            environment=_jvm_environment(),
+            environment=_jvm_environment(is_local=is_local(master)),
         )
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["PYSPARK_GATEWAY_PORT"] = str(jvm.port)
         os.environ["PYSPARK_GATEWAY_SECRET"] = jvm.secret
         builder = SparkSession.builder.master(master).appName("xscl")
-        for name, value in _SETTINGS.items():
+        settings = {**_SETTINGS, **(_LOOPBACK if is_local(master) else {})}
+        for name, value in settings.items():
             builder = builder.config(name, value)
         builder = builder.config("spark.sql.warehouse.dir", str(log_directory / "warehouse"))
         session = builder.getOrCreate()
@@ -151,6 +161,26 @@ class Spark:
             writer = writer.trigger(processingTime=f"{round(interval_s * 1000)} milliseconds")
         query.attach(writer.start())
         return query
+
+    def run_tasks(self, tasks: Sequence[ShardTask]) -> list[Answer]:
+        """Carry out tasks of shards, each as a task of one Spark job."""
+        if not tasks:
+            return []
+        by_shard = {task.order.shard: task for task in tasks}
+        shards = tasks[0].join.shards
+        if shards not in self._places:
+            context = self._session.sparkContext
+            self._places[shards] = context.parallelize(range(shards), shards).cache()
+
+        def work(shard: int, partition: Iterable[int]) -> Iterator[bytes]:
+            # Without a look at the partition it would not be cached.
+            for _ in partition:
+                yield pickle.dumps(carry_out(by_shard[shard]), pickle.HIGHEST_PROTOCOL)
+
+        job = self._places[shards].mapPartitionsWithIndex(work)
+        context = self._session.sparkContext
+        found = context.runJob(job, list, [task.order.shard for task in tasks])
+        return [pickle.loads(answer) for answer in found]
 
     def stop(self) -> None:
         """Stop the session and its JVM."""
@@ -357,14 +387,23 @@ def _read_witnesses(table: pa.Table) -> pa.Table:
     return witness_table(batches)
 
 
-def _jvm_environment() -> dict[str, str]:
+def is_local(master: str) -> bool:
+    """Return whether a master is on this machine alone.
+
+    >>> is_local("local[2]"), is_local("local-cluster[2,1,1024]"), is_local("spark://host:7077")
+    (True, True, False)
+    """
+    return master.startswith("local")
+
+
+def _jvm_environment(*, is_local: bool) -> dict[str, str]:
     """Return the environment of the JVM and the workers: our Python, our packages, loopback."""
     package_root = str(Path(__file__).parent.parent)
     paths = [package_root, os.environ.get("PYTHONPATH", "")]
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
-        "SPARK_LOCAL_IP": "127.0.0.1",
+        **({"SPARK_LOCAL_IP": "127.0.0.1"} if is_local else {}),
     }
 
 

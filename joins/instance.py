@@ -7,11 +7,12 @@ numbered from 1 in the order in which they came to be known.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-__all__ = ["INSTANCE_SCHEMA", "Instance"]
+__all__ = ["INSTANCE_SCHEMA", "Instance", "read_instances"]
 
 INSTANCE_SCHEMA = pa.schema(
     [
@@ -53,3 +54,10 @@ class Instance:
     leaves: tuple[int, ...]
     nodes: tuple[int, ...]
     values: tuple[str | None, ...]
+
+
+def read_instances(rows: pa.RecordBatch) -> Iterator[Instance]:
+    """Yield rows of `INSTANCE_SCHEMA` one by one."""
+    names = [name for name in INSTANCE_SCHEMA.names if name != "shape"]
+    for values in zip(*(rows.column(name).to_pylist() for name in names), strict=True):
+        yield Instance(*values[:-3], *map(tuple, values[-3:]))

@@ -14,6 +14,7 @@ from broker.document import Document
 from broker.engine import Engine, RegisteredQuery
 from broker.match import Match
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
+from joins.processor import Processor
 
 __all__ = [
     "DEFAULT_ENGINE",
@@ -45,11 +46,13 @@ def run_engine(
     *,
     batch_size: int | None = None,
     restart_after: int = 0,
+    processors: Callable[[], Processor | None] = lambda: None,
 ) -> list[Match]:
     """Return the matches that an engine finds, in the order of match lines.
 
     Documents go in by batches of `batch_size`, or all at once.  With `restart_after`, the engine
     is thrown away behind that document, and a new one absorbs what the first had processed.
+    `processors` makes the join of each engine, where it is not the engine's own.
     """
     documents = oracle.number_documents(case.lines)
     batches = list(_batches(documents, batch_size or max(1, len(documents))))
@@ -58,12 +61,12 @@ def run_engine(
             *_batches(documents[:restart_after], batch_size or restart_after),
             *_batches(documents[restart_after:], batch_size or len(documents)),
         ]
-    running = engine_of(case, engine)
+    running = engine_of(case, engine, processors())
     matches: list[Match] = []
     read = 0
     for i, batch in enumerate(batches):
         if restart_after and read == restart_after:
-            running = engine_of(case, engine)
+            running = engine_of(case, engine, processors())
             for earlier in batches[:i]:
                 running.absorb(running.evaluate(earlier), _look_up(documents))
         matches += running.process(running.evaluate(batch), _look_up(documents)).matches
@@ -76,7 +79,7 @@ def _look_up(documents: Sequence[Document]) -> Callable[[Iterable[int]], Mapping
     return lambda docids: {docid: xml[docid] for docid in docids}
 
 
-def engine_of(case: Case, engine: EngineName) -> Engine:
+def engine_of(case: Case, engine: EngineName, processor: Processor | None = None) -> Engine:
     """Return an engine that runs the queries of a case."""
     registered = [
         RegisteredQuery(
@@ -86,7 +89,7 @@ def engine_of(case: Case, engine: EngineName) -> Engine:
         )
         for query in case.queries
     ]
-    return Engine(registered, lateness_us=case.lateness_us, engine=engine)
+    return Engine(registered, lateness_us=case.lateness_us, engine=engine, processor=processor)
 
 
 def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

@@ -86,6 +86,13 @@ class _Duration(click.ParamType[int]):
     show_default=True,
     help="How the join is evaluated.  It changes the speed, never the matches.",
 )
+@click.option(
+    "--shards",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Over how many tasks the join is spread.  It changes the speed, never the matches.",
+)
 @click.option("--spark/--no-spark", default=True, help="Evaluate in Spark, or in this process.")
 @click.pass_context
 def replay(
@@ -97,6 +104,7 @@ def replay(
     parameters: Path | None,
     batch_size: int,
     engine: EngineName,
+    shards: int,
     spark: bool,
 ) -> None:
     """Run QUERIES (files, or directories of them) over recorded documents.
@@ -126,6 +134,7 @@ def replay(
                 engine=engine,
                 budget=settings_of(context).budget,
                 batch_documents=batch_size,
+                shards=shards,
                 spark=spark,
                 progress=bar.update,
             )

@@ -45,7 +45,7 @@ def run_stand_in(path: Path, *, batch_documents: int = 3) -> tuple[str, ReplaySu
     out = io.StringIO()
     summary = replay_documents(
         read_document_lines([path]),
-        StandInEngine,
+        lambda directory: StandInEngine(),
         out,
         batch_documents=batch_documents,
         spark=False,

@@ -1,0 +1,195 @@
+"""Where the shards of a join are: all in this process, or in tasks, with their state in files.
+
+The files of one processor are in a directory of its own, a **run**; they are written once and
+never changed.  Another run, as after a restart, makes its state from the spool again, and may have
+another number of shards; what was left behind is deleted then.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from joins.engines import EngineName
+from joins.orders import Answer, Catalog, Order, Store
+from joins.processor import Processor
+from joins.shard import Shard
+from joins.sharded import ShardedProcessor
+
+__all__ = ["DirectoryStore", "Join", "MemoryStore", "RunTasks", "ShardTask", "Tasks", "carry_out"]
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTask:
+    """An order, and all that a process needs that has never heard of its shard."""
+
+    join: Join
+    run: str
+    order: Order
+
+
+RunTasks = Callable[[Sequence[ShardTask]], Sequence[Answer]]
+"""Has tasks carried out, by `carry_out`, in whatever processes; answers are in the tasks' order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """Where tasks go, and the directory of their files.
+
+    All processes that carry out tasks must see the directory, under the same name.
+    """
+
+    run: RunTasks
+    directory: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """How documents are joined: by which engine, and spread over how many shards."""
+
+    engine: EngineName
+    lateness_us: int
+    shards: int = 1
+
+    def processor(self, tasks: Tasks | None) -> Processor | None:
+        """Return the join, its shards in tasks, or in this process where there are none.
+
+        None where nothing is spread: the engine then joins by itself.
+        """
+        if self.shards == 1:
+            return None
+        return self._local() if tasks is None else self._in_tasks(tasks)
+
+    def _local(self) -> Processor:
+        store = MemoryStore()
+        members = [self.shard(number, store) for number in range(self.shards)]
+
+        def answer(orders: Sequence[Order]) -> Iterable[Answer]:
+            return [members[order.shard].answer(order) for order in orders]
+
+        return ShardedProcessor(self.shards, store, answer)
+
+    def _in_tasks(self, tasks: Tasks) -> Processor:
+        run = tasks.directory.resolve() / uuid.uuid4().hex
+
+        def answer(orders: Sequence[Order]) -> Iterable[Answer]:
+            return tasks.run([ShardTask(self, str(run), order) for order in orders])
+
+        return ShardedProcessor(self.shards, DirectoryStore(run), answer)
+
+    def shard(self, number: int, store: Store) -> Shard:
+        """Return a shard, without state."""
+        lateness_us = self.lateness_us
+        return Shard(number, self.shards, store, engine=self.engine, lateness_us=lateness_us)
+
+
+_kept_run = ""
+_kept: dict[int, Shard] = {}
+
+
+def carry_out(task: ShardTask) -> Answer:
+    """Carry out a task, in a process that keeps the shards that it has had to do with.
+
+    Shards of an earlier run are forgotten.
+    """
+    global _kept_run
+    if _kept_run != task.run:
+        _kept.clear()
+        _kept_run = task.run
+    number = task.order.shard
+    # A shard that fails in the middle of an order is in no state to go on from.
+    shard = _kept.pop(number, None) or task.join.shard(number, DirectoryStore(Path(task.run)))
+    answer = shard.answer(task.order)
+    _kept[number] = shard
+    return answer
+
+
+class DirectoryStore:
+    """A directory of tables and catalogs."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def put(self, name: str, rows: pa.Table) -> None:
+        """Keep a table."""
+        path = self._new_file(name)
+        with pa.ipc.new_file(str(path), rows.schema) as writer:
+            writer.write_table(rows)
+        path.rename(self._directory / name)
+
+    def get(self, name: str) -> pa.Table:
+        """Return a table."""
+        return pa.ipc.open_file((self._directory / name).read_bytes()).read_all()
+
+    def put_catalog(self, name: str, catalog: Catalog) -> None:
+        """Keep a catalog."""
+        path = self._new_file(name)
+        path.write_bytes(pickle.dumps(catalog, protocol=pickle.HIGHEST_PROTOCOL))
+        path.rename(self._directory / name)
+
+    def get_catalog(self, name: str) -> Catalog:
+        """Return a catalog."""
+        catalog: Catalog = pickle.loads((self._directory / name).read_bytes())
+        return catalog
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Forget tables and catalogs."""
+        for name in names:
+            (self._directory / name).unlink(missing_ok=True)
+
+    def _new_file(self, name: str) -> Path:
+        """Return where to write a file before it gets its name; another attempt has another."""
+        if not self._directory.exists():
+            self._begin()
+        return self._directory / f".{name}.{os.getpid()}.{uuid.uuid4().hex}"
+
+    def _begin(self) -> None:
+        """Take the place of earlier runs."""
+        earlier = list(self._directory.parent.glob("*"))
+        self._directory.mkdir(parents=True)
+        for directory in earlier:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+class MemoryStore:
+    """Tables and catalogs in this process."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, pa.Table] = {}
+        self._catalogs: dict[str, Catalog] = {}
+
+    def names(self) -> set[str]:
+        """Return the names of all that is there."""
+        return {*self._tables, *self._catalogs}
+
+    def put(self, name: str, rows: pa.Table) -> None:
+        """Keep a table."""
+        self._tables[name] = rows
+
+    def get(self, name: str) -> pa.Table:
+        """Return a table."""
+        return self._tables[name]
+
+    def put_catalog(self, name: str, catalog: Catalog) -> None:
+        """Keep a catalog."""
+        # The driver's own mappings change; what an order names does not.
+        self._catalogs[name] = Catalog(
+            dict(catalog.shapes), dict(catalog.classes), dict(catalog.epochs)
+        )
+
+    def get_catalog(self, name: str) -> Catalog:
+        """Return a catalog."""
+        return self._catalogs[name]
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Forget tables and catalogs."""
+        for name in names:
+            self._tables.pop(name, None)
+            self._catalogs.pop(name, None)

@@ -1,0 +1,126 @@
+"""What passes between the driver of a sharded join and its shards: orders, answers, pieces.
+
+Instances travel as **pieces**: immutable tables in a store that the driver and all shards reach,
+written once under a name of their own.  An order names all pieces that make up a shard's state, so
+whoever gets it, whatever it remembers, comes to the same state and finds the same tuples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from joins.anchors import Epochs
+from joins.classes import QueryClass
+from joins.instance import Instance
+from joins.slots import Ints
+
+__all__ = ["Answer", "Catalog", "Order", "Piece", "Store", "Tuples"]
+
+Edge = tuple[int, int, int, int]
+
+
+class Store(Protocol):
+    """Where pieces and catalogs are: a shared directory, or the memory of one process."""
+
+    def put(self, name: str, rows: pa.Table) -> None:
+        """Keep a table under a name that nothing has yet."""
+
+    def get(self, name: str) -> pa.Table:
+        """Return the table of a name."""
+
+    def put_catalog(self, name: str, catalog: Catalog) -> None:
+        """Keep a catalog under a name that nothing has yet."""
+
+    def get_catalog(self, name: str) -> Catalog:
+        """Return the catalog of a name."""
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Forget tables and catalogs; names that nothing has are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Instances of one shard, `first` to `last` by number, some of them elsewhere or nowhere."""
+
+    name: str
+    first: int
+    last: int
+    rows: int
+    end_max_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """What all shards know: shapes by number, and each class with its widest window and anchors."""
+
+    shapes: Mapping[int, Sequence[Edge]]
+    classes: Mapping[int, tuple[QueryClass, int]]
+    epochs: Mapping[int, Epochs]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a shard is to do.
+
+    It takes on the state that `pieces` make up, in which instances from `first_new` on are new,
+    and those that end before `evict_before_us` may be gone.  Then it finds the tuples of `stratum`,
+    if there is one, reads the instances `wanted`, and makes one piece of `merged`.
+    """
+
+    shard: int
+    catalog: str
+    pieces: tuple[Piece, ...]
+    first_new: int
+    evict_before_us: int
+    stratum: int | None = None
+    wanted: tuple[int, ...] = ()
+    merged: tuple[Piece, ...] = ()
+
+    @property
+    def last(self) -> int:
+        """The number of the newest instance."""
+        return max((piece.last for piece in self.pieces), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Tuples:
+    """Tuples of classes in columns; `right` is 0 in those of one instance."""
+
+    classes: Ints
+    left: Ints
+    right: Ints
+    spans: Ints
+    nodes: list[tuple[int, ...]]
+
+    def take(self, rows: Ints) -> Tuples:
+        """Return some of the tuples."""
+        return Tuples(
+            self.classes[rows],
+            self.left[rows],
+            self.right[rows],
+            self.spans[rows],
+            [self.nodes[i] for i in rows.tolist()],
+        )
+
+    def instances(self) -> Ints:
+        """Return the instances of all tuples, each once."""
+        both = np.unique(np.concatenate([self.left, self.right]))
+        return both[both > 0]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a shard found: tuples, and the instances in them and wanted that are not new.
+
+    `piece` is what has been merged.
+    """
+
+    shard: int
+    tuples: Tuples
+    instances: list[Instance]
+    piece: Piece | None = None

@@ -1,0 +1,100 @@
+"""Where instances go: to the shards of their values under anchors.
+
+    a class with value joins   an instance goes to the shard of each value under its anchor; a pair
+                               belongs to the shard of the smallest value that both have there
+    one without (a product)    is anchored in itself: all its instances go to one shard
+    one of a single block      an instance goes to one shard, by its number
+
+An instance goes to a shard whole, and once.  The owner of a pair, and only it, gives out all of the
+pair's tuples in a class; both instances are there, so nothing is missed, and nothing doubled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from joins.classes import QueryClass
+from joins.entries import Entries
+from joins.remembered import Hashes
+from joins.slots import Ints
+
+__all__ = ["Router", "is_product", "is_single", "shard_of_class", "shard_of_instances", "shards_of"]
+
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+_HIGH = np.uint64(33)
+
+Edge = tuple[int, int, int, int]
+
+
+def shards_of(hashes: Hashes, shards: int) -> Ints:
+    """Return the shards of values."""
+    return ((hashes * _MIX >> _HIGH) % np.uint64(shards)).astype(np.int64)
+
+
+def shard_of_instances(numbers: Ints, shards: int) -> Ints:
+    """Return the shard of each instance for classes of one block."""
+    return numbers % shards
+
+
+def shard_of_class(number: int, shards: int) -> int:
+    """Return the shard of a class without value joins."""
+    return number % shards
+
+
+def is_single(query_class: QueryClass) -> bool:
+    """Return whether a class is of one block."""
+    return not query_class.template.has_right
+
+
+def is_product(query_class: QueryClass) -> bool:
+    """Return whether a class pairs instances without comparing their values."""
+    return query_class.template.has_right and not query_class.template.value_joins
+
+
+class Router:
+    """Says to which of `shards` shards instances go."""
+
+    def __init__(self, shards: int) -> None:
+        self._shards = shards
+        self._bound: dict[int, frozenset[int]] = {}
+        self._singles: frozenset[int] = frozenset()
+        self._products: dict[int, frozenset[int]] = {}
+
+    def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
+        """Learn a shape by its edges."""
+        self._bound[shape] = frozenset(v for left, right, *_ in edges for v in (left, right))
+
+    def follow(self, classes: Mapping[int, QueryClass]) -> None:
+        """Route for these classes from now on."""
+        variables = [c.row.variables for c in classes.values() if is_single(c)]
+        self._singles = frozenset(v for each in variables for v in each)
+        products: dict[int, set[int]] = {}
+        for number, query_class in classes.items():
+            if is_product(query_class):
+                shard = shard_of_class(number, self._shards)
+                products.setdefault(shard, set()).update(query_class.row.variables)
+        self._products = {shard: frozenset(bound) for shard, bound in products.items()}
+
+    def route(self, numbers: Ints, shapes: Ints, entries: Entries) -> list[Ints]:
+        """Return for each shard the rows that go there; `entries` are those under anchors."""
+        rows = [entries.owners]
+        shards = [shards_of(entries.hashes, self._shards)]
+        single = np.flatnonzero(self._binds(shapes, self._singles))
+        rows.append(single)
+        shards.append(shard_of_instances(numbers[single], self._shards))
+        for shard, variables in self._products.items():
+            bound = np.flatnonzero(self._binds(shapes, variables))
+            rows.append(bound)
+            shards.append(np.full(len(bound), shard))
+        size = max(1, len(numbers))
+        codes = np.unique(np.concatenate(shards) * size + np.concatenate(rows))
+        ends = np.searchsorted(codes, np.arange(self._shards + 1) * size)
+        return [codes[ends[i] : ends[i + 1]] - i * size for i in range(self._shards)]
+
+    def _binds(self, shapes: Ints, variables: frozenset[int]) -> Ints:
+        """Return which instances bind one of some variables."""
+        distinct, inverse = np.unique(shapes, return_inverse=True)
+        binding = [not variables.isdisjoint(self._bound[int(shape)]) for shape in distinct]
+        return np.array(binding, np.int64)[inverse]

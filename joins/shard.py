@@ -1,0 +1,178 @@
+"""One shard of a join: a processor on the instances that go to it, and the tuples that it owns.
+
+A shard's state is a function of the order in hand.  What it has taken on already is kept from order
+to order, and only what is missing is read; where it is ahead of an order, as when a task is
+repeated, it begins anew.  So any process may carry out any order, any number of times.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.classes import ClassTuple
+from joins.engines import EngineName, make_processor
+from joins.instance import INSTANCE_SCHEMA, Instance
+from joins.orders import Answer, Catalog, Order, Piece, Store, Tuples
+from joins.ownership import Ownership
+from joins.processor import Processor
+from joins.remembered import hash_values
+from joins.routing import is_product, shard_of_class
+
+__all__ = ["Shard"]
+
+Edge = tuple[int, int, int, int]
+
+
+class Shard:
+    """Shard `number` of `shards`; its pieces are in `store`."""
+
+    def __init__(
+        self, number: int, shards: int, store: Store, *, engine: EngineName, lateness_us: int
+    ) -> None:
+        self._number = number
+        self._shards = shards
+        self._store = store
+        self._engine: EngineName = engine
+        self._lateness_us = lateness_us
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._processor: Processor = make_processor(self._engine, lateness_us=self._lateness_us)
+        self._ownership = Ownership(self._number, self._shards, hash_values)
+        self._catalog = ""
+        self._shapes: dict[int, Sequence[Edge]] = {}
+        # What the driver calls a class, and what the processor calls it; and its window.
+        self._classes: dict[int, tuple[int, int]] = {}
+        self._last = 0
+        self._first_new = 0
+
+    def answer(self, order: Order) -> Answer:
+        """Carry out an order."""
+        if self._last > order.last or self._first_new > order.first_new:
+            self._begin_anew()
+        if self._catalog != order.catalog:
+            self._learn(self._store.get_catalog(order.catalog))
+            self._catalog = order.catalog
+        self._take_on(order)
+        tuples = self._probe(order.stratum)
+        instances = self._instances(tuples, order)
+        left, right = map(self._ownership.numbers, (tuples.left, tuples.right))
+        tuples = replace(tuples, left=left, right=right)
+        piece = self._merge(order) if order.merged else None
+        return Answer(self._number, tuples, instances, piece)
+
+    def _learn(self, catalog: Catalog) -> None:
+        for shape, edges in catalog.shapes.items():
+            if shape not in self._shapes:
+                self._shapes[shape] = edges
+                self._ownership.add_shape(shape, edges)
+        self._follow_classes(catalog)
+        classes = {number: query_class for number, (query_class, _) in catalog.classes.items()}
+        self._ownership.follow(classes, catalog.epochs)
+
+    def _follow_classes(self, catalog: Catalog) -> None:
+        before, self._classes = self._classes, {}
+        for number, (query_class, window_us) in catalog.classes.items():
+            if is_product(query_class) and shard_of_class(number, self._shards) != self._number:
+                continue
+            # A window changes by adding the new one first: the class and its number stay.
+            if number in before and before[number][1] == window_us:
+                self._classes[number] = before.pop(number)
+            else:
+                self._classes[number] = (self._processor.add(query_class, window_us), window_us)
+        for own, window_us in before.values():
+            self._processor.remove(own, window_us)
+
+    def _take_on(self, order: Order) -> None:
+        """Take on the instances that are missing: those of earlier batches, then the new ones."""
+        missing = self._missing(order)
+        is_old = pc.less(missing.column("instance"), order.first_new)
+        old, new = missing.filter(is_old), missing.filter(pc.invert(is_old))
+        if old.num_rows:
+            self._processor.begin_batch()
+            self._absorb(old)
+        if self._first_new != order.first_new:
+            self._processor.begin_batch()
+            self._first_new = order.first_new
+        self._absorb(new)
+        self._last = max(self._last, order.last)
+        self._processor.evict(order.evict_before_us)
+        self._ownership.evict(order.evict_before_us)
+
+    def _missing(self, order: Order) -> pa.Table:
+        pieces = [piece for piece in order.pieces if piece.last > self._last]
+        tables = [self._store.get(piece.name) for piece in pieces]
+        rows = pa.concat_tables([INSTANCE_SCHEMA.empty_table(), *tables])
+        return rows.filter(pc.greater(rows.column("instance"), self._last))
+
+    def _absorb(self, rows: pa.Table) -> None:
+        if not rows.num_rows:
+            return
+        self._ownership.absorb(rows)
+        shapes = rows.column("shape").combine_chunks().dictionary_encode()
+        own = pa.array(map(self._own_shape, shapes.dictionary.to_pylist()), pa.int32())
+        at = rows.schema.get_field_index("shape")
+        rows = rows.set_column(at, INSTANCE_SCHEMA.field("shape"), own.take(shapes.indices))
+        self._processor.absorb(rows.drop_columns(["instance"]))
+
+    def _own_shape(self, shape: int) -> int:
+        """Return what the processor calls a shape: it may have forgotten it meanwhile."""
+        self._processor.add_shapes({str(shape): self._shapes[shape]})
+        number = self._processor.shape_number(str(shape))
+        assert number is not None
+        return number
+
+    def _probe(self, stratum: int | None) -> Tuples:
+        """Return the tuples of a stratum that are this shard's."""
+        found = [] if stratum is None else self._processor.probe(stratum)
+        tuples = self._named(found)
+        known = self._ownership.are_known(tuples.left)
+        known &= self._ownership.are_known(tuples.right) | (tuples.right == 0)
+        tuples = tuples.take(np.flatnonzero(known))
+        owned = self._ownership.owned(tuples.classes, tuples.left, tuples.right)
+        return tuples.take(np.flatnonzero(owned))
+
+    def _named(self, found: list[ClassTuple]) -> Tuples:
+        """Return tuples with classes as the driver numbers them."""
+        names = {own: number for number, (own, _) in self._classes.items()}
+        return Tuples(
+            np.array([names[t.query_class] for t in found], np.int64),
+            np.array([t.left for t in found], np.int64),
+            np.array([t.right or 0 for t in found], np.int64),
+            np.array([t.span_us for t in found], np.int64),
+            [t.nodes for t in found],
+        )
+
+    def _instances(self, tuples: Tuples, order: Order) -> list[Instance]:
+        """Return the instances that the driver does not have any more, as it numbers them."""
+        wanted = self._ownership.places(np.array(order.wanted, np.int64))
+        places = np.unique(np.concatenate([tuples.instances(), wanted]))
+        numbers = self._ownership.numbers(places)
+        is_old = numbers < order.first_new
+        names = dict(zip(places[is_old].tolist(), numbers[is_old].tolist(), strict=True))
+        found = self._processor.instances(names)
+        return [
+            replace(found[place], instance=number)
+            for place, number in names.items()
+            if place in found
+        ]
+
+    def _merge(self, order: Order) -> Piece:
+        """Make one piece of several neighbours, without what is dead, under a name of its own."""
+        rows = pa.concat_tables([self._store.get(piece.name) for piece in order.merged])
+        rows = rows.filter(pc.greater_equal(rows.column("end_us"), order.evict_before_us))
+        piece = Piece(
+            name=f"{self._number}-{order.merged[0].first}-{uuid.uuid4().hex}",
+            first=order.merged[0].first,
+            last=order.merged[-1].last,
+            rows=rows.num_rows,
+            end_max_us=max(piece.end_max_us for piece in order.merged),
+        )
+        self._store.put(piece.name, rows)
+        return piece

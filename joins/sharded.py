@@ -1,0 +1,294 @@
+"""A join whose state and work are spread over shards: the driver's side.
+
+It looks like any other processor.  Behind it,
+
+    absorb    new instances get numbers, are sent to the shards of their values (`routing`), and
+              are written there as immutable pieces; nothing else of them is kept
+    probe     every shard with something new gets an order that names its pieces, finds the tuples
+              that it owns, and answers with them and with the older instances that they consist of
+    evict     pieces in which everything is dead are deleted
+
+Who carries out orders is not said here: N shards in this process, or tasks of Spark.
+
+Invariants: tuples do not depend on the number of shards, on which process answers, nor on how often
+it is asked; an order is given only when all that it names is in the store.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from joins.anchors import Anchors
+from joins.classes import ClassRegistry, ClassTuple, QueryClass
+from joins.column import Column
+from joins.entries import EntryReader
+from joins.instance import INSTANCE_SCHEMA, Instance, read_instances
+from joins.orders import Answer, Catalog, Order, Piece, Store
+from joins.ration import Cut
+from joins.remembered import hash_values
+from joins.routing import Router
+from joins.signatures import ANCHORING_BATCHES
+from joins.spill import InstanceRows
+from templates.template import Template
+
+__all__ = ["Answerer", "ShardedProcessor"]
+
+Edge = tuple[int, int, int, int]
+
+Answerer = Callable[[Sequence[Order]], Iterable[Answer]]
+"""Has orders carried out, each by its shard."""
+
+PENDING_ROWS = 20_000
+"""Instances that wait to be written while nothing is asked: so many are a piece worth its file."""
+
+PIECES_MAX = 24
+"""Pieces of a shard; then the small ones among them are merged, so a row is merged a few times."""
+
+
+class ShardedProcessor:
+    """See the module; the interface is `processor.Processor`."""
+
+    def __init__(self, shards: int, store: Store, answer: Answerer) -> None:
+        self.classes = ClassRegistry()
+        self._shards = shards
+        self._store = store
+        self._answer = answer
+        self._anchors = Anchors(self.classes)
+        self._router = Router(shards)
+        self._reader = EntryReader(hash_values)
+        self._shapes: dict[str, int] = {}
+        self._edges: dict[int, Sequence[Edge]] = {}
+        self._catalog = ""
+        self._catalogs = 0
+        self._version = -1
+        self._batches = 0
+        self._pieces: dict[int, list[Piece]] = defaultdict(list)
+        self._pending: dict[int, list[pa.Table]] = defaultdict(list)
+        self._pending_rows = 0
+        self._written = 0
+        self._evict_before_us = -(1 << 62)
+        self._ends = Column(np.int64, 1)
+        self._first_new = 1
+        self._new = InstanceRows()
+        self._read: dict[int, Instance] = {}
+        self.next_instance = 1
+        self.routed_rows = 0
+
+    @property
+    def strata(self) -> list[int]:
+        """The strata in use, lowest first."""
+        return self.classes.strata
+
+    def add(self, query_class: QueryClass, window_us: int) -> int:
+        """Add one use of a class with a window; return the class's number."""
+        return self.classes.add(query_class, window_us)
+
+    def remove(self, number: int, window_us: int) -> None:
+        """Undo one `add`."""
+        self.classes.remove(number, window_us)
+
+    def template_of(self, number: int) -> Template:
+        """Return the template of a class."""
+        return self.classes.by_number[number].template
+
+    def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
+        """Learn witness shapes by their edges."""
+        for shape, edges in shapes.items():
+            if shape not in self._shapes:
+                number = self._shapes[shape] = len(self._shapes)
+                self._edges[number] = edges
+                self._router.add_shape(number, edges)
+                self._reader.add_shape(number, edges)
+                self._catalog = ""
+
+    def shape_number(self, shape: str) -> int | None:
+        """Return the number of a witness shape, or None while it is not known."""
+        return self._shapes.get(shape)
+
+    def begin_batch(self) -> None:
+        """Start a batch: what is absorbed from now on is new."""
+        self._first_new = self.next_instance
+        self._new = InstanceRows()
+        self._read = {}
+        has_changed = self._version != self.classes.version
+        if has_changed:
+            self._version = self.classes.version
+            self._router.follow(self.classes.by_number)
+            pairs = self.classes.value_pairs()
+            self._reader.want({v for _, left, right, *_ in pairs for v in (left, right)})
+            self._catalog = ""
+        if (has_changed or self._is_time_to_anchor()) and self._anchors.choose(self._first_new):
+            self._catalog = ""
+        self._batches += 1
+
+    def _is_time_to_anchor(self) -> bool:
+        """Return whether anchors are looked at again: often at first, then now and then."""
+        return self._batches & (self._batches - 1) == 0 or self._batches % ANCHORING_BATCHES == 0
+
+    def absorb(self, instances: pa.Table) -> None:
+        """Remember instances; they get the next numbers."""
+        size, first = instances.num_rows, self.next_instance
+        if not size:
+            return
+        numbers = np.arange(first, first + size)
+        rows = instances.add_column(0, INSTANCE_SCHEMA.field("instance"), pa.array(numbers))
+        rows = rows.select(INSTANCE_SCHEMA.names).combine_chunks()
+        self._new.append(first, rows)
+        self._ends.append(rows.column("end_us").to_numpy())
+        self.next_instance += size
+        entries = self._reader.read(rows)
+        self._anchors.note(size, entries)
+        shapes = rows.column("shape").to_numpy().astype(np.int64)
+        anchored = entries.under(self._anchors.variables())
+        for shard, there in enumerate(self._router.route(numbers, shapes, anchored)):
+            if len(there):
+                self._pending[shard].append(rows.take(pa.array(there)))
+                self._pending_rows += len(there)
+        if self._pending_rows > PENDING_ROWS * self._shards:
+            self._write()
+
+    def _write(self) -> None:
+        """Write what has been routed as pieces."""
+        for shard, tables in self._pending.items():
+            rows = pa.concat_tables(tables)
+            numbers, ends = rows.column("instance"), rows.column("end_us").to_numpy()
+            name = f"{shard}-{numbers[0].as_py()}-{self._written}"
+            self._store.put(name, rows)
+            self._pieces[shard].append(
+                Piece(name, numbers[0].as_py(), numbers[-1].as_py(), len(rows), int(ends.max()))
+            )
+        self._written += 1
+        self.routed_rows += self._pending_rows
+        self._pending.clear()
+        self._pending_rows = 0
+
+    def probe(self, stratum: int) -> list[ClassTuple]:
+        """Return the tuples of a stratum's classes that have a new instance in them."""
+        if self._first_new == self.next_instance:
+            return []
+        self._write()
+        busy = [s for s, p in self._pieces.items() if p and p[-1].last >= self._first_new]
+        answers = self._ask([self._order(shard, stratum=stratum) for shard in sorted(busy)])
+        return [found for answer in answers for found in _rows(answer)]
+
+    def tuples(self, stratum: int) -> list[ClassTuple]:
+        """Return what `probe` does, in the order of their newest instances."""
+        return sorted(self.probe(stratum), key=lambda found: max(found.left, found.right or 0))
+
+    def close(self, number: int, docid: int) -> None:
+        """Do nothing: all tuples are there already."""
+
+    def cuts(self) -> list[Cut]:
+        """Return nothing: a shard sees some of the partners of an instance only."""
+        return []
+
+    def remembered(self, since_us: int) -> int:
+        """Return how many instances are remembered that do not end before a time."""
+        ends = self._ends
+        return int(np.count_nonzero(ends.values[ends.start - ends.origin :] >= since_us))
+
+    def _order(
+        self, shard: int, *, stratum: int | None = None, wanted: tuple[int, ...] = ()
+    ) -> Order:
+        pieces = self._pieces[shard]
+        return Order(
+            shard=shard,
+            catalog=self._current_catalog(),
+            pieces=tuple(pieces),
+            first_new=self._first_new,
+            evict_before_us=self._evict_before_us,
+            stratum=stratum,
+            wanted=wanted,
+            merged=tuple(_to_merge(pieces)) if len(pieces) > PIECES_MAX else (),
+        )
+
+    def _current_catalog(self) -> str:
+        """Return the name of what shards have to know now, written if it is not yet."""
+        if not self._catalog:
+            if self._catalogs:
+                self._store.remove([f"catalog-{self._catalogs}"])
+            self._catalogs += 1
+            self._catalog = f"catalog-{self._catalogs}"
+            classes = self.classes
+            uses = {n: (c, classes.window_us(n)) for n, c in classes.by_number.items()}
+            catalog = Catalog(self._edges, uses, self._anchors.epochs)
+            self._store.put_catalog(self._catalog, catalog)
+        return self._catalog
+
+    def _ask(self, orders: list[Order]) -> list[Answer]:
+        """Have orders carried out; take note of what is read and merged."""
+        answers = list(self._answer(orders)) if orders else []
+        for order, answer in zip(orders, answers, strict=True):
+            assert order.shard == answer.shard
+            self._read.update({instance.instance: instance for instance in answer.instances})
+            if answer.piece is not None:
+                pieces = self._pieces[order.shard]
+                start = pieces.index(order.merged[0])
+                pieces[start : start + len(order.merged)] = [answer.piece]
+                self._store.remove([piece.name for piece in order.merged])
+        return answers
+
+    def evict(self, before_us: int) -> int:
+        """Delete pieces in which all instances end before a time; return how many rows went."""
+        self._evict_before_us = before_us
+        gone = 0
+        for shard, pieces in self._pieces.items():
+            dead = [piece for piece in pieces if piece.end_max_us < before_us]
+            self._pieces[shard] = [piece for piece in pieces if piece.end_max_us >= before_us]
+            self._store.remove([piece.name for piece in dead])
+            gone += sum(piece.rows for piece in dead)
+        if gone:
+            alive = [pieces[0].first for pieces in self._pieces.values() if pieces]
+            alive += [tables[0]["instance"][0].as_py() for tables in self._pending.values()]
+            first = min(alive, default=self.next_instance)
+            self._ends.drop(first)
+            if self._anchors.forget(first):
+                self._catalog = ""
+        return gone
+
+    def figures(self) -> dict[str, int]:
+        """Return what is remembered, in numbers; see `Processor.figures`."""
+        return {
+            "documents": self._ends.end - self._ends.start,
+            "shapes": len(self._shapes),
+            "pieces": sum(map(len, self._pieces.values())),
+            "routed_total": self.routed_rows,
+        }
+
+    def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
+        """Return remembered instances by number."""
+        wanted = set(numbers)
+        found = {number: self._read[number] for number in wanted & self._read.keys()}
+        new = [number for number in wanted if number >= self._first_new]
+        for some, rows in self._new.take(new):
+            found.update(zip(some, read_instances(rows), strict=True))
+        missing = tuple(sorted(wanted - found.keys()))
+        if missing:
+            shards = sorted(shard for shard, pieces in self._pieces.items() if pieces)
+            self._ask([self._order(shard, wanted=missing) for shard in shards])
+            found.update({number: self._read[number] for number in missing})
+        return found
+
+
+def _rows(answer: Answer) -> Iterator[ClassTuple]:
+    """Yield an answer's tuples one by one."""
+    tuples = answer.tuples
+    columns = (tuples.classes, tuples.left, tuples.right, tuples.spans)
+    for number, left, right, span, nodes in zip(
+        *(column.tolist() for column in columns), tuples.nodes, strict=True
+    ):
+        yield ClassTuple(number, left, right or None, span, nodes)
+
+
+def _to_merge(pieces: list[Piece]) -> list[Piece]:
+    """Return the newest pieces, back to one that is larger than all after it twice over."""
+    start = len(pieces) - 2
+    rows = pieces[-1].rows + pieces[-2].rows
+    while start > 0 and pieces[start - 1].rows < 2 * rows:
+        start -= 1
+        rows += pieces[start].rows
+    return pieces[start:]

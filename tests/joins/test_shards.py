@@ -1,0 +1,189 @@
+"""A join that is spread over shards finds what one that is not finds: every tuple, and once."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import oracle
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from kit import Case, cases, check, parse_case
+from runners import ENGINES, EngineName, engine_of, run_engine, run_oracle, seeds_with_joins
+from strategies import case_texts, random_case
+
+import joins.anchors
+import joins.sharded
+from broker.match import Match
+from broker.shards import DirectoryStore, Join, MemoryStore
+from joins.orders import Answer, Order, Store
+from joins.processor import Processor
+from joins.shard import Shard
+from joins.sharded import ShardedProcessor
+
+ALL = dict(cases())
+SEEDS = seeds_with_joins(12)
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+def lines(matches: Iterable[Match]) -> list[str]:
+    return [match.render() for match in matches]
+
+
+def spread(
+    case: Case, shards: int, engine: EngineName = "signatures"
+) -> Callable[[], Processor | None]:
+    """Return what makes a join of some shards in this process."""
+    return lambda: Join(engine, case.lateness_us, shards).processor(None)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_shards_find_what_a_case_expects(name: str) -> None:
+    check(ALL[name], lambda case: run_engine(case, processors=spread(case, 2)))
+
+
+@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@given(text=case_texts(), shards=st.sampled_from([2, 5]), batch_size=st.sampled_from([None, 2]))
+def test_shards_find_what_the_oracle_finds(text: str, shards: int, batch_size: int | None) -> None:
+    case = parse_case(text)
+    found = run_engine(case, batch_size=batch_size, processors=spread(case, shards))
+    assert lines(found) == lines(run_oracle(case))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_can_be_spread(engine: EngineName) -> None:
+    case = parse_case(random_case(SEEDS[1]))
+    found = run_engine(case, batch_size=3, processors=spread(case, 2, engine))
+    assert lines(found) == lines(run_oracle(case))
+
+
+@pytest.mark.parametrize("seed", SEEDS[:5])
+def test_every_tuple_of_every_class_is_found_once(seed: int) -> None:
+    case = parse_case(random_case(seed))
+    expected = tuples_of(case, None)
+    assert max(expected.values()) == 1
+    for shards in (2, 5):
+        assert tuples_of(case, ShardsHere(shards, case.lateness_us).processor) == expected
+
+
+def tuples_of(case: Case, processor: Processor | None) -> Counter[tuple[Any, ...]]:
+    """Return what the join hands to the fan-out, whatever it calls its instances."""
+    engine = engine_of(case, "signatures", processor)
+    found: Counter[tuple[Any, ...]] = Counter()
+    expand = engine.queries.fan_out.expand
+
+    def listen(tuples: Iterable[Any], instances: Any) -> Any:
+        tuples = list(tuples)
+        for one in tuples:
+            sides = (instances[i].leaves for i in (one.left, one.right) if i is not None)
+            found[one.query_class, one.span_us, one.nodes, *sides] += 1
+        return expand(tuples, instances)
+
+    engine.queries.fan_out.expand = listen  # type: ignore[method-assign]
+    documents = oracle.number_documents(case.lines)
+    xml = {each.docid: each.xml for each in documents}
+    for start in range(0, len(documents), 3):
+        engine.process(engine.evaluate(documents[start : start + 3]), lambda docids: xml)
+    return found
+
+
+@pytest.mark.parametrize("seed", SEEDS[1:4])
+def test_another_number_of_shards_after_a_restart_changes_nothing(seed: int) -> None:
+    case = parse_case(random_case(seed))
+    expected = lines(run_oracle(case))
+    for restart_after in range(1, len(case.lines), 3):
+        numbers = iter([3, 2])
+        found = run_engine(
+            case,
+            batch_size=2,
+            restart_after=restart_after,
+            processors=lambda: spread(case, next(numbers))(),  # noqa: B023 - called at once
+        )
+        assert lines(found) == expected
+
+
+class ShardsHere:
+    """Shards in workers that come and go; whoever is there answers, sometimes more than once."""
+
+    def __init__(
+        self, shards: int, lateness_us: int, *, seed: int | None = None, store: Store | None = None
+    ) -> None:
+        self.store = store or MemoryStore()
+        self.join = Join("signatures", lateness_us, shards)
+        self.chance = random.Random(seed)
+        self.workers: list[dict[int, Shard]] = [{}] if seed is None else [{}, {}, {}]
+        self.processor = ShardedProcessor(shards, self.store, self.answer)
+        self.last: dict[int, Order] = {}
+
+    def answer(self, orders: Sequence[Order]) -> list[Answer]:
+        return [self.answer_one(order) for order in orders]
+
+    def answer_one(self, order: Order) -> Answer:
+        worker = self.chance.choice(self.workers)
+        if len(self.workers) > 1 and self.chance.random() < 0.2:
+            worker.clear()
+        if order.shard not in worker:
+            worker[order.shard] = self.join.shard(order.shard, self.store)
+        if len(self.workers) > 1 and order.shard in self.last and self.chance.random() < 0.3:
+            self.repeat(worker[order.shard], self.last[order.shard])
+        answer = worker[order.shard].answer(order)
+        self.last[order.shard] = order
+        return answer
+
+    def repeat(self, shard: Shard, order: Order) -> None:
+        """Answer an order that has been answered, if all that it names is still there."""
+        if all(each.name in self.names for each in order.pieces) and order.catalog in self.names:
+            shard.answer(order)
+
+    @property
+    def names(self) -> set[str]:
+        assert isinstance(self.store, MemoryStore)
+        return self.store.names()
+
+
+@pytest.mark.parametrize("seed", SEEDS[1:7])
+def test_workers_may_be_lost_and_tasks_repeated(seed: int) -> None:
+    case = parse_case(random_case(seed))
+    shards = ShardsHere(3, case.lateness_us, seed=seed)
+    found = run_engine(case, batch_size=1, processors=lambda: shards.processor)
+    assert lines(found) == lines(run_oracle(case))
+
+
+@pytest.mark.parametrize("seed", SEEDS[:6])
+def test_anchors_may_change_at_any_batch(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = random.Random(seed)
+    monkeypatch.setattr(joins.anchors._Pairs, "of", lambda *_: chance.randrange(100))
+    monkeypatch.setattr(ShardedProcessor, "_is_time_to_anchor", lambda self: True)
+    case = parse_case(random_case(seed))
+    found = run_engine(case, batch_size=1, processors=spread(case, 3))
+    assert lines(found) == lines(run_oracle(case))
+
+
+@pytest.mark.parametrize("seed", SEEDS[1:5])
+def test_pieces_may_be_merged_at_any_time(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(joins.sharded, "PIECES_MAX", 2)
+    case = parse_case(random_case(seed))
+    shards = ShardsHere(2, case.lateness_us, seed=seed)
+    found = run_engine(case, batch_size=1, processors=lambda: shards.processor)
+    assert lines(found) == lines(run_oracle(case))
+
+
+def test_what_no_window_reaches_any_more_is_deleted(tmp_path: Path) -> None:
+    documents = [
+        f"document {i} S 2026-01-{1 + i // 24:02}T{i % 24:02}:00 <a><v>{i % 3}</v></a>"
+        for i in range(1, 201)
+    ]
+    query = "query q\n  S//a[v->x1] FOLLOWED BY {x1 = x2, 6 h} S//a[v->x2]"
+    case = parse_case("\n".join(["lateness 1 h", query, *documents, "----", ""]))
+    store = DirectoryStore(tmp_path / "run")
+    shards = ShardsHere(2, case.lateness_us, store=store)
+    found = run_engine(case, batch_size=4, processors=lambda: shards.processor)
+    assert lines(found) == lines(run_engine(case))
+    files = len(list((tmp_path / "run").iterdir()))
+    # A catalog, and of each shard the pieces of eight hours, two batches, and of the last one.
+    assert files <= 1 + 2 * 4
+    assert shards.processor.remembered(0) <= 12
