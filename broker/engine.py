@@ -107,8 +107,16 @@ class Engine:
         engine: EngineName = DEFAULT_ENGINE,
         numbering: Numbering | None = None,
         budget: Budget = DEFAULT_BUDGET,
+        spill_directory: Path | None = None,
         processor: Processor | None = None,
     ) -> None:
+        self._lateness_us = lateness_us
+        pairs_max = budget.pairs_per_document or UNBOUNDED
+        self._processor = processor or make_processor(
+            engine,
+            lateness_us=lateness_us,
+            pairs_max=pairs_max,
+            spill_directory=spill_directory,
         )
         self._spending = Spending(budget)
         self._pauses: list[Pause] = []
