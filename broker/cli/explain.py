@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,8 +41,9 @@ _DEFAULT_SECTIONS = tuple(name for name in _SECTIONS if name != "sql")
     "--section",
     "sections",
     multiple=True,
-    type=click.Choice([*_SECTIONS, "overview", "all"]),
-    help="Only this part; by default all but `sql`, and for several queries the overview.",
+    type=click.Choice([*_SECTIONS, "automaton", "overview", "all"]),
+    help="Only this part; by default all but `sql`, and for several queries the overview."
+    " `automaton` is that of all their patterns.",
 )
 @click.option(
     "--lateness",
@@ -111,7 +113,11 @@ def explain(
     from broker.explain.survey import survey
     from broker.explain.text import render_overview, render_query
 
-    found = survey(_load([Path(path) for path in paths]), lateness_us=_duration_us(lateness))
+    queries = _load([Path(path) for path in paths])
+    found = survey(queries, lateness_us=_duration_us(lateness))
+    if "automaton" in sections:
+        click.echo(_automaton([q for q in queries if not query_ids or q.id in query_ids], output))
+        return
     chosen = [_query(found, query_id) for query_id in query_ids]
     if output == "json":
         click.echo(json.dumps(as_data(found, tuple(query_ids)), ensure_ascii=False, indent=2))
@@ -216,6 +222,20 @@ def _query(found: Survey, query_id: str) -> QueryView:
     except KeyError as error:
         ids = ", ".join(query.id for query in found.queries[:10])
         raise Failure(f"there is no query {query_id!r} here", hint=f"there are: {ids}") from error
+
+
+def _automaton(queries: Sequence[xscl.Query], output: str) -> str:
+    from broker.explain.survey import survey_with_plan
+    from xpath_eval.describe import describe, describe_dot
+
+    if output not in ("text", "dot"):
+        raise Failure("the automaton is printed as text or as dot", exit_code=2)
+    found, plan = survey_with_plan(queries)
+    # The tuples of inner operators are not documents: nothing looks for patterns in them.
+    definitions = tuple((v, d) for v, d in plan.definitions if not d.stream.startswith("#"))
+    plan = replace(plan, definitions=definitions)
+    names = {number: view.name for number, view in found.variables.items()}
+    return (describe if output == "text" else describe_dot)(plan, names)
 
 
 def _picture(
