@@ -34,7 +34,15 @@ from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 from xscl.query import Query
 
-__all__ = ["LookBackError", "backfill", "check_unread", "first_waiting", "look_back"]
+__all__ = [
+    "LookBackError",
+    "backfill",
+    "check_unread",
+    "first_waiting",
+    "look_back",
+    "retained_documents",
+    "upstream",
+]
 
 NOTHING_ASSIGNED = parameters_key({})
 
@@ -143,11 +151,11 @@ def _steps(
     waiting = [each for each in waiting if (each.parameters != NOTHING_ASSIGNED) == has_parameters]
     if not waiting:
         return  # nobody subscribes yet
-    upstream = _upstream(asked, list(present.values()))
-    alone = Engine([*upstream, _asking(asked, waiting)], lateness_us=lateness_us, engine=engine)
+    behind = upstream(asked, list(present.values()))
+    alone = Engine([*behind, _asking(asked, waiting)], lateness_us=lateness_us, engine=engine)
     spool.refresh()
-    first = 1 if upstream else min(each.point for each in waiting) + 1
-    for batch in _documents(spool, first, max(each.through for each in waiting)):
+    first = 1 if behind else min(each.point for each in waiting) + 1
+    for batch in retained_documents(spool, first, max(each.through for each in waiting)):
         witnesses = pa.Table.from_batches(evaluate_batches(alone.plan, [batch]), WITNESS_SCHEMA)
         yield alone.process(witnesses, spool.documents)
 
@@ -165,7 +173,7 @@ def _asking(registered: RegisteredQuery, waiting: Sequence[Backfill]) -> Registe
     )
 
 
-def _upstream(query: RegisteredQuery, others: Sequence[RegisteredQuery]) -> list[RegisteredQuery]:
+def upstream(query: RegisteredQuery, others: Sequence[RegisteredQuery]) -> list[RegisteredQuery]:
     """Return the queries whose published streams a query reads, directly or through others."""
     publishers = {other.query.publish: other for other in others if other.query.publish}
     found: dict[str, RegisteredQuery] = {}
@@ -182,7 +190,7 @@ def _streams(registered: RegisteredQuery) -> set[str]:
     return {block.stream for block in registered.query.blocks}
 
 
-def _documents(spool: Spool, docid: int, through: int) -> Iterator[pa.RecordBatch]:
+def retained_documents(spool: Spool, docid: int, through: int) -> Iterator[pa.RecordBatch]:
     """Yield the retained documents from one docid through another."""
     segments = spool.all_segments()
     docid = max(docid, segments[0].first_docid) if segments else through + 1

@@ -11,6 +11,7 @@ from broker.api import (
     matches,
     queries,
     questions,
+    rehearsals,
     streams,
     subscriptions,
     tokens,
@@ -53,4 +54,5 @@ def make_application(
     )
     for module in modules:
         application.add_routes(module.ROUTES)
+    rehearsals.install(application)
     return application

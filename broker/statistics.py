@@ -31,6 +31,8 @@ __all__ = ["DAY_US", "Occurrences", "Sample", "Timing", "take_sample"]
 DAY_US = 86_400_000_000
 _BATCH_DOCUMENTS = 2_000
 _MS_US = 1_000
+_STRAY = 0.02
+"""The share of documents at either end whose times are not trusted to be those of the rest."""
 
 Times = npt.NDArray[np.int64]
 
@@ -63,7 +65,7 @@ class Timing:
 
 @dataclass(slots=True)
 class Sample:
-    """Recent documents as given queries see them; `span_us` is how long their arrivals took."""
+    """Recent documents as given queries see them; `span_us` is how long a time they stand for."""
 
     documents: Sequence[Document]
     variables: Mapping[int, Occurrences]
@@ -141,8 +143,19 @@ def take_sample(plan: EvaluationPlan, documents: Sequence[Document]) -> Sample:
         for row in pa.Table.from_batches([batch]).to_pylist():
             _note(row, place, shapes, variables)
             place += 1
+    return Sample(documents, dict(variables), _span_us(documents))
+
+
+def _span_us(documents: Sequence[Document]) -> int:
+    """Return the time in which documents came, or of which they tell where that is longer.
+
+    A backlog arrives in seconds and tells of days; a few of its documents may tell of years ago.
+    """
+    if not documents:
+        return 0
     arrivals = [document.arrival_us for document in documents]
-    return Sample(documents, dict(variables), max(arrivals) - min(arrivals) if arrivals else 0)
+    oldest, newest = np.quantile([document.end_us for document in documents], (_STRAY, 1 - _STRAY))
+    return max(max(arrivals) - min(arrivals), int(newest - oldest))
 
 
 def _batches(documents: Sequence[Document]) -> Iterator[pa.RecordBatch]:

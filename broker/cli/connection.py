@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from http.client import HTTPException
+from http.client import HTTPException, HTTPResponse
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
@@ -52,6 +52,31 @@ class Connection:
 
         Ends the verb with a message where no broker answers or the broker refuses.
         """
+        with self._open(method, path, query, body, content_type) as answer:
+            text = self._read(answer.read)
+        return json.loads(text) if text else None
+
+    def lines(
+        self,
+        method: str,
+        *path: str,
+        query: Mapping[str, object] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> Iterator[Any]:
+        """Yield the lines of JSON of an answer that is written as the broker goes on."""
+        with self._open(method, path, query, body, content_type) as answer:
+            while line := self._read(answer.readline):
+                yield json.loads(line)
+
+    def _open(
+        self,
+        method: str,
+        path: tuple[str, ...],
+        query: Mapping[str, object] | None,
+        body: Any,
+        content_type: str,
+    ) -> HTTPResponse:
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         request = Request(
             self._address(path, query or {}),
@@ -63,13 +88,18 @@ class Connection:
             # A redirection to elsewhere must not carry it along.
             request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         try:
-            with urlopen(request, timeout=_TIMEOUT_S) as answer:
-                text = answer.read()
+            answer: HTTPResponse = urlopen(request, timeout=_TIMEOUT_S)
         except HTTPError as error:
             raise _refusal(error) from error
         except (URLError, HTTPException, OSError) as error:
             raise self._unreachable(error) from error
-        return json.loads(text) if text else None
+        return answer
+
+    def _read(self, read: Callable[[], bytes]) -> bytes:
+        try:
+            return read()
+        except (HTTPException, OSError) as error:
+            raise self._unreachable(error) from error
 
     def _address(self, path: tuple[str, ...], query: Mapping[str, object]) -> str:
         address = "/".join([self.url, "v1", *(quote(part, safe="") for part in path)])

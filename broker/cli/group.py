@@ -39,7 +39,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("demo", "broker.cli.demo:demo", "Show the whole broker at work on example feeds."),
     ),
     "A running broker": (
-        Verb("register", "broker.cli.queries:register", "Register queries, or new texts of them."),
+        Verb("register", "broker.cli.register:register", "Register queries, or new texts of them."),
         Verb("list", "broker.cli.queries:list_queries", "List the registered queries."),
         Verb("show", "broker.cli.queries:show", "Show one query: its text, state and counts."),
         Verb("pause", "broker.cli.queries:pause", "Stop matching a query until it is resumed."),

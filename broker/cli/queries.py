@@ -1,76 +1,16 @@
-"""`xscl register|list|show|pause|resume|remove`: the queries of a running broker."""
+"""`xscl list|show|pause|resume|remove`: the queries of a running broker."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import click
 
 from broker.cli.connection import Connection, connect
-from broker.cli.terminal import Failure, emit_rows, format_option, message
+from broker.cli.terminal import emit_rows, format_option, message
 
-__all__ = ["list_queries", "pause", "register", "remove", "resume", "show"]
-
-
-@click.command()
-@click.argument("paths", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("--id", "query_id", help="The query's id, where the file holds one query.")
-@click.option(
-    "--dry-run", is_flag=True, help="Show what they would cost and match, and register nothing."
-)
-@click.option(
-    "--since",
-    metavar="DOCID|TIME|all",
-    help="See retained documents after that one, or that arrived from that time on, too.",
-)
-@click.pass_context
-def register(
-    context: click.Context,
-    paths: tuple[Path, ...],
-    query_id: str | None,
-    dry_run: bool,
-    since: str | None,
-) -> None:
-    """Register the queries in files and directories (*.xscl), or new texts of them.
-
-    A query sees the documents that arrive after it was registered, or those that the broker
-    retains from --since on.  With --dry-run the broker says from its newest documents what each
-    would cost and match, and registers none.
-
-    \b
-    Examples:
-      xscl register examples/queries/
-      xscl register same-story.xscl --id stories
-      xscl register same-story.xscl --dry-run
-      xscl register same-story.xscl --since all
-    """
-    from xscl import XsclError, load
-
-    connection = connect(context)
-    try:
-        queries = load(paths)
-    except XsclError as error:
-        raise Failure(str(error)) from error
-    if query_id is not None and len(queries) != 1:
-        raise Failure(
-            f"--id names one query, but there are {len(queries)}",
-            hint="leave --id out",
-            exit_code=2,
-        )
-    for query in queries:
-        body, kind = query.text.encode(), "text/plain; charset=utf-8"
-        path = ("queries", query_id or query.id)
-        if dry_run:
-            answer = connection.call("POST", *path, "estimate", body=body, content_type=kind)
-            click.echo(answer["rendered"], nl=False)
-            continue
-        made = connection.call("PUT", *path, query={"since": since}, body=body, content_type=kind)
-        message(
-            f"registered {made['id']} (version {made['version']}, sees documents after"
-            f" {made['point']})"
-        )
+__all__ = ["list_queries", "pause", "remove", "resume", "show"]
 
 
 @click.command("list")

@@ -1,0 +1,122 @@
+"""What a query would have matched: asked of a process beside the broker, one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import sys
+from dataclasses import asdict
+from http import HTTPStatus
+from typing import Any
+
+from aiohttp import web
+
+import xscl
+from broker.api.backend import BACKEND, Backend, in_thread
+from broker.api.body import text_of
+from broker.api.problem import Problem
+from broker.api.queries import one_query
+from broker.api.querystring import number
+from broker.api.questions import values_of
+from broker.backfill import upstream
+from broker.engine import RegisteredQuery
+from broker.registered import check_among, queries_of
+from broker.rehearsal import DOCUMENTS_MAX, SECONDS_MAX, Rehearsal
+
+__all__ = ["ROUTES", "install"]
+
+_log = logging.getLogger(__name__)
+
+_SECONDS_MOST = 300
+_DOCUMENTS_MOST = 1_000_000
+_GRACE_S = 30.0
+"""What a process may take besides: to start, and for the batch in hand."""
+
+_WAIT_S = 5.0
+"""What a request waits for one that runs, before it is turned away."""
+
+RUNNING = web.AppKey("rehearsal_running", asyncio.Lock)
+
+
+def install(application: web.Application) -> None:
+    """Add the resource of this module."""
+    application[RUNNING] = asyncio.Lock()
+    application.add_routes(ROUTES)
+
+
+async def rehearse_query(request: web.Request) -> web.StreamResponse:
+    """Answer what the query in the body would have matched among the documents that are kept.
+
+    The answer is lines of JSON, written as it goes on: how many documents were looked at, and at
+    last what was found.  429 where another one runs, and goes on.
+    """
+    backend, query_id = request.app[BACKEND], request.match_info["id"]
+    query = await in_thread(one_query, await text_of(request), query_id)
+    asked = await in_thread(_asked, backend, query, request)
+    running = request.app[RUNNING]
+    try:
+        await asyncio.wait_for(running.acquire(), _WAIT_S)
+    except TimeoutError as error:
+        detail = "the history is being looked at for someone else; try again later"
+        retry_after = {"Retry-After": "30"}
+        raise Problem(HTTPStatus.TOO_MANY_REQUESTS, detail, headers=retry_after) from error
+    try:
+        return await _run(request, asked)
+    finally:
+        running.release()
+
+
+def _asked(backend: Backend, query: xscl.Query, request: web.Request) -> Rehearsal:
+    check_among(backend.registry, query)
+    values = values_of(request.query.get("parameters"))
+    present = queries_of(backend.registry, backend.registry.revision())
+    behind = upstream(RegisteredQuery(query), [q for q in present if q.query.id != query.id])
+    return Rehearsal(
+        spool=str(backend.spool.directory),
+        query=(query.id, query.text),
+        upstream=tuple((each.query.id, each.query.text) for each in behind),
+        lateness_us=backend.lateness_us,
+        parameters=None if values is None else xscl.assignment(query, values),
+        documents_max=max(1, min(number(request, "documents", DOCUMENTS_MAX), _DOCUMENTS_MOST)),
+        seconds_max=max(1, min(number(request, "seconds", int(SECONDS_MAX)), _SECONDS_MOST)),
+    )
+
+
+async def _run(request: web.Request, asked: Rehearsal) -> web.StreamResponse:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "broker.rehearsal"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=1 << 24,
+    )
+    response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
+    try:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps(asdict(asked)).encode())
+        process.stdin.close()
+        await response.prepare(request)
+        async with asyncio.timeout(asked.seconds_max + _GRACE_S):
+            async for line in process.stdout:
+                await response.write(line)
+        if await process.wait() != 0:
+            await response.write(_failure("it failed; the broker's log says why"))
+    except TimeoutError:
+        await response.write(_failure("it took too long for the documents of one batch"))
+    except ConnectionError:
+        _log.info("who asked for a rehearsal did not wait for the answer")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    return response
+
+
+def _failure(detail: str) -> bytes:
+    said: dict[str, Any] = {"error": f"the history could not be looked at: {detail}"}
+    return json.dumps(said).encode() + b"\n"
+
+
+ROUTES = [web.post("/v1/queries/{id}/rehearsal", rehearse_query)]

@@ -1,0 +1,186 @@
+"""What a query would have matched among the documents that the broker retains.
+
+An engine of that query alone, with the queries whose published streams it reads, goes over the
+newest documents of the spool.  That is done in a process of its own, with a low priority, so that
+neither ingest nor the pipeline waits for it: `python -m broker.rehearsal` reads a `Rehearsal` as
+JSON from standard input and writes lines of JSON, how far it is and at last what it found.
+
+Whoever asks names bounds: documents, seconds.  What was looked at is part of the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import xscl
+from broker.backfill import retained_documents
+from broker.document import render_time
+from broker.engine import Engine, RegisteredQuery, Step
+from broker.match import Match
+from broker.spool import Spool
+from xpath_eval.stage import evaluate_batches
+from xpath_eval.witnesses import WITNESS_SCHEMA
+
+__all__ = ["DOCUMENTS_MAX", "SECONDS_MAX", "Rehearsal", "rehearse", "render_rehearsal"]
+
+DOCUMENTS_MAX = 100_000
+"""Newest documents that are looked at where nobody says how many: some weeks of a hundred feeds."""
+
+SECONDS_MAX = 30.0
+"""Seconds after which it ends where nobody says how many; what was looked at by then is told."""
+
+MATCHES_MAX = 100_000
+"""Matches after which it ends: nobody wants to know how many more there are."""
+
+_SHOWN_MAX = 5
+_PRIORITY = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """What is asked: a query as (id, text), those whose streams it reads, and the bounds.
+
+    `parameters` are the canonical values of one assignment, where the query has parameters.
+    """
+
+    spool: str
+    query: tuple[str, str]
+    lateness_us: int
+    upstream: tuple[tuple[str, str], ...] = ()
+    parameters: Mapping[str, Any] | None = None
+    documents_max: int = DOCUMENTS_MAX
+    seconds_max: float = SECONDS_MAX
+
+
+@dataclass(slots=True)
+class _Findings:
+    """What was looked at, from the oldest event time to the newest, and what was found."""
+
+    documents: int = 0
+    matches: int = 0
+    dead_letters: int = 0
+    oldest_us: int | None = None
+    newest_us: int | None = None
+    matches_kept: deque[Match] = field(default_factory=lambda: deque(maxlen=_SHOWN_MAX))
+
+
+def rehearse(asked: Rehearsal, progress: Callable[[int, int], None]) -> dict[str, Any]:
+    """Return what a query would have matched, and among what.
+
+    `progress` is called with the documents that were looked at, and all that will be.
+    """
+    started = time.monotonic()
+    spool = Spool(Path(asked.spool))
+    retained, newest = _retained(spool)
+    wanted = min(retained, asked.documents_max)
+    found = _Findings()
+    for batch, step in _steps(asked, spool, newest - wanted + 1, newest):
+        _note(found, asked.query[0], batch, step)
+        progress(found.documents, wanted)
+        if time.monotonic() - started > asked.seconds_max or found.matches > MATCHES_MAX:
+            break
+    return {
+        "query": asked.query[0],
+        "documents": found.documents,
+        "retained": retained,
+        "is_complete": found.documents == retained,
+        "oldest": None if found.oldest_us is None else render_time(found.oldest_us),
+        "newest": None if found.newest_us is None else render_time(found.newest_us),
+        "seconds": round(time.monotonic() - started, 2),
+        "dead_letters": found.dead_letters,
+        "matches": found.matches,
+        "newest_matches": [json.loads(match.render()) for match in reversed(found.matches_kept)],
+    }
+
+
+def _retained(spool: Spool) -> tuple[int, int]:
+    """Return how many documents are kept, and the number of the newest."""
+    segments = spool.all_segments()
+    return sum(s.documents for s in segments), segments[-1].last_docid if segments else 0
+
+
+def _steps(
+    asked: Rehearsal, spool: Spool, first: int, last: int
+) -> Iterator[tuple[pa.RecordBatch, Step]]:
+    engine = Engine([*_registered(asked)], lateness_us=asked.lateness_us)
+    for batch in retained_documents(spool, first, last):
+        witnesses = pa.Table.from_batches(evaluate_batches(engine.plan, [batch]), WITNESS_SCHEMA)
+        yield batch, engine.process(witnesses, spool.documents)
+
+
+def _registered(asked: Rehearsal) -> Iterator[RegisteredQuery]:
+    for query_id, text in asked.upstream:
+        yield from map(RegisteredQuery, xscl.parse(text, id=query_id))
+    (query,) = xscl.parse(asked.query[1], id=asked.query[0])
+    assignments = () if asked.parameters is None else (dict(asked.parameters),)
+    yield RegisteredQuery(query, assignments=assignments)
+
+
+def _note(found: _Findings, query: str, batch: pa.RecordBatch, step: Step) -> None:
+    times = pc.min_max(batch.column("end_us")).as_py()
+    found.oldest_us = min(
+        times["min"], times["min"] if found.oldest_us is None else found.oldest_us
+    )
+    found.newest_us = max(
+        times["max"], times["max"] if found.newest_us is None else found.newest_us
+    )
+    found.documents += batch.num_rows
+    found.dead_letters += len(step.dead_letters)
+    matches = [match for match in step.matches if match.query == query]
+    found.matches += len(matches)
+    found.matches_kept.extend(matches)
+
+
+def render_rehearsal(found: Mapping[str, Any]) -> str:
+    """Return what was found as text: how many matches among what, and the newest of them."""
+    count, documents = found["matches"], found["documents"]
+    among = f"the newest {documents:,} of {found['retained']:,} documents"
+    if found["is_complete"]:
+        among = f"all {documents:,} documents that are kept"
+    if documents:
+        among += f" ({found['oldest'][:16]} to {found['newest'][:16]})"
+    head = f"{count:,} match{'' if count == 1 else 'es'}"
+    if count > MATCHES_MAX:
+        head = f"more than {MATCHES_MAX:,} matches; it ended there"
+    lines = [f"{found['query']}: {head} among {among}, in {found['seconds']:.1f} s"]
+    for match in found["newest_matches"]:
+        names = " + ".join(f"{each['stream']} {each['key']}" for each in match["documents"])
+        lines.append(f"  {match['end']}  {names}")
+        witness = match["witnesses"][0] if match["witnesses"] else {}
+        said = [f"{name} = {_short(node['value'] or '')}" for name, node in witness.items()]
+        lines += [f"    {each}" for each in said]
+    if count > len(found["newest_matches"]):
+        lines.append(f"  and {count - len(found['newest_matches']):,} earlier")
+    return "\n".join(lines) + "\n"
+
+
+def _short(value: str) -> str:
+    text = " ".join(value.split())
+    return text if len(text) <= 80 else text[:79] + "…"
+
+
+def _main() -> None:
+    os.nice(_PRIORITY)
+    asked = Rehearsal(**json.load(sys.stdin))
+
+    def write(line: Mapping[str, Any]) -> None:
+        sys.stdout.write(json.dumps(line) + "\n")
+        sys.stdout.flush()
+
+    found = rehearse(asked, lambda documents, of: write({"documents": documents, "of": of}))
+    write({"found": found, "rendered": render_rehearsal(found)})
+
+
+if __name__ == "__main__":
+    _main()
