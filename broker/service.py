@@ -446,6 +446,11 @@ class Service:
         self._stages.delivered(event)
         log_delivery(event)
 
+    def _spent(self) -> float:
+        """Return what the query with most matches in the last block has used of its budget."""
+        most = self._settings.budget.matches_per_1000_documents
+        return max((one.matches / most for one in self._outbox.spent() if most), default=0.0)
+
     def _figures(self) -> dict[str, float]:
         documents, nbytes = self._numbering.remembered
         return {
@@ -455,6 +460,7 @@ class Service:
             "matches_total": self._matches,
             "dead_letters_total": self._dead_letters,
             "budget_pauses_total": self._pauses,
+            "budget_spent_ratio": self._spent(),
             "dead_letters": self._outbox.dead_letter_count(),
             "lag_seconds": self._lag_s(),
             "segments_committed": self._pipeline.through,

@@ -32,7 +32,9 @@ def documents(count: int = 60, seed: int = 1) -> list[Document]:
         lang = "en" if random_.random() < 0.8 else "de"
         time_us = (docid + random_.randint(-3, 3)) * MINUTE_US
         xml = f"<i><lang>{lang}</lang><t>{random_.randrange(count)}</t></i>"
-        found.append(Document(docid, "S", str(docid), *[time_us] * 3, watermark_us, xml.encode()))
+        found.append(
+            Document(docid, "S", str(docid), time_us, time_us, time_us, watermark_us, xml.encode())
+        )
         watermark_us = max(watermark_us, time_us)
     return found
 
