@@ -193,6 +193,7 @@ class Settings:
     data: Path = Path("xscl-data")
     lateness: timedelta = timedelta(days=1)
     engine: Literal["sequential", "mmqjp", "mmqjp-views", "signatures"] = "signatures"
+    shards: int = 1
     allow_networks: tuple[str, ...] = ()
     apprise: bool = False
     budget: Budget = DEFAULT_BUDGET
@@ -202,6 +203,10 @@ class Settings:
     smtp: SmtpSettings | None = None
     webhooks: WebhookSettings = WebhookSettings()
     feeds: tuple[FeedSettings, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.shards < 1:
+            raise ValueError("'shards' must be at least 1")
 
 
 def find_settings(start: Path) -> Path | None:

@@ -18,6 +18,7 @@ from broker.queryset import QuerySet, RegisteredQuery, SetChange
 from broker.registry import RegisteredText, Registry
 from joins.classes import ClassRegistry
 from joins.engines import EngineName
+from joins.processor import Processor
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xscl.files import check_added
 
@@ -57,6 +58,7 @@ class Engines:
 
     All share one numbering of variables, so that what was evaluated under the plan of one engine
     can be joined by another.  What a further version costs depends on what it changes.
+    `processors` makes the join of an engine, where it is not the engine's own.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Engines:
         budget: Budget = DEFAULT_BUDGET,
         pauses: Pauses = tuple,
         spill_directory: Path | None = None,
+        processors: Callable[[], Processor | None] = lambda: None,
     ) -> None:
         self._registry = registry
         self._lateness_us = lateness_us
@@ -75,6 +78,7 @@ class Engines:
         self._budget = budget
         self._pauses = pauses
         self._spill_directory = spill_directory
+        self._processors = processors
         self._numbering = Numbering()
         self._planned = QuerySet(ClassRegistry(), self._numbering, plans_only=True)
         self._planned_at = _Reading()
@@ -90,6 +94,7 @@ class Engines:
             numbering=self._numbering,
             budget=self._budget,
             spill_directory=self._spill_directory,
+            processor=self._processors(),
         )
         self._engines_at[engine] = reading
         return engine

@@ -16,7 +16,7 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -49,6 +49,7 @@ from broker.pausing import Pausing
 from broker.pipeline import Pipeline, StepSummary
 from broker.registered import Engines, published_streams
 from broker.registry import Registry
+from broker.shards import Join, ShardTask, Tasks
 from broker.snapshot import Snapshot
 from broker.spark import Source, Spark, SparkQuery
 from broker.spool import Spool, SpoolWriter
@@ -61,6 +62,8 @@ from broker.web import pages
 from feeds import FeedStore, Poller, networks
 from feeds.health import figures, healths
 from feeds.push import Push
+from joins.orders import Answer
+from joins.processor import Processor
 from xpath_eval.counters import Counters, counters_of
 
 __all__ = ["Service", "ServiceError"]
@@ -90,6 +93,7 @@ class Service:
         self._data = settings.data
         self._data.mkdir(parents=True, exist_ok=True)
         self._stack = AsyncExitStack()
+        self._spark: Spark | None = None
         self._unready: str | None = "the broker is starting"
         self._started = time.monotonic()
         self._documents = self._matches = self._dead_letters = self._pauses = 0
@@ -108,6 +112,7 @@ class Service:
             budget=settings.budget,
             pauses=self._outbox.pauses,
             spill_directory=self._data / "spill",
+            processors=self._processor,
         )
         self._pausing = Pausing(self._outbox, self._registry)
         self._has_pauses = asyncio.Event()
@@ -143,8 +148,21 @@ class Service:
         return True
 
     async def _start(self) -> SparkQuery:
+        # What is recovered may be joined in tasks.
+        self._spark = await self._start_spark()
         await apart(self._recover)
-        return await self._start_spark()
+        return await self._stream(self._spark)
+
+    def _processor(self) -> Processor | None:
+        """Return a join that is spread over tasks of Spark, where the settings ask for shards."""
+        settings = self._settings
+        lateness_us = settings.lateness // timedelta(microseconds=1)
+        join = Join(settings.engine, lateness_us, settings.shards)
+        return join.processor(Tasks(self._run_tasks, self._data / "shards"))
+
+    def _run_tasks(self, tasks: Sequence[ShardTask]) -> Sequence[Answer]:
+        assert self._spark is not None, "tasks are carried out once Spark runs"
+        return self._spark.run_tasks(tasks)
 
     def _recover(self) -> None:
         """Make the state as it was at the last commit; later documents have today's queries."""
@@ -245,17 +263,20 @@ class Service:
 
         self._outbox.listen(listener)
 
-    async def _start_spark(self) -> SparkQuery:
-        settings = self._settings.spark
-        spark = await apart(lambda: Spark.start(self._data / "spark-log", master=settings.master))
+    async def _start_spark(self) -> Spark:
+        master = self._settings.spark.master
+        spark = await apart(lambda: Spark.start(self._data / "spark-log", master=master))
         self._stack.push_async_callback(asyncio.to_thread, spark.stop)
+        return spark
+
+    async def _stream(self, spark: Spark) -> SparkQuery:
         source = Source(self._data / "spool", self._plans.directory, through=self._pipeline.through)
         query = await asyncio.to_thread(
             spark.stream,
             source,
             self._step,
             checkpoint=self._data / "checkpoint",
-            interval_s=settings.interval.total_seconds(),
+            interval_s=self._settings.spark.interval.total_seconds(),
             on_evaluated=self._stages.evaluated,
         )
         self._stack.push_async_callback(asyncio.to_thread, query.stop)
