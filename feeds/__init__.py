@@ -18,7 +18,7 @@ from feeds.parser import parse
 from feeds.poller import Poller, open_session
 from feeds.schedule import Policy
 from feeds.state import FeedState
-from feeds.store import FeedStore, Subscribed, UnknownFeedError
+from feeds.store import FeedStore, FeedStoreError, Subscribed, UnknownFeedError
 
 __all__ = [
     "Enclosure",
@@ -29,6 +29,7 @@ __all__ = [
     "FeedOptions",
     "FeedState",
     "FeedStore",
+    "FeedStoreError",
     "Hosts",
     "Limits",
     "ParsedFeed",

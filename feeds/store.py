@@ -61,6 +61,14 @@ SEEN_DAYS = 400
 """How long the key of an entry that has left its feed is remembered: guids do come back."""
 
 
+_FORMAT = 1
+"""The format of the file, in its `PRAGMA user_version`; files from before it was written have 0."""
+
+
+class FeedStoreError(RuntimeError):
+    """The file cannot be used as it is.  Its operator can act on it."""
+
+
 class UnknownFeedError(KeyError):
     """No feed of this URL is subscribed."""
 
@@ -103,10 +111,16 @@ class FeedStore:
         # Credentials are in it: nobody else's business from the first byte on.
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         self._db = _connected(path)
+        try:
+            _check_format(self._db, path)
+        except FeedStoreError:
+            self._db.close()
+            raise
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute("PRAGMA foreign_keys = ON")
         self._db.executescript(_SCHEMA)
+        self._db.execute(f"PRAGMA user_version = {_FORMAT}")
         # Reading has a connection of its own: it must not wait for another thread's fsync.
         self._reader = _connected(path)
         self._read_lock = threading.Lock()
@@ -329,3 +343,9 @@ def _secrets(text: str) -> Secrets:
     values = json.loads(text)
     headers = tuple((name, value) for name, value in values["headers"])
     return Secrets(values["username"], values["password"], headers)
+
+
+def _check_format(db: sqlite3.Connection, path: Path | str) -> None:
+    present = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if present > _FORMAT:
+        raise FeedStoreError(f"{path} has format {present}; this version reads up to {_FORMAT}")

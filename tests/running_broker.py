@@ -47,6 +47,12 @@ class Broker:
         self.url = address.read_text().strip()
         self.wait_for(self._is_ready)
 
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         """End it at once, as a power cut would."""
         assert self._process is not None

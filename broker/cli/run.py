@@ -64,13 +64,22 @@ async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: boo
     from broker.service import Service, ServiceError
     from broker.spark import SparkError
     from broker.spool import SpoolError
+    from feeds import FeedStoreError
 
     watcher = asyncio.create_task(_end_of_input(stop)) if until_eof else None
     try:
         return await Service(settings).run(
             stop, on_listening=lambda url: say(f"listening on {url}")
         )
-    except (ServiceError, DatabaseError, SpoolError, JvmError, SparkError, PipelineError) as error:
+    except (
+        ServiceError,
+        DatabaseError,
+        FeedStoreError,
+        SpoolError,
+        JvmError,
+        SparkError,
+        PipelineError,
+    ) as error:
         _log.debug("the broker has ended", exc_info=error)
         raise Failure(str(error)) from error
     except SettingsError as error:

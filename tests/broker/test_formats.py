@@ -1,0 +1,96 @@
+"""What the broker has on the disk says which format it has: older is read, newer is refused."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker import outbox, registry
+from broker.database import DatabaseError, connect, transaction
+from broker.delivery import store as deliveries
+from broker.outbox import Outbox
+from broker.registry import QueryState, Registry
+from broker.subscription import SubscriptionState
+from broker.tokens import Tokens
+from feeds import FeedStore, FeedStoreError
+
+Open = Callable[[Path], Any]
+
+FILES: dict[str, Open] = {
+    "registry.db": Registry,
+    "outbox.db": Outbox,
+    "tokens.db": Tokens,
+    "deliveries.db": deliveries.open_deliveries,
+    "feeds.db": FeedStore,
+}
+
+
+def file_format(path: Path, becomes: int | None = None) -> int:
+    with sqlite3.connect(path) as db:
+        if becomes is not None:
+            db.execute(f"PRAGMA user_version = {becomes}")
+        found = int(db.execute("PRAGMA user_version").fetchone()[0])
+    db.close()
+    return found
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_of_a_later_format_is_refused_and_left_as_it_is(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    FILES[name](path).close()
+    newest = file_format(path)
+    assert newest >= 1
+    file_format(path, newest + 1)
+    with pytest.raises((DatabaseError, FeedStoreError), match=rf"{name} has format {newest + 1}"):
+        FILES[name](path)
+    assert file_format(path) == newest + 1
+
+
+@pytest.mark.parametrize("former", range(1, len(registry._STEPS)))
+def test_a_registry_of_a_former_format_keeps_what_it_holds(tmp_path: Path, former: int) -> None:
+    path = tmp_path / "registry.db"
+    db = connect(path, registry._STEPS[:former])
+    with transaction(db):
+        db.execute("UPDATE revision SET number = 2")
+        db.execute("INSERT INTO query VALUES (1, 'q', 'v', 'S//a', 'active', 7, 7, '', 5)")
+        db.execute(
+            "INSERT INTO subscription VALUES"
+            " ('sub_1', 'q', '{}', 'pull', '', 8, 'active', '', '{}', 5, 2)"
+        )
+    db.close()
+    opened = Registry(path)
+    assert file_format(path) == len(registry._STEPS)
+    [query] = opened.queries()
+    assert (query.id, query.text, query.state, query.point) == ("q", "S//a", QueryState.ACTIVE, 7)
+    found = opened.subscription("sub_1")
+    assert (found.query, found.state, found.point) == ("q", SubscriptionState.ACTIVE, 8)
+    assert opened.register("q", "S//b", version="w", point=9).revision == 3
+    opened.close()
+
+
+@pytest.mark.parametrize("former", range(1, len(outbox._STEPS)))
+def test_an_outbox_of_a_former_format_keeps_what_it_holds(tmp_path: Path, former: int) -> None:
+    path = tmp_path / "outbox.db"
+    db = connect(path, outbox._STEPS[:former])
+    with transaction(db):
+        db.execute("INSERT INTO match VALUES (1, 'm', 'q', '{}', 9, 8, '{}', 5)")
+        db.execute("INSERT INTO dead_letter VALUES (4, 'not XML', 5)")
+        db.execute("UPDATE progress SET through = 3")
+    db.close()
+    opened = Outbox(path)
+    assert file_format(path) == len(outbox._STEPS)
+    assert [(match.seq, match.id) for match in opened.matches()] == [(1, "m")]
+    assert [letter.docid for letter in opened.dead_letters()] == [4]
+    assert opened.commit(after=3, through=4)
+    opened.close()
+
+
+def test_feeds_from_before_formats_were_written_are_read(tmp_path: Path) -> None:
+    FeedStore(tmp_path / "feeds.db").close()
+    file_format(tmp_path / "feeds.db", 0)
+    FeedStore(tmp_path / "feeds.db").close()
+    assert file_format(tmp_path / "feeds.db") == 1
