@@ -96,6 +96,9 @@ class JoinEngine(Protocol):
     def horizon_us(self, watermark_us: int) -> int:
         """Return the oldest event time that is still needed when `W` is `watermark_us`."""
 
+    def figures(self) -> dict[str, int]:
+        """Return how much is remembered; see `joins.processor.Processor.figures`."""
+
     def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
         """Return the lowest registration point of the queries that ask for any of these."""
 
@@ -176,6 +179,7 @@ class Pipeline:
         self._follow = follow
         self._snapshot = snapshot
         self._current: _Current | None = None
+        self._join_figures: Mapping[str, int] = {}
         self._through = outbox.through()
 
     @property
@@ -225,6 +229,11 @@ class Pipeline:
                 return
             yield from self.step(self._evaluate(self._through, batch.last))
 
+    @property
+    def join_figures(self) -> Mapping[str, int]:
+        """How much the join remembers as of the last commit: see `Processor.figures`."""
+        return self._join_figures
+
     def horizon_us(self) -> int:
         """Return the oldest event time that documents still to be processed can need."""
         current = self._current
@@ -244,6 +253,7 @@ class Pipeline:
         self._reached("processed")
         self._commit(run[-1].last, step)
         self._current = current
+        self._join_figures = current.engine.figures()
         self._reached("committed")
         if self._snapshot is not None:
             horizon_us = current.engine.horizon_us(_watermark_us(run))
@@ -288,6 +298,7 @@ class Pipeline:
             engine = self._engines(registry_version)
             self._roll_forward(engine)
         self._current = _Current(registry_version, engine)
+        self._join_figures = engine.figures()
         return self._current
 
     def _roll_forward(self, engine: JoinEngine) -> None:

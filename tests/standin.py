@@ -70,6 +70,9 @@ class StandInEngine:
     def horizon_us(self, watermark_us: int) -> int:
         return -(1 << 63) if self.window_us is None else watermark_us - self.window_us
 
+    def figures(self) -> dict[str, int]:
+        return {"documents": sum(map(len, self.seen.values()))}
+
     def first_point(self, edges: object, valued: object) -> int | None:
         return None
 
