@@ -179,12 +179,12 @@ class NestedPatterns:
     def _go_down(
         self, counts: Sequence[int], outputs: Sequence[NestedOutput], ends: Sequence[int]
     ) -> tuple[list[Ids], int]:
-        """Return the variables that select each element, and guards that hold in two ways.
+        """Return the variables that select each element, and guards in doubt.
 
         Those have a place inside another one of theirs, and an end below the outer one.
         """
         rows: list[Ids] = []
-        holding, left, inside = 1, 1, 0
+        holding, left, inside, used = 1, 1, 0, 0
         waiting: list[tuple[int, int]] = []
         for element, (output, count) in enumerate(zip(outputs, counts, strict=True)):
             below = holding
@@ -194,7 +194,11 @@ class NestedPatterns:
             if needed := output.needed:
                 needed &= below
                 row = output.kept.get(needed)
-                rows.append(self._keep(output, needed) if row is None else row)
+                if row is None:
+                    row = self._keep(output, needed)
+                if len(row):
+                    used |= needed
+                rows.append(row)
             else:
                 rows.append(_NOBODY)
             left -= 1
@@ -203,7 +207,7 @@ class NestedPatterns:
                 holding, left = below, count
             while not left and waiting:
                 holding, left = waiting.pop()
-        return rows, inside
+        return rows, inside & used
 
     def _keep(self, output: NestedOutput, holding: int) -> Ids:
         """Return the variables of an output that pass with these guards."""
