@@ -52,6 +52,7 @@ class Streams:
         self._spool = spool
         self._lock = threading.Lock()
         self._old: dict[str, list[Stream]] = {}
+        self._users: tuple[int, Counter[str], dict[str, str]] = (-1, Counter(), {})
 
     def streams(self, registry: Registry, now_us: int) -> list[Stream]:
         """Return every stream that has documents, or that an active query names, by name."""
@@ -59,17 +60,25 @@ class Streams:
         for each in self._kept(now_us - RECENT_US):
             before = kept.get(each.name)
             kept[each.name] = each if before is None else _sum(before, each)
-        queries = registry.queries()
-        readers, publishers = _readers(queries), _publishers(queries)
-        everywhere = readers.pop(_EVERY_STREAM, 0)
+        readers, publishers = self._users_of(registry)
+        everywhere = readers[_EVERY_STREAM]
         return [
             replace(
                 kept.get(name) or Stream(name),
                 readers=readers[name] + everywhere,
                 publisher=publishers.get(name),
             )
-            for name in sorted({*kept, *readers, *publishers})
+            for name in sorted({*kept, *readers, *publishers} - {_EVERY_STREAM})
         ]
+
+    def _users_of(self, registry: Registry) -> tuple[Counter[str], dict[str, str]]:
+        """Return how many queries read each stream, and which publishes it; counted once."""
+        revision = registry.revision()
+        with self._lock:
+            if self._users[0] != revision:
+                queries = registry.queries()
+                self._users = (revision, _readers(queries), _publishers(queries))
+            return self._users[1:]
 
     def _kept(self, since_us: int) -> list[Stream]:
         with self._lock:

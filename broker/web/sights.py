@@ -73,15 +73,16 @@ def overview(backend: Backend) -> dict[str, Any]:
     now_us = _now_us()
     queries = backend.registry.queries(states=(QueryState.ACTIVE, QueryState.PAUSED))
     queries.sort(key=lambda query: (query.state is QueryState.ACTIVE, query.id))
-    letters = backend.outbox.dead_letters(limit=_MATCHES_MAX)
+    shown, registry, outbox = queries[:_ROWS_MAX], backend.registry, backend.outbox
+    letters = outbox.dead_letters(limit=_MATCHES_MAX)
     return {
         "statistics": statistics(backend),
-        "streams": backend.streams.streams(backend.registry, now_us)[:_ROWS_MAX],
-        "queries": queries[:_ROWS_MAX],
+        "streams": backend.streams.streams(registry, now_us)[:_ROWS_MAX],
+        "queries": shown,
         "queries_left": max(0, len(queries) - _ROWS_MAX),
-        "matches_of": backend.outbox.counts(),
-        "subscribers_of": backend.registry.subscription_counts(),
-        "matches": list(map(_shown, backend.outbox.newest_matches(limit=_FIRST_MATCHES_MAX))),
+        "matches_of": {each.id: outbox.count(each.id) for each in shown},
+        "subscribers_of": {each.id: registry.subscription_count(each.id) for each in shown},
+        "matches": list(map(_shown, outbox.newest_matches(limit=_FIRST_MATCHES_MAX))),
         "dead_letters": rendered_dead_letters(backend, letters),
     }
 
@@ -92,7 +93,7 @@ def one_query(backend: Backend, query: RegisteredText) -> dict[str, Any]:
     return {
         "query": query,
         "text": _coloured(query.text, XsclLexer()),
-        "total": backend.outbox.counts().get(query.id, 0),
+        "total": backend.outbox.count(query.id),
         "matches": [_shown(match) for match in matches],
         "subscriptions": backend.registry.subscriptions(query=query.id, limit=_ROWS_MAX),
     }
