@@ -12,7 +12,7 @@ import mmap
 import os
 import tempfile
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ MEMORY_BYTES = 256 << 20
 FILE_BYTES = 64 << 20
 """Bytes of rows that are written at a time: each file costs an open descriptor while it lives."""
 
-CHUNK_ROWS = 4_096
+CHUNK_ROWS = 512
 """Rows of small batches are put together up to this many: each batch costs some kilobytes."""
 
 
@@ -83,7 +83,7 @@ class InstanceRows:
 
     def _merge(self) -> None:
         earlier, later = self._chunks[-2:]
-        (rows,) = pa.Table.from_batches([earlier.rows, later.rows]).combine_chunks().to_batches()
+        rows = _joined([earlier.rows, later.rows])
         self._chunks[-2:] = [_Chunk(earlier.first, rows, is_spilled=False)]
         self.memory_bytes += rows.nbytes - earlier.rows.nbytes - later.rows.nbytes
 
@@ -94,29 +94,24 @@ class InstanceRows:
         while size < FILE_BYTES and stop < len(self._chunks):
             size += self._chunks[stop].rows.nbytes
             stop += 1
-        written = [chunk.rows for chunk in self._chunks[start:stop]]
-        mapped = self._write(written)
-        self._chunks[start:stop] = [
-            _Chunk(chunk.first, rows, is_spilled=True)
-            for chunk, rows in zip(self._chunks[start:stop], mapped, strict=True)
-        ]
+        rows = self._written(_joined([chunk.rows for chunk in self._chunks[start:stop]]))
+        self._chunks[start:stop] = [_Chunk(self._chunks[start].first, rows, is_spilled=True)]
         self.memory_bytes -= size
-        self.spilled_bytes += sum(rows.nbytes for rows in mapped)
+        self.spilled_bytes += rows.nbytes
 
-    def _write(self, batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    def _written(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Write rows to a file without a name; return them as they are there."""
         try:
             if self._directory is not None:
                 self._directory.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryFile(dir=self._directory, prefix="xscl-join-") as file:
-                with pa.ipc.new_file(pa.PythonFile(file, "w"), batches[0].schema) as writer:
-                    for batch in batches:
-                        writer.write_batch(batch)
+                with pa.ipc.new_file(pa.PythonFile(file, "w"), rows.schema) as writer:
+                    writer.write_batch(rows)
                 file.flush()
                 mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except OSError as error:
             raise SpillError(self._complaint(error)) from error
-        reader = pa.ipc.open_file(pa.py_buffer(mapped))
-        return [reader.get_batch(i) for i in range(reader.num_record_batches)]
+        return pa.ipc.open_file(pa.py_buffer(mapped)).get_batch(0)
 
     def _complaint(self, error: OSError) -> str:
         reason = os.strerror(error.errno) if error.errno else str(error)
@@ -145,3 +140,8 @@ class InstanceRows:
         for at, wanted in by_chunk.items():
             chunk = self._chunks[at]
             yield wanted, chunk.rows.take(pa.array([n - chunk.first for n in wanted]))
+
+
+def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    (rows,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return rows
