@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -291,7 +292,8 @@ def _explained(error: Exception, url: str, limits: Limits) -> FeedError:
     """Return the error in words, with the fault that the schedule goes by."""
     if BLOCKED_REASON in str(error):
         # Several addresses of one host fail as one OSError that keeps only their texts.
-        fault, words = Fault.BLOCKED, str(getattr(error, "os_error", error))
+        said = str(getattr(error, "os_error", error))
+        fault, words = Fault.BLOCKED, re.sub(r"\[Errno \d+\] ", "", said)
     elif isinstance(error, TimeoutError):
         fault, words = Fault.TIMEOUT, f"no complete answer within {limits.total_s:g} s"
     elif isinstance(error, aiohttp.ClientConnectorDNSError):

