@@ -12,8 +12,8 @@ consistent:
 
 Segments never change, so they are linked where source and copy are on one file system.  Copying
 them twice is needed because the broker may delete a segment that is behind every window of its own
-progress, but not of the older progress in the copy.  Spark's checkpoint and the plans are not
-copied: they are made again.
+progress, but not of the older progress in the copy.  Spark's checkpoint, the plans and the snapshot
+of what the join remembers are not copied: they are made again.
 
 Invariant: what the copy finds afterwards is what the original would have found from there on.
 """
