@@ -125,9 +125,10 @@ def test_feeds_that_cannot_be_read_are_named_with_what_to_do(tmp_path: Path) -> 
             found = self.path != "/gone"
             self.send_response_only(200 if found else 404)
             self.send_header("Content-Type", "text/html")
-            self.send_header("Date", formatdate(time.time() - 3600))
+            self.send_header("Date", formatdate(time.time() - 3600, usegmt=True))
             self.end_headers()
-            self.wfile.write(b"<html><body>Hello</body></html>")
+            if self.command == "GET":
+                self.wfile.write(b"<html><body>Hello</body></html>")
 
         do_HEAD = do_GET  # noqa: N815
 
