@@ -5,14 +5,7 @@
 
 from __future__ import annotations
 
-import io
-import json
-import os
-import signal
-import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 
 MASTER = "local-cluster[2,1,1024]"
 DOCUMENTS = 300

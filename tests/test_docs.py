@@ -85,6 +85,14 @@ def test_every_resource_of_the_api_is_documented() -> None:
     assert served == set(documented)
 
 
+def test_the_tests_that_show_a_promise_are_there() -> None:
+    text = (DOCS / "guarantees.md").read_text()
+    named = re.findall(r"`((?:[a-z_]+/)*test_\w+\.py)`", text)
+    assert len(named) > 20
+    present = {path.name for path in (ROOT / "tests").rglob("test_*.py")}
+    assert {name.rpartition("/")[2] for name in named} <= present
+
+
 def test_every_page_is_found_from_the_index() -> None:
     index = (DOCS / "index.md").read_text()
     for page in sorted(DOCS.glob("*.md")):
