@@ -1,6 +1,6 @@
 """The join alone: documents per second against subscriptions, batch size and state.
 
-    python -m benchmarks joins [news] [pairs] [growth] [--documents N]
+    python -m benchmarks joins [news] [pairs] [growth] [xml] [latency] [--documents N]
 
 Stage 1 is done before the clock starts; what is timed is: remember a batch, find its tuples (for
 each pair of documents the query classes that match, hence the set of subscriptions of each), and
@@ -12,6 +12,8 @@ forget what is too old.  Matches are not written out per subscriber.
     pairs   the workload on which other engines were measured: types B and G alternate 10 ms apart,
             three fields uniform over 1,000 values, B FOLLOWED BY {1 to 3 equalities, 1 to 10 s} G
     growth  the same with 10 times the state, and with 10 times the matches
+    xml     the pairs workload as XML documents and XSCL texts: stage 1 and the join
+    latency news as XML, one document at a time through stage 1 and the join, 100,000 subscriptions
 """
 
 from __future__ import annotations
@@ -20,14 +22,19 @@ import argparse
 import random
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import xscl
 from benchmarks._workloads import Side, flat_side, news_lines, random_classes, run, table
+from broker.document import Document
+from broker.engine import Engine, RegisteredQuery
 from joins.classes import QueryClass
 from joins.engines import make_processor
 from joins.processor import Processor
@@ -150,11 +157,98 @@ def growth(events: int) -> None:
         )
 
 
+def xml(events: int) -> None:
+    print("xml: the pairs workload as XML documents, batches of 1,000, stage 1 included")
+    print(f"{'queries':>8} {'classes':>8} {'events/s':>10} {'tuples/event':>13}")
+    for count in (1, 100, 1_000, 100_000):
+        engine = subscribed(count, pair_query, lateness_us=0)
+        random_ = random.Random(4)
+        stream = [pair_document(number, random_) for number in range(1, events + 1)]
+        # The first batch builds the plan and meets the first signatures.
+        tuples = joined(engine, stream[:1_000])
+        started = time.perf_counter()
+        for start in range(1_000, events, 1_000):
+            tuples += joined(engine, stream[start : start + 1_000])
+        rate = (events - 1_000) / (time.perf_counter() - started)
+        classes = len(engine.processor.classes.by_number)  # type: ignore[attr-defined]
+        print(f"{count:>8,} {classes:>8,} {rate:>10,.0f} {tuples / events:>13.2f}")
+
+
+def pair_query(random_: random.Random) -> str:
+    names = sorted(random_.sample("uvw", random_.randint(1, 3)))
+    equal = " AND ".join(f"a/{name} = b/{name}" for name in names)
+    return f"S//B->a FOLLOWED BY {{{equal}, {random_.randint(1, 10)} s}} S//G->b"
+
+
+def pair_document(number: int, random_: random.Random) -> Document:
+    kind = "BG"[number % 2]
+    fields = "".join(f"<{name}>{random_.randrange(1_000)}</{name}>" for name in "uvw")
+    return document(number, number * 10_000, f"<{kind}>{fields}</{kind}>".encode())
+
+
+def document(number: int, time_us: int, body: bytes, before_us: int | None = None) -> Document:
+    """Return a document of the stream S; `before_us` is the watermark before it."""
+    watermark_us = time_us if before_us is None else before_us
+    return Document(number, "S", str(number), time_us, time_us, time_us, watermark_us, body)
+
+
+def subscribed(count: int, make: Callable[[random.Random], str], *, lateness_us: int) -> Engine:
+    """Return an engine with `count` subscriptions; each different text is parsed once."""
+    random_ = random.Random(3)
+    parsed: dict[str, xscl.Query] = {}
+    queries = []
+    for number in range(count):
+        text = make(random_)
+        if text not in parsed:
+            (parsed[text],) = xscl.parse(text, id="q")
+        queries.append(RegisteredQuery(replace(parsed[text], id=f"q{number}")))
+    return Engine(queries, lateness_us=lateness_us)
+
+
+def joined(engine: Engine, documents: Sequence[Document]) -> int:
+    """Evaluate and join documents; return how many tuples, one for all subscriptions of a class."""
+    engine._begin(engine.evaluate(documents))
+    probe = engine.processor.probe_columns  # type: ignore[attr-defined]
+    tuples = sum(len(columns) for stratum in engine.processor.strata for columns in probe(stratum))
+    engine._evict()
+    return tuples
+
+
+def latency(documents: int, subscriptions: int = 100_000, timed: int = 3_000) -> None:
+    print(f"latency: one news item at a time, {subscriptions:,} subscriptions, stage 1 and join")
+    engine = subscribed(subscriptions, news_query, lateness_us=DAY_US)
+    stream, newest = [], 0
+    for number, line in enumerate(news_lines(documents), 1):
+        time_us = min(line.time_us, line.arrival_us)
+        stream.append(document(number, time_us, line.xml, newest or time_us))
+        newest = max(newest, time_us)
+    known = len(stream) - timed
+    for start in range(0, known, 1_000):
+        joined(engine, stream[start : min(known, start + 1_000)])
+    times, tuples = [], 0
+    for one in stream[known:]:
+        started = time.perf_counter()
+        tuples += joined(engine, [one])
+        times.append((time.perf_counter() - started) * 1e3)
+    classes = len(engine.processor.classes.by_number)  # type: ignore[attr-defined]
+    print(f"  {classes:,} classes, {len(times):,} documents, {tuples / len(times):.1f} tuples each")
+    for name, share in (("median", 50), ("p90", 90), ("p99", 99), ("highest", 100)):
+        print(f"  {name:<8} {np.percentile(times, share):8.2f} ms")
+
+
+def news_query(random_: random.Random) -> str:
+    """Return a random query as `random_classes` makes them."""
+    joins = random_.choices(range(1, 6), [1 / k**0.8 for k in range(1, 6)])[0]
+    sides = random_.sample(LEAVES, joins), random_.sample(LEAVES, joins)
+    equal = " AND ".join(sorted(f"a/{a} = b/{b}" for a, b in zip(*sides, strict=True)))
+    return f"S//item->a FOLLOWED BY {{{equal}, 1 d}} S//item->b"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", default=["news", "pairs", "growth"])
+    parser.add_argument("parts", nargs="*", default=["news", "pairs", "growth", "xml", "latency"])
     parser.add_argument("--documents", type=int, default=70_110)
     arguments = parser.parse_args()
     for part in arguments.parts:
@@ -162,6 +256,10 @@ def main() -> None:
             news(arguments.documents)
         elif part == "pairs":
             pairs(min(arguments.documents, 50_000))
+        elif part == "xml":
+            xml(min(arguments.documents, 20_000))
+        elif part == "latency":
+            latency(arguments.documents)
         else:
             growth(min(arguments.documents, 50_000))
 
