@@ -87,9 +87,16 @@ class _Run:
             needles = needles[asked]
         starts = np.searchsorted(self.keys, needles, "left")
         hit = np.flatnonzero(self.keys[np.minimum(starts, len(self.keys) - 1)] == needles)
-        starts = starts[hit]
-        counts = np.searchsorted(self.keys, needles[hit], "right") - starts
-        return (hit if asked is None else asked[hit]), starts, counts
+        starts, needles = starts[hit], needles[hit]
+        return (hit if asked is None else asked[hit]), starts, self._counts(needles, starts)
+
+    def _counts(self, keys: Hashes, starts: Ints) -> Ints:
+        """Return how often keys occur that start at some places; most occur once."""
+        following = np.minimum(starts + 1, len(self.keys) - 1)
+        counts = np.ones(len(keys), np.int64)
+        more = np.flatnonzero((self.keys[following] == keys) & (following > starts))
+        counts[more] = np.searchsorted(self.keys, keys[more], "right") - starts[more]
+        return counts
 
 
 @dataclass(frozen=True, slots=True)
