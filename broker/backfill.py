@@ -20,6 +20,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker.budget import DEFAULT_BUDGET, Budget
 from broker.document import parse_time
 from broker.engine import Engine, Step
 from broker.outbox import Outbox
@@ -113,23 +114,31 @@ def backfill(
     *,
     lateness_us: int,
     engine: EngineName = DEFAULT_ENGINE,
+    budget: Budget = DEFAULT_BUDGET,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> int:
     """Do all backfills that wait, one query after another; return how many matches they found.
 
-    Ends early once `is_stopping`; what is not finished then waits on.
+    Ends early once `is_stopping`; what is not finished then waits on.  A query that goes over the
+    budget is paused, from the first document on that it did not look back at.
     """
     found = 0
     while waiting := registry.backfills():
         query = waiting[0].query
         those = [each for each in waiting if each.query == query]
-        for step in _steps(registry, spool, those, lateness_us, engine):
+        for step in _steps(registry, spool, those, lateness_us, engine, budget):
             if is_stopping():
                 return found
             matches = [m for m in step.matches if m.query == query]
             ids = {match.id for match in matches}
             documents = [d for d in step.published if d.match_id in ids]
-            outbox.add(matches, documents)
+            next_docid = max(each.through for each in those) + 1
+            pauses = [
+                replace(pause, docid=next_docid, reason=f"looking back, {pause.reason}")
+                for pause in step.pauses
+                if pause.query == query
+            ]
+            outbox.add(matches, documents, pauses)
             found += len(matches)
         registry.finish_backfills(those)
     return found
@@ -141,6 +150,7 @@ def _steps(
     waiting: Sequence[Backfill],
     lateness_us: int,
     engine: EngineName,
+    budget: Budget,
 ) -> Iterator[Step]:
     """Yield what one query and those it reads from find in retained documents, in order."""
     present = {each.query.id: each for each in queries_of(registry, registry.revision())}
@@ -152,7 +162,9 @@ def _steps(
     if not waiting:
         return  # nobody subscribes yet
     behind = upstream(asked, list(present.values()))
-    alone = Engine([*behind, _asking(asked, waiting)], lateness_us=lateness_us, engine=engine)
+    alone = Engine(
+        [*behind, _asking(asked, waiting)], lateness_us=lateness_us, engine=engine, budget=budget
+    )
     spool.refresh()
     first = 1 if behind else min(each.point for each in waiting) + 1
     for batch in retained_documents(spool, first, max(each.through for each in waiting)):

@@ -171,14 +171,20 @@ class Outbox:
         self._announce()
         return True
 
-    def add(self, matches: Iterable[Match], published: Iterable[Document] = ()) -> None:
+    def add(
+        self,
+        matches: Iterable[Match],
+        published: Iterable[Document] = (),
+        pauses: Sequence[Pause] = (),
+    ) -> None:
         """Keep what a backfill found beside the pipeline; what is here already stays as it is."""
         rows = [_match_row(match) for match in sorted(matches, key=_in_order)]
         documents = [_published_row(document) for document in published]
-        if not rows:
+        if not rows and not pauses:
             return
         with self._lock, transaction(self._db):
             self._insert(rows, documents, (), self._now_us())
+            self._keep_budgets(pauses, (), self._now_us())
         self._announce()
 
     def _announce(self) -> None:

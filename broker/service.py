@@ -348,8 +348,10 @@ class Service:
                     spool,
                     lateness_us=self._settings.lateness // timedelta(microseconds=1),
                     engine=self._settings.engine,
+                    budget=self._settings.budget,
                     is_stopping=stop.is_set,
                 )
+                self._has_pauses.set()
             await asyncio.sleep(_WATCH_S)
 
     def _maintain(self, newest_docid: int) -> None:

@@ -12,6 +12,8 @@ from broker.cli.terminal import emit_rows, format_option, message
 
 __all__ = ["list_queries", "pause", "remove", "resume", "show"]
 
+_TEXT = "text/plain; charset=utf-8"
+
 
 @click.command("list")
 @format_option
@@ -25,6 +27,9 @@ def list_queries(context: click.Context, output: str) -> None:
     """
     rows = connect(context).get("queries")["queries"]
     emit_rows(rows, ["id", "state", "matches", "subscriptions", "point", "version"], output)
+    if output == "table":
+        for row in (row for row in rows if row["reason"]):
+            message(f"{row['id']} {_since(row)}: {row['reason']}")
     if not rows and output == "table":
         message("no queries yet; `xscl register FILE` adds one")
 
@@ -57,8 +62,9 @@ def show(context: click.Context, query_id: str, output: str) -> None:
 
 
 def _show_text(query: dict[str, Any]) -> None:
-    reason = f" ({query['reason']})" if query["reason"] else ""
-    click.echo(f"{query['id']}  {query['state']}{reason}, {query['matches']} matches")
+    click.echo(f"{query['id']}  {query['state']}, {query['matches']} matches")
+    if query["reason"]:
+        click.echo(f"{_since(query)}: {query['reason']}")
     click.echo(f"version {query['version']}, sees documents after {query['point']}\n")
     click.echo(query["text"].rstrip())
     if query["subscriptions"]:
@@ -85,16 +91,29 @@ def pause(context: click.Context, query_id: str) -> None:
 def resume(context: click.Context, query_id: str) -> None:
     """Match a paused query again, from the next document on.
 
+    One that went over its budget may do so again: what it will cost is estimated first.
+
     \b
     Example:
       xscl resume same-story
     """
-    _change(connect(context), query_id, "resume")
+    connection = connect(context)
+    text = connection.get("queries", query_id)["text"]
+    estimate = connection.call(
+        "POST", "queries", query_id, "estimate", body=text.encode(), content_type=_TEXT
+    )
+    for warning in estimate["warnings"]:
+        message(f"warning: {warning}")
+    _change(connection, query_id, "resume")
 
 
 def _change(connection: Connection, query_id: str, action: str) -> None:
     query = connection.call("POST", "queries", query_id, action)
-    message(f"{query['id']} is {query['state']}")
+    message(f"{query['id']} {_since(query)}")
+
+
+def _since(query: dict[str, Any]) -> str:
+    return f"is {query['state']} from document {query['effective'] + 1} on"
 
 
 @click.command()

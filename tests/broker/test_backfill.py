@@ -12,6 +12,7 @@ from strategies import random_case
 
 import xscl
 from broker.backfill import LookBackError, backfill, check_unread, first_waiting, look_back
+from broker.budget import Budget
 from broker.disk import Disk
 from broker.document import DocumentLine
 from broker.evaluation import PlanStore
@@ -236,3 +237,17 @@ def test_a_point_before_the_oldest_retained_document_is_that_one(broker: Broker)
 def test_what_is_no_point_is_refused(broker: Broker) -> None:
     with pytest.raises(LookBackError, match="'yesterday' is no document number"):
         look_back(broker.spool, "yesterday")
+
+
+def test_a_query_that_goes_over_its_budget_looking_back_is_paused(broker: Broker) -> None:
+    broker.take(items(*["same"] * 12))
+    broker.register(query(SAME), since=0)
+    budget = Budget(0, 30, 0, 0)
+    backfill(broker.registry, broker.outbox, broker.spool, lateness_us=DAY_US, budget=budget)
+    [pause] = broker.outbox.pauses()
+    assert pause.docid == 13
+    assert pause.reason.startswith("looking back, documents 1 to 9 have more than 30 matches")
+    assert len(broker.found()) == sum(range(8))
+    [paused] = broker.registry.pause([pause])
+    assert (paused.state, paused.effective) == ("paused", 12)
+    assert broker.registry.backfills() == []
