@@ -330,11 +330,11 @@ class Service:
         query.check()
 
     async def _keep_small(self) -> None:
-        """Merge and delete segments now and then; ingest waits for it, well under a second."""
+        """Merge and delete segments now and then, beside the pipeline."""
         while True:
             await asyncio.sleep(_UPKEEP_S)
             with contextlib.suppress(Busy):
-                await asyncio.wrap_future(self._ingest.exclusively(self._maintain))
+                await asyncio.to_thread(self._maintain)
 
     async def _look_back(self, stop: asyncio.Event) -> None:
         """Match earlier documents for registrations that ask for it, beside the pipeline."""
@@ -354,7 +354,7 @@ class Service:
                 self._has_pauses.set()
             await asyncio.sleep(_WATCH_S)
 
-    def _maintain(self, newest_docid: int) -> None:
+    def _maintain(self) -> None:
         newest = self._spool.newest
         if newest is None:
             return
@@ -365,7 +365,7 @@ class Service:
             docid=first_waiting(self._registry.backfills()),
         )
         try:
-            maintain(self._spool, needs)
+            maintain(self._spool, needs, self._ingest.exclusively)
         except OSError as error:
             _log.warning("the spool was not tidied up: %s", error)
 

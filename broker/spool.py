@@ -183,10 +183,14 @@ class SpoolWriter(Spool):
         Only segments of one registry version are merged, into a file of at most `documents_max`;
         those of more than half of that stay as they are, so nothing is copied over and over.
         """
-        group = _mergeable([s for s in self._segments if s.last <= through], documents_max)
+        group = self.mergeable(through=through, documents_max=documents_max)
         if group:
-            self._merge(group)
+            self.adopt(self.merge(group))
         return len(group)
+
+    def mergeable(self, *, through: int, documents_max: int) -> list[Segment]:
+        """Return the first run of segments that `compact` would merge."""
+        return _mergeable([s for s in self._segments if s.last <= through], documents_max)
 
     def prune(self, through: int) -> int:
         """Delete the segments up to number `through`, but never the newest; return how many."""
@@ -197,7 +201,11 @@ class SpoolWriter(Spool):
         self._segments = self._segments[len(gone) :]
         return len(gone)
 
-    def _merge(self, group: list[Segment]) -> None:
+    def merge(self, group: list[Segment]) -> Segment:
+        """Write one file for several segments; it counts once it is adopted.
+
+        Any thread may do this while others append, but not while segments are pruned.
+        """
         batches = [read_rows(self.directory / s.name, is_verified=True) for s in group]
         table = pa.Table.from_batches(batches, SEGMENT_SCHEMA).combine_chunks()
         merged = Segment(
@@ -213,7 +221,11 @@ class SpoolWriter(Spool):
         )
         rows = table.to_batches()[0]
         self._disk.publish(self.directory / merged.name, encode_segment(merged, rows))
-        self._segments = _without_replaced(sorted([*self._segments, merged], key=_order))
+        return merged
+
+    def adopt(self, merged: Segment) -> None:
+        """Delete what a merged file replaces."""
+        self._segments = _without_replaced([*self._segments, merged])
         self._drop_replaced()
 
     def _drop_replaced(self) -> None:

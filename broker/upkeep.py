@@ -16,19 +16,21 @@ Invariant: this changes which files there are, never which matches are found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
 from broker.segment import Segment
 from broker.spool import SpoolWriter
 
-__all__ = ["SEGMENT_DOCUMENTS", "Needs", "maintain", "prunable"]
+__all__ = ["SEGMENT_DOCUMENTS", "Exclusively", "Needs", "at_once", "maintain", "prunable"]
 
 SEGMENT_DOCUMENTS = 20_000
 """What small segments are merged into: large enough that a month of them is a short list."""
 
 _MERGES_MAX = 4
-"""Merges in one go: ingest waits meanwhile, some 50 ms for each."""
+"""Merges in one go, each a quarter of a second of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +70,30 @@ def prunable(segments: Iterable[Segment], needs: Needs) -> int:
     return last
 
 
-def maintain(spool: SpoolWriter, needs: Needs) -> tuple[int, int]:
-    """Delete and merge segments; return how many files were deleted, and how many merged.
+Exclusively = Callable[[Callable[[int], Any]], Future[Any]]
+"""Has the one writer run an action between two segments, with the newest docid."""
 
-    To be run by the one writer, between two segments.
+
+def at_once(action: Callable[[int], Any]) -> Future[Any]:
+    """Run an action now: for who is the writer, or has none beside it."""
+    future: Future[Any] = Future()
+    future.set_result(action(0))
+    return future
+
+
+def maintain(spool: SpoolWriter, needs: Needs, exclusively: Exclusively = at_once) -> None:
+    """Delete and merge segments while the writer goes on; it waits for deletions only.
+
+    To be run by one thread at a time.
     """
-    pruned = spool.prune(prunable(spool.all_segments(), needs))
-    merged = 0
+    last = prunable(spool.all_segments(), needs)
+    exclusively(lambda newest_docid: spool.prune(last)).result()
     for _ in range(_MERGES_MAX):
-        merged += spool.compact(through=needs.through, documents_max=SEGMENT_DOCUMENTS)
-    return pruned, merged
+        group = spool.mergeable(through=needs.through, documents_max=SEGMENT_DOCUMENTS)
+        if not group:
+            break
+        exclusively(_adoption(spool, spool.merge(group))).result()
+
+
+def _adoption(spool: SpoolWriter, merged: Segment) -> Callable[[int], None]:
+    return lambda newest_docid: spool.adopt(merged)

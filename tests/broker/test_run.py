@@ -23,6 +23,9 @@ SETTINGS = '[log]\nformat = "json"\nlevel = "debug"\n'
 SAME = b"S//i->a JOIN {a/t = b/t, 1 day} S//i->b"
 
 
+pytestmark = pytest.mark.timeout(600)
+
+
 def metrics(text: str) -> set[str]:
     """Return the names in a text for Prometheus, those of histograms without their suffixes."""
     types = dict(re.findall(r"^# TYPE (\w+) (\w+)$", text, re.MULTILINE))

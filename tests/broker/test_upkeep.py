@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 from standin import StandInEngine
@@ -12,7 +15,7 @@ from broker.ingest import Ingest
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
 from broker.spool import Spool, SpoolWriter
-from broker.upkeep import Needs, maintain
+from broker.upkeep import Needs, at_once, maintain
 
 FOREVER = 1 << 62
 WINDOW_US = 10
@@ -84,3 +87,23 @@ def _run_with_restarts(directory: Path, times: list[int], *, is_maintained: bool
     if is_maintained:
         assert len(list((directory / "spool").glob("*.segment"))) < len(times) / 2
     return lines
+
+
+def test_documents_are_accepted_while_segments_are_merged(tmp_path: Path) -> None:
+    spool = SpoolWriter(tmp_path, Disk(is_durable=False))
+    ingest = Ingest(spool)
+
+    def accept(number: int) -> None:
+        line = DocumentLine("S", b"<i/>", key=str(number))
+        ingest.append([line], arrival_us=number, registry_version=1)
+
+    def accept_before(action: Callable[[int], Any]) -> Future[Any]:
+        accept(spool.next_docid)
+        return at_once(action)
+
+    for number in range(1, 11):
+        accept(number)
+    maintain(spool, Needs(through=10, event_us=0, arrival_us=0), accept_before)
+    assert [(s.first, s.last) for s in spool.all_segments()] == [(1, 10), (11, 11), (12, 12)]
+    assert sorted(Spool(tmp_path).documents(range(1, 99))) == list(range(1, 13))
+    spool.close()
