@@ -1,31 +1,184 @@
-"""A process with a Spark cluster of two executors on this machine, and what is tried on it.
+"""A Spark cluster of two executors on this machine, and joins that are spread over it.
 
-`python cluster_process.py DIRECTORY` prints one line of JSON: by name, what each trial found.
+`python cluster_process.py DIRECTORY` prints a line of JSON: by trial, whether its matches are those
+of a join that is not spread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+import io
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyspark
+
+import broker.jvm
+import broker.spark
+import xscl
+from broker.disk import Disk
+from broker.document import parse_document_line
+from broker.engine import Engine, RegisteredQuery
+from broker.evaluation import PlanStore
+from broker.ingest import Ingest
+from broker.jvm import Java, Jvm
+from broker.outbox import Outbox
+from broker.pipeline import Pipeline
+from broker.replay import LATENESS_US, replay
+from broker.shards import Join, ShardTask, Tasks
+from broker.spark import Spark
+from broker.spool import Spool, SpoolWriter
+from joins.orders import Answer, Order
 
 MASTER = "local-cluster[2,1,1024]"
-DOCUMENTS = 300
 BATCH = 60
 
 QUERIES = {
     "pairs": "S//a[v->x1] FOLLOWED BY {x1 = x2, 2 h} S//a[v->x2]",
-    "triples": (
-        "(S//a[v->x1] FOLLOWED BY {x1 = x2, 40 m} S//a[v->x2])"
-        " FOLLOWED BY {x2 = x3, 40 m} S//a[v->x3]"
-    ),
-    "rare": "S//rare JOIN {, 30 m} S//rare",
-    "same": "S//a[v->x1] JOIN {x1 = x2, 15 m} S//a[w->x2] PUBLISH same",
-    "again": "same//v->p FOLLOWED BY {p = x2, 1 h} S//a[v->x2]",
+    "triples": "(S//a[v->x1] FOLLOWED BY {x1 = x2, 2 h} S//a[v->x2])"
+    " FOLLOWED BY {x2 = x3, 9 h} S//a[v->x3]",
+    "rare": "S//rare JOIN {, 2 h} S//rare",
+    "same": "FROM S//a[v->x1] JOIN {x1 = x2, 2 h} S//a[w->x2] SELECT <s>{x1}</s> PUBLISH same",
+    "again": "same//v->p FOLLOWED BY {p = x2, 2 h} S//a[v->x2]",
     "filter": "S//a[v = '7']",
 }
 
 
-def documents() -> Iterator[dict[str, str]]:
-    for i in range(DOCUMENTS):
-        inner = f"<v>{i * i % 83}</v><w>{i * 7 % 61}</w>" + ("<rare/>" if i % 11 == 0 else "")
-        time = f"2026-01-0{1 + i // 144}T{i // 6 % 24:02}:{i % 6}0:00Z"
-        yield {"stream": "S", "time": time, "xml": f"<a>{inner}</a>"}
+def document_lines(count: int) -> Iterator[str]:
+    for i in range(count):
+        values = f"<v>{i * i % 59}</v><w>{i * 7 % 61}</w>" + ("<rare/>" if i % 11 == 0 else "")
+        at = f"2026-01-0{1 + i // 144}T{i // 6 % 24:02}:{i % 6}0:00Z"
+        yield json.dumps({"stream": "S", "time": at, "xml": f"<a>{values}</a>"}) + "\n"
+
+
+class DoomedOrder:
+    """An order whose task dies once, when its shard has taken on its state but not yet answered."""
+
+    def __init__(self, order: Order, died: Path, *, with_executor: bool) -> None:
+        self.order = order
+        self.died = died
+        self.with_executor = with_executor
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("order", "died", "with_executor"):
+            raise AttributeError(name)  # while it is unpickled
+        if name == "stratum" and not self.died.exists():
+            self.died.touch()
+            if self.with_executor:
+                daemon = Path(f"/proc/{os.getppid()}/stat").read_text().rpartition(")")[2]
+                os.kill(int(daemon.split()[1]), signal.SIGKILL)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return getattr(self.order, name)
+
+
+class Doomed:
+    """A Spark session in which one task of the third job of shards dies."""
+
+    def __init__(self, spark: Spark, died: Path, *, with_executor: bool) -> None:
+        self.spark = spark
+        self.died = died
+        self.with_executor = with_executor
+        self.jobs = 0
+
+    def stream(self, *arguments: Any, **options: Any) -> Any:
+        return self.spark.stream(*arguments, **options)
+
+    def run_tasks(self, tasks: Sequence[ShardTask]) -> list[Answer]:
+        self.jobs += 1
+        if self.jobs == 3:
+            order: Any = DoomedOrder(tasks[0].order, self.died, with_executor=self.with_executor)
+            tasks = [dataclasses.replace(tasks[0], order=order), *tasks[1:]]
+        return self.spark.run_tasks(tasks)
+
+
+class Trials:
+    spark: Spark
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.lines = directory / "documents.jsonl"
+        self.lines.write_text("".join(document_lines(240)))
+        self.queries = [xscl.parse(text, id=name)[0] for name, text in QUERIES.items()]
+        self.expected = self.replayed(spark=False)
+
+    def replayed(self, **arguments: Any) -> str:
+        out = io.StringIO()
+        replay(self.queries, [self.lines], out, batch_documents=BATCH, **arguments)
+        return out.getvalue()
+
+    def run(self) -> Iterator[tuple[str, bool]]:
+        yield "there are matches of every query", all(q.id in self.expected for q in self.queries)
+        yield "one shard", self.replayed(session=self.spark) == self.expected
+        for shards, with_executor in ((2, False), (5, True)):
+            died = self.directory / f"died-{shards}"
+            doomed = Doomed(self.spark, died, with_executor=with_executor)
+            found = self.replayed(session=doomed, shards=shards)
+            what = "executor" if with_executor else "worker"
+            yield f"{shards} shards, {what} killed", found == self.expected and died.exists()
+        yield "other shards after a restart", self.restarted((2, 5)) == self.restarted((1, 1))
+
+    def restarted(self, numbers: tuple[int, int]) -> list[str]:
+        """Return the matches of a broker that is restarted with another number of shards."""
+        directory = self.directory / "-".join(map(str, numbers))
+        outbox = Outbox(directory / "outbox.db", now_us=lambda: 0)
+        writer = SpoolWriter(directory / "spool", Disk(is_durable=False))
+        ingest = Ingest(writer, dedup_horizon_us=None)
+        lines = [parse_document_line(line) for line in self.lines.read_bytes().splitlines()]
+        for half, shards in zip((lines[:120], lines[120:]), numbers, strict=True):
+            pipeline = Pipeline(
+                Spool(directory / "spool"),
+                outbox,
+                self.engines(directory, shards),
+                PlanStore(directory / "plans"),
+            )
+            pipeline.recover(1)
+            for start in range(0, len(half), 40):
+                ingest.append(half[start : start + 40], registry_version=1)
+                list(pipeline.drain())
+        found = sorted(str(match) for match in outbox.matches(limit=100_000))
+        outbox.close()
+        writer.close()
+        return found
+
+    def engines(self, directory: Path, shards: int) -> Callable[[int], Engine]:
+        join = Join("signatures", LATENESS_US, shards)
+        tasks = Tasks(self.spark.run_tasks, directory / "shards")
+        registered = [RegisteredQuery(query) for query in self.queries]
+        return lambda version: Engine(
+            registered, lateness_us=LATENESS_US, processor=join.processor(tasks)
+        )
+
+
+def start_cluster(directory: Path) -> Spark:
+    """Start Spark, with a home of its own: the workers of `local-cluster` write there."""
+    jars = Path(pyspark.__file__).parent / "jars"
+    home = directory / "home"
+    home.mkdir()
+    (home / "jars").symlink_to(jars)
+    # What starts executors would look for it in the files of a build of Spark.
+    (library,) = jars.glob("scala-library-*.jar")
+    os.environ["SPARK_SCALA_VERSION"] = ".".join(library.stem.split("-")[-1].split(".")[:2])
+
+    def start_jvm(java: Java, **options: Any) -> Jvm:
+        return broker.jvm.start_jvm(java, **{**options, "spark_home": home})
+
+    broker.spark.start_jvm = start_jvm
+    return Spark.start(directory / "log", master=MASTER)
+
+
+def main() -> None:
+    trials = Trials(Path(sys.argv[1]))
+    trials.spark = start_cluster(trials.directory)
+    try:
+        print(json.dumps(dict(trials.run())))
+    finally:
+        trials.spark.stop()
+
+
+if __name__ == "__main__":
+    main()
