@@ -23,7 +23,7 @@ from broker.api import (
     tokens,
 )
 from broker.cli.group import VERBS
-from broker.cli.terminal import EXIT_FAILED, EXIT_NO_BROKER, EXIT_SETTINGS
+from broker.cli.terminal import EXIT_FAILED, EXIT_NO_BROKER, EXIT_PAUSED, EXIT_SETTINGS
 from broker.config import Settings
 from broker.delivery import routes as delivery
 
@@ -61,7 +61,14 @@ def test_every_verb_is_documented_and_no_other() -> None:
 
 def test_every_exit_code_is_documented() -> None:
     codes = re.findall(r"^\| (\d+) \|", (DOCS / "commands.md").read_text(), re.MULTILINE)
-    assert set(map(int, codes)) == {0, EXIT_FAILED, 2, EXIT_NO_BROKER, EXIT_SETTINGS}
+    assert set(map(int, codes)) == {
+        0,
+        EXIT_FAILED,
+        2,
+        EXIT_NO_BROKER,
+        EXIT_PAUSED,
+        EXIT_SETTINGS,
+    }
 
 
 def test_every_resource_of_the_api_is_documented() -> None:
