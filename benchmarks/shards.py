@@ -1,0 +1,127 @@
+"""What spreading the join over shards costs: copies, bytes, skew and time, on recorded news.
+
+    python -m benchmarks shards [--documents 20000] [--shards 1 2 8 32 128]
+
+The items of `python -m benchmarks joins news`, for three sets of queries.  All shards are in this
+process, and what each does is timed, as if each had a core of its own.
+
+    copies      the replication factor: to how many shards a document goes on average
+    bytes       of a document's rows in the pieces of all shards: what a cluster's network carries
+    fullest     the rows of the fullest shard over the mean of all
+    driver s    numbers, hashes, routing and writing at the driver, for all documents
+    slowest s   the shard that works longest: with `driver s`, the time on enough machines
+    all s       all shards one after the other: the time on one core
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks._workloads import flat_side, join_class, news_lines, random_classes
+from benchmarks.joins import DAY_US, LEAVES, news_batches
+from broker.shards import Join, MemoryStore
+from joins.classes import QueryClass
+from joins.orders import Answer, Order
+from joins.sharded import ShardedProcessor
+
+BATCH = 1_000
+SHARDS = (1, 2, 8, 32, 128)
+
+
+class CountingStore(MemoryStore):
+    """Counts the rows and bytes of every shard."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: Counter[int] = Counter()
+        self.bytes = 0
+
+    def put(self, name: str, rows: pa.Table) -> None:
+        super().put(name, rows)
+        self.rows[int(name.partition("-")[0])] += rows.num_rows
+        self.bytes += rows.nbytes
+
+
+class TimedShards:
+    """A join of shards in this process, each with a clock."""
+
+    def __init__(self, shards: int) -> None:
+        self.store = CountingStore()
+        join = Join("signatures", DAY_US, shards)
+        self._members = [join.shard(number, self.store) for number in range(shards)]
+        self.seconds: Counter[int] = Counter()
+        self.processor = ShardedProcessor(shards, self.store, self._answer)
+
+    def _answer(self, orders: Sequence[Order]) -> list[Answer]:
+        return [self._timed(order) for order in orders]
+
+    def _timed(self, order: Order) -> Answer:
+        started = time.perf_counter()
+        answer = self._members[order.shard].answer(order)
+        self.seconds[order.shard] += time.perf_counter() - started
+        return answer
+
+
+def query_sets() -> dict[str, list[QueryClass]]:
+    side = flat_side(len(LEAVES))
+    return {
+        "equal titles": [join_class(side, [(3, 3)])],
+        "each leaf with itself": [join_class(side, [(i, i)]) for i in range(1, len(LEAVES) + 1)],
+        "1,000 random": list(random_classes(side, 1_000, joins_max=5, zipf=0.8)),
+    }
+
+
+def measure(lines: Sequence[object], classes: Sequence[QueryClass], shards: int) -> str:
+    timed = TimedShards(shards)
+    for query_class in classes:
+        timed.processor.add(query_class, DAY_US)
+    side = flat_side(len(LEAVES))
+    batches = list(news_batches(lines, side, timed.processor, BATCH))
+    tuples = 0
+    started = time.perf_counter()
+    for rows, newest in batches:
+        timed.processor.begin_batch()
+        timed.processor.absorb(rows)
+        tuples += len(timed.processor.probe(0))
+        timed.processor.evict(newest - 2 * DAY_US)
+    shard_s = sum(timed.seconds.values())
+    driver_s = time.perf_counter() - started - shard_s
+    copies = timed.processor.routed_rows
+    store, count = timed.store, len(lines)
+    return (
+        f"{shards:>7} {copies / count:>7.2f} {store.bytes / count:>7,.0f}"
+        f" {max(store.rows.values()) * shards / copies:>8.2f} {driver_s:>9.2f}"
+        f" {max(timed.seconds.values()):>10.2f} {shard_s:>7.2f} {tuples / count:>11.1f}"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--documents", type=int, default=20_000)
+    parser.add_argument("--shards", type=int, nargs="+", default=SHARDS)
+    arguments = parser.parse_args()
+    lines = news_lines(arguments.documents)
+    print(f"{len(lines):,} news items, window and lateness 1 day, batches of {BATCH:,}")
+    for name, classes in query_sets().items():
+        print(f"\n{name}: {len(set(classes)):,} classes")
+        print(
+            f"{'shards':>7} {'copies':>7} {'bytes':>7} {'fullest':>8} {'driver s':>9}"
+            f" {'slowest s':>10} {'all s':>7} {'tuples/doc':>11}"
+        )
+        for shards in arguments.shards:
+            print(measure(lines, classes, shards), flush=True)
+
+
+if __name__ == "__main__":
+    main()
