@@ -103,6 +103,17 @@ class Destination:
         return self.address
 
     @property
+    def shown(self) -> str:
+        """The destination without what is a secret: Apprise's addresses have their tokens in them.
+
+        >>> Destination.parse("apprise:slack://token/other").shown
+        'apprise:slack://...'
+        """
+        if self.kind is DestinationKind.APPRISE:
+            return f"apprise:{self.address.partition('://')[0][:20]}://..."
+        return str(self)
+
+    @property
     def endpoint(self) -> str:
         """What concurrency and rates are counted by: the host and port, or the mail domain."""
         if self.kind is DestinationKind.EMAIL:

@@ -106,7 +106,7 @@ def _rendered(subscription: Subscription) -> dict[str, Any]:
         "id": subscription.id,
         "query": subscription.query,
         "parameters": json.loads(subscription.parameters),
-        "destination": str(subscription.destination),
+        "destination": subscription.destination.shown,
         "state": subscription.state.value,
         "reason": subscription.reason,
         "point": subscription.point,

@@ -171,7 +171,7 @@ async def ask_to_unsubscribe(request: web.Request) -> web.Response:
     subscription_id = _unsubscribing(request, pickup)
     subscription = await asyncio.to_thread(pickup.registry.subscription, subscription_id)
     body = (
-        f"<p>{escape(str(subscription.destination))} gets the matches of"
+        f"<p>{escape(subscription.destination.shown)} gets the matches of"
         f" <b>{escape(subscription.query)}</b>.</p>"
         '<form method="post"><button name="List-Unsubscribe" value="One-Click">'
         "Unsubscribe</button></form>"

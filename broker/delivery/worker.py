@@ -292,10 +292,10 @@ def _event(
 
 
 def _notice(subscription: Subscription, reason: str) -> tuple[str, str]:
-    subject = f"No more matches of {subscription.query} to {subscription.destination}"
+    subject = f"No more matches of {subscription.query} to {subscription.destination.shown}"
     text = (
         f"The subscription {subscription.id} of the query {subscription.query}\n"
-        f"to {subscription.destination} has been disabled: {reason}.\n\n"
+        f"to {subscription.destination.shown} has been disabled: {reason}.\n\n"
         "Nothing is lost: when it is resumed it gets what it missed.\n\n"
         f"    xscl deliveries list --subscription {subscription.id}\n"
         f"    xscl deliveries resume {subscription.id}\n"

@@ -147,6 +147,14 @@ async def test_a_query_is_paused_resumed_and_removed(client: TestClient) -> None
     assert left == []
 
 
+async def test_the_tokens_in_an_address_of_apprise_are_not_shown(client: TestClient) -> None:
+    await client.put("/v1/queries/same", data=SAME)
+    asked = {"query": "same", "destination": "apprise:slack://tokenA/tokenB"}
+    made = await (await client.post("/v1/subscriptions", json=asked)).json()
+    assert made["destination"] == "apprise:slack://..."
+    assert "token" not in await (await client.get("/v1/subscriptions")).text()
+
+
 async def test_the_secret_of_a_webhook_is_shown_once(client: TestClient) -> None:
     await client.put("/v1/queries/same", data=SAME)
     body = {"query": "same", "destination": "https://example.org/hook"}
@@ -219,7 +227,8 @@ async def test_readiness_says_why_not(client: TestClient, room: Room) -> None:
 
 async def test_figures_are_shown_in_the_format_of_prometheus(client: TestClient) -> None:
     text = await (await client.get("/metrics")).text()
-    assert text == "xscl_documents_evaluated_total 3\n"
+    lines = ["# TYPE xscl_documents_evaluated_total counter", "xscl_documents_evaluated_total 3"]
+    assert text.splitlines() == lines
 
 
 async def test_an_unknown_address_is_a_problem(client: TestClient) -> None:
