@@ -255,8 +255,6 @@ class ShardedProcessor:
         return {
             "documents": self._ends.end - self._ends.start,
             "shapes": len(self._shapes),
-            "pieces": sum(map(len, self._pieces.values())),
-            "routed_total": self.routed_rows,
         }
 
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
