@@ -25,7 +25,7 @@ from joins.products import Products
 from joins.ration import Bounds, Group, Meeting, Ration, ValueJoin
 from joins.remembered import EMPTY, Hashes, Remembered
 from joins.slots import Edge, Ints, Layouts, ranges
-from joins.times import Flags, span_and_order
+from joins.times import Flags, Pairs
 from joins.valueindex import Hits, ValueIndex, entry_keys
 
 __all__ = ["PAIRS_MAX", "Candidates"]
@@ -34,8 +34,8 @@ PAIRS_MAX = 20_000
 """Pairs that are worked on at once: what describes them then stays in a core's cache.  On recorded
 news, 57 pairs a document, 10,000 to 30,000 are a fifth faster than 1,000,000."""
 
-CODES_MAX = 1_000_000
-"""Candidates that are held at once (8 MB), where one instance alone does not have more."""
+FOUND_MAX = 1_000_000
+"""Candidates that are held at once (25 MB), where one instance alone does not have more."""
 
 ANCHOR_CHANGE = 4
 """A class changes its anchor for one that is met this many times less often, not for less."""
@@ -43,13 +43,23 @@ ANCHOR_CHANGE = 4
 
 @dataclass(frozen=True, slots=True)
 class _Anchors:
-    """The anchors of a stratum in columns, and the classes that are anchored there."""
+    """The anchors of a stratum in columns, and the classes that are anchored there.
+
+    New values under `mine[i]` are looked up under `other[i]`, which serves the anchor
+    `as_right[i]` where the new instance is the right one, and `as_left[i]` where it is the left
+    one; -1 where there is no such anchor.  `reach[i]` is the wider window of the two.
+    """
 
     left: Ints
     right: Ints
     window: Ints
     is_symmetric: Flags
     groups: tuple[Group, ...]
+    mine: Ints
+    other: Ints
+    as_right: Ints
+    as_left: Ints
+    reach: Ints
 
     def value_join(self, i: int) -> ValueJoin:
         """Return the value join that an anchor is."""
@@ -58,7 +68,7 @@ class _Anchors:
 
 @dataclass(frozen=True, slots=True)
 class _LookUps:
-    """New values under one side of the anchors: value `i`, of `owners[i]`, under `which[i]`."""
+    """New values under one side of the anchors: value `i`, of `owners[i]`, for `which[i]`."""
 
     which: Ints
     owners: Ints
@@ -137,17 +147,15 @@ class Candidates:
         self._new.append((owners, variables, values))
         self._index.add(entry_keys(values, variables), owners, self._remembered.base)
 
-    def pairs(self, stratum: int) -> Iterator[tuple[Ints, Ints]]:
-        """Yield the (left, right) instances that a class of a stratum may hold on, each once."""
-        base = self._remembered.base
-        for codes in self._codes(stratum):
-            distinct = np.unique(np.concatenate(codes)) if codes else np.zeros(0, np.int64)
+    def pairs(self, stratum: int) -> Iterator[Pairs]:
+        """Yield the pairs that a class of a stratum may hold on, each once."""
+        for parts in self._found(stratum):
+            distinct = Pairs.distinct(parts, self._remembered.base)
             for start in range(0, len(distinct), PAIRS_MAX):
-                part = distinct[start : start + PAIRS_MAX]
-                yield (part >> 31) + base, (part & 0x7FFFFFFF) + base
+                yield distinct.keep(slice(start, start + PAIRS_MAX))
 
-    def _codes(self, stratum: int) -> Iterator[list[Ints]]:
-        """Yield codes of pairs, possibly with repetitions, for some new instances at a time."""
+    def _found(self, stratum: int) -> Iterator[list[Pairs]]:
+        """Yield pairs, possibly with repetitions, for some new instances at a time."""
         anchors = self._anchors.get(stratum, _NO_ANCHORS)
         look_ups = list(self._look_ups(anchors))
         partners = self._count(anchors, look_ups)
@@ -155,37 +163,36 @@ class Candidates:
         if has_products:
             partners += self._products.partners_max(stratum, self.first)
         heavy = np.flatnonzero(partners > self.ration.pairs_max)
-        if not has_products and not len(heavy) and partners.sum() <= CODES_MAX:
-            yield [self._code(*pairs) for each in look_ups for pairs in self._list(each, anchors)]
+        if not has_products and not len(heavy) and partners.sum() <= FOUND_MAX:
+            yield [pairs for each in look_ups for pairs in self._list(each, anchors)]
             return
         over = self._over(look_ups, heavy)
         for owners in self._portions(partners):
             chosen = np.zeros(len(partners), np.bool_)
             chosen[owners] = True
             some = [self._some(each, chosen, over, anchors) for each in look_ups]
-            codes = [self._code(*pairs) for each in some for pairs in self._list(each, anchors)]
+            found = [pairs for each in some for pairs in self._list(each, anchors)]
             for owner in owners.tolist():
                 for i in over.get(owner, ()):
-                    codes += self._rationed(owner + self.first, anchors, i)
-                for pairs in self._products.pairs(stratum, owner + self.first):
-                    codes.append(self._code(*pairs))
-            yield codes
+                    found += self._rationed(owner + self.first, anchors, i)
+                found += self._products.pairs(stratum, owner + self.first)
+            yield found
 
     def _look_ups(self, anchors: _Anchors) -> Iterator[_LookUps]:
         if not self._new or not len(anchors.left):
             return
         owners, variables, values = self._entries()
         order = np.argsort(variables, kind="stable")
-        sorted_ = variables[order]
-        for mine, others, is_right in (
-            (anchors.right, anchors.left, True),
-            (anchors.left, anchors.right, False),
-        ):
-            starts = np.searchsorted(sorted_, mine, "left")
-            counts = np.searchsorted(sorted_, mine, "right") - starts
-            new = order[ranges(starts, counts)]
-            which = np.repeat(np.arange(len(mine)), counts)
-            hits = self._index.find(entry_keys(values[new], others[which]))
+        starts = np.searchsorted(variables, anchors.mine, "left", sorter=order)
+        counts = np.searchsorted(variables, anchors.mine, "right", sorter=order) - starts
+        new, under = order[ranges(starts, counts)], np.repeat(np.arange(len(counts)), counts)
+        found = self._index.find(entry_keys(values[new], anchors.other[under]))
+        ends = self._remembered.take("end_us", owners[new])
+        oldest = self._remembered.first_from(ends - anchors.reach[under])
+        found = [each.since(oldest[each.positions]) for each in found]
+        for served, is_right in ((anchors.as_right, True), (anchors.as_left, False)):
+            which = served[under]
+            hits = [each.some(which[each.positions] >= 0) for each in found]
             yield _LookUps(which, owners[new], is_right, hits)
 
     def _entries(self) -> tuple[Ints, Ints, Hashes]:
@@ -226,10 +233,10 @@ class Candidates:
         return over
 
     def _portions(self, partners: Ints) -> Iterator[Ints]:
-        """Cut the new instances, in the order of their docids, into parts of `CODES_MAX` hits."""
+        """Cut the new instances, in the order of their docids, into parts of `FOUND_MAX` hits."""
         new = np.arange(self.first, self._remembered.next_instance)
         order = np.argsort(self._remembered.take("docid", new), kind="stable")
-        part = (np.cumsum(partners[order]) - partners[order]) // CODES_MAX
+        part = (np.cumsum(partners[order]) - partners[order]) // FOUND_MAX
         yield from np.split(order, np.flatnonzero(np.diff(part)) + 1)
 
     def _some(
@@ -248,23 +255,40 @@ class Candidates:
             hits.append(each.some(kept))
         return _LookUps(look_ups.which, look_ups.owners, look_ups.is_right, hits)
 
-    def _list(self, look_ups: _LookUps, anchors: _Anchors) -> Iterator[tuple[Ints, Ints]]:
+    def _list(self, look_ups: _LookUps, anchors: _Anchors) -> Iterator[Pairs]:
         """Yield the pairs that an anchor's classes could hold in time."""
+        owners, which = look_ups.owners, look_ups.which
+        for found, partners in self._near(look_ups, anchors):
+            left, right = owners[found], partners
+            if look_ups.is_right:
+                left, right = right, left
+            pairs = Pairs.of(self._remembered, left, right, self._lateness_us)
+            held = pairs.span <= anchors.window[which[found]]
+            held &= anchors.is_symmetric[which[found]] | pairs.follows
+            yield pairs.keep(np.flatnonzero(held))
+
+    def _near(self, look_ups: _LookUps, anchors: _Anchors) -> Iterator[tuple[Ints, Ints]]:
+        """Yield hits on earlier instances that end within the window: (place, partner).
+
+        Most hits go here, on what a pair's distance in time and order alone say.
+        """
+        remembered, owners = self._remembered, look_ups.owners
+        ends = remembered.take("end_us", owners)
+        farthest = anchors.window[look_ups.which]
+        # What follows ends later; what is symmetric may end earlier.
+        nearest = np.where(anchors.is_symmetric[look_ups.which], -farthest, 1)
         for hits in look_ups.hits:
             for found, partners in hits.listed(PAIRS_MAX):
-                owners, which = look_ups.owners[found], look_ups.which[found]
-                earlier = (partners >= self._remembered.base) & (partners < owners)
-                owners, partners, which = owners[earlier], partners[earlier], which[earlier]
-                left, right = (partners, owners) if look_ups.is_right else (owners, partners)
-                span, follows = span_and_order(self._remembered, left, right, self._lateness_us)
-                held = (span <= anchors.window[which]) & (anchors.is_symmetric[which] | follows)
-                yield left[held], right[held]
+                partner_ends = remembered.take("end_us", np.maximum(partners, remembered.base))
+                ahead = ends[found] - partner_ends
+                if not look_ups.is_right:
+                    ahead = -ahead
+                near = (ahead >= nearest[found]) & (ahead <= farthest[found])
+                near &= (partners >= remembered.base) & (partners < owners[found])
+                rows = np.flatnonzero(near)
+                yield found[rows], partners[rows]
 
-    def _code(self, left: Ints, right: Ints) -> Ints:
-        base = self._remembered.base
-        return ((left - base) << 31) | (right - base)
-
-    def _rationed(self, owner: int, anchors: _Anchors, i: int) -> Iterator[Ints]:
+    def _rationed(self, owner: int, anchors: _Anchors, i: int) -> Iterator[Pairs]:
         """Yield the pairs of a new instance that goes over the budget under an anchor."""
         met: dict[ValueJoin | None, Meeting] = {}
 
@@ -276,8 +300,7 @@ class Candidates:
 
         docid = int(self._remembered.take("docid", np.array([owner]))[0])
         group, anchor = anchors.groups[i], anchors.value_join(i)
-        for pairs in self.ration.pairs(group, docid, meet, anchor):
-            yield self._code(*pairs)
+        yield from self.ration.pairs(group, docid, meet, anchor)
 
     def _meet(self, owner: int, value_join: ValueJoin) -> Meeting:
         """Return what a new instance meets under a value join."""
@@ -288,19 +311,28 @@ class Candidates:
         for mine, other, is_right in ((right, left, True), (left, right, False)):
             own = values[variables == mine]
             keys = entry_keys(own, np.full(len(own), other))
-            for _, partners in self._index.look_up(keys, CODES_MAX):
+            for _, partners in self._index.look_up(keys, FOUND_MAX):
                 found.append((partners[partners >= self._remembered.base], is_right))
         return Meeting.of(self._remembered, owner, found, self._lateness_us)
 
 
 def _columns(stratum: int, groups: dict[tuple[int, ValueJoin], Group]) -> _Anchors:
-    rows = [(anchor, group) for (own, anchor), group in groups.items() if own == stratum]
+    own = {anchor: group for (s, anchor), group in groups.items() if s == stratum}
+    numbers = {anchor: i for i, anchor in enumerate(own)}
+    under = sorted({(right, left) for left, right in own} | set(own))
+    windows = {anchor: group.window_us for anchor, group in own.items()}
+    reach = [max(windows.get((a, b), 0), windows.get((b, a), 0)) for a, b in under]
     return _Anchors(
-        np.array([left for (left, _), _ in rows], np.int64),
-        np.array([right for (_, right), _ in rows], np.int64),
-        np.array([group.window_us for _, group in rows], np.int64),
-        np.array([group.is_symmetric for _, group in rows], np.bool_),
-        tuple(group for _, group in rows),
+        np.array([left for left, _ in own], np.int64),
+        np.array([right for _, right in own], np.int64),
+        np.array(list(windows.values()), np.int64),
+        np.array([group.is_symmetric for group in own.values()], np.bool_),
+        tuple(own.values()),
+        np.array([mine for mine, _ in under], np.int64),
+        np.array([other for _, other in under], np.int64),
+        np.array([numbers.get((other, mine), -1) for mine, other in under], np.int64),
+        np.array([numbers.get((mine, other), -1) for mine, other in under], np.int64),
+        np.array(reach, np.int64),
     )
 
 

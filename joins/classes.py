@@ -66,6 +66,8 @@ class ClassRegistry:
         self.last_number = 0
         self._numbers: dict[QueryClass, int] = {}
         self._windows: dict[int, Counter[int]] = defaultdict(Counter)
+        self._strata: list[int] = []
+        self._strata_version = 0
 
     def add(self, query_class: QueryClass, window_us: int) -> int:
         """Add one use of a class with a window; return the class's number."""
@@ -109,7 +111,10 @@ class ClassRegistry:
     @property
     def strata(self) -> list[int]:
         """The strata in use, lowest first."""
-        return sorted({query_class.stratum for query_class in self.by_number.values()})
+        if self._strata_version != self.version:
+            self._strata_version = self.version
+            self._strata = sorted({each.stratum for each in self.by_number.values()})
+        return self._strata
 
     def compared(self) -> set[int]:
         """Return the variables whose values any class joins or tests."""

@@ -151,13 +151,15 @@ def _slot(hashes: Hashes, starts: Ints, counts: Ints, i: int) -> Hashes:
 
 def _grouped(columns: Sequence[npt.NDArray[Any]]) -> Ints:
     """Number rows: those that are alike in all columns have one number, the next free one."""
-    numbers = np.zeros(len(columns[0]), np.int64)
+    numbers = None
     for column in columns:
         if _is_uniform(column):
             continue
         codes, distinct = pd.factorize(column)
-        numbers, _ = pd.factorize(numbers * len(distinct) + codes)
-    return numbers
+        if numbers is not None:
+            codes, _ = pd.factorize(numbers * len(distinct) + codes)
+        numbers = codes
+    return np.zeros(len(columns[0]), np.int64) if numbers is None else numbers
 
 
 def _code(pairs: _Compared, words: Words, right_width: int, row: int) -> Code:

@@ -16,7 +16,7 @@ from joins.classes import ClassRegistry
 from joins.ration import Group, Meeting, Ration, ValueJoin
 from joins.remembered import Remembered
 from joins.slots import Edge, Ints, Layouts
-from joins.times import Flags
+from joins.times import Flags, Pairs
 
 __all__ = ["Products"]
 
@@ -76,7 +76,7 @@ class Products:
         older = np.arange(first, self._remembered.next_instance) - self._remembered.base
         return 2 * len(self._products[stratum]) * older
 
-    def pairs(self, stratum: int, owner: int) -> Iterator[tuple[Ints, Ints]]:
+    def pairs(self, stratum: int, owner: int) -> Iterator[Pairs]:
         """Yield the pairs of a new instance and those that came before it."""
         docid = int(self._remembered.take("docid", np.array([owner]))[0])
         for product in self._products.get(stratum, ()):

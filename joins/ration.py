@@ -17,7 +17,7 @@ import numpy as np
 from joins.classes import ClassRegistry
 from joins.remembered import Remembered
 from joins.slots import Ints
-from joins.times import Flags, span_and_order
+from joins.times import Flags, Pairs
 
 __all__ = ["UNBOUNDED", "Bounds", "Cut", "Group", "Meeting", "Ration", "ValueJoin"]
 
@@ -76,10 +76,7 @@ class Meeting:
     which come after all documents of their batch.
     """
 
-    left: Ints
-    right: Ints
-    span: Ints
-    follows: Flags
+    met: Pairs
     is_counted: Flags
     is_own: Flags
     _spans: dict[bool, Ints] = field(default_factory=dict)
@@ -100,24 +97,23 @@ class Meeting:
             lefts.append(partners if is_right else owners)
             rights.append(owners if is_right else partners)
         left, right = np.concatenate(lefts), np.concatenate(rights)
-        span, follows = span_and_order(remembered, left, right, lateness_us)
         partner = left + right - owner
         docid = remembered.take("docid", np.array([owner]))
         is_counted = remembered.take("docid", partner) <= docid
-        return cls(left, right, span, follows, is_counted, partner < owner)
+        return cls(Pairs.of(remembered, left, right, lateness_us), is_counted, partner < owner)
 
     def partners(self, window_us: int, *, is_symmetric: bool) -> int:
         """Return how many partners a window holds."""
         spans = self._spans.get(is_symmetric)
         if spans is None:
-            counted = self.is_counted & (self.follows | is_symmetric)
-            spans = self._spans[is_symmetric] = np.sort(self.span[counted])
+            counted = self.is_counted & (self.met.follows | is_symmetric)
+            spans = self._spans[is_symmetric] = np.sort(self.met.span[counted])
         return int(np.searchsorted(spans, window_us, "right"))
 
-    def pairs(self, window_us: int, *, is_symmetric: bool) -> tuple[Ints, Ints]:
+    def pairs(self, window_us: int, *, is_symmetric: bool) -> Pairs:
         """Return the pairs that are found here and that a window holds."""
-        held = self.is_own & (self.span <= window_us) & (self.follows | is_symmetric)
-        return self.left[held], self.right[held]
+        held = self.is_own & (self.met.span <= window_us) & (self.met.follows | is_symmetric)
+        return self.met.keep(np.flatnonzero(held))
 
 
 Meet = Callable[[ValueJoin | None], Meeting]
@@ -156,7 +152,7 @@ class Ration:
 
     def pairs(
         self, group: Group, docid: int, meet: Meet, first: ValueJoin | None
-    ) -> Iterator[tuple[Ints, Ints]]:
+    ) -> Iterator[Pairs]:
         """Yield the pairs of a new instance that a group's classes ask for, `first` by one join.
 
         The rest goes to `allow`, class by class.

@@ -46,7 +46,13 @@ def hash_values(values: pa.Array) -> tuple[Hashes, Hashes]:
 
 
 _TIMES = {"docid": np.int64, "depth": np.int32, "start_us": np.int64, "end_us": np.int64}
-_COLUMNS = {**_TIMES, "watermark_us": np.int64, "layout": np.int32, "slot": np.int64}
+_COLUMNS = {
+    **_TIMES,
+    "newest_us": np.int64,  # the latest end so far
+    "watermark_us": np.int64,
+    "layout": np.int32,
+    "slot": np.int64,
+}
 
 
 class Remembered:
@@ -61,6 +67,7 @@ class Remembered:
         self.base = 1
         self.next_instance = 1
         self._newest_docid = -1
+        self._newest_us = np.iinfo(np.int64).min
         self._layouts = layouts
         self._hashing = hashing
         self._columns = {name: Column(dtype, self.base) for name, dtype in _COLUMNS.items()}
@@ -76,6 +83,12 @@ class Remembered:
         column = self._columns[name]
         taken: Ints = column.values[instances - column.origin]
         return taken
+
+    def first_from(self, times_us: Ints) -> Ints:
+        """Return, for each time, an instance before which all end before that time."""
+        column = self._columns["newest_us"]
+        newest = column.values[self.base - column.origin :]
+        return np.searchsorted(newest, times_us, "left") + self.base
 
     def slots(self, instances: Ints) -> Ints:
         """Return where the slots of instances start in `hashes`."""
@@ -114,6 +127,9 @@ class Remembered:
         counts = self._layouts.arrays.slot_counts[layouts]
         for name in ("docid", "depth", "start_us", "end_us", "watermark_us"):
             self._columns[name].append(rows.column(name).to_numpy())
+        newest = np.maximum.accumulate(rows.column("end_us").to_numpy())
+        self._columns["newest_us"].append(np.maximum(newest, self._newest_us))
+        self._newest_us = max(self._newest_us, int(newest[-1]))
         self._columns["layout"].append(layouts)
         self._columns["slot"].append(self._first_hash.end + np.cumsum(counts) - counts)
         for column, hashes in zip(

@@ -33,7 +33,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pyarrow as pa
@@ -46,7 +45,7 @@ from joins.ration import Bounds, Cut
 from joins.remembered import HashValues, Remembered
 from joins.signatureview import SignatureView
 from joins.slots import Layouts
-from joins.times import Pairs, span_and_order
+from joins.times import Pairs
 from joins.tuples import ClassLimits, Residuals, TupleColumns
 from templates.template import Template
 
@@ -60,8 +59,6 @@ ANCHORING_BATCHES = 256
 """Anchors are looked at again after so many batches, and whenever classes change."""
 
 Edge = tuple[int, int, int, int]
-Blocks = Literal["single", "product", "join"]
-"""What a class puts together: one block, any two, or two with equal values."""
 
 
 class SignatureProcessor:
@@ -81,7 +78,6 @@ class SignatureProcessor:
         self._next_shape = 0
         self._shapes_max = SHAPES_MIN
         self._evicted = 0
-        self._blocks: dict[int, set[Blocks]] = {}
         self._limits: dict[int, ClassLimits] = {}
         self._version = self._limits_version = -1
         self._batches = 0
@@ -145,21 +141,19 @@ class SignatureProcessor:
     def probe_columns(self, stratum: int) -> Iterator[TupleColumns]:
         """Yield the same in columns, some candidate pairs at a time."""
         self._follow_classes()
-        if self.next_instance == self._candidates.first or stratum not in self._blocks:
+        limits = self._limits.get(stratum)
+        if limits is None or self.next_instance == self._candidates.first:
             return
-        limits, blocks = self._limits[stratum], self._blocks[stratum]
-        if "single" in blocks:
+        if limits.has_singles:
             yield self._singles(limits)
-        for left, right in self._candidates.pairs(stratum):
-            times = span_and_order(self._remembered, left, right, self._lateness_us)
-            yield self._pairs(limits, Pairs(left, right, *times))
+        for pairs in self._candidates.pairs(stratum):
+            yield self._pairs(limits, pairs)
 
     def _follow_classes(self) -> None:
         """Bring what is known of classes by stratum up to date."""
         if self._limits_version != self.classes.version:
             self._limits_version = self.classes.version
-            self._blocks = _blocks(self.classes)
-            self._limits = {s: ClassLimits.of(self.classes, s) for s in self._blocks}
+            self._limits = {s: ClassLimits.of(self.classes, s) for s in self.strata}
 
     def _singles(self, limits: ClassLimits) -> TupleColumns:
         """Return the tuples of classes of one block."""
@@ -231,12 +225,3 @@ class SignatureProcessor:
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return remembered instances by number."""
         return self._remembered.instances(numbers)
-
-
-def _blocks(classes: ClassRegistry) -> dict[int, set[Blocks]]:
-    """Return which kinds of classes each stratum has."""
-    found: dict[int, set[Blocks]] = {}
-    for stratum, template in {(c.stratum, c.template) for c in classes.by_number.values()}:
-        kind: Blocks = "join" if template.value_joins else "product"
-        found.setdefault(stratum, set()).add(kind if template.has_right else "single")
-    return found

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from joins.remembered import Remembered
 from joins.slots import Ints
 
-__all__ = ["Flags", "Pairs", "follows", "span", "span_and_order"]
+__all__ = ["Flags", "Pairs"]
 
 Flags = npt.NDArray[np.bool_]
+
+_NUMBER_BITS = 31
+"""Bits that hold the number of a remembered instance, counted from the first one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +33,24 @@ class Pairs:
     span: Ints
     follows: Flags
 
+    @classmethod
+    def of(cls, remembered: Remembered, left: Ints, right: Ints, lateness_us: int) -> Pairs:
+        """Return the pairs (left, right) of instances."""
+        span = _span(remembered, np.maximum(left, right), np.minimum(left, right), lateness_us)
+        follows = remembered.take("end_us", left) < remembered.take("start_us", right)
+        return cls(left, right, span, follows)
+
+    @classmethod
+    def distinct(cls, parts: Sequence[Pairs], base: int) -> Pairs:
+        """Put pairs of instances from `base` on together, each once, in order of appearance."""
+        if not parts:
+            nothing = np.zeros(0, np.int64)
+            return cls(nothing, nothing, nothing, nothing > 0)
+        columns = ((part.left, part.right, part.span, part.follows) for part in parts)
+        pairs = cls(*map(np.concatenate, zip(*columns, strict=True)))
+        codes = pd.Series(((pairs.left - base) << _NUMBER_BITS) | (pairs.right - base))
+        return pairs.keep(np.flatnonzero(~codes.duplicated().to_numpy()))
+
     def __len__(self) -> int:
         return len(self.left)
 
@@ -36,8 +59,8 @@ class Pairs:
         return Pairs(self.left[which], self.right[which], self.span[which], self.follows[which])
 
 
-def span(remembered: Remembered, newer: Ints, older: Ints, lateness_us: int) -> Ints:
-    """Return the smallest window that holds each pair, whichever of the two is the left one.
+def _span(remembered: Remembered, newer: Ints, older: Ints, lateness_us: int) -> Ints:
+    """Return the smallest window that holds two instances, whichever of them is the left one.
 
     `newer` are the instances with the larger numbers.  With `Y` the instance of the larger position
     and `X` the other: `T >= |R.end - L.end|` and `T >= W(Y) - A - X.end`.
@@ -49,19 +72,6 @@ def span(remembered: Remembered, newer: Ints, older: Ints, lateness_us: int) -> 
         reach[earlier] = (remembered.take("watermark_us", older) - newer_end)[earlier]
     widest: Ints = np.maximum(np.abs(newer_end - older_end), reach - lateness_us)
     return widest
-
-
-def follows(remembered: Remembered, left: Ints, right: Ints) -> Flags:
-    """Return whether the left one of each pair ends before the right one starts."""
-    return np.less(remembered.take("end_us", left), remembered.take("start_us", right))
-
-
-def span_and_order(
-    remembered: Remembered, left: Ints, right: Ints, lateness_us: int
-) -> tuple[Ints, Flags]:
-    """Return the smallest window that holds each pair, and whether its left one ends first."""
-    newer, older = np.maximum(left, right), np.minimum(left, right)
-    return span(remembered, newer, older, lateness_us), follows(remembered, left, right)
 
 
 def _is_later(remembered: Remembered, left: Ints, right: Ints) -> Flags:

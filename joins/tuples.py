@@ -20,27 +20,31 @@ __all__ = ["ClassLimits", "Residuals", "TupleColumns"]
 
 @dataclass(frozen=True, slots=True)
 class ClassLimits:
-    """What time asks of a stratum's classes, by class number.
+    """What a stratum's classes ask of time, by class number.
 
     The widest window of a class, -1 for one that is not in the stratum or not in use any more,
-    whether its operator is symmetric, and whether it has residuals.
+    whether its operator is symmetric, and whether it has residuals.  `has_singles` says whether
+    any class is of one block.
     """
 
     window: Ints
     is_symmetric: Flags
     has_residuals: Flags
+    has_singles: bool
 
     @classmethod
     def of(cls, classes: ClassRegistry, stratum: int) -> ClassLimits:
         """Return the limits of the classes in use now."""
         window = np.full(classes.last_number + 1, -1, np.int64)
         is_symmetric, has_residuals = np.zeros((2, classes.last_number + 1), np.bool_)
+        has_singles = False
         for number, query_class in classes.by_number.items():
             if query_class.stratum == stratum:
                 window[number] = classes.window_us(number)
                 is_symmetric[number] = query_class.is_symmetric
                 has_residuals[number] = bool(query_class.template.residuals)
-        return cls(window, is_symmetric, has_residuals)
+                has_singles |= not query_class.template.has_right
+        return cls(window, is_symmetric, has_residuals, has_singles)
 
 
 @dataclass(frozen=True, slots=True)

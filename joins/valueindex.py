@@ -12,7 +12,7 @@ that stays in the cache.  The rest, and all keys in short runs, cost a binary se
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -180,6 +180,18 @@ class Hits:
     positions: Ints
     starts: Ints
     counts: Ints
+
+    def since(self, instances: Ints) -> Hits:
+        """Return the hits of the key at `positions[i]` from the instance `instances[i]` on."""
+        last = len(self.run) - 1
+        low, high = self.starts, self.starts + self.counts
+        ends = high
+        while (is_open := low < high).any():
+            middle = (low + high) // 2
+            is_before = is_open & (self.run.owners(np.minimum(middle, last)) < instances)
+            low = np.where(is_before, middle + 1, low)
+            high = np.where(is_before, high, np.minimum(middle, high))
+        return replace(self, starts=low, counts=ends - low).some(low < ends)
 
     def some(self, chosen: npt.NDArray[np.bool_]) -> Hits:
         """Return the hits of some of the keys."""

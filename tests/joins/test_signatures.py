@@ -212,3 +212,31 @@ def test_one_value_under_two_variables_has_two_keys() -> None:
 def test_the_empty_string_has_the_hash_that_joins_nothing() -> None:
     first, other = remembered.hash_values(pa.array(["", "x", ""]))
     assert (first == EMPTY).tolist() == (other == EMPTY).tolist() == [True, False, True]
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 9), max_size=12), max_size=5),
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 70)), min_size=1, max_size=8),
+)
+def test_hits_since_an_instance_are_those_of_it_and_later_ones(
+    batches: list[list[int]], asked: list[tuple[int, int]]
+) -> None:
+    index, entries = ValueIndex(), list[tuple[int, int]]()
+    for values in batches:
+        owners = np.arange(len(entries) + 1, len(entries) + 1 + len(values))
+        index.add(np.array(values, np.uint64), owners, 0)
+        entries += zip(values, owners.tolist(), strict=True)
+    keys, since = np.array([k for k, _ in asked], np.uint64), np.array([s for _, s in asked])
+    found = [
+        (int(i), int(owner))
+        for hits in index.find(keys)
+        for positions, owners in hits.since(since[hits.positions]).listed(3)
+        for i, owner in zip(positions, owners, strict=True)
+    ]
+    expected = [
+        (i, owner)
+        for i, (key, first) in enumerate(asked)
+        for value, owner in entries
+        if value == key and owner >= first
+    ]
+    assert sorted(found) == sorted(expected)
