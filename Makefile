@@ -8,10 +8,13 @@ FIND_PYTHON := for python in $(PYTHON) python3 python3.14 python3.13 python3.12 
 	echo $$python; break; done
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format bench docs clean
+.PHONY: help install demo test lint format bench docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+install: $(VENV)/.runtime ## set up .venv with the broker in it
+	@echo "done; go on with: . $(BIN)/activate"
 
 demo: $(VENV)/.runtime ## show the whole broker at work on example feeds (about a minute)
 	@$(BIN)/xscl demo

@@ -8,14 +8,17 @@ things that there are.  What is not run here has its reason in `NOT_RUN`.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import shutil
+import signal
+import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 import aiohttp
@@ -33,13 +36,11 @@ BLOCK = re.compile(r"^```(?:sh|bash|shell)?\n((?:(?!```).*\n)*)```$|((?:^ {4}.*\
 
 NOT_RUN = {
     "make ": "sets up an environment and runs this very test, or the demonstration (test_demo.py)",
-    ". .venv/bin/activate": "the tests run in the environment that `make` has made",
     "xscl run": "runs until Ctrl-C (test_kill_and_restart.py); a broker is there already",
     "xscl doctor": "its answer is about the reader's machine (test_cli_doctor.py)",
-    "xscl tail same-story          #": "prints matches without end (test_cli_broker.py)",
     "xscl dead-letters retry": "names a document of the reader's (test_metrics_and_logs.py)",
     "python3 -m venv xscl-venv": "tests/test_packaging.py installs the wheel",
-    ". xscl-venv/bin/activate": "tests/test_packaging.py installs the wheel",
+    ". ": "tests run in an environment that is there",
     "pip install": "takes a network; tests/test_packaging.py installs the wheel",
     "sudo ": "changes the machine; the unit is checked by tests/test_packaging.py",
     "journalctl ": "wants a machine that systemd has booted",
@@ -91,11 +92,26 @@ class Place:
     directory: Path
     url: str
     replaced: dict[str, str]
+    groups: list[int] = field(default_factory=list)
 
     async def run(self, script: str) -> None:
+        """Run a block; what it starts in the background goes on until `close`."""
         for name, here in self.replaced.items():
             script = script.replace(name, here)
-        process = await asyncio.create_subprocess_exec(
+        output = self.directory.with_name("output")
+        with output.open("wb") as file:
+            process = await self._start(_waiting_for_servers(script), file)
+        self.groups.append(process.pid)
+        assert await asyncio.wait_for(process.wait(), 60) == 0, f"{script}\n{output.read_text()}"
+
+    def close(self) -> None:
+        """End what the blocks have started."""
+        for group in self.groups:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+
+    async def _start(self, script: str, output: BinaryIO) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
             "bash",
             "-euo",
             "pipefail",
@@ -111,16 +127,27 @@ class Place:
                 "WHERE": str(self.where),
             },
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
+            stdout=output,
             stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
         )
-        output, _ = await asyncio.wait_for(process.communicate(), 60)
-        assert process.returncode == 0, f"{script}\n{output.decode()}"
 
     @property
     def where(self) -> Path:
         """The file that says where the block before has gone."""
         return self.directory.with_name("where")
+
+
+def _waiting_for_servers(script: str) -> str:
+    """Let a line that starts a server end when it listens; people type more slowly."""
+    wait = r"\g<0>\nuntil (: < /dev/tcp/127.0.0.1/\1) 2>/dev/null; do sleep 0.05; done"
+    return re.sub(r"^python.* (\d{4,5})\b.*&$", wait, script, flags=re.MULTILINE)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port
 
 
 async def prepare(directory: Path, url: str, feed: str) -> dict[str, str]:
@@ -141,7 +168,8 @@ async def prepare(directory: Path, url: str, feed: str) -> dict[str, str]:
     page = feed.removesuffix("feed.xml")
     addresses = {"https://example.org/feed.xml": feed, "https://example.org/": page}
     encoded = {quote(name, safe=""): quote(here, safe="") for name, here in addresses.items()}
-    return {"http://127.0.0.1:8420": url, **addresses, **encoded}
+    ports = {name: str(free_port()) for name in ("8400", "8401")}
+    return {"http://127.0.0.1:8420": url, **addresses, **encoded, **ports}
 
 
 async def with_a_delivery(url: str, hook: str) -> dict[str, str]:
@@ -172,7 +200,9 @@ async def place(tmp_path: Path, feed_server: FeedServer) -> AsyncIterator[Place]
     directory.mkdir()
     async with small_broker(tmp_path / "broker") as url:
         replaced = await prepare(directory, url, feed_server.url("/feed.xml"))
-        yield Place(directory, url, replaced)
+        place = Place(directory, url, replaced)
+        yield place
+        place.close()
 
 
 async def take_samples(request: web.Request) -> web.Response:

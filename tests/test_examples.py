@@ -1,13 +1,19 @@
 from __future__ import annotations
 
+import base64
 import json
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from click.testing import CliRunner
+from standardwebhooks.webhooks import Webhook
 
 import xscl
 from broker.cli import main
@@ -90,3 +96,25 @@ def test_all_times_of_a_feed_move_together(feed: str) -> None:
     pairs = zip(read(feed, ROUNDS).items, moved_feed.items, strict=True)
     day_us = day // timedelta(microseconds=1)
     assert all(b.event_time_us - a.event_time_us == day_us for a, b in pairs)
+
+
+def test_the_example_receiver_prints_matches_and_checks_signatures() -> None:
+    body = json.dumps({"data": {"query": "q", "documents": [{"key": "a"}, {"key": "b"}]}}).encode()
+    key = "whsec_" + base64.b64encode(bytes(24)).decode()
+    with subprocess.Popen(
+        [sys.executable, str(EXAMPLES / "webhook.py"), "0", key], stdout=subprocess.PIPE, text=True
+    ) as receiver:
+        assert receiver.stdout is not None
+        url = receiver.stdout.readline().split()[-1]
+        try:
+            now = datetime.now(UTC)
+            signature = Webhook(key).sign("m1", now, body.decode())
+            headers = {"webhook-id": "m1", "webhook-timestamp": f"{int(now.timestamp())}"}
+            right = Request(url, body, headers | {"webhook-signature": signature})
+            with urlopen(right) as answer:
+                assert answer.status == 204
+            assert receiver.stdout.readline() == "webhook: q: a + b\n"
+            with pytest.raises(HTTPError, match="401"):
+                urlopen(Request(url, body + b" ", headers | {"webhook-signature": signature}))
+        finally:
+            receiver.terminate()

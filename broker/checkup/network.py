@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import smtplib
 import ssl
 import time
@@ -15,12 +16,13 @@ from broker.checkup.finding import Finding
 from broker.config import Settings, SettingsError, SmtpSettings
 from broker.configured_feeds import configured_feeds
 from broker.remedies import remedy_of
-from feeds import Feed, FeedError, networks
+from feeds import Feed, FeedError, FeedStore, networks
 from feeds.poller import open_session
 from feeds.preview import Preview, preview
 
 __all__ = ["look_at_network"]
 
+_FEEDS = "feeds.db"
 _WAIT_S = 10.0
 _FEEDS_MAX = 50
 _SKEW_MAX_S = 60.0
@@ -30,7 +32,7 @@ def look_at_network(settings: Settings) -> Iterator[Finding]:
     """Yield what was found of the mail server and of the feeds, each tried once."""
     if settings.smtp is not None:
         yield _mail_server(settings.smtp)
-    if settings.feeds:
+    if settings.feeds or (settings.data / _FEEDS).is_file():
         yield from _feeds(settings)
 
 
@@ -74,7 +76,7 @@ def _said(answer: bytes | str) -> str:
 
 def _feeds(settings: Settings) -> Iterator[Finding]:
     try:
-        feeds = configured_feeds(settings.feeds)
+        feeds = _all_feeds(settings)
     except SettingsError as error:
         yield Finding("feeds", str(error), "correct it in xscl.toml")
         return
@@ -94,6 +96,17 @@ def _feeds(settings: Settings) -> Iterator[Finding]:
             f"{abs(skew_s):,.0f} s {which} the servers of the feeds",
             "set the clock (timedatectl set-ntp true)",
         )
+
+
+def _all_feeds(settings: Settings) -> list[Feed]:
+    """Return the feeds of the settings, and those that were added and are not paused."""
+    found = {feed.url: feed for feed in configured_feeds(settings.feeds)}
+    if (settings.data / _FEEDS).is_file():
+        with contextlib.closing(FeedStore(settings.data / _FEEDS)) as store:
+            for each in store.all():
+                if not each.state.paused:
+                    found.setdefault(each.feed.url, each.feed)
+    return list(found.values())
 
 
 async def _look_at(

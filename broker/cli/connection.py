@@ -108,6 +108,13 @@ class Connection:
 
     def _unreachable(self, error: Exception) -> Failure:
         reason = getattr(error, "reason", error)
+        if isinstance(reason, TimeoutError):
+            return Failure(
+                f"the broker at {self.url} has not answered within {_TIMEOUT_S:.0f} s",
+                hint="it may be starting or busy, and may do yet what it was asked: look with"
+                " `xscl top`, and into its log",
+                exit_code=EXIT_NO_BROKER,
+            )
         hint = "start one with `xscl run`, or name a running one with `xscl --broker URL`"
         if self._reason is not None:
             hint = f"{self._reason} names this address; is that broker running (`xscl run`)?"

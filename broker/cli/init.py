@@ -15,21 +15,44 @@ __all__ = ["init"]
 
 @click.command()
 @click.argument("directory", default=".", type=click.Path(file_okay=False, path_type=Path))
-def init(directory: Path) -> None:
+@click.option(
+    "--loopback",
+    is_flag=True,
+    help="Let feeds and webhooks be on this machine, without https: to try things out.",
+)
+def init(directory: Path, loopback: bool) -> None:
     """Write a commented xscl.toml into DIRECTORY (this one, if none is named).
 
     \b
     Examples:
       xscl init
       xscl init ~/broker
+      xscl init --loopback
     """
     path = directory / FILE_NAME
-    directory.mkdir(parents=True, exist_ok=True)
     try:
+        directory.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            file.write(files("broker").joinpath("xscl.toml").read_text(encoding="utf-8"))
+            text = files("broker").joinpath("xscl.toml").read_text(encoding="utf-8")
+            file.write(_for_loopback(text) if loopback else text)
     except FileExistsError as error:
         raise Failure(
             f"{path} is there already", hint="edit it, or name another directory"
         ) from error
+    except OSError as error:
+        raise Failure(
+            f"{path} cannot be written: {error.strerror}",
+            hint="name a directory that you may write",
+        ) from error
     message(f"wrote {path}; name your feeds in it, then start the broker with `xscl run`")
+
+
+def _for_loopback(text: str) -> str:
+    """Return the settings with what a broker needs whose feeds and webhooks are on this machine."""
+    for default, wanted in (
+        ('# allow_networks = ["127.0.0.0/8", "10.1.0.0/16"]', 'allow_networks = ["127.0.0.0/8"]'),
+        ("# allow_http = false", "allow_http = true"),
+    ):
+        assert default in text
+        text = text.replace(default, wanted)
+    return text
