@@ -31,6 +31,10 @@ ENTRIES_MAX = 200_000
 1,417 signatures."""
 
 
+ROWS_MAX = 2_000_000
+"""Kept tuples and equal pairs of all entries together, some 250 MB; then the same.  Documents with
+many equal values have few signatures in common, and long ones."""
+
 Signature = tuple[Layout, Layout | None, tuple[int, ...]]
 """Two layouts and the codes of the equal pairs of slots (`pairsignature`), in order.
 
@@ -78,14 +82,16 @@ class SignatureView:
         self._bindings: list[tuple[int, ...]] = []
         self.hits = 0
         self.misses = 0
+        self.rows = 0
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def look_up(self, signatures: Sequence[Signature]) -> list[Entry]:
         """Return the entries of signatures, complete for all classes."""
-        if len(self._entries) + len(signatures) > ENTRIES_MAX:
+        if len(self._entries) + len(signatures) > ENTRIES_MAX or self.rows > ROWS_MAX:
             self._entries.clear()
+            self.rows = 0
         entries = [self._entry(signature) for signature in signatures]
         self._complete(entries)
         return entries
@@ -94,6 +100,7 @@ class SignatureView:
         entry = self._entries.get(signature)
         if entry is None:
             entry = self._entries[signature] = Entry(signature)
+            self.rows += len(signature[2])
         return entry
 
     def add_shape(self, shape: int, edges: Sequence[tuple[int, int, int, int]]) -> None:
@@ -161,6 +168,7 @@ class SignatureView:
                     tuples.append(tuple(nodes))
             for i, rows in found.items():
                 entries[i].add(*rows)
+                self.rows += len(rows[0])
 
     def _write(self, entries: list[Entry]) -> None:
         left: list[tuple[int, ...]] = []

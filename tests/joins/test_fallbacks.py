@@ -1,0 +1,123 @@
+"""What signatures are bad at costs what its bounds say, and finds what the paper's engine finds."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+import xscl
+from broker.budget import Budget
+from broker.document import FIRST_WATERMARK_US, Document
+from broker.engine import Engine, RegisteredQuery
+from joins import signatureview
+from joins.engines import EngineName
+from joins.signatures import SignatureProcessor
+
+MINUTE_US = 60_000_000
+FREE = Budget(0, 0, 0, 0)
+
+
+def documents(bodies: Sequence[str]) -> list[Document]:
+    found, watermark_us = [], FIRST_WATERMARK_US
+    for docid, body in enumerate(bodies, 1):
+        time_us = docid * MINUTE_US
+        xml = f"<i>{body}</i>".encode()
+        found.append(Document(docid, "S", str(docid), time_us, time_us, time_us, watermark_us, xml))
+        watermark_us = time_us
+    return found
+
+
+class Running:
+    def __init__(
+        self, texts: Sequence[str], engine: EngineName = "signatures", budget: Budget = FREE
+    ) -> None:
+        queries = [RegisteredQuery(xscl.parse(t, id=f"q{i}")[0]) for i, t in enumerate(texts)]
+        self.engine = Engine(queries, lateness_us=0, engine=engine, budget=budget)
+        self.lines: list[str] = []
+        self.pauses: list[str] = []
+
+    def feed(self, stream: Sequence[Document], batch: int = 10) -> Running:
+        xml = {one.docid: one.xml for one in stream}
+        for start in range(0, len(stream), batch):
+            witnesses = self.engine.evaluate(stream[start : start + batch])
+            step = self.engine.process(witnesses, lambda ids: {docid: xml[docid] for docid in ids})
+            self.lines += [match.render() for match in step.matches]
+            self.pauses += [pause.query for pause in step.pauses]
+        return self
+
+    @property
+    def processor(self) -> SignatureProcessor:
+        assert isinstance(self.engine.processor, SignatureProcessor)
+        return self.engine.processor
+
+
+def agrees(texts: Sequence[str], stream: Sequence[Document]) -> Running:
+    running = Running(texts).feed(stream)
+    assert running.lines == Running(texts, "mmqjp-views").feed(stream).lines != []
+    return running
+
+
+def test_four_hundred_equal_pairs_of_nodes_are_one_signature() -> None:
+    text = "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b"
+    running = agrees([text], documents(["<c>same</c>" * 20] * 5))
+    view = running.processor.view
+    assert view.misses == len(view) == 1
+    assert view.rows == 400 + 400, "the equal pairs of nodes, and a tuple for each"
+
+
+def test_what_many_equal_pairs_make_is_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signatureview, "ROWS_MAX", 500)
+    bodies = ["<c>same</c>" * (10 + n) for n in range(8)]
+    text = "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b"
+    running = agrees([text], documents(bodies))
+    kept = sum(len(e.nodes) + len(e.signature[2]) for e in running.processor.view._entries.values())
+    assert kept == running.processor.view.rows < 28 * 2 * 15 * 15
+
+
+def test_where_signatures_hardly_repeat_each_is_asked_for_once() -> None:
+    random_ = random.Random(3)
+    bodies = [
+        "".join(f"<c>{value}</c>" for value in random_.sample(range(12), 6)) for _ in range(24)
+    ]
+    text = "S//i[c->x][c->y] FOLLOWED BY {x = z AND y = w, 1 h} S//i[c->z][c->w]"
+    running = agrees([text], documents(bodies))
+    view = running.processor.view
+    assert view.hits < view.misses, "the view helps little here"
+    assert view.misses <= 24 * 23 // 2, "no pair is asked for twice"
+
+
+def test_structures_that_never_repeat_are_forgotten_with_their_documents() -> None:
+    bodies = [f"<p{n}><c>{n % 3}</c></p{n}>" for n in range(120)]
+    text = "S//i->a FOLLOWED BY {a//c = b//c, 9 m} S//i->b"
+    running = agrees([text], documents(bodies))
+    assert running.processor.figures()["shapes"] < 60
+
+
+def test_a_heavy_value_is_paired_by_a_rarer_one() -> None:
+    bodies = [f"<lang>en</lang><t>{n % 40}</t>" for n in range(80)]
+    text = "S//i->a FOLLOWED BY {a/lang = b/lang AND a/t = b/t, 1 d} S//i->b"
+    running = Running([text], budget=Budget(0, 0, 5, 0)).feed(documents(bodies))
+    assert running.lines == Running([text], "mmqjp-views").feed(documents(bodies)).lines != []
+    assert running.pauses == []
+
+
+def test_a_heavy_value_without_a_rarer_one_pauses_its_query_alone() -> None:
+    bodies = [f"<lang>en</lang><t>{n % 40}</t>" for n in range(80)]
+    texts = [
+        "S//i->a FOLLOWED BY {a/lang = b/lang, 1 d} S//i->b",
+        "S//i->a FOLLOWED BY {a/t = b/t, 1 d} S//i->b",
+    ]
+    running = Running(texts, budget=Budget(0, 0, 20, 0)).feed(documents(bodies))
+    assert running.pauses == ["q0"]
+    alone = Running(texts[1:], "mmqjp-views").feed(documents(bodies)).lines
+    assert len([line for line in running.lines if '"q1"' in line]) == len(alone) == 40
+
+
+def test_long_and_short_windows_on_one_value_join_keep_apart() -> None:
+    random_ = random.Random(4)
+    bodies = [f"<c>{random_.randrange(5)}</c>" for _ in range(60)]
+    text = "S//i->a FOLLOWED BY {a/c = b/c, %s} S//i->b"
+    running = agrees([text % window for window in ("INF", "3 m", "20 m")], documents(bodies))
+    assert running.engine.horizon_us(0) < -(1 << 60), "an INF window forgets nothing"
