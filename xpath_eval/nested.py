@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xpath_eval.automaton import State
-from xpath_eval.nodesets import DOCUMENT, NodeSets, node_set
+from xpath_eval.nodesets import DOCUMENT, NodeSets, members, node_set
 from xpath_eval.steps import Step, Variable
 from xpath_eval.steptree import StepTree
 from xpath_eval.structure import Structure
@@ -239,9 +239,13 @@ class NestedPatterns:
         starts = np.array([0, *accumulate(map(len, rows))])
         elements = np.searchsorted(starts, doubtful, "right") - 1
         sets, known = NodeSets(structure), dict[Variable, int]()
+        selected: dict[int, set[int]] = {}
         wrong: dict[int, set[int]] = {}
         for number, element in zip(numbers[doubtful].tolist(), elements.tolist(), strict=True):
-            if not _nodes(self.variables[number], sets, known) >> element & 1:
+            if number not in selected:
+                nodes = _nodes(self.variables[number], sets, known)
+                selected[number] = set(members(nodes))
+            if element not in selected[number]:
                 wrong.setdefault(element, set()).add(self.variables[number].id)
         for element, variables in wrong.items():
             kept = [variable for variable in rows[element].tolist() if variable not in variables]
