@@ -1,6 +1,6 @@
 """What stage 1 costs, in times of a bare lxml parse of the same documents.
 
-    python benchmarks/xpath.py [--quick] [--plots DIRECTORY]
+    python -m benchmarks xpath [--quick] [--plots DIRECTORY]
 
 Every figure is a ratio taken side by side: the two things compared run in turn, several times, in
 processor time of this process, and the medians are divided.  So other load on the machine shows
@@ -11,9 +11,6 @@ little, and machines compare.  NITF documents and real items are read from `$XSC
 from __future__ import annotations
 
 import argparse
-import gzip
-import itertools
-import json
 import os
 import pickle
 import random
@@ -25,22 +22,32 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import elementpath
-import pyarrow as pa
 from lxml import etree
 
-ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import xscl  # noqa: E402
-from xpath_eval.catalog import PatternCatalog  # noqa: E402
-from xpath_eval.evaluator import Evaluator  # noqa: E402
-from xpath_eval.stage import evaluate_batches  # noqa: E402
-from xpath_eval.witnesses import DOCUMENT_SCHEMA  # noqa: E402
-from xscl.pattern import tree_pattern  # noqa: E402
+import xscl
+from benchmarks._xpath_plots import Curves, plot
+from benchmarks._xpath_workloads import (
+    FORMS,
+    auction_paths,
+    auction_site,
+    batch_of,
+    nitf_catalog,
+    nitf_documents,
+    real_items,
+    register,
+    rss_items,
+    word_query,
+)
+from xpath_eval.catalog import PatternCatalog
+from xpath_eval.evaluator import Evaluator
+from xpath_eval.stage import evaluate_batches
+from xscl.pattern import tree_pattern
 
-SHARED = Path(os.environ.get("XSCL_SHARED", ROOT.parent / "shared")) / "data"
-WORDS = [f"word{i}" for i in range(5_000)]
 Work = Callable[[], object]
+YFILTER = [(1_000, 10.0), (10_000, 20.0), (100_000, 139.0)]
+"""Version 1.0, the same documents and paths, on a machine like ours, parse included."""
 
 
 def side_by_side(works: Sequence[Work], rounds: int = 7) -> list[float]:
@@ -63,72 +70,6 @@ def parse_all(documents: Iterable[bytes]) -> None:
         etree.fromstring(xml)
 
 
-def rss_items(count: int) -> list[bytes]:
-    """Return items of 8 to 20 elements, like those of RSS feeds."""
-    random_ = random.Random(1)
-    names = ("title", "link", "guid", "pubDate", "description", "author", "comments")
-
-    def item() -> bytes:
-        content = "".join(f"<{n}>{' '.join(random_.choices(WORDS, k=6))}</{n}>" for n in names)
-        categories = random_.randint(0, 12)
-        content += "".join(
-            f"<category>{random_.choice(WORDS)}</category>" for _ in range(categories)
-        )
-        return f"<item>{content}</item>".encode()
-
-    return [item() for _ in range(count)]
-
-
-def register(catalog: PatternCatalog, text: str) -> None:
-    """Ask for all variables of a query's first block, and for the edges from its root to them."""
-    (query,) = xscl.parse(text)
-    block = query.blocks[0]
-    pattern = tree_pattern(block, block.variables)
-    variables = catalog.add(pattern)
-    root = variables[pattern.node_of(block.root)]
-    others = [v for v in variables if v > root]
-    catalog.want([(root, v) for v in others] or [(root, root)], others)
-
-
-def mixed_query(random_: random.Random, number: int) -> str:
-    """Return a query unlike any other: by what it binds, by a constant, or by both."""
-    fields = ("title", "link", "guid", "pubDate", "author", "category")
-    first, second = random_.sample(fields, 2)
-    return random_.choice(
-        (
-            f"S//item[{first} = '{WORDS[number % 5000]} {number}']->x[{second}->a]",
-            f"S/item[author = 'author {number}']->x[link->l][{first}->a]",
-            f"S//item->x[{first}->a][{second}->b][guid = '{number}']",
-        )
-    )
-
-
-def word_query(random_: random.Random, number: int) -> str:
-    return f"S//item[contains(title, '{random_.choice(WORDS)} {WORDS[number % 5000]}')]->x"
-
-
-def number_query(random_: random.Random, number: int) -> str:
-    return f"S//item[price < {number}][.//category]->x"
-
-
-def loaded(form: Callable[[random.Random, int], str], count: int) -> PatternCatalog:
-    random_, catalog = random.Random(2), PatternCatalog()
-    for number in range(count):
-        register(catalog, form(random_, number))
-    return catalog
-
-
-def batch_of(documents: Sequence[bytes]) -> pa.RecordBatch:
-    rows = [
-        {
-            "docid": i, "depth": 0, "match_id": "", "stream": "S", "key": str(i),
-            "start_us": i, "end_us": i, "watermark_us": 0, "xml": xml,
-        }
-        for i, xml in enumerate(documents, 1)
-    ]  # fmt: skip
-    return pa.RecordBatch.from_pylist(rows, DOCUMENT_SCHEMA)
-
-
 def evaluate_all(evaluator: Evaluator, documents: Iterable[bytes]) -> Work:
     documents = list(documents)
 
@@ -139,95 +80,98 @@ def evaluate_all(evaluator: Evaluator, documents: Iterable[bytes]) -> Work:
     return work
 
 
-def items_by_queries(many: int) -> None:
+def resident() -> int:
+    """Return the bytes of memory that the process has."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def items_by_queries(counts: Sequence[int]) -> Curves:
     """Items of known shapes: the cost of a further query."""
     collections = {"synthetic items": rss_items(3_000), "real items": real_items(3_000)}
-    print(f"\nItems of known shapes, 100 and {many:,} distinct queries (times of a parse)")
-    row("queries, documents", "100", f"{many:,}", "many/100", "Arrow", "definitions")
-    for name, form in (("constants", mixed_query), ("contains", word_query), ("<", number_query)):
-        few, more = (Evaluator(loaded(form, n).plan()) for n in (100, many))
+    print("\nItems of known shapes, by the number of distinct queries (times of a parse)")
+    heads = (f"{count:,}" for count in counts)
+    row("queries, documents", *heads, "last/first", "as Arrow", "bytes/query")
+    curves: Curves = {}
+    for name, form in FORMS.items():
+        evaluators, bytes_each = by_count(form, counts)
         for where, documents in collections.items():
             if not documents:
                 continue
-            batch = batch_of(documents)
-            works = [evaluate_all(few, documents), evaluate_all(more, documents)]
+            works = [evaluate_all(evaluator, documents) for evaluator in evaluators]
             for work in works:
                 work()
-            times = side_by_side(
-                [
-                    lambda documents=documents: parse_all(documents),
-                    *works,
-                    lambda more=more, batch=batch: list(evaluate_batches(more.plan, [batch])),
-                ]
-            )
-            ratios = [f"{t / times[0]:.2f}" for t in times[1:]]
-            further = f"{times[2] / times[1]:.2f}"
-            row(f"{name}, {where}", *ratios[:2], further, ratios[2], len(more.plan.definitions))
+            arrow = arrow_of(evaluators[-1], documents)
+            parse, *times = side_by_side([lambda d=documents: parse_all(d), *works, arrow])
+            ratios = [time_ / parse for time_ in times]
+            further = ratios[-2] / ratios[0]
+            cells = (f"{ratio:.2f}" for ratio in (*ratios[:-1], further, ratios[-1]))
+            row(f"{name}, {where}", *cells, f"{bytes_each:,.0f}")
+            curves[f"{name}, {where}"] = list(zip(counts, ratios[:-1], strict=True))
+    return curves
 
 
-def real_items(count: int) -> list[bytes]:
-    path = SHARED / "news-2026.docs.jsonl.gz"
-    if not path.exists():
-        return []
-    with gzip.open(path, "rt") as lines:
-        return [json.loads(line)["xml"].encode() for line in itertools.islice(lines, count)]
+def by_count(
+    form: Callable[[random.Random, int], str], counts: Sequence[int]
+) -> tuple[list[Evaluator], float]:
+    """Return evaluators of the first so many queries, and the memory of a further one."""
+    random_, catalog = random.Random(2), PatternCatalog()
+    evaluators: list[Evaluator] = []
+    before = grown = 0
+    for done, count in zip((0, *counts), counts, strict=False):
+        before = resident()
+        for number in range(done, count):
+            register(catalog, form(random_, number))
+        evaluators.append(Evaluator(catalog.plan()))
+        evaluators[-1].evaluate("S", rss_items(1)[0])
+        grown = resident() - before
+    return evaluators, grown / counts[-1]
+
+
+def arrow_of(evaluator: Evaluator, documents: Sequence[bytes]) -> Work:
+    """Return the work of a Spark task: batches in, batches out."""
+    batch = batch_of(documents)
+    return lambda: list(evaluate_batches(evaluator.plan, [batch]))
 
 
 def constants_only(count: int) -> None:
-    """Queries that differ in constants alone: what one more adds to the catalog."""
+    """Queries that differ in constants alone: what one more costs, and what all cost."""
     (query,) = xscl.parse("S//item[author = 'Ann']->x[link->l]")
     block = query.blocks[0]
     pattern, catalog = tree_pattern(block, block.variables), PatternCatalog()
     variables = catalog.add(pattern)
     edges = [(variables[0], v) for v in variables[1:]]
-    catalog.want(edges, variables)
+    catalog.want(edges, variables[1:])
     tracemalloc.start()
     before, start = tracemalloc.get_traced_memory()[0], time.process_time()
     for _ in range(count):
         catalog.add(pattern)
-        catalog.want(edges, variables)
+        catalog.want(edges, variables[1:])
     grown, spent = tracemalloc.get_traced_memory()[0] - before, time.process_time() - start
     tracemalloc.stop()
-    print(f"\n{count:,} queries that differ in constants alone (traced, so slower than life)")
-    print(f"  {grown / count:.2f} bytes and {spent / count * 1e6:.1f} us for one more")
+    documents = rss_items(3_000)
+    work = evaluate_all(Evaluator(catalog.plan()), documents)
+    work()
+    parse, ours = side_by_side([lambda: parse_all(documents), work])
+    print(f"\n{count:,} queries that differ in constants alone")
+    print(f"  {ours / parse:.2f} times a parse of synthetic items")
+    print(f"  {grown / count:.2f} bytes and {spent / count * 1e6:.1f} us (traced) for one more")
     print(f"  {len(pickle.dumps(catalog.plan()))} bytes of plan for all")
 
 
-def nitf_documents() -> list[bytes]:
-    path = SHARED / "nitf" / "nitf.docs.jsonl.gz"
-    if not path.exists():
-        return []
-    with gzip.open(path, "rt") as lines:
-        return [json.loads(line)["xml"].encode() for line in lines]
-
-
-def nitf_evaluator(kind: str, count: int) -> tuple[Evaluator, list[str], list[int]]:
-    with gzip.open(SHARED / "nitf" / f"paths-{kind}.txt.gz", "rt") as lines:
-        paths = [line.strip() for line in itertools.islice(lines, count)]
-    catalog, roots = PatternCatalog(), []
-    for path in paths:
-        (query,) = xscl.parse(f"S{path}")
-        block = query.blocks[0]
-        pattern = tree_pattern(block, ())
-        roots.append(catalog.add(pattern)[pattern.node_of(block.root)])
-        catalog.want([(roots[-1], roots[-1])], ())
-    return Evaluator(catalog.plan()), paths, roots
-
-
-def nitf(counts: Sequence[int], rounds: int) -> list[tuple[str, int, float, float]]:
+def nitf(counts: Sequence[int], rounds: int) -> Curves:
     """Shapes that never repeat: every document once with the automaton warm, then again."""
     documents = nitf_documents()
     if not documents:
-        print("\nNITF: left out, there is no", SHARED / "nitf")
-        return []
-    print("\nNITF, 200 documents of 3.5 KB: all matching paths (times of a parse; YFilter in"
-          " TODS 2003"
-          " 10x at 1,000, 20x at 10,000)")  # fmt: skip
-    row("paths", "cold", "new shapes", "known", "matching", "wrong", "states")
-    figures = []
+        print("\nNITF: left out, there are no such documents")
+        return {}
+    print("\nNITF, 200 documents of 3.5 KB: all matching paths (times of a parse)")
+    row("paths", "cold", "unseen", "new shapes", "known", "matching", "wrong", "states")
+    curves: Curves = {"YFilter 1.0": YFILTER}
     for kind in ("plain", "nested"):
         for count in counts:
-            evaluator, paths, roots = nitf_evaluator(kind, count)
+            catalog, paths, roots = nitf_catalog(kind, count)
+            evaluator = Evaluator(catalog.plan())
             work = evaluate_all(evaluator, documents)
             (cold,) = side_by_side([work], 1)
 
@@ -237,15 +181,26 @@ def nitf(counts: Sequence[int], rounds: int) -> list[tuple[str, int, float, floa
 
             parse, fresh, known = side_by_side([lambda: parse_all(documents), new, work], rounds)
             matching, wrong = check_nitf(evaluator, documents[:3], paths, roots)
-            row(
-                f"{count:,} {kind}",
-                *(f"{t / parse:.1f}" for t in (cold, fresh, known)),
-                f"{matching:.0f}",
-                wrong,
-                evaluator.state_count,
-            )
-            figures.append((kind, count, fresh / parse, known / parse))
-    return figures
+            times = (cold / parse, unseen(catalog, documents), fresh / parse, known / parse)
+            cells = (f"{time_:.1f}" for time_ in times)
+            row(f"{count:,} {kind}", *cells, f"{matching:.0f}", wrong, evaluator.state_count)
+            curves.setdefault(f"{kind} paths, new shapes", []).append((count, times[2]))
+            curves.setdefault(f"{kind} paths, known shapes", []).append((count, times[3]))
+    return curves
+
+
+def unseen(catalog: PatternCatalog, documents: Sequence[bytes], folds: int = 4) -> float:
+    """Return the cost of documents that the automaton has never met, after all the others."""
+    ratios = []
+    for fold in range(folds):
+        evaluator = Evaluator(catalog.plan())
+        evaluate_all(evaluator, [d for i, d in enumerate(documents) if i % folds != fold])()
+        others = documents[fold::folds]
+        ours, parse = side_by_side(
+            [evaluate_all(evaluator, others), lambda o=others: parse_all(o)], 1
+        )
+        ratios.append(ours / parse)
+    return statistics.median(ratios)
 
 
 def check_nitf(
@@ -267,15 +222,17 @@ def check_nitf(
     return found / len(documents), wrong
 
 
-def one_by_one(counts: Sequence[int]) -> None:
+def one_by_one(counts: Sequence[int]) -> Curves:
     """Against a compiled XPath for each query block, and against elementpath."""
     documents = nitf_documents()[:20]
     if not documents:
-        return
+        return {}
     print("\nAgainst one XPath for each block, plain NITF paths (times of ours, new shapes)")
     row("paths", "ours, us/doc", "lxml", "elementpath")
+    curves: Curves = {}
     for count in counts:
-        evaluator, paths, _ = nitf_evaluator("plain", count)
+        catalog, paths, _ = nitf_catalog("plain", count)
+        evaluator = Evaluator(catalog.plan())
         work = evaluate_all(evaluator, documents)
         compiled = [etree.XPath(path) for path in paths]
         selectors = [elementpath.Selector(path) for path in paths] if count <= 100 else []
@@ -297,60 +254,27 @@ def one_by_one(counts: Sequence[int]) -> None:
                     selector.select(root)
 
         ours()
-        mine, theirs, other = side_by_side([ours, lxml, pure], 3)
+        works = [lambda: parse_all(documents), ours, lxml, pure]
+        parse, mine, theirs, other = side_by_side(works, 3)
         per_document = f"{mine / len(documents) * 1e6:.0f}"
         slow = f"{other / mine:.1f}" if selectors else "-"
         row(f"{count:,}", per_document, f"{theirs / mine:.1f}", slow)
+        curves.setdefault("lxml, one XPath each", []).append((count, theirs / parse))
+        if selectors:
+            curves.setdefault("elementpath, one each", []).append((count, other / parse))
+    return curves
 
 
-def auction_site(random_: random.Random, octets: int) -> bytes:
-    """Return a document in the manner of XMark: a site of regions, items, people and auctions."""
-
-    def text() -> str:
-        words = " ".join(random_.choices(WORDS, k=random_.randint(3, 12)))
-        keyword, bold = random_.choice(WORDS), random_.choice(WORDS)
-        return f"{words} <keyword>{keyword}</keyword> <bold>{bold}</bold>"
-
-    def item(i: int) -> str:
-        mails = "".join(
-            f"<mail><from>{random_.choice(WORDS)}</from><date>{i}</date><text>{text()}</text></mail>"
-            for _ in range(random_.randint(0, 3))
-        )
-        listed = "".join(
-            f"<listitem><text>{text()}</text></listitem>" for _ in range(random_.randint(1, 4))
-        )
-        return (
-            f"<item id='i{i}'><location>x</location><name>{random_.choice(WORDS)}</name>"
-            f"<description><parlist>{listed}</parlist></description><mailbox>{mails}</mailbox></item>"
-        )
-
-    regions: dict[str, list[str]] = {name: [] for name in ("africa", "asia", "europe", "namerica")}
-    size = 0
-    while size < octets:
-        regions[random_.choice(list(regions))].append(one := item(size))
-        size += len(one)
-    body = "".join(f"<{name}>{''.join(items)}</{name}>" for name, items in regions.items())
-    return f"<site><regions>{body}</regions></site>".encode()
-
-
-def big_documents(counts: Sequence[int]) -> list[tuple[int, float]]:
+def big_documents(counts: Sequence[int]) -> Curves:
     """Large documents: MB/s by the number of random patterns."""
     random_ = random.Random(3)
     documents = [auction_site(random_, 1_000_000) for _ in range(2)]
-    names = (
-        "site", "regions", "africa", "asia", "europe", "item", "location", "name", "description",
-        "parlist", "listitem", "text", "keyword", "bold", "mailbox", "mail", "from", "date",
-    )  # fmt: skip
     print("\nXMark-like documents of 1 MB, random patterns of depth 2 to 6 with * and //")
     row("patterns", "MB/s", "x parse", "states", "edges/doc")
-    figures = []
+    points: list[tuple[int, float]] = []
     for count in counts:
         catalog = PatternCatalog()
-        for _ in range(count):
-            path = "".join(
-                random_.choice(("/", "/", "/", "//")) + random_.choice((*names, "*", "*"))
-                for _ in range(random_.randint(2, 6))
-            )
+        for path in auction_paths(random_, count):
             register(catalog, f"S{path}")
         evaluator = Evaluator(catalog.plan())
 
@@ -361,21 +285,35 @@ def big_documents(counts: Sequence[int]) -> list[tuple[int, float]]:
 
         new()
         parse, spent = side_by_side([lambda: parse_all(documents), new], 3)
-        size = sum(map(len, documents)) / 1e6
+        speed = sum(map(len, documents)) / 1e6 / spent
         edges = len(evaluator.evaluate("S", documents[0]).shape)
-        row(
-            f"{count:,}",
-            f"{size / spent:.1f}",
-            f"{spent / parse:.1f}",
-            evaluator.state_count,
-            edges,
-        )
-        figures.append((count, size / spent))
-    return figures
+        states = evaluator.state_count
+        row(f"{count:,}", f"{speed:.1f}", f"{spent / parse:.1f}", states, f"{edges:,}")
+        points.append((count, speed))
+    return {"XMark-like, 1 MB": points}
 
 
-def cold(count: int) -> None:
-    """Registration: how long until queries are effective, one plan for all or one for each."""
+def shape_miss(counts: Sequence[int]) -> None:
+    """What a document costs whose shape is new, against one whose shape is known."""
+    documents = rss_items(300)
+    print("\nA new shape, synthetic items with distinct queries (us a document)")
+    row("queries", "parse", "known", "new", "states")
+    for evaluator, count in zip(by_count(FORMS["constants"], counts)[0], counts, strict=True):
+        known = evaluate_all(evaluator, documents)
+
+        def new(evaluator: Evaluator = evaluator) -> None:
+            for xml in documents:
+                evaluator.forget_shapes()
+                evaluator.evaluate("S", xml)
+
+        known()
+        times = side_by_side([lambda: parse_all(documents), known, new], 5)
+        cells = (f"{time_ / len(documents) * 1e6:.1f}" for time_ in times)
+        row(f"{count:,}", *cells, evaluator.state_count)
+
+
+def registration(count: int) -> None:
+    """How long until queries are effective, one plan for all or one for each."""
     print(f"\nRegistration of {count:,} distinct queries (processor seconds)")
     random_, catalog = random.Random(4), PatternCatalog()
     start = time.process_time()
@@ -399,28 +337,6 @@ def cold(count: int) -> None:
     print(f"  and one more               {time.process_time() - start:6.2f}")
 
 
-def plot(
-    directory: Path, paths: list[tuple[str, int, float, float]], big: list[tuple[int, float]]
-) -> None:
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        print("\nNo plots: matplotlib is not there.")
-        return
-    directory.mkdir(parents=True, exist_ok=True)
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(10, 4))
-    for kind in ("plain", "nested"):
-        points = [(count, fresh) for k, count, fresh, _ in paths if k == kind]
-        left.loglog(*zip(*points, strict=True), marker="o", label=f"{kind} paths, new shapes")
-    left.set(xlabel="paths", ylabel="times of a bare parse", title="NITF")
-    left.legend()
-    right.semilogx(*zip(*big, strict=True), marker="o")
-    right.set(xlabel="patterns", ylabel="MB/s", title="XMark-like, 1 MB")
-    figure.tight_layout()
-    figure.savefig(directory / "xpath.svg")
-    print("\nPlots:", directory / "xpath.svg")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -431,14 +347,17 @@ def main() -> None:
     quick = arguments.quick
     print(f"{os.cpu_count()} cores, Python {sys.version.split()[0]}, lxml {etree.__version__},",
           f"load {os.getloadavg()[0]:.1f}")  # fmt: skip
-    items_by_queries(10_000 if quick else 100_000)
+    counts = (10, 100, 1_000) if quick else (10, 100, 1_000, 10_000)
+    items = items_by_queries((100, 1_000, 10_000) if quick else (100, 1_000, 10_000, 100_000))
     constants_only(10_000 if quick else 1_000_000)
-    figures = nitf((100, 1_000, 10_000), 3 if quick else 7)
-    one_by_one((10, 100, 1_000) if quick else (10, 100, 1_000, 10_000))
-    big = big_documents((10, 100, 1_000) if quick else (10, 100, 1_000, 10_000))
-    cold(10_000)
-    if arguments.plots and figures:
-        plot(arguments.plots, figures, big)
+    paths = nitf((100, 1_000, 10_000), 3 if quick else 7)
+    others = one_by_one(counts)
+    big = big_documents(counts)
+    shape_miss((100, 10_000))
+    registration(10_000)
+    if arguments.plots:
+        plot(arguments.plots, items, {**paths, **others}, big)
+        print("\nPlots:", arguments.plots)
 
 
 if __name__ == "__main__":
