@@ -153,7 +153,7 @@ async def test_the_server_does_what_the_description_says(house: House, name: str
 
     @given(case=st.one_of(cases))
     @settings(
-        max_examples=3 if name in SLOW else 15,
+        max_examples=3 if name in SLOW else 10,
         deadline=None,
         derandomize=True,
         database=None,
