@@ -10,7 +10,8 @@ cost of one element does not depend on the number of patterns.
 
 Filters are not looked at here: a state says which elements *can* be selected, by their names
 alone.  The walk asks the filters afterwards, of those elements only, so that a million patterns
-that differ in their conditions are one path through the automaton.
+that differ in their conditions are one path through the automaton.  (Of very
+many filters that are plain paths, the automaton follows the paths too: `xpath_eval.nested`.)
 
 What changes when a step is added or removed: the transitions of the states that select its parent
 are forgotten, and states that select a removed step.  Nothing else.  All steps removed, it is as

@@ -52,6 +52,9 @@ __all__ = ["NestedOutput", "NestedPatterns", "is_nested"]
 KEPT_BYTES_MAX = 64 * 1024 * 1024
 """Bytes of the answers that are kept."""
 
+ENTRY_BYTES = 300
+"""What a kept answer takes beside the bits of its key and its variables."""
+
 
 def is_nested(variable: Variable) -> bool:
     """Return whether a variable's way consists of elements and of filters that are plain paths."""
@@ -113,7 +116,8 @@ class NestedPatterns:
         self._number({}, [])
 
     def follow(self, variables: Sequence[Variable]) -> None:
-        """Follow these variables, and no others, from now on."""
+        """Follow these variables, and no others, from now on; outputs until now are worthless."""
+        self._outputs, self._kept_bytes = [], 0
         if self.variables == tuple(variables):
             return
         gone, self._paths = self._paths, []
@@ -253,9 +257,6 @@ class NestedPatterns:
 
 
 _NOBODY = np.empty(0, np.int32)
-
-ENTRY_BYTES = 300
-"""Of a kept answer, beside its key's bits and its variables."""
 
 
 def _go_up(counts: Sequence[int], outputs: Sequence[NestedOutput]) -> list[int]:
