@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from goldens import check_golden, golden_files, golden_ids
 from recorded_data import news_file
 
 import xscl
+from broker.budget import Budget
 from broker.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
 from broker.estimate import PARTNERS_MAX, QueryEstimate, estimate
@@ -113,6 +115,17 @@ def test_a_join_on_a_common_value_is_a_bomb() -> None:
     warning = found.warnings[0]
     assert found.operators[0].partners > PARTNERS_MAX
     assert "'en' is on 90% of them" in warning
+
+
+def test_a_query_that_would_be_paused_is_warned_of() -> None:
+    documents = [item(i, i / 60, lang="en") for i in range(1, 100)]
+    queries = xscl.parse("S//item->a JOIN {a/lang = b/lang, 1 h} S//item->b", id="q")
+    for name in ("pairs_per_document", "matches_per_document", "matches_per_1000_documents"):
+        most = 20_000 if "1000" in name else 20
+        budget = replace(Budget(0, 0, 0, 0), **{name: most})
+        [found] = estimate(queries, documents, budget=budget)
+        [warning] = [text for text in found.warnings if "paused" in text]
+        assert f"budget.{name} is {most:,}" in warning
 
 
 def test_a_join_without_a_value_join_is_a_bomb() -> None:
