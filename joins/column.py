@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 __all__ = ["Column"]
 
-RESERVED_ROWS = 1 << 23
+RESERVED_ROWS = 1 << 25
 """Rows that a mapping has addresses for, at least."""
 
 _MOVED_ROWS = 1 << 18
