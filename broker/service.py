@@ -39,6 +39,7 @@ from broker.delivery.routes import install
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker
 from broker.document import DocumentLine
 from broker.evaluation import PlanStore
+from broker.figures import Figures
 from broker.http import make_application
 from broker.ingest import Ingest, Outcome
 from broker.ingest_thread import Busy, IngestThread
@@ -60,11 +61,10 @@ from broker.tokens import Tokens
 from broker.upkeep import Needs, maintain
 from broker.web import pages
 from feeds import FeedStore, Poller, networks
-from feeds.health import figures, healths
 from feeds.push import Push
 from joins.orders import Answer
 from joins.processor import Processor
-from xpath_eval.counters import Counters, counters_of
+from xpath_eval.counters import counters_of
 
 __all__ = ["Service", "ServiceError"]
 
@@ -95,12 +95,8 @@ class Service:
         self._stack = AsyncExitStack()
         self._spark: Spark | None = None
         self._unready: str | None = "the broker is starting"
-        self._started = time.monotonic()
-        self._documents = self._matches = self._dead_letters = self._pauses = 0
-        self._evaluation = Counters()
         self._registry_version = 0
         self._is_planned = True
-        self._evaluated_docid = 0
         self._channels: dict[DestinationKind, Channel] = {}
         self._stages = Stages()
         self._open_files()
@@ -126,6 +122,14 @@ class Service:
             follow=self._engines.follow,
             snapshot=Snapshot(self._data / "state"),
         )
+        self._figures = Figures(
+            self._spool,
+            self._outbox,
+            self._numbering,
+            self._feed_store,
+            self._pipeline,
+            budget=settings.budget,
+        )
 
     async def run(self, stop: asyncio.Event, *, on_listening: Callable[[str], None]) -> bool:
         """Run until `stop` is set; `on_listening` gets the URL of the API when it answers.
@@ -143,7 +147,7 @@ class Service:
             self._ingest.start()
             self._stack.push_async_callback(asyncio.to_thread, self._ingest.stop)
             self._unready = None
-            _log.info("ready", extra={"seconds": round(time.monotonic() - self._started, 1)})
+            _log.info("ready", extra={"seconds": round(self._figures.uptime_s, 1)})
             await self._work(stop, query)
         return True
 
@@ -166,8 +170,6 @@ class Service:
 
     def _recover(self) -> None:
         """Make the state as it was at the last commit; later documents have today's queries."""
-        waiting = sum(s.documents for s in self._spool.segments(self._pipeline.through))
-        self._evaluated_docid = self._spool.next_docid - 1 - waiting
         self._pausing.apply()
         self._pipeline.recover(self._registry.revision())
         self._replan()
@@ -203,7 +205,7 @@ class Service:
             streams=Streams(Spool(self._data / "spool")),
             change=self._change,
             unready=lambda: self._unready,
-            figures=self._figures,
+            figures=self._figures.read,
             histograms=self._stages.histograms,
             committed=asyncio.Condition(),
             lateness_us=self._settings.lateness // timedelta(microseconds=1),
@@ -439,26 +441,17 @@ class Service:
 
     def _behind(self) -> str | None:
         """Return why no documents should be taken now, if the pipeline is far behind."""
-        waiting = self._spool.next_docid - 1 - self._evaluated_docid
+        waiting = self._figures.waiting
         if waiting < WAITING_DOCUMENTS_MAX:
             return None
         return f"{waiting} documents are waiting to be evaluated"
 
     def _step(self, witnesses: pa.Table) -> None:
-        self._evaluation.add(counters_of(witnesses))
+        self._figures.evaluation.add(counters_of(witnesses))
         self._pipeline.step(witnesses)
 
-    def _lag_s(self) -> float:
-        """Return how long ago the oldest document arrived that is not evaluated yet, or 0."""
-        waiting = [s for s in self._spool.all_segments() if s.last > self._pipeline.through]
-        return max(0.0, time.time() - waiting[0].arrival_us / 1e6) if waiting else 0.0
-
     def _count(self, step: StepSummary) -> None:
-        self._documents += step.documents
-        self._evaluated_docid += step.documents
-        self._matches += step.matches
-        self._dead_letters += step.dead_letters
-        self._pauses += step.pauses
+        self._figures.count(step)
         if step.pauses:
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(self._has_pauses.set)
@@ -468,34 +461,6 @@ class Service:
     def _note_delivery(self, event: DeliveryEvent) -> None:
         self._stages.delivered(event)
         log_delivery(event)
-
-    def _spent(self) -> float:
-        """Return what the query with most matches in the last block has used of its budget."""
-        most = self._settings.budget.matches_per_1000_documents
-        return max((one.matches / most for one in self._outbox.spent() if most), default=0.0)
-
-    def _figures(self) -> dict[str, float]:
-        documents, nbytes = self._numbering.remembered
-        return {
-            "uptime_seconds": time.monotonic() - self._started,
-            "documents_evaluated_total": self._documents,
-            "documents_waiting": self._spool.next_docid - 1 - self._evaluated_docid,
-            "matches_total": self._matches,
-            "dead_letters_total": self._dead_letters,
-            "budget_pauses_total": self._pauses,
-            "budget_spent_ratio": self._spent(),
-            "dead_letters": self._outbox.dead_letter_count(),
-            "lag_seconds": self._lag_s(),
-            "segments_committed": self._pipeline.through,
-            "segments_accepted": self._spool.last,
-            **self._evaluation.figures(),
-            **{f"join_{name}": n for name, n in self._pipeline.join_figures.items()},
-            "spool_segments": len(self._spool.all_segments()),
-            "spool_bytes": self._spool.nbytes(),
-            "dedup_entries": documents,
-            "dedup_bytes": nbytes,
-            **figures(healths(self._feed_store, time.time_ns() // 1_000)),
-        }
 
 
 def _push(store: FeedStore, public_url: str) -> Push:

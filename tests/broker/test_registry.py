@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-import threading
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -58,20 +59,23 @@ def test_a_removed_query_can_only_be_registered_anew(registry: Registry) -> None
     assert registry.register("Q1", "S//a", version="v1", point=3).state is QueryState.ACTIVE
 
 
+REGISTER_TWENTY = """
+import sys
+from broker.registry import Registry
+registry = Registry(sys.argv[1])
+for number in range(20):
+    registry.register(f"Q{sys.argv[2]}.{number}", "S//a", version="v", point=number)
+registry.close()
+"""
+
+
 def test_several_processes_make_one_order_of_revisions(tmp_path: Path) -> None:
-    Registry(tmp_path / "r.db").close()
-
-    def register(start: int) -> None:
-        registry = Registry(tmp_path / "r.db")
-        for number in range(20):
-            registry.register(f"Q{start}.{number}", "S//a", version="v", point=number)
-        registry.close()
-
-    threads = [threading.Thread(target=register, args=(start,)) for start in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    # Also the making of the file is theirs: they all begin at once.
+    processes = [
+        subprocess.Popen([sys.executable, "-c", REGISTER_TWENTY, tmp_path / "r.db", str(start)])
+        for start in range(4)
+    ]
+    assert [process.wait() for process in processes] == [0] * 4
     registry = Registry(tmp_path / "r.db")
     queries = registry.queries()
     assert len({query.revision for query in queries}) == len(queries) == registry.revision() == 80

@@ -1,0 +1,97 @@
+"""The numbers of a running broker: what was done, what waits, and what it takes."""
+
+from __future__ import annotations
+
+import time
+
+from broker.budget import Budget
+from broker.ingest import Ingest
+from broker.outbox import Outbox
+from broker.pipeline import Pipeline, StepSummary
+from broker.spool import SpoolWriter
+from feeds import FeedStore
+from feeds.health import figures, healths
+from xpath_eval.counters import Counters
+
+__all__ = ["Figures"]
+
+
+class Figures:
+    """Counts what is committed, and reads the rest where it is; `evaluation` is to be added to.
+
+    What is not committed when this is made counts as waiting.
+    """
+
+    def __init__(
+        self,
+        spool: SpoolWriter,
+        outbox: Outbox,
+        ingest: Ingest,
+        feed_store: FeedStore,
+        pipeline: Pipeline,
+        *,
+        budget: Budget,
+    ) -> None:
+        self._spool = spool
+        self._outbox = outbox
+        self._ingest = ingest
+        self._feed_store = feed_store
+        self._pipeline = pipeline
+        self._budget = budget
+        self._started = time.monotonic()
+        self._documents = self._matches = self._dead_letters = self._pauses = 0
+        waiting = sum(segment.documents for segment in spool.segments(pipeline.through))
+        self._evaluated_docid = spool.next_docid - 1 - waiting
+        self.evaluation = Counters()
+
+    def count(self, step: StepSummary) -> None:
+        """Count a step that was committed."""
+        self._documents += step.documents
+        self._evaluated_docid += step.documents
+        self._matches += step.matches
+        self._dead_letters += step.dead_letters
+        self._pauses += step.pauses
+
+    @property
+    def uptime_s(self) -> float:
+        """For how long there have been figures."""
+        return time.monotonic() - self._started
+
+    @property
+    def waiting(self) -> int:
+        """How many documents are accepted and not yet evaluated."""
+        return self._spool.next_docid - 1 - self._evaluated_docid
+
+    def read(self) -> dict[str, float]:
+        """Return the figures by the names of their metrics."""
+        documents, nbytes = self._ingest.remembered
+        return {
+            "uptime_seconds": self.uptime_s,
+            "documents_evaluated_total": self._documents,
+            "documents_waiting": self.waiting,
+            "matches_total": self._matches,
+            "dead_letters_total": self._dead_letters,
+            "budget_pauses_total": self._pauses,
+            "budget_spent_ratio": self._spent(),
+            "dead_letters": self._outbox.dead_letter_count(),
+            "lag_seconds": self._lag_s(),
+            "segments_committed": self._pipeline.through,
+            "segments_accepted": self._spool.last,
+            **self.evaluation.figures(),
+            **{f"join_{name}": n for name, n in self._pipeline.join_figures.items()},
+            "spool_segments": len(self._spool.all_segments()),
+            "spool_bytes": self._spool.nbytes(),
+            "dedup_entries": documents,
+            "dedup_bytes": nbytes,
+            **figures(healths(self._feed_store, time.time_ns() // 1_000)),
+        }
+
+    def _lag_s(self) -> float:
+        """Return how long ago the oldest document arrived that is not evaluated yet, or 0."""
+        waiting = [s for s in self._spool.all_segments() if s.last > self._pipeline.through]
+        return max(0.0, time.time() - waiting[0].arrival_us / 1e6) if waiting else 0.0
+
+    def _spent(self) -> float:
+        """Return what the query with most matches in the last block has used of its budget."""
+        most = self._budget.matches_per_1000_documents
+        return max((one.matches / most for one in self._outbox.spent() if most), default=0.0)
