@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import os
 import time
@@ -235,9 +236,12 @@ class Service:
         try:
             await site.start()
         except OSError as error:
+            remedy = "another broker may be running, or set http.port in xscl.toml"
+            if error.errno == errno.EADDRNOTAVAIL:
+                remedy = "http.host in xscl.toml must be an address of this machine"
             raise ServiceError(
-                f"{http.host}:{http.port} cannot be listened on: {os.strerror(error.errno or 0)}; "
-                "another broker may be running, or set http.port in xscl.toml"
+                f"{http.host}:{http.port} cannot be listened on:"
+                f" {os.strerror(error.errno or 0)}; {remedy}"
             ) from error
         host, port = runner.addresses[0][:2]
         url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -324,5 +324,8 @@ def _take_lock(path: Path) -> IO[bytes]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         lock.close()
-        raise SpoolError(f"another process writes to {path.parent}") from error
+        raise SpoolError(
+            f"another process writes to {path.parent}: a broker runs on this data directory;"
+            " end it, or set another `data` in xscl.toml"
+        ) from error
     return lock

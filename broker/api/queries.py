@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from http import HTTPStatus
 from typing import Any
 
@@ -16,8 +17,12 @@ from broker.document import render_time
 from broker.registered import check_among
 from broker.registry import QueryState, RegisteredText, RegistryError
 from broker.subscription import SubscriptionState
+from xscl.spelling import did_you_mean
 
 __all__ = ["ROUTES", "one_query", "point_since", "present_query"]
+
+_COMPARED_MAX = 10_000
+"""Ids among which the nearest to a wrong one is looked for: 0.1 s."""
 
 _VISIBLE = (QueryState.ACTIVE, QueryState.PAUSED)
 
@@ -120,11 +125,15 @@ def one_query(text: str, query_id: str) -> xscl.Query:
 
 
 def present_query(backend: Backend, query_id: str) -> RegisteredText:
-    """Return a query that is not removed, or end the request with 404."""
-    query = backend.registry.query(query_id)
-    if query.state not in _VISIBLE:
-        raise Problem(HTTPStatus.NOT_FOUND, f"no query {query_id!r}")
-    return query
+    """Return a query that is not removed, or end the request with 404 and the nearest id."""
+    with contextlib.suppress(RegistryError):
+        query = backend.registry.query(query_id)
+        if query.state in _VISIBLE:
+            return query
+    ids = [each.id for each in backend.registry.queries(states=_VISIBLE)]
+    near = did_you_mean(query_id, ids) if len(ids) <= _COMPARED_MAX else None
+    extra = {"hint": near} if near else {}
+    raise Problem(HTTPStatus.NOT_FOUND, f"no query {query_id!r}", extra=extra)
 
 
 def point_since(backend: Backend, since: str | int | None) -> int | None:

@@ -13,9 +13,8 @@ from broker.api.access import caller_of
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import json_object
 from broker.api.problem import Problem
-from broker.api.queries import point_since
+from broker.api.queries import point_since, present_query
 from broker.document import render_time
-from broker.registry import QueryState
 from broker.subscription import Destination, Options, Subscription, SubscriptionState
 from broker.tokens import Scope
 
@@ -94,9 +93,7 @@ async def _asked(request: web.Request) -> dict[str, Any]:
 
 
 def _assignment(backend: Backend, asked: dict[str, Any]) -> dict[str, Any]:
-    registered = backend.registry.query(asked["query"])
-    if registered.state is QueryState.REMOVED:
-        raise Problem(HTTPStatus.NOT_FOUND, f"no query {registered.id!r}")
+    registered = present_query(backend, asked["query"])
     (query,) = xscl.parse(registered.text, id=registered.id)
     return xscl.assignment(query, asked.get("parameters", {}))
 

@@ -9,7 +9,7 @@ from typing import IO, Any
 import click
 
 from broker.cli.connection import Connection, connect
-from broker.cli.terminal import EXIT_FAILED, message
+from broker.cli.terminal import EXIT_FAILED, Failure, message
 
 __all__ = ["publish"]
 
@@ -65,7 +65,12 @@ def _results(
         body = first + file.read()
         kind = "application/xml"
         query = {"key": key, "time": time}
-        answer = connection.call("POST", *path, query=query, body=body, content_type=kind)
+        try:
+            answer = connection.call("POST", *path, query=query, body=body, content_type=kind)
+        except Failure as failure:
+            name = getattr(file, "name", "<stdin>")
+            text = f"{name}: {failure.message}" if failure.code == EXIT_FAILED else failure.message
+            raise Failure(text, hint=failure.hint, exit_code=failure.code) from failure
         yield from ({**result, "line": 1} for result in answer["documents"])
         return
     lines = itertools.chain([first], file)

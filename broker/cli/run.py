@@ -8,7 +8,9 @@ import logging
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 
@@ -40,6 +42,7 @@ def run(context: click.Context, verbose: bool, until_eof: bool) -> None:
       xscl --config /etc/xscl/xscl.toml run --verbose
     """
     settings = settings_of(context)
+    _make_writable(settings.data)
     write_log(settings.log, is_verbose=verbose)
     say = _log.info if settings.log.format == "json" else message
     say("starting; Spark takes some seconds")
@@ -53,6 +56,16 @@ def run(context: click.Context, verbose: bool, until_eof: bool) -> None:
     say("stopped")
     if not was_ready:
         os._exit(0)  # the start that was called off has threads, and a JVM that ends with us
+
+
+def _make_writable(data: Path) -> None:
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=data) as file:
+            file.write(b"there is room")
+    except OSError as error:
+        hint = "change its owner, make room, or set `data` in xscl.toml; `xscl doctor` says more"
+        raise Failure(f"cannot write to {data}: {error.strerror}", hint=hint) from error
 
 
 async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: bool) -> bool:

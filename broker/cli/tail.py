@@ -34,6 +34,8 @@ def tail(
       xscl tail --after 0 --no-follow > matches.jsonl
     """
     connection = connect(context)
+    if query_id is not None and not no_follow:
+        connection.get("queries", query_id)  # one that is not there would be waited for
     cursor = 0 if after is None and no_follow else after
     printed = 0
     while limit is None or printed < limit:

