@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from api_room import Room, match
 
@@ -28,6 +29,15 @@ BODY_BYTES_MAX = 10_000
 Route = tuple[str, str]
 
 
+def routes_of(application: web.Application) -> list[Route]:
+    """Every method and pattern that an application serves."""
+    return [
+        (route.method, route.resource.canonical)
+        for route in application.router.routes()
+        if route.resource is not None
+    ]
+
+
 @dataclass
 class House:
     """A broker's whole API with a token of each scope and two subscribers' subscriptions."""
@@ -42,11 +52,7 @@ class House:
 
     def routes(self) -> list[Route]:
         """Every method and pattern that the application serves."""
-        return [
-            (route.method, route.resource.canonical)
-            for route in self.client.app.router.routes()
-            if route.resource is not None
-        ]
+        return routes_of(self.client.app)
 
     async def ask(
         self, route: Route, token: str | None = None, *, subscription: str = "", **headers: str

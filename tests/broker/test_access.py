@@ -5,18 +5,22 @@ import json
 import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from api_house import BODY_BYTES_MAX, House, Route, open_house
+from api_house import BODY_BYTES_MAX, House, Route, open_house, routes_of
 from api_room import Room
 
+from broker import service
 from broker.api.access import PAGES, RULES, Gate, Rule, gate_of
-from broker.config import HttpSettings
+from broker.config import HttpSettings, Settings
 from broker.delivery import pull
 from broker.delivery.pickup import Pickup
 from broker.delivery.routes import install
 from broker.http import make_application
+from broker.service import Service
 from broker.tokens import Scope, Tokens
 
 
@@ -211,6 +215,28 @@ async def test_a_token_that_makes_no_sense_is_refused(
     answer = await house.client.post("/v1/tokens", json=asked, headers=headers)
     assert answer.status == status
     assert detail in json.loads(await answer.text())["detail"]
+
+
+async def test_a_broker_serves_what_these_tests_try_and_nothing_else(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[web.Application] = []
+
+    def keep(*given: Any, **named: Any) -> web.Application:
+        made.append(make_application(*given, **named))
+        return made[-1]
+
+    async def never(broker: Service) -> None:
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(service, "make_application", keep)
+    monkeypatch.setattr(Service, "_start", never)
+    http = HttpSettings(port=0, public_url="https://broker.example")
+    stop = asyncio.Event()
+    broker = Service(Settings(data=tmp_path / "data", http=http))
+    await broker.run(stop, on_listening=lambda url: stop.set())
+    (application,) = made
+    assert sorted(routes_of(application)) == sorted(house.routes())
 
 
 async def test_every_rule_is_for_a_resource_that_there_is(house: House) -> None:
