@@ -64,7 +64,7 @@ def show(context: click.Context, query_id: str, output: str) -> None:
 def _show_text(query: dict[str, Any]) -> None:
     click.echo(f"{query['id']}  {query['state']}, {query['matches']} matches")
     if query["reason"]:
-        click.echo(f"{_since(query)}: {query['reason']}")
+        click.echo(f"it {_since(query)}: {query['reason']}")
     click.echo(f"version {query['version']}, sees documents after {query['point']}\n")
     click.echo(query["text"].rstrip())
     if query["subscriptions"]:
