@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import random
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import xscl
 from broker.budget import Budget, Pause, Spent
+from broker.cli import main
 from broker.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
 from joins.engines import ENGINES, EngineName
@@ -251,3 +256,29 @@ def test_too_many_remembered_documents_pause_the_query_that_reaches_back_farthes
 def test_negative_budgets_are_refused() -> None:
     with pytest.raises(ValueError, match="pairs_per_document"):
         Budget(pairs_per_document=-1)
+
+
+def test_a_replay_says_loudly_which_query_was_paused(tmp_path: Path) -> None:
+    (tmp_path / "bomb.xscl").write_text(BOMB)
+    (tmp_path / "title.xscl").write_text(OTHERS["title"])
+    (tmp_path / "xscl.toml").write_text("[budget]\nmatches_per_document = 5\n")
+    lines = [
+        {"stream": "S", "time": f"2026-01-01T00:{n:02}:00Z", "xml": one.xml.decode()}
+        for n, one in enumerate(documents(30))
+    ]
+    (tmp_path / "documents.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    queries = [str(tmp_path / name) for name in ("bomb.xscl", "title.xscl")]
+    arguments = ["replay", *queries, "--documents", str(tmp_path / "documents.jsonl"), "--no-spark"]
+    paused = CliRunner().invoke(main, ["--config", str(tmp_path / "xscl.toml"), *arguments])
+    assert paused.exit_code == 4
+    assert re.search(r"warning: bomb was paused at document \d+: document \d+ alone", paused.stderr)
+    assert "1 paused" in paused.stderr
+    (tmp_path / "xscl.toml").write_text("")
+    free = CliRunner().invoke(main, ["--config", str(tmp_path / "xscl.toml"), *arguments])
+    assert free.exit_code == 0
+
+    def of_title(output: str) -> list[str]:
+        return [line for line in output.splitlines() if '"query": "title"' in line]
+
+    assert of_title(paused.stdout) == of_title(free.stdout) != []
+    assert len(paused.stdout) < len(free.stdout)

@@ -13,6 +13,7 @@ from aiohttp import web
 from api_room import Room, match
 from click.testing import CliRunner, Result
 
+from broker.budget import Pause
 from broker.cli import main
 from broker.http import make_application
 
@@ -67,6 +68,19 @@ def query_file(tmp_path: Path) -> Path:
     path = tmp_path / "same.xscl"
     path.write_text(SAME)
     return path
+
+
+def test_a_query_over_its_budget_is_shown_with_the_reason_and_can_be_resumed(
+    served: ServedRoom, query_file: Path
+) -> None:
+    served.xscl("register", str(query_file))
+    registry = served.room.registry
+    registry.pause([Pause("same", registry.query("same").revision, 7, "too many matches")])
+    since = "is paused from document 7 on: too many matches"
+    assert f"same {since}\n" in served.xscl("list").stderr
+    assert f"it {since}\n" in served.xscl("show", "same").stdout
+    assert "same is active from document 1 on" in served.xscl("resume", "same").stderr
+    assert "too many matches" not in served.xscl("show", "same").stdout
 
 
 def test_a_query_lives_from_register_to_remove(served: ServedRoom, query_file: Path) -> None:
