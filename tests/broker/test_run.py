@@ -129,3 +129,28 @@ def test_a_broker_that_is_still_starting_stops_at_once(tmp_path: Path) -> None:
     assert process.wait() == 0
     assert rest.splitlines() == ["stopping; the batch in hand is finished", "stopped"]
     assert not (tmp_path / "data" / "checkpoint").exists(), "Spark was not waited for"
+
+
+WAITING = """
+import asyncio, sys
+from broker.cli.run import _stop_on_signals
+
+async def wait() -> None:
+    _stop_on_signals(asyncio.Event(), lambda text: print(text, flush=True))
+    print("waiting", flush=True)
+    await asyncio.sleep(60)
+
+asyncio.run(wait())
+"""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_second_signal_waits_for_nothing(number: signal.Signals, code: int) -> None:
+    process = subprocess.Popen([sys.executable, "-c", WAITING], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "waiting\n"
+    process.send_signal(number)
+    assert process.stdout.readline().startswith("stopping")
+    process.send_signal(number)
+    assert process.wait() == code
+    process.stdout.close()
