@@ -28,6 +28,8 @@ __all__ = [
     "FeedSettings",
     "HeaderSettings",
     "HttpSettings",
+    "KafkaOption",
+    "KafkaSettings",
     "LogSettings",
     "Settings",
     "SettingsError",
@@ -182,6 +184,25 @@ class FeedSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class KafkaOption:
+    """An option of Spark's Kafka connector."""
+
+    name: str
+    value: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSettings:
+    """A Kafka topic whose records are documents of a stream; `begin` holds for the first time."""
+
+    servers: str
+    topic: str
+    stream: str
+    begin: Literal["earliest", "latest"] = "earliest"
+    options: tuple[KafkaOption, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of a broker.  Relative paths in the file are relative to the file.
 
@@ -203,6 +224,7 @@ class Settings:
     smtp: SmtpSettings | None = None
     webhooks: WebhookSettings = WebhookSettings()
     feeds: tuple[FeedSettings, ...] = ()
+    kafka: tuple[KafkaSettings, ...] = ()
 
     def __post_init__(self) -> None:
         if self.shards < 1:

@@ -31,7 +31,7 @@ from broker.api.backend import Backend
 from broker.api.limits import RateLimit
 from broker.backfill import backfill, first_waiting
 from broker.channels import notifier, open_channels
-from broker.config import Settings
+from broker.config import KafkaSettings, Settings
 from broker.configured_feeds import configured_feeds
 from broker.dedup import DEDUP_KEPT_US
 from broker.delivery.attempt import Channel
@@ -44,6 +44,7 @@ from broker.figures import Figures
 from broker.http import make_application
 from broker.ingest import Ingest, Outcome
 from broker.ingest_thread import Busy, IngestThread
+from broker.kafka import RecordTaker, checkpoint_of, records_of
 from broker.log import log_delivery, log_step
 from broker.metrics import Stages
 from broker.outbox import Outbox
@@ -149,7 +150,8 @@ class Service:
             self._stack.push_async_callback(asyncio.to_thread, self._ingest.stop)
             self._unready = None
             _log.info("ready", extra={"seconds": round(self._figures.uptime_s, 1)})
-            await self._work(stop, query)
+            topics = [await self._consume(topic) for topic in self._settings.kafka]
+            await self._work(stop, [query, *topics])
         return True
 
     async def _start(self) -> SparkQuery:
@@ -288,11 +290,26 @@ class Service:
         self._stack.push_async_callback(asyncio.to_thread, query.stop)
         return query
 
-    async def _work(self, stop: asyncio.Event, query: SparkQuery) -> None:
+    async def _consume(self, topic: KafkaSettings) -> SparkQuery:
+        """Start to read a topic of Kafka."""
+        assert self._spark is not None
+        taker = RecordTaker(self._ingest.submit, topic.stream)
+        query = await asyncio.to_thread(
+            self._spark.consume,
+            records_of(topic),
+            taker.take,
+            checkpoint=checkpoint_of(self._data / "kafka", topic),
+            interval_s=self._settings.spark.interval.total_seconds(),
+        )
+        self._stack.push_async_callback(asyncio.to_thread, query.stop)
+        self._stack.callback(taker.stop)
+        return query
+
+    async def _work(self, stop: asyncio.Event, queries: Sequence[SparkQuery]) -> None:
         """Run what never ends by itself; the first to end, or `stop`, ends all."""
         workers: list[Coroutine[Any, Any, object]] = [
             stop.wait(),
-            self._watch(query),
+            *map(self._watch, queries),
             self._keep_small(),
             self._look_back(stop),
             self._pause_spenders(),

@@ -11,8 +11,11 @@ Where the join is spread over shards, `step` asks for them in jobs of their own:
 shard.  The partitions of a cached, empty dataset stand for the shards, so that Spark prefers the
 executor that carried out a shard's last task and still remembers its state.
 
-Invariants: one streaming query per broker, one Spark session per process; an offset is handed out
-only for durable segments.
+Records of other systems, as of Kafka, are read by streaming queries of their own, and become
+documents of the spool before they are anything else.
+
+Invariants: one streaming query over the spool per broker, one Spark session per process; an
+offset is handed out only for durable segments.
 """
 
 from __future__ import annotations
@@ -24,7 +27,7 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,7 @@ import pyarrow as pa
 import pyspark
 from pyspark import RDD, SparkContext
 from pyspark.daemon import manager
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
@@ -47,7 +51,7 @@ from broker.spool import Spool
 from joins.orders import Answer
 from xpath_eval.counters import witness_table
 
-__all__ = ["Source", "Spark", "SparkError", "SparkQuery"]
+__all__ = ["Records", "Source", "Spark", "SparkError", "SparkQuery"]
 
 _SLICE_SCHEMA = "path string, start bigint, stop bigint"
 _FORMAT = "xscl-spool"
@@ -98,6 +102,15 @@ class Source:
             "batchDocumentsMax": str(self.batch_documents_max),
             "parallelism": str(self.parallelism),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """A streaming source of Spark's: the name of its format, its options, what is read of it."""
+
+    format: str
+    options: Mapping[str, str]
+    columns: Sequence[str]
 
 
 class Spark:
@@ -162,6 +175,32 @@ class Spark:
         query.attach(writer.start())
         return query
 
+    def consume(
+        self,
+        records: Records,
+        take: Callable[[pa.Table], object],
+        *,
+        checkpoint: Path,
+        interval_s: float = 0.0,
+    ) -> SparkQuery:
+        """Start a streaming query over records from elsewhere; `take` gets those of each batch.
+
+        It may get records again: all behind the last batch that is in the checkpoint.  Raises
+        `SparkError` where Spark does not know the format.
+        """
+        query = SparkQuery(take, read=lambda batch: batch.toArrow())
+        reader = self._session.readStream.format(records.format).options(**records.options)
+        try:
+            rows = reader.load().select(*records.columns)
+        except AnalysisException as error:
+            raise SparkError(f"Spark cannot read {records.format}: {error}") from error
+        writer = rows.writeStream.foreachBatch(query.handle)
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        if interval_s:
+            writer = writer.trigger(processingTime=f"{round(interval_s * 1000)} milliseconds")
+        query.attach(writer.start())
+        return query
+
     def run_tasks(self, tasks: Sequence[ShardTask]) -> list[Answer]:
         """Carry out tasks of shards, each as a task of one Spark job."""
         if not tasks:
@@ -199,9 +238,14 @@ class SparkQuery:
     """A running streaming query."""
 
     def __init__(
-        self, step: Callable[[pa.Table], object], on_evaluated: Callable[[float], None]
+        self,
+        step: Callable[[pa.Table], object],
+        on_evaluated: Callable[[float], None] = lambda seconds: None,
+        *,
+        read: Callable[[DataFrame], pa.Table] | None = None,
     ) -> None:
         self._step = step
+        self._read = read or (lambda batch: _read_witnesses(batch.toArrow()))
         self._on_evaluated = on_evaluated
         self._query: StreamingQuery | None = None
         self._failure: BaseException | None = None
@@ -216,9 +260,9 @@ class SparkQuery:
         try:
             with self._stepping:
                 started = time.perf_counter()
-                witnesses = _read_witnesses(batch.toArrow())
+                rows = self._read(batch)
                 self._on_evaluated(time.perf_counter() - started)
-                self._step(witnesses)
+                self._step(rows)
         except BaseException as error:
             self._failure = error
             raise

@@ -1,0 +1,103 @@
+"""Records of a Kafka topic as documents of a stream.
+
+Spark's connector reads the topic; its records go through ingest like all documents, so they get
+numbers, are durable before Spark notes how far it has read, and are pruned like others.  What Spark
+reads again, after a crash or with its notes lost, is recognised: the key of a document is the
+record's topic, partition and offset.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker.config import KafkaSettings
+from broker.document import DocumentLine
+from broker.ingest import Outcome, Receipt
+from broker.ingest_thread import Busy
+from broker.spark import Records
+
+__all__ = ["COLUMNS", "RecordTaker", "checkpoint_of", "document_lines", "records_of"]
+
+_log = logging.getLogger(__name__)
+
+COLUMNS = ("topic", "partition", "offset", "timestamp", "value")
+"""The columns of the connector's records that are read."""
+
+RECORDS_MAX = 20_000
+"""Records in a batch: they are in memory until they are durable."""
+
+Submit = Callable[[Sequence[DocumentLine]], Future[list[Receipt]]]
+
+
+def records_of(topic: KafkaSettings) -> Records:
+    """Return a topic as Spark's connector reads it."""
+    options = {
+        "kafka.bootstrap.servers": topic.servers,
+        "subscribe": topic.topic,
+        "startingOffsets": topic.begin,
+        "maxOffsetsPerTrigger": str(RECORDS_MAX),
+    }
+    options.update({option.name: option.value for option in topic.options})
+    return Records("kafka", options, COLUMNS)
+
+
+def checkpoint_of(directory: Path, topic: KafkaSettings) -> Path:
+    """Return where Spark notes how far a topic has been read; another topic has another place."""
+    read = f"{topic.servers} {topic.topic} {topic.stream}"
+    return directory / hashlib.sha256(read.encode()).hexdigest()[:16]
+
+
+def document_lines(records: pa.Table, stream: str) -> list[DocumentLine]:
+    """Return the documents of records, in the order of their offsets.
+
+    The time of a document is its record's timestamp.  A record without a value is none.
+    """
+    records = records.filter(pc.is_valid(records.column("value")))
+    records = records.sort_by([("partition", "ascending"), ("offset", "ascending")])
+    times = records.column("timestamp").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    topics, partitions, offsets, _, values = (records.column(name).to_pylist() for name in COLUMNS)
+    return [
+        DocumentLine(stream, xml, time_us, key=f"{topic}/{partition}/{offset}")
+        for topic, partition, offset, time_us, xml in zip(
+            topics, partitions, offsets, times.to_pylist(), values, strict=True
+        )
+    ]
+
+
+class RecordTaker:
+    """Gives records to ingest, and returns when they are durable."""
+
+    def __init__(self, submit: Submit, stream: str) -> None:
+        self._submit = submit
+        self._stream = stream
+        self._stopping = threading.Event()
+
+    def take(self, records: pa.Table) -> None:
+        """Accept records; waits while the broker is busy, and raises `Busy` when it stops."""
+        lines = document_lines(records, self._stream)
+        if not lines:
+            return
+        for line, receipt in zip(lines, self._accept(lines), strict=True):
+            if receipt.outcome is Outcome.REFUSED:
+                fields = {"stage": "ingest", "stream": self._stream}
+                _log.warning("record %s was refused: %s", line.key, receipt.reason, extra=fields)
+
+    def _accept(self, lines: Sequence[DocumentLine]) -> list[Receipt]:
+        while True:
+            try:
+                return self._submit(lines).result()
+            except Busy as busy:
+                if self._stopping.wait(busy.retry_after_s):
+                    raise
+
+    def stop(self) -> None:
+        """Wait no longer."""
+        self._stopping.set()
