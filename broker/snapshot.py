@@ -66,6 +66,14 @@ class _File(NamedTuple):
     header: Header
 
 
+class _Named(NamedTuple):
+    """A plan by names, which costs a microsecond for each thing that it asks for."""
+
+    plan: EvaluationPlan
+    asked: Asked
+    names: dict[int, bytes]
+
+
 class Snapshot:
     """The files of a directory; one process writes them.
 
@@ -84,6 +92,7 @@ class Snapshot:
         self._files: list[_File] = []
         self._waiting: list[pa.Table] = []
         self._plan: EvaluationPlan | None = None
+        self._named: _Named | None = None
 
     def open(self, last_docid: int) -> None:
         """See what is there, and remove what is no use; `last_docid` is the last one committed.
@@ -150,12 +159,14 @@ class Snapshot:
         self._prune(horizon_us)
 
     def _publish(self, plan: EvaluationPlan, witnesses: pa.Table) -> None:
-        asked = Asked.of(plan, self._names)
+        if self._named is None or self._named.plan is not plan:
+            self._named = _Named(plan, Asked.of(plan, self._names), self._names.of(plan))
+        asked = self._named.asked
         path = self._directory / f"{asked.id}.asked"
         if not path.exists():
             self._disk.publish(path, [asked.written()])
         facts = {"asked": asked.id, "release": self._release}
-        content = encode_witnesses(witnesses, self._names.of(plan), facts)
+        content = encode_witnesses(witnesses, self._named.names, facts)
         first, last = (witnesses.column("docid")[i].as_py() for i in (0, -1))
         path = self._directory / f"{first:015}-{last:015}.witnesses"
         self._disk.publish(path, content)
