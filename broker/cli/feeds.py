@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import click
 
-from broker.cli.connection import settings_of
+from broker.cli.connection import settings_of, target
 from broker.cli.terminal import Failure, emit_rows, format_option, message
 from broker.remedies import remedy_of
 from feeds import Feed, FeedError, FeedStore, UnknownFeedError, feed_at, networks
@@ -281,9 +281,20 @@ def _steer(context: click.Context, urls: tuple[str, ...], action: str) -> None:
             message(f"changed {url}")
 
 
+def _data(context: click.Context) -> Path:
+    """Return the data directory; end the verb where a broker elsewhere is meant."""
+    found = target(context)
+    if not found.is_local and context.find_root().params.get("config") is None:
+        raise Failure(
+            f"feeds are steered where the broker runs, and {found.reason} names {found.url}",
+            hint="run this on its machine with --config, or use its page or /v1/feeds",
+        )
+    return settings_of(context).data
+
+
 @contextmanager
 def _store(context: click.Context) -> Iterator[FeedStore]:
-    data = settings_of(context).data
+    data = _data(context)
     data.mkdir(parents=True, exist_ok=True)
     store = FeedStore(data / "feeds.db")
     try:
