@@ -157,9 +157,10 @@ class QuerySet:
     def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
         """Return the lowest point of the queries that ask for any of these, None without such."""
         points = (
-            member.registration_point
+            point
             for member in self._members.values()
-            for asked in member.alternatives
+            for point, alternatives in _asking(member)
+            for asked in alternatives
             if not (edges.isdisjoint(asked.edges) and valued.isdisjoint(asked.valued))
         )
         return min(points, default=None)
@@ -356,6 +357,15 @@ class QuerySet:
 
 def _hands_on(member: _Member) -> bool:
     return any(len(alternative.clauses) > 1 for alternative in member.alternatives)
+
+
+def _asking(member: _Member) -> Iterator[tuple[int, list[Alternative]]]:
+    """Yield what a member asks of evaluation, each with the point behind which it is needed."""
+    if member.prepared is not None:
+        yield member.registration_point, member.prepared
+    for name, alternatives in member.compiled.items():
+        points = (use.subscriber.registration_point for use in member.uses[name])
+        yield min(points, default=member.registration_point), alternatives
 
 
 def _is_same(member: _Member, registered: RegisteredQuery) -> bool:

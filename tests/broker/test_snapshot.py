@@ -25,6 +25,7 @@ from broker.registered import Engines
 from broker.registry import QueryState, Registry
 from broker.snapshot import Snapshot
 from broker.spool import Spool, SpoolWriter
+from broker.subscription import Destination
 
 DAY_US = 86_400_000_000
 SAME = "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"
@@ -61,6 +62,10 @@ class Broker:
         self.registry.register(
             query.id, query.text, version=query.version, point=newest if point is None else point
         )
+
+    def subscribe(self, query: xscl.Query, values: dict[str, object]) -> None:
+        point = self.writer.next_docid - 1
+        self.registry.subscribe(query.id, Destination.parse("pull"), point=point, parameters=values)
 
     def set_state(self, query: xscl.Query, state: QueryState) -> None:
         self.registry.set_state(query.id, state, effective=self.writer.next_docid - 1)
@@ -186,6 +191,19 @@ def test_a_query_that_came_later_needs_nothing_of_earlier_documents(
     broker.take(items(30, 34))
     broker.close()
     Broker(directory).close()
+    assert read() == 34
+
+
+def test_a_later_assignment_needs_nothing_of_earlier_documents(
+    directory: Path, read: Callable[[], int]
+) -> None:
+    opaque = query("S//i->a[contains(u, $part)] FOLLOWED BY {a/t = b/t, 1 h} S//i->b", "opaque")
+    broker = Broker(directory)
+    broker.register(opaque, point=0)
+    broker.subscribe(opaque, {"part": "1"})
+    broker.take(items(30, 34))
+    broker.close()
+    restarted(directory)
     assert read() == 34
 
 
