@@ -13,8 +13,10 @@ not part of the body; they are tested afterwards, pair by pair.
 One probe:
 
     candidates   every class is anchored in one of its value joins, the one that is met least often;
-                 new values are looked up under the anchors' variables, on both sides
-    signatures   for each candidate pair, all equal pairs of slots; pairs are grouped by signature
+                 new values are looked up under the anchors' variables, once for both sides; what
+                 is outside the anchor's widest window is dropped before it is listed
+    signatures   for each candidate pair, all equal pairs of slots, as bits; pairs with equal bits
+                 and equal layouts have one signature
     look up      each signature's entry gives tuples of nodes by class
     tuples       windows, order and residuals filter them pair by pair
 
