@@ -23,6 +23,7 @@ import resource
 import sys
 import tempfile
 import time
+import urllib.error
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -171,7 +172,14 @@ def fill(broker: Broker, documents: int) -> None:
             {"key": str(n), "xml": f"<item><title>{n}</title><feed>{n % 97}</feed></item>"}
             for n in range(first, min(first + 1_000, documents))
         ]
-        broker.publish("news", body)
+        while True:
+            try:
+                broker.publish("news", body)
+                break
+            except urllib.error.HTTPError as error:
+                if error.code != 429:
+                    raise
+                time.sleep(1)
 
     broker.wait_for(lambda: not figures_of(broker)["documents_waiting"], 3_600)
 
