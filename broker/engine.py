@@ -87,6 +87,7 @@ class _Batch:
     published: list[Document] = field(default_factory=list)
     matches: list[Match] = field(default_factory=list)
     roots: dict[int, etree._Element] = field(default_factory=dict)
+    stopped: dict[str, int] = field(default_factory=dict)
 
 
 class Engine:
@@ -292,7 +293,7 @@ class Engine:
             instances = self._processor.instances(numbers)
             for found, use in self._queries.fan_out.expand(part, instances):
                 self._take(found, use, batch, handed_on, builders)
-            self._close()
+            self._close(batch)
         self._stop_cut(cuts, batch)
         rows = [
             row
@@ -338,12 +339,14 @@ class Engine:
     def _stop_cut(self, done: int, batch: _Batch) -> int:
         """Stop the queries whose classes were cut; return how many cuts have been seen to."""
         cuts = self._processor.cuts()
+        by_class: dict[int, dict[int, Cut]] = {}
         for cut in cuts[done:]:
-            for use in self._queries.fan_out.uses_of(cut.query_class):
-                query = use.subscriber.query.id
-                is_asked = not batch.is_known or self._queries.hands_on(query)
-                if use.window_us == cut.window_us and is_asked:
-                    self._tally(query).stop(cut.docid, self._why_cut(cut))
+            by_class.setdefault(cut.query_class, {})[cut.window_us] = cut
+        for query_class, by_window in by_class.items():
+            for use in self._queries.fan_out.uses_of(query_class):
+                query, found = use.subscriber.query.id, by_window.get(use.window_us)
+                if found and (not batch.is_known or self._queries.hands_on(query)):
+                    self._tally(query).stop(found.docid, self._why_cut(found))
         return len(cuts)
 
     def _why_cut(self, cut: Cut) -> str:
@@ -357,11 +360,12 @@ class Engine:
             " as well, or shorten the window"
         )
 
-    def _close(self) -> None:
+    def _close(self, batch: _Batch) -> None:
         """Have the join leave out what only queries over their budget ask for."""
         stopped = {tally.query: tally.limit for tally in self._spending if tally.is_over}
-        if not stopped:
+        if stopped == batch.stopped:
             return
+        batch.stopped = stopped
         numbers = {n for query in stopped for n in self._queries.classes_of(query)}
         for number in numbers:
             users = {use.subscriber.query.id for use in self._queries.fan_out.uses_of(number)}
