@@ -33,14 +33,13 @@ async def apart(work: Callable[[], T]) -> T:
     future: Future[T] = Future()
 
     def run() -> None:
+        future.set_running_or_notify_cancel()
         try:
             result = work()
         except BaseException as error:
-            if not future.cancelled():
-                future.set_exception(error)
+            future.set_exception(error)
         else:
-            if not future.cancelled():
-                future.set_result(result)
+            future.set_result(result)
 
     threading.Thread(target=run, name="start", daemon=True).start()
     return await asyncio.wrap_future(future)
