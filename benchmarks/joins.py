@@ -214,7 +214,7 @@ def joined(engine: Engine, documents: Sequence[Document]) -> int:
     return tuples
 
 
-def latency(documents: int, subscriptions: int = 100_000, timed: int = 3_000) -> None:
+def latency(documents: int, subscriptions: int = 100_000, timed: int = 1_000) -> None:
     print(f"latency: one news item at a time, {subscriptions:,} subscriptions, stage 1 and join")
     engine = subscribed(subscriptions, news_query, lateness_us=DAY_US)
     stream, newest = [], 0
