@@ -18,7 +18,7 @@ from broker.checkup.finding import Finding
 from broker.config import Settings
 from broker.document import render_time
 
-__all__ = ["look_at_machine"]
+__all__ = ["is_in_use", "look_at_machine"]
 
 _FREE_BYTES_MIN = 1 << 30
 _AHEAD_MAX_S = 60.0
@@ -34,7 +34,7 @@ def look_at_machine(settings: Settings) -> Iterator[Finding]:
     yield _packages()
     yield _java()
     yield _data(settings.data)
-    yield _port(settings.http.host, settings.http.port, is_ours=_is_locked(settings.data))
+    yield _port(settings.http.host, settings.http.port, is_ours=is_in_use(settings.data))
     yield _clock(settings.data)
 
 
@@ -79,14 +79,14 @@ def _data(directory: Path) -> Finding:
         return Finding("data", f"{present} cannot be written", remedy)
     free = shutil.disk_usage(present).free
     state = f"{directory}, {free / (1 << 30):.1f} GiB free"
-    if _is_locked(directory):
+    if is_in_use(directory):
         state += "; a broker runs on it"
     if free < _FREE_BYTES_MIN:
         return Finding("data", state, "make room: the spool needs some, and Spark's log too")
     return Finding("data", state)
 
 
-def _is_locked(directory: Path) -> bool:
+def is_in_use(directory: Path) -> bool:
     """Return whether a running broker holds the data directory."""
     try:
         with (directory / "spool" / "lock").open("rb") as lock:

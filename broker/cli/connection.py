@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPResponse
@@ -17,24 +18,34 @@ import click
 from click.core import ParameterSource
 
 from broker.cli.contexts import Contexts, load_contexts
-from broker.cli.terminal import EXIT_NO_BROKER, EXIT_SETTINGS, Failure
+from broker.cli.terminal import EXIT_NO_BROKER, EXIT_SETTINGS, Failure, message
 from broker.config import Settings, SettingsError, find_settings, load_settings
 
 __all__ = ["Connection", "Target", "connect", "settings_of", "target"]
 
 _TIMEOUT_S = 60.0
+_START_WAIT_S = 30.0
 
 
 class Connection:
     """One broker, by the URL of its API; `token` is sent to it, and nowhere else.
 
-    `reason` is why it is this one, where it is not the one of the settings at hand.
+    `reason` is why it is this one, where it is not the one of the settings at hand; of that one
+    `data` is the data directory, which tells a broker that is starting from none.
     """
 
-    def __init__(self, url: str, token: str | None = None, reason: str | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        reason: str | None = None,
+        *,
+        data: Path | None = None,
+    ) -> None:
         self.url = url.rstrip("/")
         self._token = token
         self._reason = reason
+        self._data = data
 
     def get(self, *path: str, **query: object) -> Any:
         """Return the JSON answer to a GET."""
@@ -88,12 +99,36 @@ class Connection:
             # A redirection to elsewhere must not carry it along.
             request.add_unredirected_header("Authorization", f"Bearer {self._token}")
         try:
-            answer: HTTPResponse = urlopen(request, timeout=_TIMEOUT_S)
+            return self._answer(request)
         except HTTPError as error:
             raise _refusal(error) from error
         except (URLError, HTTPException, OSError) as error:
             raise self._unreachable(error) from error
-        return answer
+
+    def _answer(self, request: Request) -> HTTPResponse:
+        """Send a request, once the broker listens: one that is starting is waited for."""
+        deadline = time.monotonic() + _START_WAIT_S
+        is_told = False
+        while True:
+            try:
+                answer: HTTPResponse = urlopen(request, timeout=_TIMEOUT_S)
+            except URLError as error:
+                if not self._is_starting(error) or time.monotonic() > deadline:
+                    raise
+            else:
+                return answer
+            if not is_told:
+                message(f"a broker runs on {self._data} and does not listen yet; waiting for it")
+            is_told = True
+            time.sleep(0.2)
+
+    def _is_starting(self, error: URLError) -> bool:
+        """Return whether nothing listens yet, although a broker has the data directory."""
+        if self._data is None or not isinstance(error.reason, ConnectionRefusedError):
+            return False
+        from broker.checkup.machine import is_in_use
+
+        return is_in_use(self._data)
 
     def _read(self, read: Callable[[], bytes]) -> bytes:
         try:
@@ -118,6 +153,10 @@ class Connection:
         hint = "start one with `xscl run`, or name a running one with `xscl --broker URL`"
         if self._reason is not None:
             hint = f"{self._reason} names this address; is that broker running (`xscl run`)?"
+        elif self._data is not None and isinstance(error, URLError) and self._is_starting(error):
+            hint = (
+                f"a broker runs on {self._data}: has `http` in xscl.toml changed since it started?"
+            )
         return Failure(
             f"no broker answers at {self.url} ({reason})", hint=hint, exit_code=EXIT_NO_BROKER
         )
@@ -168,7 +207,9 @@ def settings_of(context: click.Context) -> Settings:
 def connect(context: click.Context) -> Connection:
     """Return the connection to the broker that a verb talks to."""
     found = target(context)
-    return Connection(found.url, found.token, None if found.is_local else found.reason)
+    if found.is_local:
+        return Connection(found.url, found.token, data=settings_of(context).data)
+    return Connection(found.url, found.token, found.reason)
 
 
 def target(context: click.Context) -> Target:

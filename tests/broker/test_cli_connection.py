@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from broker.cli import main
+from broker.spool import SpoolWriter
 
 
 def xscl(*arguments: str, **environment: str) -> Result:
@@ -96,3 +98,35 @@ def test_the_port_of_a_broker_that_took_any_is_read_from_its_data(tmp_path: Path
     (tmp_path / "d" / "address").write_text("http://127.0.0.1:9\n")
     result = xscl("--config", str(path), "list")
     assert "no broker answers at http://127.0.0.1:9" in result.stderr
+
+
+def test_a_broker_that_does_not_listen_yet_is_waited_for(
+    tmp_path: Path, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "xscl.toml"
+    path.write_text(f"data = 'd'\n[http]\nport = {unused_tcp_port}\n")
+    _Refusing.status, _Refusing.body = 200, b'{"queries": []}'
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.closing(SpoolWriter(tmp_path / "d" / "spool")))
+
+        def listen(_: float) -> None:
+            server = stack.enter_context(HTTPServer(("127.0.0.1", unused_tcp_port), _Refusing))
+            threading.Thread(target=server.handle_request).start()
+
+        monkeypatch.setattr("broker.cli.connection.time.sleep", listen)
+        result = xscl("--config", str(path), "list")
+    assert result.exit_code == 0
+    assert "does not listen yet; waiting for it" in result.stderr
+
+
+def test_a_broker_that_listens_elsewhere_than_its_settings_say_is_not_waited_for_forever(
+    tmp_path: Path, unused_tcp_port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.cli.connection._START_WAIT_S", 0.1)
+    path = tmp_path / "xscl.toml"
+    path.write_text(f"data = 'd'\n[http]\nport = {unused_tcp_port}\n")
+    with contextlib.closing(SpoolWriter(tmp_path / "d" / "spool")):
+        result = xscl("--config", str(path), "list")
+    assert result.exit_code == 3
+    assert "does not listen yet; waiting for it" in result.stderr
+    assert "has `http` in xscl.toml changed since it started?" in result.stderr
