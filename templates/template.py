@@ -10,21 +10,25 @@ The canonical form is found by colour refinement with individualisation: nodes g
 what surrounds them until nothing changes; where equal colours remain, each of the equal nodes
 is tried first and the smallest result wins.  The trials are bounded by `TRIALS_MAX`; beyond it
 the first of equal nodes is taken, which can at worst give one template two forms: less sharing,
-never another result.
+never another result.  The orders that gave a form its template are kept: queries that differ in
+variables and constants only are not searched again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
-from templates.joingraph import LEFT, Constant, JoinGraph, NodeRef, ResidualEdge
+from templates.joingraph import LEFT, Constant, GraphNode, JoinGraph, NodeRef, ResidualEdge
 
 __all__ = ["Template", "TemplateRow", "template_of"]
 
 TRIALS_MAX = 2_000
+
+_FORMS_KEPT = 1_000
 
 ResidualForm = tuple[int, str, int | None]
 """A residual in a template: meta-variable, operator, meta-variable or None for a constant."""
@@ -70,11 +74,36 @@ class TemplateRow:
 
 def template_of(graph: JoinGraph) -> tuple[Template, TemplateRow, dict[NodeRef, int]]:
     """Return a minor's template, its row, and the meta-variable of each of its nodes."""
+    orders = _canonical_orders(_form(graph))
     search = _Search(graph)
+    results = search.results() if orders is None else map(search.result, orders)
     template, row, order = min(
-        search.results(), key=lambda found: (repr(found[0]), found[1].variables, found[1].constants)
+        results, key=lambda found: (repr(found[0]), found[1].variables, found[1].constants)
     )
     return template, row, {node: i for i, node in enumerate(order)}
+
+
+def _form(graph: JoinGraph) -> JoinGraph:
+    """Return a graph without its variables and constants: many queries have the same."""
+    return JoinGraph(
+        tuple(tuple(GraphNode(0, node.parent) for node in side) for side in graph.sides),
+        graph.value_joins,
+        tuple(
+            replace(edge, right=Constant("")) if isinstance(edge.right, Constant) else edge
+            for edge in graph.residuals
+        ),
+    )
+
+
+@lru_cache(maxsize=_FORMS_KEPT)
+def _canonical_orders(form: JoinGraph) -> tuple[list[NodeRef], ...] | None:
+    """Return every order of nodes that gives a form its template, None where trials are bounded."""
+    search = _Search(form)
+    results = list(search.results())
+    if search.is_bounded:
+        return None
+    best = min((template for template, _, _ in results), key=repr)
+    return tuple(order for template, _, order in results if template == best)
 
 
 class _Search:
@@ -85,7 +114,12 @@ class _Search:
 
     def results(self) -> Iterator[tuple[Template, TemplateRow, list[NodeRef]]]:
         for colours in self._discrete(self._refine(self._initial())):
-            yield self._result(sorted(self._nodes, key=colours.__getitem__))
+            yield self.result(sorted(self._nodes, key=colours.__getitem__))
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether there were more trials than are made."""
+        return self._trials > TRIALS_MAX
 
     def _initial(self) -> dict[NodeRef, int]:
         """Colour nodes by side and depth, so that any order by colour puts parents first."""
@@ -134,10 +168,11 @@ class _Search:
         for chosen in cell:
             split = {n: 2 * c + (c == tied and n != chosen) for n, c in colours.items()}
             yield from self._discrete(self._refine(split))
-            if self._trials > TRIALS_MAX:
+            if self.is_bounded:
                 return
 
-    def _result(self, order: list[NodeRef]) -> tuple[Template, TemplateRow, list[NodeRef]]:
+    def result(self, order: list[NodeRef]) -> tuple[Template, TemplateRow, list[NodeRef]]:
+        """Return the template and the row that an order of the nodes gives, and the order."""
         place = {node: i for i, node in enumerate(order)}
         sides = self._graph.sides
         parents = tuple(

@@ -183,6 +183,20 @@ def test_the_graph_of_twelve_equal_joins_is_canonical_within_the_bound() -> None
     assert first[:2] == second[:2]
 
 
+@pytest.mark.parametrize("joins", [5, 8])
+def test_alike_nodes_stand_in_the_order_of_their_variables_within_the_bound_and_beyond(
+    joins: int,
+) -> None:
+    star = (-1, *[0] * joins)
+    pairs = tuple((i, i) for i in range(1, joins + 1))
+    descending = tuple(
+        GraphNode(variable, parent)
+        for variable, parent in zip((1, *range(joins + 1, 1, -1)), star, strict=True)
+    )
+    _, row, _ = template_of(JoinGraph((descending, side(star, 100)), pairs))
+    assert row.variables[: joins + 1] == tuple(range(1, joins + 2))
+
+
 def test_constants_of_residuals_stand_in_the_row_and_not_in_the_template() -> None:
     def graph(text: str) -> JoinGraph:
         residual = ResidualEdge((0, 0), "!=", Constant(text))
