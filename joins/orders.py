@@ -89,22 +89,44 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Tuples:
-    """Tuples of classes in columns; `right` is 0 in those of one instance."""
+    """Tuples of classes in columns; `right` is 0 in those of one instance.
+
+    The nodes of tuple `i` are `nodes[which[i]]`.
+    """
 
     classes: Ints
     left: Ints
     right: Ints
     spans: Ints
+    which: Ints
     nodes: list[tuple[int, ...]]
 
+    @classmethod
+    def concat(cls, parts: Sequence[Tuples]) -> Tuples:
+        """Return the tuples of all parts."""
+        starts = np.cumsum([0, *(len(part.nodes) for part in parts)])
+        nothing = np.zeros(0, np.int64)
+        return cls(
+            np.concatenate([nothing, *(part.classes for part in parts)]),
+            np.concatenate([nothing, *(part.left for part in parts)]),
+            np.concatenate([nothing, *(part.right for part in parts)]),
+            np.concatenate([nothing, *(part.spans for part in parts)]),
+            np.concatenate(
+                [nothing, *(p.which + start for p, start in zip(parts, starts, strict=False))]
+            ),
+            [nodes for part in parts for nodes in part.nodes],
+        )
+
     def take(self, rows: Ints) -> Tuples:
-        """Return some of the tuples."""
+        """Return some of the tuples, and no more nodes than theirs."""
+        used, which = np.unique(self.which[rows], return_inverse=True)
         return Tuples(
             self.classes[rows],
             self.left[rows],
             self.right[rows],
             self.spans[rows],
-            [self.nodes[i] for i in rows.tolist()],
+            which,
+            [self.nodes[i] for i in used.tolist()],
         )
 
     def instances(self) -> Ints:

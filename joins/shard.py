@@ -8,7 +8,7 @@ repeated, it begins anew.  So any process may carry out any order, any number of
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,6 +23,9 @@ from joins.ownership import Ownership
 from joins.processor import Processor
 from joins.remembered import hash_values
 from joins.routing import is_product, shard_of_class
+from joins.signatures import SignatureProcessor
+from joins.slots import Ints
+from joins.tuples import TupleColumns
 
 __all__ = ["Shard"]
 
@@ -130,24 +133,27 @@ class Shard:
 
     def _probe(self, stratum: int | None) -> Tuples:
         """Return the tuples of a stratum that are this shard's."""
-        found = [] if stratum is None else self._processor.probe(stratum)
-        tuples = self._named(found)
+        return Tuples.concat([self._owned(part) for part in self._found(stratum)])
+
+    def _owned(self, tuples: Tuples) -> Tuples:
         known = self._ownership.are_known(tuples.left)
         known &= self._ownership.are_known(tuples.right) | (tuples.right == 0)
         tuples = tuples.take(np.flatnonzero(known))
         owned = self._ownership.owned(tuples.classes, tuples.left, tuples.right)
         return tuples.take(np.flatnonzero(owned))
 
-    def _named(self, found: list[ClassTuple]) -> Tuples:
-        """Return tuples with classes as the driver numbers them."""
-        names = {own: number for number, (own, _) in self._classes.items()}
-        return Tuples(
-            np.array([names[t.query_class] for t in found], np.int64),
-            np.array([t.left for t in found], np.int64),
-            np.array([t.right or 0 for t in found], np.int64),
-            np.array([t.span_us for t in found], np.int64),
-            [t.nodes for t in found],
-        )
+    def _found(self, stratum: int | None) -> Iterator[Tuples]:
+        """Yield what the processor finds, with classes as the driver numbers them."""
+        if stratum is None:
+            return
+        names = np.zeros(1 + max((own for own, _ in self._classes.values()), default=0), np.int64)
+        for number, (own, _) in self._classes.items():
+            names[own] = number
+        if isinstance(self._processor, SignatureProcessor):
+            for columns in self._processor.probe_columns(stratum):
+                yield _of_columns(columns, names)
+        else:
+            yield _of_rows(self._processor.probe(stratum), names)
 
     def _instances(self, tuples: Tuples, order: Order) -> list[Instance]:
         """Return the instances that the driver does not have any more, as it numbers them."""
@@ -176,3 +182,21 @@ class Shard:
         )
         self._store.put(piece.name, rows)
         return piece
+
+
+def _of_columns(columns: TupleColumns, names: Ints) -> Tuples:
+    left = columns.left[columns.pairs]
+    right = np.zeros_like(left) if columns.right is None else columns.right[columns.pairs]
+    nodes = [nodes for _, nodes in columns.tuples()]
+    return Tuples(names[columns.classes], left, right, columns.span, columns.which, nodes)
+
+
+def _of_rows(found: list[ClassTuple], names: Ints) -> Tuples:
+    return Tuples(
+        names[np.array([t.query_class for t in found], np.int64)],
+        np.array([t.left for t in found], np.int64),
+        np.array([t.right or 0 for t in found], np.int64),
+        np.array([t.span_us for t in found], np.int64),
+        np.arange(len(found)),
+        [t.nodes for t in found],
+    )

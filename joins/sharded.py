@@ -275,11 +275,9 @@ class ShardedProcessor:
 def _rows(answer: Answer) -> Iterator[ClassTuple]:
     """Yield an answer's tuples one by one."""
     tuples = answer.tuples
-    columns = (tuples.classes, tuples.left, tuples.right, tuples.spans)
-    for number, left, right, span, nodes in zip(
-        *(column.tolist() for column in columns), tuples.nodes, strict=True
-    ):
-        yield ClassTuple(number, left, right or None, span, nodes)
+    columns = (tuples.classes, tuples.left, tuples.right, tuples.spans, tuples.which)
+    for number, left, right, span, i in zip(*map(np.ndarray.tolist, columns), strict=True):
+        yield ClassTuple(number, left, right or None, span, tuples.nodes[i])
 
 
 def _to_merge(pieces: list[Piece]) -> list[Piece]:

@@ -150,7 +150,7 @@ def found(answer: Answer) -> tuple[list[tuple[Any, ...]], list[int]]:
     """Return what is in an answer, in an order that says nothing."""
     tuples = answer.tuples
     columns = [each.tolist() for each in (tuples.classes, tuples.left, tuples.right)]
-    rows = sorted(zip(*columns, tuples.nodes, strict=True))
+    rows = sorted(zip(*columns, (tuples.nodes[i] for i in tuples.which), strict=True))
     return rows, sorted(instance.instance for instance in answer.instances)
 
 
