@@ -150,7 +150,10 @@ class Connection:
                 " `xscl top`, and into its log",
                 exit_code=EXIT_NO_BROKER,
             )
-        hint = "start one with `xscl run`, or name a running one with `xscl --broker URL`"
+        hint = (
+            "start one with `xscl run`, which takes some seconds, or name one that runs with"
+            " `xscl --broker URL`"
+        )
         if self._reason is not None:
             hint = f"{self._reason} names this address; is that broker running (`xscl run`)?"
         elif self._data is not None and isinstance(error, URLError) and self._is_starting(error):
