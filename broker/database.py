@@ -30,9 +30,16 @@ def connect(
 
     `FULL` survives a power cut; with `NORMAL` a power cut (not a killed process) can take back
     the newest transactions.  The connection may change threads, but its user takes care that
-    one thread at a time is in a transaction.
+    one thread at a time is in a transaction.  Raises `DatabaseError`.
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return _connected(path, steps, synchronous)
+    except sqlite3.Error as error:
+        raise DatabaseError(f"{path} cannot be used: {error}") from error
+
+
+def _connected(path: Path | str, steps: Sequence[str], synchronous: str) -> sqlite3.Connection:
     db = sqlite3.connect(
         path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )

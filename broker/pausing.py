@@ -38,7 +38,7 @@ class Pausing:
                 query.id,
                 query.effective + 1,
                 query.reason,
-                extra={"query": query.id, "document": query.effective + 1},
+                extra={"query": query.id, "docid": query.effective + 1},
             )
         self._untold += paused
         return bool(paused)

@@ -27,6 +27,7 @@ from xpath_eval.witnesses import DOCUMENT_SCHEMA
 __all__ = [
     "FORMAT_VERSION",
     "SEGMENT_SCHEMA",
+    "LaterFormatError",
     "Segment",
     "SegmentError",
     "document_batch",
@@ -70,6 +71,10 @@ class SegmentError(RuntimeError):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class LaterFormatError(SegmentError):
+    """A segment file is whole, for all that is known, and of a later format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +179,8 @@ def _parse_header(path: Path, start: bytes) -> tuple[dict[str, Any], int]:
     if magic != _MAGIC:
         raise SegmentError(path, "is not a segment")
     if version > FORMAT_VERSION:
-        raise SegmentError(path, f"has format {version}; this version reads up to {FORMAT_VERSION}")
+        reason = f"has format {version}; this version reads up to {FORMAT_VERSION}"
+        raise LaterFormatError(path, reason)
     header = start[_FIXED.size : _FIXED.size + length]
     if zlib.crc32(header) != checksum:
         raise SegmentError(path, "has a damaged header")

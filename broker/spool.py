@@ -30,6 +30,7 @@ from broker.disk import Disk
 from broker.document import FIRST_WATERMARK_US
 from broker.segment import (
     SEGMENT_SCHEMA,
+    LaterFormatError,
     Segment,
     SegmentError,
     encode_segment,
@@ -312,6 +313,8 @@ def _set_aside_torn(directory: Path, processed: int) -> None:
     try:
         read_header(path)
         read_rows(path, is_verified=True)
+    except LaterFormatError:
+        raise  # its documents were acknowledged
     except SegmentError as error:
         if int(names[-1][:12]) <= processed:
             raise SpoolError(f"a processed segment is damaged: {error}") from error

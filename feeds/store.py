@@ -346,6 +346,9 @@ def _secrets(text: str) -> Secrets:
 
 
 def _check_format(db: sqlite3.Connection, path: Path | str) -> None:
-    present = int(db.execute("PRAGMA user_version").fetchone()[0])
+    try:
+        present = int(db.execute("PRAGMA user_version").fetchone()[0])
+    except sqlite3.Error as error:
+        raise FeedStoreError(f"{path} cannot be used: {error}") from error
     if present > _FORMAT:
         raise FeedStoreError(f"{path} has format {present}; this version reads up to {_FORMAT}")

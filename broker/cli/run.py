@@ -74,6 +74,7 @@ async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: boo
     from broker.database import DatabaseError
     from broker.jvm import JvmError
     from broker.pipeline import PipelineError
+    from broker.segment import SegmentError
     from broker.service import Service, ServiceError
     from broker.spark import SparkError
     from broker.spool import SpoolError
@@ -88,6 +89,7 @@ async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: boo
         ServiceError,
         DatabaseError,
         FeedStoreError,
+        SegmentError,
         SpoolError,
         JvmError,
         SparkError,

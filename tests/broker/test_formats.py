@@ -50,6 +50,13 @@ def test_a_file_of_a_later_format_is_refused_and_left_as_it_is(tmp_path: Path, n
     assert file_format(path) == newest + 1
 
 
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_no_database_is_named(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_bytes(b"what a disk left" * 300)
+    with pytest.raises((DatabaseError, FeedStoreError), match=rf"{name} cannot be used"):
+        FILES[name](tmp_path / name)
+
+
 @pytest.mark.parametrize("former", range(1, len(registry._STEPS)))
 def test_a_registry_of_a_former_format_keeps_what_it_holds(tmp_path: Path, former: int) -> None:
     path = tmp_path / "registry.db"

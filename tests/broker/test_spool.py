@@ -9,6 +9,7 @@ import pytest
 from broker.disk import Disk
 from broker.document import DocumentLine
 from broker.ingest import Ingest
+from broker.segment import SegmentError
 from broker.spool import Spool, SpoolError, SpoolWriter
 
 SECOND_US = 1_000_000
@@ -93,6 +94,21 @@ def test_a_torn_segment_that_nobody_has_processed_is_set_aside(directory: Path) 
     assert newest.with_suffix(".torn").exists()
     fill(writer, [1])
     assert everything(writer) == expected([1, 2, 3])
+
+
+def test_a_segment_of_a_later_release_stops_the_broker_and_is_left_as_it_is(
+    directory: Path,
+) -> None:
+    writer = open_writer(directory)
+    fill(writer, [2, 2])
+    writer.close()
+    newest = directory / "000000000002-000000000002.segment"
+    later = bytearray(newest.read_bytes())
+    later[8] += 1
+    newest.write_bytes(later)
+    with pytest.raises(SegmentError, match="has format 2"):
+        open_writer(directory, processed=1)
+    assert newest.read_bytes() == later
 
 
 def test_a_damaged_segment_that_was_processed_stops_the_broker(directory: Path) -> None:
