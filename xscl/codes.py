@@ -44,6 +44,7 @@ CODES = {
     "XS308": "A path that begins with no variable",
     "XS309": "A binding in an operator's predicate",
     "XS310": "Not an XPath 2.0 expression",
+    "XS311": "Not a node where only nodes can stand",
     "XS401": "A window that is not longer than zero, or too long",
     "XS402": "Years or months in a window",
     "XS403": "Not a unit or a duration",

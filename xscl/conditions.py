@@ -8,12 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from xscl.namespaces import Namespaces
-from xscl.opaque import (
-    XPATH1_FUNCTIONS,
-    is_numeric,
-    make_opaque,
-    subexpressions,
-)
+from xscl.opaque import make_opaque, subexpressions
 from xscl.path import (
     ANY,
     And,
@@ -46,7 +41,6 @@ from xscl.signatures import (
     check_arity,
     check_pattern,
     parameter_type,
-    unknown_function,
 )
 from xscl.syntax import (
     Binary,
@@ -60,6 +54,7 @@ from xscl.syntax import (
     StringLiteral,
     TestSyntax,
 )
+from xscl.xpath1 import check_call, check_types, is_numeric
 
 __all__ = ["Binding", "ParameterUse", "PatternBuilder"]
 
@@ -224,8 +219,7 @@ class PatternBuilder:
         position = self._position(syntax)
         if position is not None:
             return position
-        outside = OutsideFragmentError(syntax.span, "this number")
-        return self._opaque(is_at(syntax), outside)
+        return self._opaque(is_at(syntax))
 
     def _position(self, syntax: Expression) -> Position | None:
         found = as_position(syntax)
@@ -251,9 +245,9 @@ class PatternBuilder:
         bound, used = len(self.bindings), len(self.parameters)
         try:
             return self._leaf(syntax, is_positive)
-        except OutsideFragmentError as outside:
+        except OutsideFragmentError:
             del self.bindings[bound:], self.parameters[used:]
-            return self._opaque(syntax, outside)
+            return self._opaque(syntax)
 
     def _junction(self, syntax: Junction, is_positive: bool) -> Condition | None:
         is_and = syntax.word == "and"
@@ -354,15 +348,18 @@ class PatternBuilder:
 
     # -- beyond the fragment -------------------------------------------------------------------
 
-    def _opaque(self, syntax: Expression, outside: OutsideFragmentError) -> Opaque | None:
+    def _opaque(self, syntax: Expression) -> Opaque | None:
         errors = self.report.errors
         for each in subexpressions(syntax):
             if isinstance(each, StepSyntax):
                 self._check_opaque_step(each)
             elif isinstance(each, FunctionCall) and self.report.errors == errors:
-                self._check_opaque_call(each, outside)
+                check_call(each, self.report)
             elif isinstance(each, ParameterRef):
                 self.parameters.append(ParameterUse(each.name, "value", each.span))
+        if self.report.errors == errors:
+            for each in subexpressions(syntax):
+                check_types(each, self.report)
         if self.report.errors > errors:
             return None
         opaque = make_opaque(syntax, self.namespaces)
@@ -373,20 +370,6 @@ class PatternBuilder:
             self._bind(step.variable, step, is_positive=False)
         if step.test.kind == "name" and step.test.name[-1] == "'":
             self._primed(step.test)
-
-    def _check_opaque_call(self, call: FunctionCall, outside: OutsideFragmentError) -> None:
-        if call.name in XPATH1_FUNCTIONS:
-            check_arity(call, self.report)
-        elif call.name in STRING_TESTS or call.name in VALUE_FUNCTIONS:
-            self.report.error(
-                "XS305",
-                call.span,
-                f"`{call.name}` cannot stand here",
-                "XPath 1.0 lacks it: use it only as a path compared with a literal, as in"
-                " `lower-case(author) = 'ann'`, or `ends-with(link, '.pdf')`",
-            )
-        else:
-            unknown_function(call, XPATH1_FUNCTIONS.keys() | VALUE_FUNCTIONS, self.report)
 
 
 def _is_constant(syntax: Expression) -> bool:

@@ -24,10 +24,9 @@ from xscl.syntax import (
     StringLiteral,
     TestSyntax,
 )
+from xscl.xpath1 import is_numeric
 
 __all__ = [
-    "XPATH1_FUNCTIONS",
-    "is_numeric",
     "make_opaque",
     "positions_as_variables",
     "put_values",
@@ -36,54 +35,6 @@ __all__ = [
 
 _DEFAULT_PREFIX = "default"
 """Stands for the default element namespace, which XPath 1.0 does not have."""
-
-XPATH1_FUNCTIONS: dict[str, tuple[int, int]] = {
-    "last": (0, 0),
-    "position": (0, 0),
-    "count": (1, 1),
-    "id": (1, 1),
-    "local-name": (0, 1),
-    "namespace-uri": (0, 1),
-    "name": (0, 1),
-    "string": (0, 1),
-    "concat": (2, 100),
-    "starts-with": (2, 2),
-    "contains": (2, 2),
-    "substring-before": (2, 2),
-    "substring-after": (2, 2),
-    "substring": (2, 3),
-    "string-length": (0, 1),
-    "normalize-space": (0, 1),
-    "translate": (3, 3),
-    "boolean": (1, 1),
-    "not": (1, 1),
-    "true": (0, 0),
-    "false": (0, 0),
-    "lang": (1, 1),
-    "number": (0, 1),
-    "sum": (1, 1),
-    "floor": (1, 1),
-    "ceiling": (1, 1),
-    "round": (1, 1),
-}
-"""The core library of XPath 1.0, each function with its least and greatest argument count."""
-
-_NUMERIC = frozenset(
-    {"last", "position", "count", "string-length", "number", "sum", "floor", "ceiling", "round"}
-)
-_ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
-
-
-def is_numeric(expression: Expression) -> bool:
-    """Whether XPath 1.0 gives the expression the type number; a parameter may be one."""
-    match expression:
-        case NumberLiteral() | Negative() | ParameterRef():
-            return True
-        case Binary(operator=operator):
-            return operator in _ARITHMETIC
-        case FunctionCall(name=name):
-            return name in _NUMERIC
-    return False
 
 
 def subexpressions(
@@ -220,6 +171,9 @@ def _rewrite_step(step: StepSyntax, names: Namespaces, used: dict[str, str]) -> 
         elif names.default and step.axis != "attribute" and test.name != "*":
             used[_DEFAULT_PREFIX] = names.default
             test = replace(test, prefix=_DEFAULT_PREFIX)
+    elif test.kind == "node" and predicates:
+        # `.[a]` is `self::node()[a]`: XPath 1.0 has no predicates behind the dots.
+        test = replace(test, kind="name", name="node()")
     return replace(step, test=test, predicates=predicates, variable=None)
 
 

@@ -96,7 +96,7 @@ def parameter_type(function: str, index: int) -> str:
 
 def check_arity(call: FunctionCall, report: Report) -> None:
     """Report a call with too few or too many arguments."""
-    from xscl.opaque import XPATH1_FUNCTIONS
+    from xscl.xpath1 import XPATH1_FUNCTIONS
 
     least, most = _ARITIES.get(call.name) or XPATH1_FUNCTIONS[call.name]
     count = len(call.arguments)
