@@ -214,22 +214,28 @@ class Conditions:
 
     def _holds_opaque(self, condition: Opaque, node: int, position: int, size: int) -> bool:
         structure, expression = self._structure, condition.expression
-        places = {}
+        variables: dict[str, str | float] = {}
         if condition.is_positional:
             expression = positions_as_variables(expression)
-            places = {"position": float(position), "last": float(size)}
+            variables = {"position": float(position), "last": float(size)}
         element = node
         if not structure.is_element(node):
             # XPath in libxml2 has elements as context nodes only: go there from the parent.
             element = structure.parent(node)
             if structure.is_text(node):
-                place = f"text()[{structure.texts_of[element].index(node) + 1}]"
+                expression = f"{_TEXT}[{expression}]"
+                variables["number"] = structure.texts_of[element].index(node) + 1.0
             else:
-                namespace, _, local = structure.attribute_name(node).rpartition("}")
-                place = f"@*[local-name()='{local}' and namespace-uri()='{namespace[1:]}']"
-            expression = f"({place})[{expression}]"
+                expression = f"{_ATTRIBUTE}[{expression}]"
+                namespace, _, variables["name"] = structure.attribute_name(node).rpartition("}")
+                variables["namespace"] = namespace[1:]
         holds = _compile(f"boolean({expression})", condition.namespaces)
-        return bool(holds(self._tree.elements[element], **places))
+        return bool(holds(self._tree.elements[element], **variables))
+
+
+_TEXT = "(text()[$number])"
+_ATTRIBUTE = "(@*[local-name() = $name and namespace-uri() = $namespace])"
+"""One node below an element.  What documents hold is given by variables: it may have quotes."""
 
 
 @lru_cache(maxsize=4_096)

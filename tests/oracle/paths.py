@@ -200,7 +200,8 @@ def _place(node: Node, variables: dict[str, object]) -> str:
     if node.kind == "element":
         return f"${element}"
     if node.kind == "attribute":
-        name = f"local-name() = '{node.name}' and namespace-uri() = '{node.namespace or ''}'"
+        variables |= {f"{element}name": node.name, f"{element}uri": node.namespace or ""}
+        name = f"local-name() = ${element}name and namespace-uri() = ${element}uri"
         return f"${element}/@*[{name}]"
     assert node.parent is not None
     texts = [child for child in node.parent.children if child.kind == "text"]

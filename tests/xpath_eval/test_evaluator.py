@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from oracle.paths import bindings
 from oracle.tree import parse_tree
 from random_paths import random_block, random_nested_block, random_xml
@@ -14,6 +16,15 @@ import xscl
 from xpath_eval.catalog import PatternCatalog
 from xpath_eval.evaluator import Evaluator
 from xscl.pattern import tree_pattern
+from xscl.query import Block
+
+
+def bound_by(block: Block, xml: bytes) -> set[frozenset[tuple[str, int]]]:
+    """Return the bindings that the oracle finds."""
+    return {
+        frozenset((v, node.number) for v, node in assignment if v in block.variables)
+        for assignment in bindings(block.path, parse_tree(xml), {})
+    }
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -25,11 +36,25 @@ def test_bindings_are_right(seed: int) -> None:
         xml = random_xml(random_)
         witnesses = evaluator.evaluate("S", xml)
         for block, one in zip(blocks, registered, strict=True):
-            expected = {
-                frozenset((v, node.number) for v, node in assignment if v in block.variables)
-                for assignment in bindings(block.path, parse_tree(xml), {})
-            }
-            assert one.bindings(witnesses) == expected, (block, xml)
+            assert one.bindings(witnesses) == bound_by(block, xml), (block, xml)
+
+
+@given(st.randoms(use_true_random=False))
+def test_bindings_are_right_whatever_the_patterns_and_the_document(random_: random.Random) -> None:
+    blocks = [random_block(random_), random_nested_block(random_)]
+    registered, evaluator = register(blocks, nested_min=random_.choice((0, 5)))
+    xml = random_xml(random_)
+    witnesses = evaluator.evaluate("S", xml)
+    for block, one in zip(blocks, registered, strict=True):
+        assert one.bindings(witnesses) == bound_by(block, xml)
+
+
+@pytest.mark.parametrize("path", ["//@*[count(..) = 1]", "//@*[position() mod 2 = 1]"])
+def test_a_quote_in_an_attribute_s_namespace_disturbs_no_condition(path: str) -> None:
+    (query,) = xscl.parse(f"S{path}->x")
+    (one,), evaluator = register(query.blocks)
+    xml = b"""<a xmlns:n="it's" n:k="1" k="2"/>"""
+    assert one.bindings(evaluator.evaluate("S", xml)) == bound_by(query.blocks[0], xml)
 
 
 @pytest.mark.parametrize("nested_min", [0, 1_000])
