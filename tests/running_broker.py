@@ -23,12 +23,16 @@ class Broker:
         self.directory = directory
         self.log = directory / "broker.log"
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / "xscl.toml").write_text(
+        self.configure(settings)
+        self.url = ""
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def configure(self, settings: str) -> None:
+        """Write the settings that hold from the next start on."""
+        (self.directory / "xscl.toml").write_text(
             'data = "data"\nallow_networks = ["127.0.0.0/8"]\n'
             f"{settings}\n[http]\nport = 0\n[webhooks]\nallow_http = true\n"
         )
-        self.url = ""
-        self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         """Start it and wait until it takes and evaluates documents."""

@@ -107,12 +107,15 @@ def test_a_killed_broker_loses_no_match_and_sends_none_under_a_new_id(
     publisher = threading.Thread(target=publish_all, args=(broker, range(2 * STORIES)))
     publisher.start()
 
-    # Killed once while documents are taken, and once while matches are being delivered.
+    # Killed once while documents are taken, and once while matches are being delivered; each time
+    # its join is spread over more shards.
     broker.wait_for(lambda: broker.call("GET", "/v1/documents?limit=1000&after=20")["documents"])
     broker.kill()
+    broker.configure("shards = 2")
     broker.start()
     broker.wait_for(lambda: len(receiver.ids) > STORIES // 3)
     broker.kill()
+    broker.configure("shards = 5")
     broker.start()
 
     expected = {(f"one-{story}", f"two-{story}") for story in range(STORIES)}
