@@ -90,7 +90,9 @@ class Automaton:
     def forget(self, changed: set[Step]) -> None:
         """Take notice that what stands below some steps, or that they are there, has changed."""
         for key, state in list(self._states.items()):
-            if not changed.isdisjoint(state.selected) or not changed.isdisjoint(state.awake):
+            # The state of no steps goes too, so that without any nothing is left.
+            steps = (*state.selected, *state.awake)
+            if not steps or not changed.isdisjoint(steps):
                 del self._states[key]
         # A state that is gone may still be where another one leads.
         for state in self._states.values():

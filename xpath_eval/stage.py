@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, chain
+from threading import Lock
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +28,9 @@ __all__ = ["evaluate_batches"]
 
 _IDLE: list[Evaluator] = []
 """Evaluators that no call uses, the last used at the end."""
+
+_CHOOSING = Lock()
+"""Held while one of them is chosen: calls come from several threads."""
 
 IDLE_MAX = 2
 """Kept evaluators: the one of the documents from outside, and one for what runs beside it."""
@@ -46,21 +50,28 @@ def evaluate_batches(
             witnesses = _evaluate_batch(evaluator, batch, spelled)
             yield counted(witnesses, evaluator.take_counters())
     finally:
-        _IDLE.append(evaluator)
-        del _IDLE[:-IDLE_MAX]
+        _put_back(evaluator)
 
 
 def _take(plan: EvaluationPlan) -> Evaluator:
     """Return an evaluator that nobody else uses: of this plan if there is one."""
-    for i, evaluator in enumerate(_IDLE):
-        if evaluator.plan.version == plan.version:
-            return _IDLE.pop(i)
-    try:
-        evaluator = _IDLE.pop()
-    except IndexError:
+    with _CHOOSING:
+        evaluator = next((e for e in _IDLE if e.plan.version == plan.version), None)
+        if evaluator is None and _IDLE:
+            evaluator = _IDLE[-1]
+        if evaluator is not None:
+            _IDLE.remove(evaluator)
+    if evaluator is None:
         return Evaluator(plan)
-    evaluator.update(plan)
+    if evaluator.plan.version != plan.version:
+        evaluator.update(plan)
     return evaluator
+
+
+def _put_back(evaluator: Evaluator) -> None:
+    with _CHOOSING:
+        _IDLE.append(evaluator)
+        del _IDLE[:-IDLE_MAX]
 
 
 def _evaluate_batch(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -95,6 +97,28 @@ def test_two_plans_at_a_time_do_not_disturb_each_other() -> None:
     together = list(zip(evaluate_batches(one, pieces), evaluate_batches(two, pieces), strict=True))
     assert rows_of(a for a, _ in together) == alone[0]
     assert rows_of(b for _, b in together) == alone[1]
+
+
+class Hesitant(EvaluationPlan):
+    """A plan that lets other threads run while it is looked at."""
+
+    @property
+    def version(self) -> str:  # type: ignore[override]
+        time.sleep(0.001)
+        return str(self.definitions_digest)
+
+
+def test_threads_with_plans_of_their_own_never_get_another_one_s_evaluator() -> None:
+    plans, batch = [plan_of(seed) for seed in (5, 6, 9)], batch_of(documents_of(7, 3))
+    expected = [rows_of(evaluate_batches(plan, [batch])) for plan in plans]
+
+    def evaluate(i: int) -> bool:
+        plan = plans[i % 3]
+        hesitant = Hesitant(plan.definitions, plan.edges, plan.valued, plan.definitions_digest)
+        return rows_of(evaluate_batches(hesitant, [batch])) == expected[i % 3]
+
+    with ThreadPoolExecutor(6) as threads:
+        assert all(threads.map(evaluate, range(150)))
 
 
 def test_an_empty_batch_is_an_empty_batch() -> None:

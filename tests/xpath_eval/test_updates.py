@@ -64,6 +64,17 @@ def test_without_patterns_an_evaluator_is_as_new() -> None:
     assert (evaluator.state_count, evaluator.raw_shape_count, evaluator.step_count) == (0, 0, 0)
 
 
+def test_elements_that_no_pattern_names_leave_no_state_behind() -> None:
+    catalog = PatternCatalog()
+    (query,) = xscl.parse("S/a/b->x")
+    registered = Registered(catalog, query.blocks[0])
+    evaluator = Evaluator(catalog.plan())
+    evaluator.evaluate("S", b"<a><c/></a>")
+    registered.remove()
+    evaluator.update(catalog.plan())
+    assert evaluator.state_count == 0
+
+
 def test_known_states_outlive_a_pattern_that_is_added_elsewhere() -> None:
     catalog = PatternCatalog()
     (first,) = xscl.parse("S//item->x[title->t]")
