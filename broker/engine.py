@@ -187,10 +187,9 @@ class Engine:
 
     def process(self, witnesses: pa.Table, documents: Documents) -> Step:
         """Join a batch with everything remembered, and remember it."""
-        if self._pauses:
-            # They came of documents that were absorbed, and hold from the next one on.
-            first = pc.min(witnesses.column("docid")).as_py()
-            self._pauses = [replace(pause, docid=first) for pause in self._pauses]
+        # Those that came of documents which were absorbed hold from the next one on.
+        first = max(self._last_docid + 1, pc.min(witnesses.column("docid")).as_py() or 0)
+        self._pauses = [replace(pause, docid=first) for pause in self._pauses]
         batch = _Batch(documents)
         dead = self._run(witnesses, batch)
         order = sorted(batch.matches, key=lambda match: (match.position, match.query, match.id))
@@ -225,9 +224,12 @@ class Engine:
         self._queries.remove(query)
 
     def _pause_farthest(self) -> None:
-        """Pause the queries that reach back farthest while too many documents are remembered."""
+        """Pause the queries that reach back farthest while too many documents are remembered.
+
+        What is remembered for the allowed lateness alone is no query's doing.
+        """
         most = self._spending.budget.remembered_documents
-        while most and self._processor.remembered(self.horizon_us(self._watermark_us)) > most:
+        while most and self._queries.reach_us and self._remembered() > most:
             for query in self._queries.farthest():
                 self._pause(
                     query,
@@ -235,6 +237,10 @@ class Engine:
                     f"more than {most:,} documents are remembered (budget.remembered_documents),"
                     " and of all queries this one reaches back farthest; shorten its window",
                 )
+
+    def _remembered(self) -> int:
+        """Return how many instances some query can still use."""
+        return self._processor.remembered(self.horizon_us(self._watermark_us))
 
     def _begin(self, witnesses: pa.Table) -> list[tuple[int, str]]:
         self._processor.begin_batch()

@@ -149,15 +149,16 @@ def compile_query(
 
     Parameters may be left where they are data: in windows, in residuals, and where a string is
     held against a value (`is_prepared`).
-    `name` is unique to the query and its assignment.  Streams that are not in `published` come
-    from outside and are read in stratum 0.
+    `name` is unique to the query's id and its assignment; with the query's version it names the
+    streams of its tuples, so that what an earlier text handed on is another's.  Streams that are
+    not in `published` come from outside and are read in stratum 0.
     """
     operators = tuple(query.operators())
     choices = product(*(operator.disjuncts for operator in operators))
     return [
         _Compiler(
             query,
-            f"{name}/{i}",
+            f"{name}/{query.version}/{i}",
             catalog,
             published,
             dict(zip(map(id, operators), choice, strict=True)),

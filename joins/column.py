@@ -15,10 +15,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Column"]
+__all__ = ["SPARE_ROWS", "Column"]
 
 RESERVED_ROWS = 1 << 25
 """Rows that a mapping has addresses for, at least."""
+
+SPARE_ROWS = 1 << 13
+"""Places that a mapping always has behind the last row."""
 
 _MOVED_ROWS = 1 << 18
 """Rows that are in memory twice while a column moves."""
@@ -58,7 +61,7 @@ class Column:
 
     def __init__(self, dtype: type, first: int = 0) -> None:
         self._dtype = np.dtype(dtype)
-        self._mapping = _Mapping(self._dtype, RESERVED_ROWS)
+        self._mapping = _Mapping(self._dtype, RESERVED_ROWS + SPARE_ROWS)
         self._huge_from = _HUGE_PAGES_FROM // self._dtype.itemsize
         self._size = 0
         self.start = self.origin = first
@@ -79,8 +82,11 @@ class Column:
         return self._mapping.array[: self._size]
 
     def padded(self, width: int) -> npt.NDArray[Any]:
-        """Return the rows from `origin` on and `width` further places, whatever is in them."""
-        self._make_room(width)
+        """Return the rows from `origin` on and `width` further places, whatever is in them.
+
+        `width` is at most `SPARE_ROWS`: so nothing is moved for it, and `origin` stays.
+        """
+        assert width <= SPARE_ROWS
         return self._mapping.array[: self._size + width]
 
     def append(self, values: npt.NDArray[Any]) -> None:
@@ -98,13 +104,14 @@ class Column:
         self._mapping.release(before - self.origin)
 
     def _make_room(self, rows: int) -> None:
-        if self._size + rows > len(self._mapping.array):
+        if self._size + rows + SPARE_ROWS > len(self._mapping.array):
             self._move(rows)
 
     def _move(self, rows: int) -> None:
         """Move the living rows to a new mapping, with room for at least `rows` more."""
         old, dropped, alive = self._mapping, self.start - self.origin, self.end - self.start
-        new = _Mapping(self._dtype, max(RESERVED_ROWS, 4 * alive, alive + rows))
+        room = max(RESERVED_ROWS, 4 * alive, alive + rows)
+        new = _Mapping(self._dtype, room + SPARE_ROWS)
         if alive >= self._huge_from:
             new.use_huge_pages()
         for start in range(0, alive, _MOVED_ROWS):

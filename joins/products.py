@@ -96,5 +96,7 @@ class Products:
         return Meeting.of(self._remembered, owner, found, self._lateness_us)
 
     def _fits(self, side: frozenset[int]) -> Flags:
-        """Return which layouts bind all variables of a side."""
-        return np.array([side <= self._bound[layout.shape] for layout in self._layouts.layouts])
+        """Return which layouts bind all variables of a side, by number."""
+        bound = (self._bound.get(layout.shape) for layout in self._layouts.layouts)
+        # Layouts that have been forgotten, and that nothing has, stay in their places.
+        return np.array([each is not None and side <= each for each in bound])

@@ -235,6 +235,15 @@ def test_what_is_absorbed_pauses_a_query_at_the_next_document() -> None:
     assert running.lines == []
 
 
+def test_a_pause_has_a_document_where_none_follows_what_was_absorbed() -> None:
+    stream = documents(30)
+    xml = {one.docid: one.xml for one in stream}
+    running = Running({"nested": NESTED}, replace(FREE, matches_per_document=12))
+    running.engine.absorb(running.engine.evaluate(stream), lambda ids: {i: xml[i] for i in ids})
+    step = running.engine.process(running.engine.evaluate([]), lambda _: {})
+    assert [(pause.query, pause.docid) for pause in step.pauses] == [("nested", 31)]
+
+
 def remembering(windows: Iterable[str]) -> dict[str, str]:
     text = "S//i->a FOLLOWED BY {a/t = b/t, %s} S//i->b"
     return {window.replace(" ", ""): text % window for window in windows}
@@ -251,6 +260,14 @@ def test_too_many_remembered_documents_pause_the_query_that_reaches_back_farthes
     assert "10m" in found.engine.queries
     free = run(remembering(["10 m"]), FREE, stream)
     assert found.of("10m") == free.of("10m")
+
+
+def test_what_is_remembered_without_any_window_pauses_nothing() -> None:
+    at_once = [replace(one, start_us=0, end_us=0) for one in documents()]
+    texts = {**remembering(["10 m"]), "filter": "S//i[lang = 'de']"}
+    found = run(texts, replace(FREE, remembered_documents=30), at_once, 10)
+    assert [pause.query for pause in found.pauses] == ["10m"]
+    assert found.of("filter") == run(texts, FREE, at_once).of("filter") != []
 
 
 def test_negative_budgets_are_refused() -> None:

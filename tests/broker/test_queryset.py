@@ -216,6 +216,23 @@ def test_an_engine_that_follows_finds_what_one_made_anew_finds(engine: EngineNam
     assert found == middle.lines("reader") != []
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_nested_query_with_a_new_text_finds_what_one_that_was_never_another_finds(
+    engine: EngineName,
+) -> None:
+    text = "(S//i->a JOIN {a/u = b/u, 1 h} S//i[u->v]->b) FOLLOWED BY {v = c/u, 1 h} S//i->c"
+    again = RegisteredQuery(query("chain", text), 12)
+    stream = documents(9)
+    running = Running(registered("chain"), engine)
+    running.feed(stream[:12])
+    before = len(running.lines("chain"))
+    assert running.engine.follow(SetChange([again]))
+    running.feed(stream[12:])
+    anew = Running([again], engine)
+    anew.feed(stream)
+    assert running.lines("chain")[before:] == anew.lines("chain") != []
+
+
 def test_an_engine_says_when_it_lacks_the_state_to_follow() -> None:
     running = Running(registered("title"), "signatures")
     running.feed(documents(1)[:10])

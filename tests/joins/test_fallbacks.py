@@ -11,7 +11,7 @@ import xscl
 from broker.budget import Budget
 from broker.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
-from joins import signatureview
+from joins import remembered, signatures, signatureview
 from joins.engines import EngineName
 from joins.signatures import SignatureProcessor
 
@@ -93,6 +93,17 @@ def test_structures_that_never_repeat_are_forgotten_with_their_documents() -> No
     text = "S//i->a FOLLOWED BY {a//c = b//c, 9 m} S//i->b"
     running = agrees([text], documents(bodies))
     assert running.processor.figures()["shapes"] < 60
+
+
+def test_operators_without_a_value_join_outlive_forgotten_structures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(signatures, "SHAPES_MIN", 0)
+    monkeypatch.setattr(remembered, "EVICTED_ROWS", 1)
+    bodies = [f"<c>{n % 3}</c>" * (n + 1) for n in range(14)] + ["<c>3</c>"] * 10
+    windows = ["{, 3 m}", "{a/c = b/c, 2 m}"]
+    running = agrees([f"S//i->a FOLLOWED BY {w} S//i->b" for w in windows], documents(bodies))
+    assert running.processor.figures()["shapes"] == 1
 
 
 def test_a_heavy_value_is_paired_by_a_rarer_one() -> None:

@@ -21,7 +21,7 @@ from broker.document import Document
 from broker.engine import Engine, RegisteredQuery
 from broker.match import Match
 from joins import column, remembered, signatures, spill, valueindex
-from joins.column import Column
+from joins.column import SPARE_ROWS, Column
 from joins.spill import InstanceRows, SpillError
 from joins.valueindex import ValueIndex
 
@@ -67,7 +67,9 @@ def test_a_column_holds_what_was_appended_and_not_dropped(steps: list[tuple[int,
             alive = grown.values[grown.start - grown.origin :].tolist()
             assert alive == rows[grown.start - 5 :]
             assert grown.end == 5 + len(rows)
-            assert len(grown.padded(16)) == grown.end - grown.origin + 16
+            origin = grown.origin
+            assert len(grown.padded(SPARE_ROWS)) == grown.end - origin + SPARE_ROWS
+            assert grown.origin == origin, "what points into the column still does"
 
 
 def test_a_column_gives_back_the_pages_of_dropped_rows() -> None:
