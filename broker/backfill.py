@@ -210,6 +210,8 @@ def retained_documents(spool: Spool, docid: int, through: int) -> Iterator[pa.Re
         segment = spool.segment_of(docid)
         if segment is None:
             spool.refresh()
+            # Those behind all windows may have been deleted meanwhile.
+            docid = max(docid, spool.all_segments()[0].first_docid)
             segment = spool.segment_of(docid)
             assert segment is not None, f"document {docid} is not in the spool"
         start = docid - segment.first_docid

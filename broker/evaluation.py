@@ -61,9 +61,21 @@ class PlanStore:
 
     def clear(self) -> None:
         """Forget all plans: those of another release of the program may not load."""
-        for pattern in ("*.plan", "*.version"):
+        for pattern in ("*.plan", "*.version", "*.tmp"):
             for path in self.directory.glob(pattern):
                 path.unlink(missing_ok=True)
+
+    def forget_before(self, registry_version: int) -> None:
+        """Delete the plans of earlier registry versions only.  Not beside `put`."""
+        named = set()
+        for path in self.directory.glob("*.version"):
+            if int(path.stem) < registry_version:
+                path.unlink()
+            else:
+                named.add(path.read_text())
+        for path in self.directory.glob("*.plan"):
+            if path.stem not in named:
+                path.unlink()
 
 
 @lru_cache(maxsize=4)

@@ -194,8 +194,14 @@ class Pipeline:
         """
         self._plans.put(registry_version, self._plan_of(registry_version))
 
+    def forget_plans(self) -> None:
+        """Delete the plans that nothing will be evaluated with; where `prepare` is called."""
+        if done := self._done():
+            self._plans.forget_before(done[-1].registry_version)
+
     def recover(self, registry_version: int) -> None:
         """Make the state as it was at the last commit, and the plans of what is not committed."""
+        self._plans.clear()
         waiting = self._spool.segments(self._through)
         versions = {segment.registry_version for segment in waiting} | {registry_version}
         for version in sorted(versions):
@@ -315,12 +321,21 @@ class Pipeline:
         """Yield the witnesses of documents that are committed, some at a time."""
 
         def evaluate(first: int, last: int) -> Iterator[pa.Table]:
-            for segment in self._done():
-                start = max(0, first - segment.first_docid)
+            while first <= last:
+                segment = self._spool.segment_of(first)
+                if segment is None:  # deleted meanwhile
+                    first = self._spool.all_segments()[0].first_docid
+                    continue
+                start = first - segment.first_docid
                 stop = min(segment.documents, last + 1 - segment.first_docid)
-                if start < stop:
-                    rows = Slice(str(self._spool.directory / segment.name), start, stop)
-                    yield _evaluate(lambda version: engine.plan, [rows])
+                rows = Slice(str(self._spool.directory / segment.name), start, stop)
+                try:
+                    witnesses = _evaluate(lambda version: engine.plan, [rows])
+                except FileNotFoundError:  # merged with others meanwhile
+                    self._spool.refresh()
+                    continue
+                yield witnesses
+                first += stop - start
 
         if self._snapshot is None:
             return evaluate(first, last)

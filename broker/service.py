@@ -378,19 +378,23 @@ class Service:
             await asyncio.sleep(_WATCH_S)
 
     def _maintain(self) -> None:
-        newest = self._spool.newest
-        if newest is None:
+        if self._spool.newest is None:
             return
-        needs = Needs(
+        try:
+            maintain(self._spool, self._needs, self._ingest.exclusively)
+            self._ingest.exclusively(lambda newest_docid: self._pipeline.forget_plans()).result()
+        except OSError as error:
+            _log.warning("the spool was not tidied up: %s", error)
+
+    def _needs(self) -> Needs:
+        newest = self._spool.newest
+        assert newest is not None
+        return Needs(
             through=self._pipeline.through,
             event_us=self._pipeline.horizon_us(),
             arrival_us=newest.arrival_us - DEDUP_KEPT_US,
             docid=first_waiting(self._registry.backfills()),
         )
-        try:
-            maintain(self._spool, needs, self._ingest.exclusively)
-        except OSError as error:
-            _log.warning("the spool was not tidied up: %s", error)
 
     def _poller(self) -> Poller:
         for feed in self._feeds:

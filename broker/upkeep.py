@@ -81,15 +81,23 @@ def at_once(action: Callable[[int], Any]) -> Future[Any]:
     return future
 
 
-def maintain(spool: SpoolWriter, needs: Needs, exclusively: Exclusively = at_once) -> None:
+def maintain(
+    spool: SpoolWriter, needs_now: Callable[[], Needs], exclusively: Exclusively = at_once
+) -> None:
     """Delete and merge segments while the writer goes on; it waits for deletions only.
 
-    To be run by one thread at a time.
+    What is needed is asked where nobody can register to look back before it is deleted.  To be
+    run by one thread at a time.
     """
-    last = prunable(spool.all_segments(), needs)
-    exclusively(lambda newest_docid: spool.prune(last)).result()
+
+    def prune(newest_docid: int) -> Needs:
+        needs = needs_now()
+        spool.prune(prunable(spool.all_segments(), needs))
+        return needs
+
+    through = exclusively(prune).result().through
     for _ in range(_MERGES_MAX):
-        group = spool.mergeable(through=needs.through, documents_max=SEGMENT_DOCUMENTS)
+        group = spool.mergeable(through=through, documents_max=SEGMENT_DOCUMENTS)
         if not group:
             break
         exclusively(_adoption(spool, spool.merge(group))).result()

@@ -229,6 +229,10 @@ class Process:
             after = self._world.chosen.randrange(oldest, self._spool.last)
             through = self._world.chosen.randrange(after + 1, self._spool.last + 1)
             if after <= self._pipeline.through:
+                # The plans of what is committed may have been deleted since.
+                segments = self._spool.segments(after, through)
+                for version in sorted({segment.registry_version for segment in segments}):
+                    self._pipeline.prepare(version)
                 self._step(after, through)
 
     def _step(self, after: int, through: int) -> None:
@@ -249,7 +253,8 @@ class Process:
         arrival_us = min(waiting, default=1 << 60) if world.is_pruned else 0
         needs = Needs(self._pipeline.through, self._pipeline.horizon_us(), arrival_us)
         with suppress(OSError):
-            maintain(self._spool, needs)
+            maintain(self._spool, lambda: needs)
+        self._pipeline.forget_plans()
 
     def _change_queries(self) -> None:
         self._queries.change(self._world.chosen, self._spool.next_docid - 1)

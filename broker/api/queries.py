@@ -14,7 +14,7 @@ from broker.api.body import text_of
 from broker.api.problem import Problem
 from broker.backfill import check_unread, look_back
 from broker.document import render_time
-from broker.registered import check_among
+from broker.registered import check_among, parsed
 from broker.registry import QueryState, RegisteredText, RegistryError
 from broker.subscription import SubscriptionState
 from xscl.spelling import did_you_mean
@@ -99,10 +99,14 @@ async def delete_query(request: web.Request) -> web.Response:
 async def _change(request: web.Request, state: QueryState) -> web.Response:
     backend, query_id = request.app[BACKEND], request.match_info["id"]
     await in_thread(present_query, backend, query_id)
-    changed = await backend.change(
-        lambda newest: backend.registry.set_state(query_id, state, effective=newest)
-    )
-    return await _answer(backend, changed)
+
+    def change(newest_docid: int) -> RegisteredText:
+        if state is QueryState.ACTIVE:
+            # Others may have been registered while it was paused.
+            check_among(backend.registry, parsed(present_query(backend, query_id)))
+        return backend.registry.set_state(query_id, state, effective=newest_docid)
+
+    return await _answer(backend, await backend.change(change))
 
 
 def _same(backend: Backend, query: xscl.Query) -> RegisteredText | None:

@@ -11,7 +11,14 @@ from runners import run_oracle, seeds_with_joins
 from strategies import random_case
 
 import xscl
-from broker.backfill import LookBackError, backfill, check_unread, first_waiting, look_back
+from broker.backfill import (
+    LookBackError,
+    backfill,
+    check_unread,
+    first_waiting,
+    look_back,
+    retained_documents,
+)
 from broker.budget import Budget
 from broker.disk import Disk
 from broker.document import DocumentLine
@@ -206,6 +213,15 @@ def test_readers_that_look_back_read_what_was_published(broker: Broker) -> None:
     broker.look_back()
     queries = [match.query for match in broker.outbox.matches(limit=99)]
     assert (queries.count("P"), queries.count("reader")) == (3, 3)
+
+
+def test_documents_that_are_deleted_behind_a_look_back_are_passed_over(broker: Broker) -> None:
+    for minute in range(3):
+        broker.take(items("x", minute=minute))
+    broker.spool.refresh()
+    broker.writer.prune(2)
+    [left] = retained_documents(broker.spool, 1, 3)
+    assert left.column("docid").to_pylist() == [3]
 
 
 @pytest.mark.parametrize(

@@ -246,6 +246,18 @@ async def test_a_publish_name_belongs_to_one_query(client: TestClient) -> None:
     assert (await client.put("/v1/queries/one", data=text.replace("news", "sport"))).status == 200
 
 
+async def test_a_publish_name_that_was_taken_meanwhile_keeps_a_query_paused(
+    client: TestClient,
+) -> None:
+    text = "SELECT * FROM news//item PUBLISH seen"
+    for name in ("one", "two"):
+        assert (await client.put(f"/v1/queries/{name}", data=text)).status == 200
+        assert (await client.post(f"/v1/queries/{name}/pause")).status == 200
+    assert (await client.post("/v1/queries/one/resume")).status == 200
+    details = await problem(await client.post("/v1/queries/two/resume"), 422)
+    assert "seen" in details["detail"]
+
+
 async def test_queries_that_publish_in_a_cycle_are_refused(client: TestClient) -> None:
     await client.put("/v1/queries/one", data="SELECT * FROM b//item PUBLISH a")
     response = await client.put("/v1/queries/two", data="SELECT * FROM a//item PUBLISH b")

@@ -100,6 +100,42 @@ def test_a_batch_over_a_change_of_queries_is_two_commits(stand: Stand) -> None:
     assert queries == {"v2"}
 
 
+def test_plans_that_nothing_is_evaluated_with_any_more_are_deleted(stand: Stand) -> None:
+    for version in (1, 2, 3):
+        stand.pipeline.prepare(version)
+        stand.accept(3 * version, 3 * version + 3, version=version)
+    list(stand.pipeline.drain(batch_documents_max=6))
+    stand.accept(12, 15, version=4)
+    stand.pipeline.prepare(4)
+    stand.pipeline.forget_plans()
+    names = sorted(path.name for path in stand.plans.directory.glob("*.version"))
+    assert names == ["3.version", "4.version"]
+    assert [summary.documents for summary in stand.pipeline.drain()] == [3]
+
+
+def test_a_plan_that_lost_power_has_cut_short_is_written_anew(stand: Stand) -> None:
+    stand.accept(0, 3)
+    [plan] = stand.plans.directory.glob("*.plan")
+    plan.write_bytes(b"")
+    pipeline = stand.make_pipeline()
+    pipeline.recover(1)
+    assert [summary.documents for summary in pipeline.drain()] == [3]
+
+
+def test_state_is_made_from_segments_that_are_merged_meanwhile(stand: Stand) -> None:
+    stand.accept(0, 3)
+    stand.accept(3, 6)
+    stand.accept(6, 11)
+    list(stand.pipeline.drain())
+    undisturbed = stand.ids()
+    reader = stand.make_pipeline()
+    assert stand.writer.compact(through=3, documents_max=100) == 3
+    reader.recover(2)
+    stand.accept(11, 14, version=2)
+    list(reader.drain())
+    assert len(stand.ids()) > len(undisturbed)
+
+
 def test_draining_takes_at_least_one_segment_and_then_up_to_the_batch_size(stand: Stand) -> None:
     for start in range(0, 6, 2):
         stand.accept(start, start + 2)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +46,15 @@ def test_a_segment_stays_while_anybody_needs_it(
     tmp_path: Path, needs: Needs, kept: list[int]
 ) -> None:
     spool = spool_of(tmp_path, [1, 2, 3, 4])
-    maintain(spool, needs)
+    maintain(spool, lambda: needs)
     numbers = [n for s in spool.all_segments() for n in range(s.first, s.last + 1)]
     assert numbers == kept
 
 
 def test_a_late_document_keeps_what_came_after_it(tmp_path: Path) -> None:
     spool = spool_of(tmp_path, [1, 9, 2, 3])
-    maintain(spool, Needs(through=4, event_us=5, arrival_us=FOREVER))
+    needs = Needs(through=4, event_us=5, arrival_us=FOREVER)
+    maintain(spool, lambda: needs)
     assert sorted(spool.documents(range(10))) == [2, 3, 4]
 
 
@@ -79,8 +81,8 @@ def _run_with_restarts(directory: Path, times: list[int], *, is_maintained: bool
         for _ in pipeline.drain():
             pass
         if is_maintained:
-            needs = Needs(pipeline.through, pipeline.horizon_us(), arrival_us=FOREVER)
-            maintain(spool, needs)
+            through, horizon_us = pipeline.through, pipeline.horizon_us()
+            maintain(spool, partial(Needs, through, horizon_us, arrival_us=FOREVER))
         spool.close()
     lines = [match.line for match in outbox.matches(limit=10_000)]
     outbox.close()
@@ -103,7 +105,8 @@ def test_documents_are_accepted_while_segments_are_merged(tmp_path: Path) -> Non
 
     for number in range(1, 11):
         accept(number)
-    maintain(spool, Needs(through=10, event_us=0, arrival_us=0), accept_before)
+    needs = Needs(through=10, event_us=0, arrival_us=0)
+    maintain(spool, lambda: needs, accept_before)
     assert [(s.first, s.last) for s in spool.all_segments()] == [(1, 10), (11, 11), (12, 12)]
     assert sorted(Spool(tmp_path).documents(range(1, 99))) == list(range(1, 13))
     spool.close()
