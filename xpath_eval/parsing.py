@@ -18,6 +18,7 @@ __all__ = [
     "DEPTH_MAX",
     "DOCUMENT_BYTES_MAX",
     "ELEMENTS_MAX",
+    "NAME_BYTES_MAX",
     "TEXT_BYTES_MAX",
     "XmlError",
     "parse_elements",
@@ -36,12 +37,17 @@ ATTRIBUTES_MAX = 1_000
 """Attributes of one element.  They are sorted to be numbered; no feed format has over 30."""
 
 TEXT_BYTES_MAX = 10_000_000
-"""Bytes of one text, of one attribute's value, or of a name: libxml2's own limit."""
+"""Bytes of one text or of one attribute's value: libxml2's own limit."""
+
+NAME_BYTES_MAX = 50_000
+"""Bytes of a name: libxml2's own limit."""
 
 _REASONS = {
     "Excessive depth": f"elements are nested more than {DEPTH_MAX} levels deep",
     "Text node too long": f"a text has more than {TEXT_BYTES_MAX} bytes",
+    "CData section too big": f"a text has more than {TEXT_BYTES_MAX} bytes",
     "Buffer size limit": f"a name or an attribute has more than {TEXT_BYTES_MAX} bytes",
+    "Name too long": f"a name has more than {NAME_BYTES_MAX} bytes",
     "Maximum entity": "the document's entities multiply beyond all measure",
     "Detected an entity reference loop": "the document's entities refer to themselves",
     "Document is empty": "the document is empty",
@@ -127,4 +133,4 @@ def _reason(error: etree.XMLSyntaxError) -> str:
     for theirs, ours in _REASONS.items():
         if theirs in text:
             return ours
-    return text
+    return text.replace("\n", "")

@@ -26,6 +26,12 @@ BOMB = (
         (b"<a>" * 257 + b"</a>" * 257, "more than 256 levels"),
         (b"<a>" + b"x" * (parsing.TEXT_BYTES_MAX + 1) + b"</a>", "a text has more than"),
         (b"<a k='" + b"x" * (parsing.TEXT_BYTES_MAX + 1) + b"'/>", "an attribute has more than"),
+        (
+            b"<a><![CDATA[" + b"x" * (parsing.TEXT_BYTES_MAX + 1_000) + b"]]></a>",
+            "a text has more than",
+        ),
+        (b"<" + b"a" * (parsing.NAME_BYTES_MAX + 1) + b"/>", "a name has more than 50000 bytes"),
+        (b"<a>\x00</a>", "Char 0x0 out of allowed range, line 1"),
         (b" " * (parsing.DOCUMENT_BYTES_MAX + 1), "bytes, the limit is"),
         (BOMB, "multiply"),
         (b'<!DOCTYPE a [<!ENTITY a "&a;">]><a k="&a;"/>', "refer to themselves"),
