@@ -202,6 +202,9 @@ class KafkaSettings:
     options: tuple[KafkaOption, ...] = ()
 
 
+_DATA = "xscl-data"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """All settings of a broker.  Relative paths in the file are relative to the file.
@@ -211,7 +214,7 @@ class Settings:
     name any address that Apprise knows, which no such check holds for.
     """
 
-    data: Path = Path("xscl-data")
+    data: Path = Path(_DATA)
     lateness: timedelta = timedelta(days=1)
     engine: Literal["sequential", "mmqjp", "mmqjp-views", "signatures"] = "signatures"
     shards: int = 1
@@ -257,6 +260,8 @@ def parse_settings(text: str, path: Path) -> Settings:
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path}: not TOML: {error}") from error
     reader = _Reader(text, path)
+    # What is left out stands beside the file, too: not where a verb happens to be called.
+    values.setdefault("data", _DATA)
     settings: Settings = reader.table(Settings, values, ())
     try:
         for text in settings.allow_networks:

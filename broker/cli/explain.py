@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from broker.cli.connection import Connection, connect
 from broker.cli.terminal import Failure, message
 
 if TYPE_CHECKING:
@@ -75,7 +76,9 @@ _DEFAULT_SECTIONS = tuple(name for name in _SECTIONS if name != "sql")
     metavar="JSON",
     help='With --why-not: the values of a parameterised query, as {"name": value}.',
 )
+@click.pass_context
 def explain(
+    context: click.Context,
     paths: Sequence[str],
     query_ids: Sequence[str],
     output: str,
@@ -93,7 +96,8 @@ def explain(
     have in common.
 
     With --why-not QUERY DOCUMENT DOCUMENT ...: which block, step, comparison, window or lateness
-    rule keeps these documents from matching.
+    rule keeps these documents from matching.  Where QUERY is no file, the running broker is asked:
+    of a query that is registered, and documents that are kept, by their numbers.
 
     \b
     Examples:
@@ -102,7 +106,11 @@ def explain(
       xscl explain examples/queries/ --query book-and-blog --format dot | dot -Tsvg
       xscl explain --why-not same-story.xscl first.xml second.xml
       xscl explain --why-not same-story.xscl 17 item-23 --documents docs.jsonl.gz
+      xscl explain --why-not same-story 17 23
     """
+    if is_why_not and _is_registered(paths, documents):
+        _show_answer(connect(context), paths, parameters, output)
+        return
     if is_why_not:
         queries = _load([Path(paths[0])])
         asked = _only(queries, query_ids)
@@ -194,6 +202,28 @@ def _values(query: xscl.Query, parameters: str | None) -> dict[str, object] | No
         return dict(xscl.assignment(query, json.loads(parameters)))
     except ValueError as error:
         raise Failure(f"--parameters: {error}", exit_code=2) from error
+
+
+def _is_registered(paths: Sequence[str], documents: Path | None) -> bool:
+    """Return whether a query of the running broker is meant: no file, and numbers of documents."""
+    is_file = Path(paths[0]).exists() or paths[0].endswith(".xscl")
+    return not is_file and documents is None and all(name.isdecimal() for name in paths[1:])
+
+
+def _show_answer(
+    connection: Connection, paths: Sequence[str], parameters: str | None, output: str
+) -> None:
+    if output not in ("text", "json"):
+        raise Failure("--why-not prints text or json", exit_code=2)
+    query_id, *docids = paths
+    answer = connection.get(
+        *("queries", query_id, "why-not"), documents=",".join(docids), parameters=parameters
+    )
+    rendered = answer.pop("rendered")
+    if output == "json":
+        click.echo(json.dumps(answer, ensure_ascii=False, indent=2))
+    else:
+        click.echo(rendered, nl=False)
 
 
 def _show_reason(reason: Reason, output: str) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 from dataclasses import dataclass
 
 import click
+
+from broker.cli.terminal import Failure
 
 __all__ = ["VERBS", "Verb", "VerbGroup"]
 
@@ -84,6 +87,27 @@ class VerbGroup(click.Group):
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the verb; a full disk, often that of redirected output, is no fault of ours."""
+        try:
+            return super().invoke(ctx)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            raise Failure(str(error), hint="make room where the output or the data go") from error
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the verb; where there is none of that name, say which was probably meant."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from xscl.spelling import did_you_mean
+
+            near = did_you_mean(args[0], _BY_NAME)
+            ctx.fail(f"No such command {args[0]!r}; {near}" if near else error.message)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs under their headings, from the table alone."""

@@ -110,4 +110,6 @@ def _cell(value: Any) -> str:
         return ""
     if isinstance(value, (dict, list)):
         return json.dumps(value, ensure_ascii=False) if value else ""
+    if isinstance(value, float):
+        value = round(value, 4)
     return " ".join(str(value).split())

@@ -204,3 +204,19 @@ def test_rows_are_printed_as_csv_too(served: ServedRoom, query_file: Path) -> No
     text = served.xscl("list", "--format", "csv").stdout
     (row,) = csv.DictReader(io.StringIO(text))
     assert (row["id"], row["state"]) == ("same", "active")
+
+
+def test_the_running_broker_says_why_documents_do_not_match(
+    served: ServedRoom, query_file: Path
+) -> None:
+    assert served.xscl("register", str(query_file)).exit_code == 0
+    lines = b'{"stream": "S", "xml": "<b/>"}\n{"stream": "S", "xml": "<c/>"}\n'
+    assert served.xscl("publish", "S", "-", given=lines).exit_code == 0
+    result = served.xscl("explain", "--why-not", query_file.stem, "1", "2")
+    assert result.exit_code == 0, result.output
+    assert "block" in result.stdout
+    result = served.xscl("explain", "--why-not", query_file.stem, "1", "99")
+    assert result.exit_code == 1
+    assert "99" in result.stderr
+    result = served.xscl("explain", "--why-not", "nothing", "1", "2")
+    assert result.stderr.startswith("error: no query 'nothing'")

@@ -7,6 +7,7 @@ from itertools import chain
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from broker.cli import main
 from broker.cli.group import VERBS, Verb
@@ -83,3 +84,9 @@ def test_an_unknown_verb_is_a_wrong_command_line() -> None:
     )
     assert done.returncode == 2
     assert "No such command 'dance'" in done.stderr
+
+
+def test_a_verb_that_is_misspelt_is_answered_with_the_nearest() -> None:
+    result = CliRunner().invoke(main, ["regsiter", "q.xscl"])
+    assert result.exit_code == 2
+    assert "No such command 'regsiter'; did you mean `register`?" in result.stderr

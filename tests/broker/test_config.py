@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import get_args, get_type_hints
@@ -26,7 +27,11 @@ def test_settings_left_out_have_their_defaults() -> None:
     settings = parse_settings("", FILE)
     assert settings.lateness == timedelta(days=1)
     assert settings.http.host == "127.0.0.1"
-    assert settings == load_settings(None)
+    assert dataclasses.replace(settings, data=Path("xscl-data")) == load_settings(None)
+
+
+def test_the_data_stand_beside_the_settings_from_wherever_a_verb_is_called() -> None:
+    assert parse_settings("", FILE).data == FILE.parent / "xscl-data"
 
 
 def test_every_kind_of_setting_is_read() -> None:

@@ -74,6 +74,17 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "make room" in result.stderr
 
 
+def test_output_to_a_disk_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("broker.cli.context.emit_rows", full)
+    result = xscl("context", "list")
+    assert result.exit_code == 1
+    assert "No space left on device" in result.stderr
+    assert "make room" in result.stderr
+
+
 def test_a_machine_without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "")
     monkeypatch.setenv("PATH", str(tmp_path))
