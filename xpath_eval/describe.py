@@ -17,11 +17,12 @@ S
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.steps import Step, Variable
 from xpath_eval.steptree import StepTree
+from xscl.canonical import render_number, render_string
 from xscl.path import (
     ANY,
     And,
@@ -165,12 +166,13 @@ def condition_text(condition: Condition) -> str:
             return _path(path)
         case Comparison(left, operator, right):
             return f"{_value(left)} {operator} {_value(right)}"
-        case StringTest(function, value, argument):
-            return f"{function}({_value(value)}, {_value(argument)})"
+        case StringTest(function, value, argument, flags):
+            arguments = [value, argument, *([Literal(flags)] if flags else ())]
+            return f"{function}({', '.join(map(_value, arguments))})"
         case And(conditions):
-            return f"({_joined(' and ', map(condition_text, conditions))})"
+            return f"({' and '.join(map(condition_text, conditions))})"
         case Or(conditions):
-            return f"({_joined(' or ', map(condition_text, conditions))})"
+            return f"({' or '.join(map(condition_text, conditions))})"
         case Not(inner):
             return f"not({condition_text(inner)})"
         case Opaque(expression):
@@ -180,16 +182,12 @@ def condition_text(condition: Condition) -> str:
     raise AssertionError(condition)
 
 
-def _joined(between: str, texts: Iterable[str]) -> str:
-    return between.join(texts)
-
-
 def _position(condition: Position) -> str:
     side = "last()" if condition.is_size else "position()"
     wanted = condition.number
-    number = f"${wanted.name}" if isinstance(wanted, Parameter) else f"{wanted:g}"
+    number = f"${wanted.name}" if isinstance(wanted, Parameter) else render_number(wanted)
     if condition.of_last:
-        number = "last()" if condition.number == 0 else f"last() - {number}"
+        number = "last()" if wanted == 0 else f"last() - {number}"
     return f"{side} {condition.operator} {number}"
 
 
@@ -198,11 +196,11 @@ def _value(value: Value) -> str:
         case PathValue(path):
             return _path(path)
         case Literal(str() as text):
-            return repr(text)
-        case Literal(number):
-            return f"{number:g}"
+            return render_string(text)
+        case Literal(float() as number):
+            return render_number(number)
         case Call(function, arguments):
-            return f"{function}({_joined(', ', map(_value, arguments))})"
+            return f"{function}({', '.join(map(_value, arguments))})"
         case Parameter(name):
             return f"${name}"
     raise AssertionError(value)

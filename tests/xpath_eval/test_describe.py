@@ -37,6 +37,14 @@ def test_steps_stand_once_and_filters_below_them() -> None:
     ]
 
 
+def test_filters_are_written_as_a_query_would_have_them() -> None:
+    catalog = PatternCatalog()
+    wanted = """matches(a, 'x', 'i') and b < 1234567.5 and not(c = "it's") and position() < 3"""
+    (query,) = xscl.parse(f"S//item[{wanted}]->x")
+    Registered(catalog, query.blocks[0])
+    assert f"filter x: ({wanted})" in describe(catalog.plan(), catalog.names)
+
+
 def test_the_drawing_has_each_step_once() -> None:
     catalog = _catalog()
     drawing = describe_dot(catalog.plan(), catalog.names)
