@@ -3,8 +3,9 @@
 The slots of many pairs are compared slot by slot: for slot `i` on the left and slot `j` on the
 right one comparison of two arrays, a value for each pair, that gives one bit of each pair's
 signature.  So a further pair costs a few nanoseconds for each two slots.  Of few pairs all slots
-are compared in one list, which asks for fewer calls.  Either way pairs are grouped by the
-signature itself, not by a hash of it.
+are compared in one list, which asks for fewer calls.  Of instances with many slots each, which
+would cost their product, the values are sorted to find the equal ones.  In every way pairs are
+grouped by the signature itself, not by a hash of it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import pandas as pd
 from joins.remembered import EMPTY, Hashes, Remembered
 from joins.slots import Ints, Layouts, ranges
 
-__all__ = ["Code", "Codes", "pair_signatures"]
+__all__ = ["SLOT_BITS", "Code", "Codes", "pair_signatures"]
 
 NOTHING = np.uint64(0xFFFFFFFFFFFFFFFF)
 """Equals no hash: `hash_values` gives it to no value."""
@@ -28,10 +29,19 @@ NOTHING = np.uint64(0xFFFFFFFFFFFFFFFF)
 FEW_PAIRS = 100
 """Up to so many pairs are compared in one list: what a call costs is what a hundred pairs cost."""
 
+WIDE = 4_096
+"""From more combinations of a left slot and a right one on, values are sorted instead."""
+
+SORTED_SLOTS = 1_000_000
+"""Slots whose values are sorted at once, unless one pair alone has more."""
+
 WORD_BITS = 64
 
+SLOT_BITS = 32
+"""Bits that hold a slot's number in a code."""
+
 Codes = tuple[int, ...]
-"""The equal pairs of slots, in order: left slot times 65,536 plus right slot."""
+"""The equal pairs of slots, in order: left slot times 2 ** `SLOT_BITS` plus right slot."""
 
 Code = tuple[int, int, Codes]
 """A signature: left layout, right layout, and the equal pairs of slots."""
@@ -61,6 +71,13 @@ class _Compared:
     def __len__(self) -> int:
         return len(self.left)
 
+    @property
+    def widest(self) -> int:
+        """The combinations of slots that pairs as wide as the widest on either side have."""
+        if not len(self):
+            return 0
+        return max(1, int(self.left_count.max())) * max(1, int(self.right_count.max()))
+
     def take(self, rows: Ints) -> _Compared:
         """Return some of the pairs."""
         return _Compared(
@@ -82,8 +99,12 @@ def pair_signatures(
     which = np.zeros(len(pairs), np.int64)
     for rows in _of_like_width(pairs):
         part = pairs if len(rows) == len(pairs) else pairs.take(rows)
-        find = _in_one_list if len(part) <= FEW_PAIRS else _slot_by_slot
-        found, which_of_part = find(remembered, part)
+        if part.widest > WIDE:
+            found, which_of_part = _by_sorting(remembered, part)
+        elif len(part) <= FEW_PAIRS:
+            found, which_of_part = _in_one_list(remembered, part)
+        else:
+            found, which_of_part = _slot_by_slot(remembered, part)
         which[rows] = which_of_part + len(signatures)
         signatures += found
     return signatures, which
@@ -92,15 +113,22 @@ def pair_signatures(
 def _of_like_width(pairs: _Compared) -> Iterator[Ints]:
     """Yield pairs by how many slots they have, to a power of two: little is padding then."""
     rows = np.arange(len(pairs))
+    is_wide = pairs.widest > WIDE
     uniform = _is_uniform(pairs.left_count) and _is_uniform(pairs.right_count)
-    if uniform or len(pairs) <= FEW_PAIRS:
+    if not is_wide and (uniform or len(pairs) <= FEW_PAIRS):
         yield rows
         return
     _, log2_left = np.frexp(pairs.left_count.astype(np.float64))
     _, log2_right = np.frexp(pairs.right_count.astype(np.float64))
     widths, kinds = pd.factorize(log2_left * WORD_BITS + log2_right)
     for kind in range(len(kinds)):
-        yield rows[widths == kind]
+        like = rows[widths == kind]
+        if not is_wide:
+            yield like
+            continue
+        slots = pairs.left_count[like] + pairs.right_count[like]
+        part = (np.cumsum(slots) - slots) // SORTED_SLOTS
+        yield from np.split(like, np.flatnonzero(np.diff(part)) + 1)
 
 
 def _is_uniform(values: npt.NDArray[Any]) -> bool:
@@ -170,22 +198,54 @@ def _code(pairs: _Compared, words: Words, right_width: int, row: int) -> Code:
         for bit in range(WORD_BITS)
         if int(column[row]) >> bit & 1
     ]
-    codes = tuple((bit // right_width) << 16 | bit % right_width for bit in bits)
+    codes = tuple((bit // right_width) << SLOT_BITS | bit % right_width for bit in bits)
     return int(pairs.left_layout[row]), int(pairs.right_layout[row]), codes
 
 
 def _in_one_list(remembered: Remembered, pairs: _Compared) -> tuple[list[Code], Ints]:
     """Return signatures, and which of them each pair has; few pairs."""
-    first, other = remembered.hashes
+    first, _ = remembered.hashes
     products = pairs.left_count * pairs.right_count
     which = np.repeat(np.arange(len(pairs)), products)
     place = ranges(np.zeros(len(pairs), np.int64), products)
     i, j = np.divmod(place, np.repeat(pairs.right_count, products))
     at_left, at_right = pairs.left[which] + i, pairs.right[which] + j
     rows = np.flatnonzero((first[at_left] == first[at_right]) & (first[at_left] != EMPTY))
-    rows = rows[other[at_left[rows]] == other[at_right[rows]]]
+    return _listed(remembered, pairs, which[rows], i[rows], j[rows])
+
+
+def _by_sorting(remembered: Remembered, pairs: _Compared) -> tuple[list[Code], Ints]:
+    """Return signatures, and which of them each pair has; instances with many slots."""
+    first, _ = remembered.hashes
+    pair1, i, hashes1 = _slots(first, pairs.left, pairs.left_count)
+    pair2, j, hashes2 = _slots(first, pairs.right, pairs.right_count)
+    values, _ = pd.factorize(np.concatenate([hashes1, hashes2]))
+    keys1 = values[: len(hashes1)] * len(pairs) + pair1
+    keys2 = values[len(hashes1) :] * len(pairs) + pair2
+    order = np.argsort(keys2, kind="stable")
+    starts = np.searchsorted(keys2, keys1, "left", sorter=order)
+    counts = np.searchsorted(keys2, keys1, "right", sorter=order) - starts
+    rows1, rows2 = np.repeat(np.arange(len(keys1)), counts), order[ranges(starts, counts)]
+    return _listed(remembered, pairs, pair1[rows1], i[rows1], j[rows2])
+
+
+def _slots(hashes: Hashes, starts: Ints, counts: Ints) -> tuple[Ints, Ints, Hashes]:
+    """Return the slots of instances that hold something: (instance, slot, hash)."""
+    which, slots = np.repeat(np.arange(len(counts)), counts), ranges(np.zeros_like(counts), counts)
+    values = hashes[starts[which] + slots]
+    filled = values != EMPTY
+    return which[filled], slots[filled], values[filled]
+
+
+def _listed(
+    remembered: Remembered, pairs: _Compared, which: Ints, left_slots: Ints, right_slots: Ints
+) -> tuple[list[Code], Ints]:
+    """Number pairs by their slots that are equal in the first hash, listed pair by pair."""
+    _, other = remembered.hashes
+    equal = other[pairs.left[which] + left_slots] == other[pairs.right[which] + right_slots]
+    equal_slots = ((left_slots << SLOT_BITS) | right_slots)[equal]
     codes: list[list[int]] = [[] for _ in range(len(pairs))]
-    for pair, code in zip(which[rows].tolist(), ((i << 16) | j)[rows].tolist(), strict=True):
+    for pair, code in zip(which[equal].tolist(), equal_slots.tolist(), strict=True):
         codes[pair].append(code)
     numbers: dict[Code, int] = {}
     layouts = pairs.left_layout.tolist(), pairs.right_layout.tolist()

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from joins import schema
 from joins.classes import ClassRegistry
+from joins.pairsignature import SLOT_BITS
 from joins.rows import TemplateTables, connect, insert, run
 from joins.slots import Ints, Layout
 from joins.sql import signature_sql, signature_value_join_sql
@@ -66,7 +67,9 @@ class Entry:
         left, right, codes = self.signature
         if right is None:
             return []
-        return [(left.nodes[code >> 16], right.nodes[code & 0xFFFF]) for code in codes]
+        return [
+            (left.nodes[i], right.nodes[j]) for i, j in (divmod(c, 1 << SLOT_BITS) for c in codes)
+        ]
 
 
 class SignatureView:

@@ -11,7 +11,7 @@ import xscl
 from broker.budget import Budget
 from broker.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
-from joins import remembered, signatures, signatureview
+from joins import pairsignature, remembered, signatures, signatureview
 from joins.engines import EngineName
 from joins.signatures import SignatureProcessor
 
@@ -65,6 +65,27 @@ def test_four_hundred_equal_pairs_of_nodes_are_one_signature() -> None:
     view = running.processor.view
     assert view.misses == len(view) == 1
     assert view.rows == 400 + 400, "the equal pairs of nodes, and a tuple for each"
+
+
+@pytest.mark.parametrize("bounds", [{"WIDE": 0}, {"WIDE": 0, "SORTED_SLOTS": 9}, {"FEW_PAIRS": 0}])
+def test_however_equal_values_are_looked_for_they_are_found(
+    bounds: dict[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, bound in bounds.items():
+        monkeypatch.setattr(pairsignature, name, bound)
+    random_ = random.Random(6)
+    bodies = [
+        "".join(f"<c>{value}</c>" for value in random_.choices(["", *"abcdefgh"], k=n % 9))
+        for n in range(40)
+    ]
+    agrees(["S//i->a FOLLOWED BY {a/c = b/c, 12 m} S//i->b"], documents(bodies))
+
+
+def test_documents_of_seventy_thousand_values_are_joined() -> None:
+    bodies = ["".join(f"<c>{k}.{n}</c>" for k in range(70_000)) + "<c>x</c>" for n in range(2)]
+    text = "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b"
+    [line] = Running([text]).feed(documents(bodies)).lines
+    assert line.count('"node": 70001') == 2
 
 
 def test_what_many_equal_pairs_make_is_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
