@@ -6,7 +6,7 @@ import json
 
 import click
 
-from broker.cli.connection import connect
+from broker.cli.connection import Connection, connect
 
 __all__ = ["tail"]
 
@@ -26,7 +26,7 @@ def tail(
     limit: int | None,
     no_follow: bool,
 ) -> None:
-    """Print match lines (JSON) as they are found, of one query or of all.
+    """Print match lines (JSON) as they are found, of one query or of all, until Ctrl-C.
 
     \b
     Examples:
@@ -36,7 +36,21 @@ def tail(
     connection = connect(context)
     if query_id is not None and not no_follow:
         connection.get("queries", query_id)  # one that is not there would be waited for
-    cursor = 0 if after is None and no_follow else after
+    try:
+        _print_matches(connection, query_id, after, limit, follow=not no_follow)
+    except KeyboardInterrupt:
+        return  # it is how one stops looking
+
+
+def _print_matches(
+    connection: Connection,
+    query_id: str | None,
+    after: int | None,
+    limit: int | None,
+    *,
+    follow: bool,
+) -> None:
+    cursor = 0 if after is None and not follow else after
     printed = 0
     while limit is None or printed < limit:
         page = connection.get(
@@ -44,11 +58,11 @@ def tail(
             query=query_id,
             after=cursor,
             limit=min(500, limit - printed) if limit is not None else None,
-            wait=None if no_follow else _WAIT_S,
+            wait=_WAIT_S if follow else None,
         )
         for match in page["matches"]:
             click.echo(json.dumps(match, ensure_ascii=False))
         printed += len(page["matches"])
-        if no_follow and page["next"] == cursor:
+        if not follow and page["next"] == cursor:
             return
         cursor = page["next"]

@@ -199,6 +199,18 @@ def test_tail_waits_for_matches_and_ends_at_its_limit(served: ServedRoom) -> Non
     assert [json.loads(line)["id"] for line in result.stdout.splitlines()] == ["m2"]
 
 
+def test_tail_is_ended_with_ctrl_c_without_a_complaint(
+    served: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("broker.cli.tail.json.dumps", interrupted)
+    served.run(served.room.commit(match(1)))
+    result = served.xscl("tail", "--after", "0")
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
 def test_rows_are_printed_as_csv_too(served: ServedRoom, query_file: Path) -> None:
     served.xscl("register", str(query_file))
     text = served.xscl("list", "--format", "csv").stdout
