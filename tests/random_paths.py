@@ -47,6 +47,8 @@ TESTS = (
     "[string-length({0}) = 1]",
     "[string-length({0}) > 1]",
     "[string-length({0}) = '2']",
+    "[string-length({0}) != '02']",
+    "[not(string-length({0}) = '01')]",
     "[lower-case({0}) = 'x']",
     "[matches({0}, '^x')]",
     "[count({0}) = 2]",

@@ -143,9 +143,8 @@ class Conditions:
             case Exists(path):
                 return bool(self.select(path, node))
             case Comparison(left, operator, right):
-                return functions.compare(
-                    self.values(left, node), operator, self._values(right, node)
-                )
+                assert isinstance(right, Literal)
+                return functions.compare_literal(self.values(left, node), operator, right.value)
             case StringTest(function, value, argument, flags):
                 assert isinstance(argument, Literal)
                 return any(

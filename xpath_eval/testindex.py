@@ -14,7 +14,6 @@ negations, opaque conditions) is asked one by one.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left, bisect_right, insort
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -186,15 +185,13 @@ class _Tests:
         """Return the variables whose test some of the values passes."""
         found: set[int] = set()
         for value in values:
+            text = string(value)
             if self.words:
-                self.words.find(string(value), found)
-            if isinstance(value, str):
-                if self.equal:
-                    found.update(self.equal.get(value, ()))
-                if self.different:
-                    self._find_different(value, found)
-            else:
-                self._find_counted(value, found)
+                self.words.find(text, found)
+            if self.equal:
+                found.update(self.equal.get(text, ()))
+            if self.different:
+                self._find_different(text, found)
             if self.numbers and (number := to_double(value)) == number:
                 self._find_number(number, found)
         return found
@@ -204,14 +201,6 @@ class _Tests:
         for constant, variables in self.different.items():
             if constant != value and type(constant) is kind:
                 found.update(variables)
-
-    def _find_counted(self, value: float, found: set[int]) -> None:
-        """Hold a number (of characters) against constants that were written as strings."""
-        for constants, wanted in ((self.equal, True), (self.different, False)):
-            for constant, variables in constants.items():
-                number = to_double(constant) if isinstance(constant, str) else math.nan
-                if number == number and (number == value) is wanted:
-                    found.update(variables)
 
     def _find_number(self, value: float, found: set[int]) -> None:
         found.update(self.equal.get(value, ()))

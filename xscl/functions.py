@@ -22,6 +22,7 @@ from xscl.query import Call, Derived, Operand, VariableValue
 __all__ = [
     "apply",
     "compare",
+    "compare_literal",
     "derive",
     "holds",
     "host",
@@ -75,6 +76,19 @@ def compare(left: Sequence[Atom], comparison: str, right: Sequence[Atom]) -> boo
         return any(_equality(a, b, test) for a in left for b in right)
     numbers = [to_double(b) for b in right]
     return any(test(to_double(a), b) for a in left for b in numbers)
+
+
+def compare_literal(values: Sequence[Atom], comparison: str, literal: Atom) -> bool:
+    """Return whether some value in a step's predicate satisfies a comparison with a literal.
+
+    `=` and `!=` with a string compare strings, a count of characters as it is written.
+
+    >>> compare_literal([2.0], "=", "2"), compare_literal([2.0], "=", "02")
+    (True, False)
+    """
+    if isinstance(literal, str) and comparison in ("=", "!="):
+        values = [_string(value) for value in values]
+    return compare(values, comparison, [literal])
 
 
 def _equality(left: Atom, right: Atom, test: Callable[[Atom, Atom], bool]) -> bool:

@@ -49,6 +49,20 @@ def test_bindings_are_right_whatever_the_patterns_and_the_document(random_: rand
         assert one.bindings(witnesses) == bound_by(block, xml)
 
 
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [("= '2'", True), ("= '02'", False), ("!= '02'", True), ("= 02", True), ("< '03'", True)],
+)
+def test_a_count_is_compared_with_a_string_as_it_is_written(condition: str, holds: bool) -> None:
+    for path in (
+        f"S//a[string-length(.) {condition}]->x",
+        f"S//a[string-length(.) {condition}][1]",
+    ):
+        (query,) = xscl.parse(path)
+        (one,), evaluator = register(query.blocks)
+        assert bool(one.bindings(evaluator.evaluate("S", b"<a>ab</a>"))) is holds
+
+
 @pytest.mark.parametrize("path", ["//@*[count(..) = 1]", "//@*[position() mod 2 = 1]"])
 def test_a_quote_in_an_attribute_s_namespace_disturbs_no_condition(path: str) -> None:
     (query,) = xscl.parse(f"S{path}->x")
