@@ -1,4 +1,6 @@
-"""Tells the registry, the log and the owners of subscriptions of queries over their budget.
+"""Tells the registry, the log and the owners of subscriptions of queries that cannot go on.
+
+Those are over their budget, or have a text that another release has accepted and this one has not.
 
 What counts is in the outbox already: the pauses that a batch's commit holds.  From there they are
 brought to the registry, at once and whenever a broker starts, so that a crash in between delays
@@ -8,10 +10,12 @@ what is seen and changes nothing of what is found.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from broker.budget import Pause
 from broker.delivery.attempt import Notifier, OutcomeKind
 from broker.outbox import Outbox
+from broker.registered import unreadable
 from broker.registry import RegisteredText, Registry
 
 __all__ = ["Pausing"]
@@ -28,6 +32,20 @@ class Pausing:
         self._outbox = outbox
         self._registry = registry
         self._untold: list[RegisteredText] = []
+
+    def pause_unreadable(self, versions: Iterable[int], docid: int) -> None:
+        """Have the queries that this release cannot read paused from a document on.
+
+        `versions` are the registry versions that documents are still to be evaluated with.
+        """
+        pauses = {
+            (text.id, text.revision): Pause(
+                text.id, text.revision, docid, f"this release cannot read its text: {reason}"
+            )
+            for version in versions
+            for text, reason in unreadable(self._registry, version)
+        }
+        self._outbox.add((), (), list(pauses.values()))
 
     def apply(self) -> bool:
         """Pause in the registry what the outbox says is paused; return whether that was news."""
@@ -63,8 +81,8 @@ class Pausing:
 
 def _notice(query: RegisteredText) -> str:
     return (
-        f"The query {query.id} went over its budget and is paused from document"
-        f" {query.effective + 1} on:\n{query.reason}.\n\n"
-        "Matches found before that are delivered.  Register it anew with a narrower text, or\n\n"
+        f"The query {query.id} is paused from document {query.effective + 1} on:\n"
+        f"{query.reason}.\n\n"
+        "Matches found before that are delivered.  Register it anew with another text, or\n\n"
         f"    xscl resume {query.id}\n"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,15 @@ from joins.processor import Processor
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xscl.files import check_added
 
-__all__ = ["Engines", "Pauses", "check_among", "parsed", "published_streams", "queries_of"]
+__all__ = [
+    "Engines",
+    "Pauses",
+    "check_among",
+    "parsed",
+    "published_streams",
+    "queries_of",
+    "unreadable",
+]
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -185,6 +193,15 @@ _publishers: MutableMapping[Registry, _Publishers] = WeakKeyDictionary()
 def parsed(text: RegisteredText) -> xscl.Query:
     """Return the query that a registered text is; texts that are asked for again are kept."""
     return _query(text.id, text.text)
+
+
+def unreadable(registry: Registry, registry_version: int) -> Iterator[tuple[RegisteredText, str]]:
+    """Yield the queries active at a version whose texts are no queries any more, and why."""
+    for text in registry.queries(as_of=registry_version):
+        try:
+            parsed(text)
+        except xscl.XsclError as error:
+            yield text, error.diagnostics[0].message
 
 
 def published_streams(registry: Registry) -> frozenset[str]:

@@ -173,6 +173,10 @@ class Service:
 
     def _recover(self) -> None:
         """Make the state as it was at the last commit; later documents have today's queries."""
+        waiting = self._spool.segments(self._pipeline.through)
+        versions = {segment.registry_version for segment in waiting} | {self._registry.revision()}
+        first_docid = waiting[0].first_docid if waiting else self._spool.next_docid
+        self._pausing.pause_unreadable(versions, first_docid)
         self._pausing.apply()
         self._pipeline.recover(self._registry.revision())
         self._replan()

@@ -204,6 +204,23 @@ def test_a_query_that_was_stated_anew_meanwhile_is_left_alone(undisturbed: Broke
     assert undisturbed.registry.query("bomb").state is QueryState.ACTIVE
 
 
+def test_a_text_that_another_release_accepted_is_paused_and_the_others_go_on(
+    tmp_path: Path,
+) -> None:
+    with Broker(tmp_path) as broker:
+        broker.registry.register("old", "S//i ALONGSIDE S//j", version="v", point=0)
+        broker.registry.register("calm", CALM, version="v", point=0)
+        broker.accept(48)
+    with Broker(tmp_path) as broker:
+        broker.pausing.pause_unreadable([1, 2], 1)
+        broker.start()
+        broker.drain()
+        old = broker.registry.query("old")
+        assert (old.state, old.effective) == (QueryState.PAUSED, 0)
+        assert "this release cannot read its text" in old.reason
+        assert {query for query, _ in broker.found()} == {"calm"}
+
+
 def test_owners_of_subscriptions_are_told_once(tmp_path: Path) -> None:
     class Post:
         def __init__(self) -> None:
