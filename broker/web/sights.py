@@ -151,12 +151,12 @@ def ago(time_us: int) -> str:
 def count(number: float) -> str:
     """Return a number with separators, and two digits behind the point where it is small.
 
-    >>> count(1234567), count(0.1234), count(12.5)
-    ('1,234,567', '0.12', '12.5')
+    >>> count(1234567), count(0.1234), count(12.5), count(0.0033), count(3.999)
+    ('1,234,567', '0.12', '12.5', '<0.01', '4')
     """
-    if isinstance(number, int) or number == int(number):
-        return f"{int(number):,}"
-    return f"{number:,.2f}".rstrip("0")
+    if 0 < number < 0.01:
+        return "<0.01"
+    return f"{number:,.2f}".rstrip("0").rstrip(".")
 
 
 def _matches_of(backend: Backend, subscription: Subscription, limit: int) -> list[Shown]:
