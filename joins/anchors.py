@@ -12,13 +12,12 @@ A class without a value join is anchored in itself: all its instances go to one 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from joins.candidates import ANCHOR_CHANGE
-from joins.classes import ClassRegistry
+from joins.classes import ClassRegistry, QueryClass
 from joins.entries import Entries
 from joins.remembered import Hashes
 from joins.slots import Ints
@@ -47,6 +46,7 @@ class Anchors:
     def __init__(self, classes: ClassRegistry) -> None:
         self._classes = classes
         self.epochs: dict[int, Epochs] = {}
+        self._known: dict[QueryClass, int] = {}
         self._sample: deque[tuple[int, Entries]] = deque()
 
     def variables(self) -> set[int]:
@@ -61,32 +61,23 @@ class Anchors:
             size -= self._sample.popleft()[0]
 
     def choose(self, since: int) -> bool:
-        """Anchor every class where it makes the fewest pairs; return whether anything changed."""
+        """Anchor every class where it makes the fewest pairs; return whether anything changed.
+
+        A class that has just moved to another stratum is a new one; its instances stay where they
+        are, so its epochs go on.
+        """
         pairs = _Pairs([entries for _, entries in self._sample])
-        chosen = {
-            number: self._chosen(number, joins, since, pairs) for number, joins in self._joins()
-        }
+        chosen, known = dict[int, Epochs](), dict[QueryClass, int]()
+        for number, query_class in self._classes.by_number.items():
+            if joins := list(query_class.value_pairs()):
+                lasting = query_class.in_no_stratum()
+                known[lasting] = number
+                before = number if number in self.epochs else self._known.get(lasting, number)
+                chosen[number] = _chosen(self.epochs.get(before, ()), joins, since, pairs)
+        self._known = known
         has_changed = chosen != self.epochs
         self.epochs = chosen
         return has_changed
-
-    def _joins(self) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-        for number, query_class in self._classes.by_number.items():
-            if joins := list(query_class.value_pairs()):
-                yield number, joins
-
-    def _chosen(
-        self, number: int, joins: list[tuple[int, int]], since: int, pairs: _Pairs
-    ) -> Epochs:
-        best = min(joins, key=lambda join: (pairs.of(*join), join))
-        epochs = self.epochs.get(number, ())
-        if epochs:
-            _, *now = epochs[-1]
-            if pairs.of(*now) < ANCHOR_CHANGE * (pairs.of(*best) + 1):
-                return epochs
-            # What no instance has gone by is no epoch.
-            epochs = tuple(epoch for epoch in epochs if epoch.since < since)
-        return (*epochs, Anchor(since, *best))
 
     def forget(self, before: int) -> bool:
         """Forget epochs of instances below a number; return whether there were any."""
@@ -94,6 +85,18 @@ class Anchors:
         has_changed = kept != self.epochs
         self.epochs = kept
         return has_changed
+
+
+def _chosen(epochs: Epochs, joins: list[tuple[int, int]], since: int, pairs: _Pairs) -> Epochs:
+    """Return a class's epochs, with a new one where it is worth it."""
+    best = min(joins, key=lambda join: (pairs.of(*join), join))
+    if epochs:
+        _, *now = epochs[-1]
+        if pairs.of(*now) < ANCHOR_CHANGE * (pairs.of(*best) + 1):
+            return epochs
+        # What no instance has gone by is no epoch.
+        epochs = tuple(epoch for epoch in epochs if epoch.since < since)
+    return (*epochs, Anchor(since, *best))
 
 
 def _from(epochs: Epochs, first: int) -> Epochs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from templates.template import Template, TemplateRow
 
@@ -28,6 +28,10 @@ class QueryClass:
         """Yield the pairs of variables whose values are joined."""
         for left, right in self.template.value_joins:
             yield self.row.variables[left], self.row.variables[right]
+
+    def in_no_stratum(self) -> QueryClass:
+        """Return what stays of the class when a stream that it reads moves to another stratum."""
+        return replace(self, stratum=-1)
 
     def compared(self) -> set[int]:
         """Return the variables whose values the class joins or tests."""

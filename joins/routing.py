@@ -12,6 +12,7 @@ pair's tuples in a class; both instances are there, so nothing is missed, and no
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from zlib import crc32
 
 import numpy as np
 
@@ -38,9 +39,9 @@ def shard_of_instances(numbers: Ints, shards: int) -> Ints:
     return numbers % shards
 
 
-def shard_of_class(number: int, shards: int) -> int:
-    """Return the shard of a class without value joins."""
-    return number % shards
+def shard_of_class(query_class: QueryClass, shards: int) -> int:
+    """Return the shard of a class without value joins: the same in every stratum."""
+    return crc32(repr(query_class.in_no_stratum()).encode()) % shards
 
 
 def is_single(query_class: QueryClass) -> bool:
@@ -71,9 +72,9 @@ class Router:
         variables = [c.row.variables for c in classes.values() if is_single(c)]
         self._singles = frozenset(v for each in variables for v in each)
         products: dict[int, set[int]] = {}
-        for number, query_class in classes.items():
+        for query_class in classes.values():
             if is_product(query_class):
-                shard = shard_of_class(number, self._shards)
+                shard = shard_of_class(query_class, self._shards)
                 products.setdefault(shard, set()).update(query_class.row.variables)
         self._products = {shard: frozenset(bound) for shard, bound in products.items()}
 

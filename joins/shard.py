@@ -82,7 +82,8 @@ class Shard:
     def _follow_classes(self, catalog: Catalog) -> None:
         before, self._classes = self._classes, {}
         for number, (query_class, window_us) in catalog.classes.items():
-            if is_product(query_class) and shard_of_class(number, self._shards) != self._number:
+            here = shard_of_class(query_class, self._shards) == self._number
+            if is_product(query_class) and not here:
                 continue
             # A window changes by adding the new one first: the class and its number stay.
             if number in before and before[number][1] == window_us:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,9 @@ from strategies import case_texts, random_case
 
 import joins.anchors
 import joins.sharded
+import xscl
 from broker.match import Match
+from broker.queryset import SetChange
 from broker.shards import DirectoryStore, Join, MemoryStore
 from joins.orders import Answer, Order, Store
 from joins.processor import Processor
@@ -184,6 +187,37 @@ def test_anchors_may_change_at_any_batch(seed: int, monkeypatch: pytest.MonkeyPa
     expected = lines(run_engine(case))
     assert len(expected) > 20
     assert lines(run_engine(case, batch_size=4, processors=spread(case, 5))) == expected
+
+
+@pytest.mark.parametrize("predicate", ["", "a/u = b/u AND a/v = b/v"])
+@pytest.mark.parametrize("shards", [2, 3, 5])
+def test_a_stream_that_is_published_no_more_is_joined_as_before(
+    predicate: str, shards: int
+) -> None:
+    case = hundred_documents(1)
+    published = (
+        "FROM S//a->x FOLLOWED BY {x/u = y/u, 2 m} S//a->y SELECT <a>{x/u}{x/v}</a> PUBLISH P"
+    )
+    texts = {"pairs": published, "q": f"P//a->a FOLLOWED BY {{{predicate}, 9 m}} S//a->b"}
+    queries = [xscl.parse(text, id=name)[0] for name, text in texts.items()]
+    case = replace(case, queries=queries)
+    expected, found = (
+        _without_publisher_from(40, case, processor) for processor in (None, spread(case, shards)())
+    )
+    assert found == expected != []
+
+
+def _without_publisher_from(docid: int, case: Case, processor: Processor | None) -> list[str]:
+    """Return what `q` finds from a document on, before which `pairs` is removed."""
+    documents = oracle.number_documents(case.lines)
+    xml = {document.docid: document.xml for document in documents}
+    running = engine_of(case, "signatures", processor)
+    first, second = documents[: docid - 1], documents[docid - 1 :]
+    running.process(running.evaluate(first), lambda ids: {i: xml[i] for i in ids})
+    assert running.follow(SetChange(gone=["pairs"]))
+    return lines(
+        running.process(running.evaluate(second), lambda ids: {i: xml[i] for i in ids}).matches
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS[1:5])
