@@ -278,7 +278,10 @@ class QuerySet:
         elif self._plans_only:
             return
         clauses = [clause for alternative in alternatives for clause in alternative.clauses]
-        member.uses[name] = [self._use(clause, subscriber) for clause in clauses]
+        uses = member.uses[name] = [self._use(clause, subscriber) for clause in clauses]
+        read = self._streams.get(member.query.publish or "")
+        if read is not None and max(map(_reach_of, uses), default=0) > read.reach_us:
+            self._settle(member.query.publish)
 
     def unassign(self, query_id: str, values: Assignment) -> None:
         """Remove an assignment; one that is not there changes nothing."""

@@ -161,6 +161,17 @@ def test_an_assignment_finds_what_the_query_with_its_values_finds(name: str) -> 
         assert found == tuples(plain.matches) != []
 
 
+def test_readers_of_a_stream_reach_back_behind_its_longest_window() -> None:
+    hour_us = 3_600_000_000
+    published = query("P", "FROM S//i->a FOLLOWED BY {a/t = b/t, $w} S//i->b PUBLISH P")
+    short, long = {"w": hour_us}, {"w": 5 * hour_us}
+    pair = RegisteredQuery(published, 0, (short,))
+    running = Running([pair, RegisteredQuery(query("reader"))], "signatures")
+    assert running.engine.queries.reach_us == 2 * hour_us
+    assert running.engine.follow(SetChange(assigned=[("P", long, 0)]))
+    assert running.engine.queries.reach_us == 6 * hour_us
+
+
 def test_an_assignment_that_is_taken_back_finds_nothing_more() -> None:
     running = Running([RegisteredQuery(query("data", PARAMETERISED["data"]))], "signatures")
     plan = running.engine.plan
