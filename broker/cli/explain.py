@@ -146,7 +146,11 @@ def _load(paths: Sequence[Path]) -> list[xscl.Query]:
 
     for path in paths:
         if not path.exists():
-            raise Failure(f"there is no {path}", exit_code=2)
+            raise Failure(
+                f"there is no {path}",
+                hint="name files; or with --why-not a registered query, and documents by number",
+                exit_code=2,
+            )
     try:
         queries = xscl.load(paths)
     except xscl.XsclError as error:
