@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
@@ -79,11 +80,23 @@ async def problems(request: web.Request, handler: _Handler) -> web.StreamRespons
         Busy,
     ) as error:
         return _expected(error).response()
-    except Exception:
+    except Exception as error:
+        if _is_full(error):
+            _log.warning("%s %s: %s", request.method, request.path, error)
+            return Problem(
+                HTTPStatus.INSUFFICIENT_STORAGE, "the broker's disk is full; nothing has changed"
+            ).response()
         _log.exception("%s %s failed", request.method, request.path)
         return Problem(
             HTTPStatus.INTERNAL_SERVER_ERROR, "the broker failed; its log says why"
         ).response()
+
+
+def _is_full(error: Exception) -> bool:
+    return (
+        isinstance(error, sqlite3.OperationalError)
+        and error.sqlite_errorcode == sqlite3.SQLITE_FULL
+    )
 
 
 def _expected(error: Exception) -> Problem:

@@ -258,6 +258,16 @@ async def test_a_publish_name_that_was_taken_meanwhile_keeps_a_query_paused(
     assert "seen" in details["detail"]
 
 
+async def test_a_full_disk_changes_no_query_and_says_so(client: TestClient, room: Room) -> None:
+    database = room.registry._db
+    [pages] = database.execute("PRAGMA page_count").fetchone()
+    database.execute(f"PRAGMA max_page_count = {pages}")
+    text = "news//item[title = '" + "x" * 9_000 + "']"
+    details = await problem(await client.put("/v1/queries/long", data=text), 507)
+    assert "disk is full" in details["detail"]
+    await problem(await client.get("/v1/queries/long"), 404)
+
+
 async def test_queries_that_publish_in_a_cycle_are_refused(client: TestClient) -> None:
     await client.put("/v1/queries/one", data="SELECT * FROM b//item PUBLISH a")
     response = await client.put("/v1/queries/two", data="SELECT * FROM a//item PUBLISH b")
