@@ -131,7 +131,11 @@ def _expand(entries: list[Entry], inverse: Ints) -> tuple[Ints, Ints, Ints]:
 
 
 class Residuals:
-    """Tests the residuals that classes share, on hashes: equal strings have equal ones."""
+    """Tests the residuals that classes share, on hashes: equal strings have equal ones.
+
+    An instance that came before any class compared a value has no hash of it.  No query with that
+    residual sees the instance, so none holds there.
+    """
 
     def __init__(self, classes: ClassRegistry, hashing: HashValues) -> None:
         self._classes = classes
@@ -157,12 +161,14 @@ class Residuals:
         template, constants = query_class.template, iter(query_class.row.constants)
         held = np.ones(len(rows), np.bool_)
         for left, operator, right in template.residuals:
-            first = _hashes(left, template, columns, rows, remembered)
+            known, *first = _hashes(left, template, columns, rows, remembered)
+            held &= known
             if right is None:
                 hashes = self._hashing(pa.array([next(constants)]))
-                other = tuple(np.repeat(each, len(rows)) for each in hashes)
+                other = [np.repeat(each, len(rows)) for each in hashes]
             else:
-                other = _hashes(right, template, columns, rows, remembered)
+                known, *other = _hashes(right, template, columns, rows, remembered)
+                held &= known
             equal = (first[0] == other[0]) & (first[1] == other[1])
             held &= equal if operator == "=" else ~equal
         return held
@@ -170,19 +176,24 @@ class Residuals:
 
 def _hashes(
     meta: int, template: Template, columns: TupleColumns, rows: Ints, remembered: Remembered
-) -> tuple[Hashes, ...]:
-    """Return the hashes of a meta-variable's values in some rows."""
+) -> tuple[Flags, Hashes, Hashes]:
+    """Return in which rows a meta-variable's value has hashes, and both of them."""
     is_left = meta < template.left_size
     which, inverse = np.unique(columns.which[rows], return_inverse=True)
     tuples = columns.tuples()
-    slots = [_slot(tuples[i], meta, is_left=is_left) for i in which.tolist()]
+    slots = np.array([_slot(tuples[i], meta, is_left=is_left) for i in which.tolist()], np.int64)
+    known = (slots >= 0)[inverse]
     side = columns.left if is_left or columns.right is None else columns.right
-    places = remembered.slots(side[columns.pairs[rows]]) + np.array(slots, np.int64)[inverse]
-    return tuple(hashes[places] for hashes in remembered.hashes)
+    places = remembered.slots(side[columns.pairs[rows[known]]]) + slots[inverse[known]]
+    first, other = np.zeros((2, len(rows)), np.uint64)
+    for hashes, column in zip((first, other), remembered.hashes, strict=True):
+        hashes[known] = column[places]
+    return known, first, other
 
 
 def _slot(held: tuple[Entry, tuple[int, ...]], meta: int, *, is_left: bool) -> int:
+    """Return the slot of a meta-variable's node, -1 where the layout has none for it."""
     entry, nodes = held
     left, right, _ = entry.signature
     layout = left if is_left or right is None else right
-    return layout.nodes.index(nodes[meta])
+    return layout.nodes.index(nodes[meta]) if nodes[meta] in layout.nodes else -1

@@ -244,6 +244,25 @@ def test_a_nested_query_with_a_new_text_finds_what_one_that_was_never_another_fi
     assert running.lines("chain")[before:] == anew.lines("chain") != []
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_later_query_may_test_what_nobody_compared_before(engine: EngineName) -> None:
+    text = "S//i->a FOLLOWED BY {a/t = b/t AND %s, 1 h} S//i->b"
+    shown = "SELECT x, y FROM S//i[t->s][u->x] FOLLOWED BY {s = r, 1 h} S//i[t->r][u->y]"
+    stream = documents(9)
+    running = Running([RegisteredQuery(query("shown", shown))], engine)
+    running.feed(stream[:12])
+    later = [
+        RegisteredQuery(query(str(i), text % residual), 12)
+        for i, residual in enumerate(["a/u != b/u", "a/u != 'x'", "b/u != 'x'"])
+    ]
+    assert running.engine.follow(SetChange(later))
+    running.feed(stream[12:])
+    anew = Running(later, engine)
+    anew.feed(stream)
+    for one in later:
+        assert running.lines(one.query.id) == anew.lines(one.query.id) != []
+
+
 def test_an_engine_says_when_it_lacks_the_state_to_follow() -> None:
     running = Running(registered("title"), "signatures")
     running.feed(documents(1)[:10])
