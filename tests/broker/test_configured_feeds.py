@@ -28,6 +28,9 @@ class NoQuery:
 
 class Sparkless(Service):
     async def _start_spark(self) -> Any:
+        """Start nothing."""
+
+    async def _stream(self, spark: Any) -> Any:
         return NoQuery()
 
 
