@@ -102,12 +102,13 @@ class Shard:
             self._processor.begin_batch()
             self._absorb(old)
         if self._first_new != order.first_new:
+            # Before the new ones come: late as they may be, they are still to be paired.
+            self._processor.evict(order.evict_before_us)
+            self._ownership.evict(order.evict_before_us)
             self._processor.begin_batch()
             self._first_new = order.first_new
         self._absorb(new)
         self._last = max(self._last, order.last)
-        self._processor.evict(order.evict_before_us)
-        self._ownership.evict(order.evict_before_us)
 
     def _missing(self, order: Order) -> pa.Table:
         pieces = [piece for piece in order.pieces if piece.last > self._last]

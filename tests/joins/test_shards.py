@@ -220,6 +220,17 @@ def _without_publisher_from(docid: int, case: Case, processor: Processor | None)
     )
 
 
+@pytest.mark.parametrize("predicate", ["", "x1/u = x2/u"])
+def test_a_document_is_paired_before_it_is_forgotten_for_being_late(predicate: str) -> None:
+    minutes = [30, 20, 5]
+    documents = [f"document {m} S 2026-01-01T00:{m:02} <a><u>1</u></a>" for m in minutes]
+    query = f"query q\n  S//a->x1 JOIN {{{predicate}, 15 m}} S//a->x2"
+    case = parse_case("\n".join(["lateness 0 s", query, *documents, "----", ""]))
+    expected = lines(run_oracle(case))
+    assert len(expected) == 4
+    assert lines(run_engine(case, batch_size=1, processors=spread(case, 2))) == expected
+
+
 @pytest.mark.parametrize("seed", SEEDS[1:5])
 def test_pieces_may_be_merged_at_any_time(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(joins.sharded, "PIECES_MAX", 2)
