@@ -327,7 +327,8 @@ class Engine:
             return
         if stream:
             row = found.handed_on(self._tuple_shape(found.clause))
-            key = (row["shape"], *row["leaves"], *row["nodes"])
+            # One node may carry several values: those that a function gives of it.
+            key = (row["shape"], *row["leaves"], *row["nodes"], *row["vals"])
             rows = handed_on.setdefault(query.id, {})
             if key not in rows:
                 rows[key] = row
