@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from aiohttp import web
 
 from broker.api import (
@@ -21,7 +23,21 @@ from broker.api.backend import BACKEND, Backend
 from broker.api.limits import RateLimit
 from broker.api.problem import problems
 
-__all__ = ["make_application"]
+__all__ = ["MODULES", "make_application"]
+
+MODULES = (
+    documents,
+    streams,
+    queries,
+    questions,
+    rehearsals,
+    subscriptions,
+    matches,
+    tokens,
+    description,
+    health,
+)
+"""The rooms of the API whose resources every application has, in `ROUTES`."""
 
 
 def make_application(
@@ -40,19 +56,8 @@ def make_application(
     application[BACKEND] = backend
     application[GATE] = gate or Gate()
     application[LIMIT] = limit or RateLimit(0)
+    application[rehearsals.RUNNING] = asyncio.Lock()
     application[LINKS_KEY] = backend.registry.key("links")
-    modules = (
-        documents,
-        streams,
-        queries,
-        questions,
-        subscriptions,
-        matches,
-        tokens,
-        description,
-        health,
-    )
-    for module in modules:
+    for module in MODULES:
         application.add_routes(module.ROUTES)
-    rehearsals.install(application)
     return application

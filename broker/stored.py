@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from broker.document import Document
 from broker.segment import Segment
 from broker.spool import Spool
 
-__all__ = ["documents_of", "newest_documents", "stored_document"]
+__all__ = ["document_of", "documents_of", "newest_documents", "stored_document"]
 
 
 def documents_of(spool: Spool, segment: Segment, *, after: int = 0) -> Iterator[Document]:
@@ -17,7 +17,7 @@ def documents_of(spool: Spool, segment: Segment, *, after: int = 0) -> Iterator[
     start = max(0, after + 1 - segment.first_docid)
     rows = spool.rows(segment).slice(start).to_pylist()
     for docid, row in enumerate(rows, segment.first_docid + start):
-        yield _document(docid, row)
+        yield document_of(docid, row)
 
 
 def stored_document(spool: Spool, docid: int) -> Document | None:
@@ -43,7 +43,8 @@ def newest_documents(spool: Spool, limit: int) -> list[Document]:
     return list(found[-limit:])
 
 
-def _document(docid: int, row: dict[str, Any]) -> Document:
+def document_of(docid: int, row: Mapping[str, Any]) -> Document:
+    """Return the document that a row of `SEGMENT_SCHEMA` is."""
     return Document(
         docid=docid,
         stream=row["stream"],

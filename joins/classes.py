@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from templates.template import Template, TemplateRow
 
-__all__ = ["ClassRegistry", "ClassTuple", "QueryClass"]
+__all__ = ["ClassRegistry", "ClassTuple", "Classified", "QueryClass"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +132,27 @@ class ClassRegistry:
                 use = (self.window_us(number), query_class.is_symmetric)
                 uses[query_class.stratum, left, right].append(use)
         return [(*k, max(w for w, _ in u), any(s for _, s in u)) for k, u in uses.items()]
+
+
+class Classified:
+    """What every processor does with its classes."""
+
+    def __init__(self) -> None:
+        self.classes = ClassRegistry()
+
+    @property
+    def strata(self) -> list[int]:
+        """The strata in use, lowest first."""
+        return self.classes.strata
+
+    def add(self, query_class: QueryClass, window_us: int) -> int:
+        """Add one use of a class with a window; return the class's number."""
+        return self.classes.add(query_class, window_us)
+
+    def remove(self, number: int, window_us: int) -> None:
+        """Undo one `add`."""
+        self.classes.remove(number, window_us)
+
+    def template_of(self, number: int) -> Template:
+        """Return the template of a class."""
+        return self.classes.by_number[number].template

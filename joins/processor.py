@@ -27,7 +27,7 @@ from typing import Literal, Protocol
 import pyarrow as pa
 
 from joins import schema
-from joins.classes import ClassRegistry, ClassTuple, QueryClass
+from joins.classes import Classified, ClassTuple, QueryClass
 from joins.instance import Instance
 from joins.ration import Cut
 from joins.rows import TemplateTables
@@ -108,7 +108,7 @@ class Processor(Protocol):
         """
 
 
-class SqlProcessor:
+class SqlProcessor(Classified):
     """Evaluates every template by its conjunctive query over the state's tables."""
 
     def __init__(
@@ -119,7 +119,7 @@ class SqlProcessor:
         view_rows_max: int = ROWS_MAX,
     ) -> None:
         self.state = JoinState()
-        self.classes = ClassRegistry()
+        super().__init__()
         self._engine = engine
         self._lateness_us = lateness_us
         self._tables = TemplateTables(self.state.db, self.classes)
@@ -129,23 +129,6 @@ class SqlProcessor:
     def next_instance(self) -> int:
         """The number that the next instance will get."""
         return self.state.next_instance
-
-    @property
-    def strata(self) -> list[int]:
-        """The strata in use, lowest first."""
-        return self.classes.strata
-
-    def add(self, query_class: QueryClass, window_us: int) -> int:
-        """Add one use of a class with a window; return the class's number."""
-        return self.classes.add(query_class, window_us)
-
-    def remove(self, number: int, window_us: int) -> None:
-        """Undo one `add`."""
-        self.classes.remove(number, window_us)
-
-    def template_of(self, number: int) -> Template:
-        """Return the template of a class."""
-        return self.classes.by_number[number].template
 
     def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
         """Learn witness shapes by their edges."""

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from joins.anchors import Anchors
-from joins.classes import ClassRegistry, ClassTuple, QueryClass
+from joins.classes import Classified, ClassTuple
 from joins.column import Column
 from joins.entries import EntryReader
 from joins.instance import INSTANCE_SCHEMA, Instance, read_instances
@@ -33,7 +33,6 @@ from joins.remembered import hash_values
 from joins.routing import Router
 from joins.signatures import ANCHORING_BATCHES
 from joins.spill import InstanceRows
-from templates.template import Template
 
 __all__ = ["Answerer", "ShardedProcessor"]
 
@@ -49,11 +48,11 @@ PIECES_MAX = 24
 """Pieces of a shard; then the small ones among them are merged, so a row is merged a few times."""
 
 
-class ShardedProcessor:
+class ShardedProcessor(Classified):
     """See the module; the interface is `processor.Processor`."""
 
     def __init__(self, shards: int, store: Store, answer: Answerer) -> None:
-        self.classes = ClassRegistry()
+        super().__init__()
         self._shards = shards
         self._store = store
         self._answer = answer
@@ -77,23 +76,6 @@ class ShardedProcessor:
         self._read: dict[int, Instance] = {}
         self.next_instance = 1
         self.routed_rows = 0
-
-    @property
-    def strata(self) -> list[int]:
-        """The strata in use, lowest first."""
-        return self.classes.strata
-
-    def add(self, query_class: QueryClass, window_us: int) -> int:
-        """Add one use of a class with a window; return the class's number."""
-        return self.classes.add(query_class, window_us)
-
-    def remove(self, number: int, window_us: int) -> None:
-        """Undo one `add`."""
-        self.classes.remove(number, window_us)
-
-    def template_of(self, number: int) -> Template:
-        """Return the template of a class."""
-        return self.classes.by_number[number].template
 
     def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
         """Learn witness shapes by their edges."""

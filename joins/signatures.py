@@ -40,7 +40,7 @@ import numpy as np
 import pyarrow as pa
 
 from joins.candidates import Candidates
-from joins.classes import ClassRegistry, ClassTuple, QueryClass
+from joins.classes import Classified, ClassTuple
 from joins.instance import Instance
 from joins.pairsignature import pair_signatures
 from joins.ration import Bounds, Cut
@@ -49,7 +49,6 @@ from joins.signatureview import SignatureView
 from joins.slots import Layouts
 from joins.times import Pairs
 from joins.tuples import ClassLimits, Residuals, TupleColumns
-from templates.template import Template
 
 __all__ = ["SignatureProcessor"]
 
@@ -63,13 +62,13 @@ ANCHORING_BATCHES = 256
 Edge = tuple[int, int, int, int]
 
 
-class SignatureProcessor:
+class SignatureProcessor(Classified):
     """See the module; the interface is `processor.Processor`."""
 
     def __init__(
         self, bounds: Bounds, *, hashing: HashValues, spill_directory: Path | None = None
     ) -> None:
-        self.classes = ClassRegistry()
+        super().__init__()
         self.view = SignatureView(self.classes)
         self._lateness_us = bounds.lateness_us
         self._layouts = Layouts()
@@ -88,23 +87,6 @@ class SignatureProcessor:
     def next_instance(self) -> int:
         """The number that the next instance will get."""
         return self._remembered.next_instance
-
-    @property
-    def strata(self) -> list[int]:
-        """The strata in use, lowest first."""
-        return self.classes.strata
-
-    def add(self, query_class: QueryClass, window_us: int) -> int:
-        """Add one use of a class with a window; return the class's number."""
-        return self.classes.add(query_class, window_us)
-
-    def remove(self, number: int, window_us: int) -> None:
-        """Undo one `add`."""
-        self.classes.remove(number, window_us)
-
-    def template_of(self, number: int) -> Template:
-        """Return the template of a class."""
-        return self.classes.by_number[number].template
 
     def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
         """Learn witness shapes by their edges."""

@@ -16,7 +16,6 @@ import oracle
 from standin import StandInEngine, is_partner
 
 import xscl
-from broker.document import Document
 from broker.evaluation import PlanStore
 from broker.match import MatchDocument
 from broker.outbox import Outbox
@@ -24,6 +23,7 @@ from broker.pipeline import Pipeline
 from broker.registered import Engines, parsed
 from broker.registry import QueryState, RegisteredText, Registry
 from broker.spool import Spool
+from broker.stored import document_of
 
 __all__ = ["Queries", "RealQueries", "StandInQueries"]
 
@@ -134,7 +134,7 @@ class RealQueries:
 
     def expected(self, documents: Mapping[int, Row]) -> list[str]:
         """Return the lines of all matches that the oracle finds."""
-        stored = [_document(docid, row) for docid, (row, _) in sorted(documents.items())]
+        stored = [document_of(docid, row) for docid, (row, _) in sorted(documents.items())]
         begun: dict[str, RegisteredText] = {}
         ended: dict[str, int] = {}
         for state in (QueryState.ACTIVE, QueryState.REMOVED):
@@ -156,19 +156,6 @@ class RealQueries:
     def _register(self, name: str, text: str, point: int) -> None:
         (query,) = xscl.parse(text, id=name)
         self._registry.register(name, text, version=query.version, point=point)
-
-
-def _document(docid: int, row: dict[str, Any]) -> Document:
-    return Document(
-        docid=docid,
-        stream=row["stream"],
-        key=row["key"],
-        start_us=row["end_us"],
-        end_us=row["end_us"],
-        arrival_us=row["arrival_us"],
-        watermark_us=row["watermark_us"],
-        xml=row["xml"],
-    )
 
 
 def _value(xml: bytes) -> bytes:

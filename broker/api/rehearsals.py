@@ -25,7 +25,7 @@ from broker.engine import RegisteredQuery
 from broker.registered import check_among, queries_of
 from broker.rehearsal import DOCUMENTS_MAX, SECONDS_MAX, Rehearsal
 
-__all__ = ["ROUTES", "install"]
+__all__ = ["ROUTES", "RUNNING"]
 
 _log = logging.getLogger(__name__)
 
@@ -38,12 +38,6 @@ _WAIT_S = 5.0
 """What a request waits for one that runs, before it is turned away."""
 
 RUNNING = web.AppKey("rehearsal_running", asyncio.Lock)
-
-
-def install(application: web.Application) -> None:
-    """Add the resource of this module."""
-    application[RUNNING] = asyncio.Lock()
-    application.add_routes(ROUTES)
 
 
 async def rehearse_query(request: web.Request) -> web.StreamResponse:

@@ -2,33 +2,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.test_utils import TestClient
 from api_room import Room, match
 
-from broker.http import make_application
 from broker.spool import Spool
 
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
-
-
-@pytest.fixture
-def room(tmp_path: Path) -> Any:
-    room = Room(tmp_path)
-    room.ingest.start()
-    yield room
-    room.close()
-
-
-@pytest.fixture
-async def client(room: Room) -> AsyncIterator[TestClient]:
-    application = make_application(room.backend, body_bytes_max=10_000)
-    async with TestClient(TestServer(application)) as client:
-        yield client
 
 
 async def problem(response: Any, status: int) -> dict[str, Any]:

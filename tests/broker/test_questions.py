@@ -1,15 +1,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.test_utils import TestClient
 from api_room import Room
 
-from broker.http import make_application
 from broker.spool import Spool
 from broker.stored import newest_documents, stored_document
 
@@ -17,21 +14,6 @@ SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
 BY_AUTHOR = (
     "news//item->a FOLLOWED BY {a/author = $who AND a/title = b/title, 2 days} news//item->b"
 )
-
-
-@pytest.fixture
-async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    room = Room(tmp_path)
-    room.ingest.start()
-    yield room
-    room.close()
-
-
-@pytest.fixture
-async def client(room: Room) -> AsyncIterator[TestClient]:
-    application = make_application(room.backend, body_bytes_max=10_000)
-    async with TestClient(TestServer(application)) as client:
-        yield client
 
 
 async def publish(client: TestClient, *titles: str) -> None:

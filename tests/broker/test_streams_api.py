@@ -1,32 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.test_utils import TestClient
 from api_room import Room, match
-
-from broker.http import make_application
 
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
 DIGEST = "SELECT <all>{a}</all> FROM *//item->a PUBLISH digest"
-
-
-@pytest.fixture
-async def room(tmp_path: Path) -> AsyncIterator[Room]:
-    room = Room(tmp_path)
-    room.ingest.start()
-    yield room
-    room.close()
-
-
-@pytest.fixture
-async def client(room: Room) -> AsyncIterator[TestClient]:
-    application = make_application(room.backend, body_bytes_max=10_000)
-    async with TestClient(TestServer(application)) as client:
-        yield client
 
 
 async def answer(client: TestClient, path: str, status: int = 200) -> Any:
