@@ -8,7 +8,6 @@ from xpath_eval.structure import Detail
 from xscl.path import (
     And,
     Axis,
-    Call,
     Comparison,
     Condition,
     Exists,
@@ -16,9 +15,8 @@ from xscl.path import (
     Not,
     Or,
     Path,
-    PathValue,
     StringTest,
-    Value,
+    value_paths,
 )
 from xscl.pattern import PatternNode
 
@@ -45,7 +43,7 @@ def _condition_detail(condition: Condition) -> Detail:
         case Exists(path):
             details = _path_details(path)
         case Comparison(left=value) | StringTest(value=value):
-            details = (detail for path in _paths(value) for detail in _path_details(path))
+            details = (detail for path in value_paths(value) for detail in _path_details(path))
         case And(conditions) | Or(conditions):
             details = map(_condition_detail, conditions)
         case Not(inner):
@@ -57,11 +55,3 @@ def _path_details(path: Path) -> Iterator[Detail]:
     for step in path.steps:
         yield _step_detail(step.axis, step.test, step.is_deep)
         yield from map(_condition_detail, step.predicates)
-
-
-def _paths(value: Value) -> Iterator[Path]:
-    if isinstance(value, PathValue):
-        yield value.path
-    elif isinstance(value, Call):
-        for argument in value.arguments:
-            yield from _paths(argument)

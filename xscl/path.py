@@ -3,7 +3,7 @@
 These are values only: the parser makes them, `xpath_eval` evaluates them, `render` prints them.
 A `Path` is a sequence of steps; a step selects nodes from a context node and keeps those that
 pass its predicates, one after the other, as XPath does.  What a step means, and which functions
-there are, is section 3 of the semantics (`docs/semantics.md`).
+there are, is in `docs/xscl.md`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ __all__ = [
     "Step",
     "StringTest",
     "Value",
+    "binding_paths",
     "counts_positions",
+    "value_paths",
 ]
 
 ANY = "*"
@@ -227,7 +229,9 @@ class Step:
         if self.variable is not None:
             yield self.variable
         for predicate in self.predicates:
-            yield from _condition_variables(predicate)
+            for path in binding_paths(predicate):
+                for step in path.steps:
+                    yield from step.variables()
 
 
 def counts_positions(condition: Condition) -> bool:
@@ -244,23 +248,23 @@ def counts_positions(condition: Condition) -> bool:
     return False
 
 
-def _condition_variables(condition: Condition) -> Iterator[str]:
+def binding_paths(condition: Condition) -> Iterator[Path]:
+    """Yield the paths of a condition whose steps may bind variables, in the order of the text."""
     match condition:
         case Exists(path):
-            for step in path.steps:
-                yield from step.variables()
+            yield path
         case And(conditions):
             for each in conditions:
-                yield from _condition_variables(each)
+                yield from binding_paths(each)
         case Comparison(left=value) | StringTest(value=value):
-            yield from _value_variables(value)
+            yield from value_paths(value)
 
 
-def _value_variables(value: Value) -> Iterator[str]:
+def value_paths(value: Value) -> Iterator[Path]:
+    """Yield the paths that a value is made of."""
     match value:
         case PathValue(path):
-            for step in path.steps:
-                yield from step.variables()
+            yield path
         case Call(arguments=arguments):
             for each in arguments:
-                yield from _value_variables(each)
+                yield from value_paths(each)

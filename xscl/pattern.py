@@ -12,7 +12,7 @@ differ in needs only still share every node that both have:
 
 - A predicate that binds nothing needed is a filter, word for word but without variables.
 - Equality with a string, in a place that must hold, is a *constant* of the node compared: data,
-  not structure (`design`: a million such blocks are one pattern).
+  not structure: a million such blocks are one pattern.
 - Where a step counts positions, the predicates up to the last one that does are filters, in
   order, because each counts what those before it left.
 
@@ -35,8 +35,6 @@ from xscl.path import (
     Exists,
     Literal,
     NodeTest,
-    Not,
-    Or,
     Parameter,
     Path,
     PathValue,
@@ -44,7 +42,9 @@ from xscl.path import (
     StringTest,
     Value,
     counts_positions,
+    value_paths,
 )
+from xscl.pruning import strip_variables, without_predicates
 from xscl.query import Block, Derived, VariableValue
 from xscl.query import Call as DerivedCall
 
@@ -151,7 +151,7 @@ def tree_pattern(
     shown = frozenset(needed) | {block.root}
     wanted = shown | {term_variable(call) for _, call in derived}
     builder = _Builder(wanted, shown, frozenset(texts))
-    builder.add_path(DOCUMENT, _without(block.path, frozenset(dropped)))
+    builder.add_path(DOCUMENT, without_predicates(block.path, frozenset(dropped)))
     for term, call in derived:
         builder.add_derived(term, call)
     return TreePattern(block.stream, tuple(builder.nodes))
@@ -276,51 +276,6 @@ class _Builder:
         ]
 
 
-def _without(path: Path, dropped: frozenset[str]) -> Path:
-    """Return a path without the predicates that end in one of some variables, at any depth."""
-    if not dropped:
-        return path
-    return Path(
-        tuple(
-            replace(
-                step,
-                predicates=tuple(
-                    _prune(p, dropped) for p in step.predicates if not _ends_in(p, dropped)
-                ),
-            )
-            for step in path.steps
-        )
-    )
-
-
-def _prune(condition: Condition, dropped: frozenset[str]) -> Condition:
-    match condition:
-        case Exists(path):
-            return Exists(_without(path, dropped))
-        case And(conditions):
-            return And(tuple(_prune(each, dropped) for each in conditions))
-        case Comparison(left=left):
-            return replace(condition, left=_prune_value(left, dropped))
-        case StringTest(value=value):
-            return replace(condition, value=_prune_value(value, dropped))
-    return condition
-
-
-def _prune_value(value: Value, dropped: frozenset[str]) -> Value:
-    match value:
-        case PathValue(path):
-            return PathValue(_without(path, dropped))
-        case Call(function, arguments):
-            return Call(function, tuple(_prune_value(each, dropped) for each in arguments))
-    return value
-
-
-def _ends_in(predicate: Condition, variables: frozenset[str]) -> bool:
-    if not isinstance(predicate, Exists) or not predicate.path.steps:
-        return False
-    return predicate.path.steps[-1].variable in variables
-
-
 def _conjuncts(predicates: Iterable[Condition]) -> Iterator[Condition]:
     for predicate in predicates:
         if isinstance(predicate, And) and not counts_positions(predicate):
@@ -338,7 +293,7 @@ def _positive_paths(condition: Condition) -> Iterator[Path]:
             for each in conditions:
                 yield from _positive_paths(each)
         case Comparison(left=value) | StringTest(value=value):
-            for path in _value_paths(value):
+            for path in value_paths(value):
                 if path.steps:
                     yield _push_condition(path, condition, value)
 
@@ -361,53 +316,3 @@ def _replace_paths(value: Value) -> Value:
         case Call(function, arguments):
             return Call(function, tuple(map(_replace_paths, arguments)))
     return value
-
-
-def _value_paths(value: Value) -> Iterator[Path]:
-    match value:
-        case PathValue(path):
-            yield path
-        case Call(arguments=arguments):
-            for each in arguments:
-                yield from _value_paths(each)
-
-
-def strip_variables(condition: Condition) -> Condition:
-    """Return the condition with no variable bound: what it says, whatever it is called."""
-    match condition:
-        case Exists(path):
-            return Exists(_strip_path(path))
-        case Comparison(left, operator, right):
-            return Comparison(_strip_value(left), operator, right)
-        case StringTest(function, value, argument, flags):
-            return StringTest(function, _strip_value(value), argument, flags)
-        case And(conditions):
-            return And(tuple(map(strip_variables, conditions)))
-        case Or(conditions):
-            return Or(tuple(map(strip_variables, conditions)))
-        case Not(inner):
-            return Not(strip_variables(inner))
-    return condition
-
-
-def _strip_value(value: Value) -> Value:
-    match value:
-        case PathValue(path):
-            return PathValue(_strip_path(path))
-        case Call(function, arguments):
-            return Call(function, tuple(map(_strip_value, arguments)))
-    return value
-
-
-def _strip_path(path: Path) -> Path:
-    return Path(
-        tuple(
-            replace(
-                step,
-                variable=None,
-                predicates=tuple(map(strip_variables, step.predicates)),
-                span=None,
-            )
-            for step in path.steps
-        )
-    )

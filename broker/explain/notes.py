@@ -8,7 +8,6 @@ from broker.explain.model import ClauseView, Note
 from broker.explain.spelling import spell_condition
 from xscl.path import (
     And,
-    Call,
     Comparison,
     Condition,
     Exists,
@@ -16,11 +15,10 @@ from xscl.path import (
     Opaque,
     Or,
     Path,
-    PathValue,
     Position,
     Step,
     StringTest,
-    Value,
+    binding_paths,
 )
 from xscl.query import Query
 
@@ -86,28 +84,8 @@ def _steps(path: Path) -> Iterator[Step]:
     for step in path.steps:
         yield step
         for predicate in step.predicates:
-            for below in _paths(predicate):
+            for below in binding_paths(predicate):
                 yield from _steps(below)
-
-
-def _paths(condition: Condition) -> Iterator[Path]:
-    match condition:
-        case Exists(path):
-            yield path
-        case And(conditions):
-            for each in conditions:
-                yield from _paths(each)
-        case Comparison(left=value) | StringTest(value=value):
-            yield from _value_paths(value)
-
-
-def _value_paths(value: Value) -> Iterator[Path]:
-    match value:
-        case PathValue(path):
-            yield path
-        case Call(arguments=arguments):
-            for each in arguments:
-                yield from _value_paths(each)
 
 
 def _condition_notes(condition: Condition, *, is_positive: bool) -> Iterator[Note]:
