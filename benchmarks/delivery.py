@@ -91,7 +91,7 @@ async def webhooks(broker: Broker, endpoints: int = 1_000, matches: int = 20) ->
         broker.subscribe(f"http://{host}:{port}{paths.get(number, '/hook')}")
     healthy = {
         each.id
-        for each in broker.registry.subscriptions(limit=endpoints)
+        for each in broker.registry.subscriptions.find(limit=endpoints)
         if each.destination.address.endswith("/hook")
     }
     taken: dict[str, float] = {}
@@ -162,7 +162,7 @@ async def streams(
 ) -> dict[str, object]:
     pull = Destination.parse("pull")
     made = [Subscription(f"sub_{n}", f"Q{n % 20}", "{}", pull, 0) for n in range(subscriptions)]
-    broker.registry.add(made)
+    broker.registry.subscriptions.add(made)
     application = web.Application()
     install(application, Pickup(broker.outbox, broker.registry))
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
@@ -192,7 +192,7 @@ async def streams(
 
 async def fanout(broker: Broker, subscriptions: int = 100_000) -> dict[str, object]:
     began = time.perf_counter()
-    broker.registry.add(
+    broker.registry.subscriptions.add(
         Subscription(
             f"sub_{n}",
             "Q1",

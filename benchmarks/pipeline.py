@@ -236,7 +236,7 @@ def subscribe(registry: Registry, count: int) -> None:
         for n in range(count)
     )
     for group in iter(lambda: list(itertools.islice(made, 10_000)), []):
-        registry.add(group)
+        registry.subscriptions.add(group)
 
 
 def main() -> None:

@@ -65,5 +65,5 @@ def _mail(
         username=smtp.username,
         password=smtp.password(),
         unsubscribe_url=unsubscribe_url,
-        is_suppressed=registry.is_suppressed,
+        is_suppressed=registry.suppressed.has,
     )

@@ -74,7 +74,7 @@ class Pausing:
 
     def _owners(self, query_id: str) -> Iterator[str]:
         after = ""
-        while page := self._registry.subscriptions(query=query_id, after=after, limit=_PAGE):
+        while page := self._registry.subscriptions.find(query=query_id, after=after, limit=_PAGE):
             yield from (each.options.owner for each in page if each.options.owner)
             after = page[-1].id
 

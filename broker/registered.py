@@ -138,7 +138,9 @@ class Engines:
         texts = [text for text in texts if text.id not in gone]
         changed = {text.id for text in texts}
         assigned = []
-        for query_id, key, point in self._registry.changed_assignments(reading.subscriptions):
+        for query_id, key, point in self._registry.subscriptions.changed_assignments(
+            reading.subscriptions
+        ):
             query, values = present.get(query_id), json.loads(key)
             is_same = query_id not in gone and query_id not in changed
             if query is not None and is_same and _fits(query, values):
@@ -228,7 +230,7 @@ def _registered(registry: Registry, text: RegisteredText) -> RegisteredQuery:
     query = _query(text.id, text.text)
     if not query.parameters:
         return RegisteredQuery(query, text.point, revision=text.revision)
-    read = ((json.loads(key), point) for key, point in registry.assignments(text.id))
+    read = ((json.loads(key), point) for key, point in registry.subscriptions.assignments(text.id))
     assigned = [(values, point) for values, point in read if _fits(query, values)]
     return RegisteredQuery(
         query,

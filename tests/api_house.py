@@ -97,7 +97,7 @@ class House:
             self.room.spool.next_docid,
             self.room.outbox.last_seq(),
             [token.name for token in self.tokens.tokens()],
-            self.room.registry.suppressed(),
+            self.room.registry.suppressed.entries(),
             [self.pickup.consumers.consumers(each) for each in (self.mine, self.theirs)],
         )
 

@@ -13,7 +13,7 @@ from aiohttp import web
 from broker.backfill import LookBackError
 from broker.document import DocumentError
 from broker.ingest_thread import Busy
-from broker.registry import RegistryError
+from broker.registryfile import RegistryError
 from broker.subscription import SubscriptionError
 from xscl import Diagnostic, XsclError
 from xscl.diagnostics import locate

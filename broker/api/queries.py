@@ -15,7 +15,8 @@ from broker.api.problem import Problem
 from broker.backfill import check_unread, look_back
 from broker.document import render_time
 from broker.registered import check_among, parsed
-from broker.registry import QueryState, RegisteredText, RegistryError
+from broker.registry import QueryState, RegisteredText
+from broker.registryfile import RegistryError
 from broker.subscription import SubscriptionState
 from xscl.spelling import did_you_mean
 
@@ -33,7 +34,7 @@ async def list_queries(request: web.Request) -> web.Response:
     queries = await in_thread(lambda: backend.registry.queries(states=_VISIBLE))
 
     def render() -> list[dict[str, Any]]:
-        matches, subscriptions = backend.outbox.counts(), backend.registry.subscription_counts()
+        matches, subscriptions = backend.outbox.counts(), backend.registry.subscriptions.counts()
         return [
             _rendered(query, matches.get(query.id, 0), subscriptions.get(query.id, 0))
             for query in queries
@@ -146,14 +147,14 @@ def point_since(backend: Backend, since: str | int | None) -> int | None:
 
 
 def _remove_subscriptions(backend: Backend, query_id: str) -> None:
-    while found := backend.registry.subscriptions(query=query_id):
+    while found := backend.registry.subscriptions.find(query=query_id):
         for subscription in found:
-            backend.registry.set_subscription_state(subscription.id, SubscriptionState.REMOVED)
+            backend.registry.subscriptions.set_state(subscription.id, SubscriptionState.REMOVED)
 
 
 async def _answer(backend: Backend, query: RegisteredText) -> web.Response:
     matches = await in_thread(backend.outbox.count, query.id)
-    subscriptions = await in_thread(backend.registry.subscription_count, query.id)
+    subscriptions = await in_thread(backend.registry.subscriptions.count, query.id)
     return web.json_response(_rendered(query, matches, subscriptions))
 
 

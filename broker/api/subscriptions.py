@@ -31,9 +31,9 @@ async def list_subscriptions(request: web.Request) -> web.Response:
     registry, caller = request.app[BACKEND].registry, caller_of(request)
     query, after = request.query.get("query"), request.query.get("after", "")
     if caller is None or Scope.ADMIN in caller.scopes:
-        found = await in_thread(lambda: registry.subscriptions(query=query, after=after))
+        found = await in_thread(lambda: registry.subscriptions.find(query=query, after=after))
     else:
-        own = await in_thread(registry.subscriptions_by_id, sorted(caller.subscriptions))
+        own = await in_thread(registry.subscriptions.by_id, sorted(caller.subscriptions))
         found = [
             each
             for each in own.values()
@@ -73,14 +73,14 @@ async def post_subscription(request: web.Request) -> web.Response:
 async def get_subscription(request: web.Request) -> web.Response:
     """Answer one subscription, or 404."""
     backend = request.app[BACKEND]
-    found = await in_thread(backend.registry.subscription, request.match_info["id"])
+    found = await in_thread(backend.registry.subscriptions.get, request.match_info["id"])
     return web.json_response(_rendered(found))
 
 
 async def delete_subscription(request: web.Request) -> web.Response:
     """Remove a subscription; what is being sent may still arrive."""
     backend, name = request.app[BACKEND], request.match_info["id"]
-    await in_thread(backend.registry.set_subscription_state, name, SubscriptionState.REMOVED)
+    await in_thread(backend.registry.subscriptions.set_state, name, SubscriptionState.REMOVED)
     return web.Response(status=HTTPStatus.NO_CONTENT)
 
 

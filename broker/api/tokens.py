@@ -30,7 +30,7 @@ async def post_token(request: web.Request) -> web.Response:
     asked = await _asked(request)
     tokens, registry = _kept(request), request.app[BACKEND].registry
     for subscription in asked["subscriptions"]:
-        await in_thread(registry.subscription, subscription)
+        await in_thread(registry.subscriptions.get, subscription)
     try:
         scopes = [Scope(each) for each in asked["scopes"]]
         made, secret = await in_thread(

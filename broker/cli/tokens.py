@@ -10,14 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from broker.cli.connection import Connection, connect, settings_of, target
-from broker.cli.terminal import (
-    EXIT_NO_BROKER,
-    Failure,
-    emit_rows,
-    format_option,
-    message,
-)
+from broker.cli.connection import Connection, asked_or_done, settings_of
+from broker.cli.terminal import Failure, emit_rows, format_option, message
 
 if TYPE_CHECKING:
     from broker.tokens import Tokens
@@ -178,14 +172,8 @@ def _done(
     ask: Callable[[Connection], T],
     work: Callable[[Path], T],
 ) -> tuple[T, str]:
-    """Return what the broker answers, else what work on the data makes, and whose it is."""
     if not is_local:
-        connection = connect(context)
-        try:
-            return ask(connection), connection.url
-        except Failure as failure:
-            if failure.code != EXIT_NO_BROKER or not target(context).is_local:
-                raise
+        return asked_or_done(context, ask, work)
     data = settings_of(context).data
     return work(data), str(data)
 
@@ -208,14 +196,15 @@ def _opened(data: Path) -> Iterator[Tokens]:
 
 
 def _check_subscriptions(data: Path, subscriptions: tuple[str, ...]) -> None:
-    from broker.registry import Registry, RegistryError
+    from broker.registry import Registry
+    from broker.registryfile import RegistryError
 
     if not subscriptions:
         return
     registry = Registry(data / "registry.db")
     try:
         for each in subscriptions:
-            registry.subscription(each)
+            registry.subscriptions.get(each)
     except RegistryError as error:
         raise Failure(str(error)) from error
     finally:

@@ -15,7 +15,8 @@ from broker.delivery.lanes import Lanes
 from broker.delivery.leases import Leases
 from broker.delivery.store import Finished, Taken, open_deliveries
 from broker.outbox import Outbox
-from broker.registry import Registry, RegistryError
+from broker.registry import Registry
+from broker.registryfile import RegistryError
 from broker.subscription import DestinationKind, SubscriptionState
 
 __all__ = ["Desk", "Report"]
@@ -99,9 +100,9 @@ class Desk:
         is_mail = subscription.destination.kind is DestinationKind.EMAIL
         if is_mail and outcome is not None and outcome.kind is OutcomeKind.GONE:
             # A mail server counts against us how often we write to a mailbox that is not there.
-            self._registry.suppress(subscription.destination.address, reason=outcome.detail)
+            self._registry.suppressed.add(subscription.destination.address, reason=outcome.detail)
         try:
-            self._registry.set_subscription_state(
+            self._registry.subscriptions.set_state(
                 subscription.id, SubscriptionState.DISABLED, reason=one.decision.disable
             )
         except RegistryError:

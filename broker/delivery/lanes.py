@@ -52,7 +52,7 @@ class Lanes:
         if self._registry.revision() < revision:
             # It was restored from a copy, and counts from there: all of it is news.
             revision, after = 0, ""
-        changed = self._registry.changed_subscriptions(revision, after, limit=limit)
+        changed = self._registry.subscriptions.changed(revision, after, limit=limit)
         if not changed:
             return False
         places = {(subscription.topic, subscription.point) for subscription in changed}

@@ -76,7 +76,7 @@ class Leases:
         """Lease at most `room` lanes that are ready, and return what to do for each."""
         with transaction(self._db):
             lanes = self._ready(room, now_us)
-            known = self._registry.subscriptions_by_id([lane.subscription for lane in lanes])
+            known = self._registry.subscriptions.by_id([lane.subscription for lane in lanes])
             taking = _Taking(now_us, self._next_row())
             found = [(lane, self._choose(lane, known, taking)) for lane in lanes]
             self._write(taking)

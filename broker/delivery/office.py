@@ -17,7 +17,7 @@ from broker.delivery.pickup import PICKUP, Pickup
 from broker.delivery.sample import sample_attempt
 from broker.delivery.store import DeliveryState
 from broker.document import parse_time, render_time
-from broker.registry import RegistryError
+from broker.registryfile import RegistryError
 from broker.subscription import DestinationKind, Subscription, SubscriptionState
 
 __all__ = ["ROUTES"]
@@ -85,7 +85,7 @@ async def retry_dead(request: web.Request) -> web.Response:
 async def replay(request: web.Request) -> web.Response:
     """Send a subscription's matches since `?since=` (a time, a docid or `all`) again."""
     pickup, name = request.app[PICKUP], request.match_info["id"]
-    subscription = await asyncio.to_thread(pickup.registry.subscription, name)
+    subscription = await asyncio.to_thread(pickup.registry.subscriptions.get, name)
     if subscription.destination.kind is DestinationKind.PULL:
         raise Problem(
             HTTPStatus.CONFLICT, "who pulls reads again from an earlier match number by itself"
@@ -98,7 +98,7 @@ async def replay(request: web.Request) -> web.Response:
 async def send_sample(request: web.Request) -> web.Response:
     """Send a signed sample to the destination now, and answer what came of it."""
     pickup, name = request.app[PICKUP], request.match_info["id"]
-    subscription = await asyncio.to_thread(pickup.registry.subscription, name)
+    subscription = await asyncio.to_thread(pickup.registry.subscriptions.get, name)
     channel = pickup.channels.get(subscription.destination.kind)
     if channel is None:
         kind = subscription.destination.kind.value
@@ -120,7 +120,7 @@ async def rotate_secret(request: web.Request) -> web.Response:
     pickup, name = request.app[PICKUP], request.match_info["id"]
     overlap_s = min(number(request, "overlap", 86_400), _OVERLAP_MAX_S)
     secret = await asyncio.to_thread(
-        pickup.registry.rotate_secret, name, overlap=timedelta(seconds=overlap_s)
+        pickup.registry.subscriptions.rotate_secret, name, overlap=timedelta(seconds=overlap_s)
     )
     return web.json_response({"secret": secret})
 
@@ -138,7 +138,7 @@ async def resume(request: web.Request) -> web.Response:
 async def get_token(request: web.Request) -> web.Response:
     """Answer the token and the addresses with which a subscription is read, and only it."""
     pickup, name = request.app[PICKUP], request.match_info["id"]
-    await asyncio.to_thread(pickup.registry.subscription, name)
+    await asyncio.to_thread(pickup.registry.subscriptions.get, name)
     token = pickup.read_token(name)
     base = f"{pickup.base_url}/v1/subscriptions/{name}"
     return web.json_response(
@@ -152,7 +152,7 @@ async def get_token(request: web.Request) -> web.Response:
 
 async def list_suppressed(request: web.Request) -> web.Response:
     """Answer the addresses that are not written to, and why."""
-    rows = await asyncio.to_thread(request.app[PICKUP].registry.suppressed)
+    rows = await asyncio.to_thread(request.app[PICKUP].registry.suppressed.entries)
     found = [{"address": a, "reason": why, "since": render_time(at)} for a, why, at in rows]
     return web.json_response({"suppressed": found})
 
@@ -160,7 +160,7 @@ async def list_suppressed(request: web.Request) -> web.Response:
 async def allow_address(request: web.Request) -> web.Response:
     """Take an address off the suppression list."""
     address = request.match_info["address"]
-    if not await asyncio.to_thread(request.app[PICKUP].registry.allow, address):
+    if not await asyncio.to_thread(request.app[PICKUP].registry.suppressed.remove, address):
         raise Problem(HTTPStatus.NOT_FOUND, f"{address!r} is not on the suppression list")
     return web.Response(status=HTTPStatus.NO_CONTENT)
 
@@ -169,7 +169,7 @@ async def ask_to_unsubscribe(request: web.Request) -> web.Response:
     """Show a page with one button.  A GET changes nothing: link scanners send those."""
     pickup = request.app[PICKUP]
     subscription_id = _unsubscribing(request, pickup)
-    subscription = await asyncio.to_thread(pickup.registry.subscription, subscription_id)
+    subscription = await asyncio.to_thread(pickup.registry.subscriptions.get, subscription_id)
     body = (
         f"<p>{escape(subscription.destination.shown)} gets the matches of"
         f" <b>{escape(subscription.query)}</b>.</p>"
@@ -185,7 +185,7 @@ async def unsubscribe(request: web.Request) -> web.Response:
     subscription_id = _unsubscribing(request, pickup)
     try:
         await asyncio.to_thread(
-            pickup.registry.set_subscription_state,
+            pickup.registry.subscriptions.set_state,
             subscription_id,
             SubscriptionState.REMOVED,
             reason="unsubscribed by link",
@@ -197,7 +197,7 @@ async def unsubscribe(request: web.Request) -> web.Response:
 
 async def _set_state(request: web.Request, state: SubscriptionState) -> web.Response:
     pickup, name = request.app[PICKUP], request.match_info["id"]
-    await asyncio.to_thread(pickup.registry.set_subscription_state, name, state)
+    await asyncio.to_thread(pickup.registry.subscriptions.set_state, name, state)
     return web.json_response({"id": name, "state": state.value})
 
 
@@ -230,7 +230,7 @@ def _place(pickup: Pickup, subscription: Subscription, since: str) -> int:
 
 
 def _match_ids(pickup: Pickup, delivery: Delivery) -> list[str]:
-    subscription = pickup.registry.subscription(delivery.subscription)
+    subscription = pickup.registry.subscriptions.get(delivery.subscription)
     matches = pickup.outbox.topic_matches(
         *subscription.topic,
         after=delivery.first_seq - 1,

@@ -99,7 +99,7 @@ class Pickup:
         name = request.match_info["id"]
         if not self._may_read(request, name):
             raise Problem(HTTPStatus.NOT_FOUND, f"no subscription {name!r} for this token")
-        found = await asyncio.to_thread(self.registry.subscription, name)
+        found = await asyncio.to_thread(self.registry.subscriptions.get, name)
         if found.state is SubscriptionState.REMOVED:
             raise Problem(HTTPStatus.NOT_FOUND, f"no subscription {name!r}")
         if found.state is not SubscriptionState.ACTIVE:

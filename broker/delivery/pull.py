@@ -15,7 +15,7 @@ from broker.api.querystring import number
 from broker.delivery import atom
 from broker.delivery.pickup import PICKUP
 from broker.outbox import CommittedMatch
-from broker.registry import RegistryError
+from broker.registryfile import RegistryError
 
 __all__ = ["ROUTES"]
 

@@ -21,7 +21,7 @@ from broker.api.problem import Problem
 from broker.api.queries import present_query
 from broker.api.sessions import COOKIE, Sessions
 from broker.delivery.pickup import PICKUP
-from broker.registry import RegistryError
+from broker.registryfile import RegistryError
 from broker.tokens import Scope, Token
 from broker.web import sights
 

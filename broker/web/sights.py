@@ -81,7 +81,7 @@ def overview(backend: Backend) -> dict[str, Any]:
         "queries": shown,
         "queries_left": max(0, len(queries) - _ROWS_MAX),
         "matches_of": {each.id: outbox.count(each.id) for each in shown},
-        "subscribers_of": {each.id: registry.subscription_count(each.id) for each in shown},
+        "subscribers_of": {each.id: registry.subscriptions.count(each.id) for each in shown},
         "matches": list(map(_shown, outbox.newest_matches(limit=_FIRST_MATCHES_MAX))),
         "dead_letters": rendered_dead_letters(backend, letters),
     }
@@ -95,19 +95,19 @@ def one_query(backend: Backend, query: RegisteredText) -> dict[str, Any]:
         "text": _coloured(query.text, XsclLexer()),
         "total": backend.outbox.count(query.id),
         "matches": [_shown(match) for match in matches],
-        "subscriptions": backend.registry.subscriptions(query=query.id, limit=_ROWS_MAX),
+        "subscriptions": backend.registry.subscriptions.find(query=query.id, limit=_ROWS_MAX),
     }
 
 
 def one_subscription(backend: Backend, name: str, *, limit: int = _MATCHES_MAX) -> dict[str, Any]:
     """Return a subscription and its latest matches; raise `RegistryError` where there is none."""
-    subscription = backend.registry.subscription(name)
+    subscription = backend.registry.subscriptions.get(name)
     return {"subscription": subscription, "matches": _matches_of(backend, subscription, limit)}
 
 
 def own_subscriptions(backend: Backend, names: Iterable[str]) -> list[dict[str, Any]]:
     """Return what a subscriber sees: the subscriptions of its token, and their latest matches."""
-    found = backend.registry.subscriptions_by_id(sorted(names)[:_ROWS_MAX]).values()
+    found = backend.registry.subscriptions.by_id(sorted(names)[:_ROWS_MAX]).values()
     return [
         {"subscription": each, "matches": _matches_of(backend, each, _OWN_MATCHES_MAX)}
         for each in found

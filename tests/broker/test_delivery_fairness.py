@@ -115,7 +115,9 @@ async def test_an_endpoint_that_only_fails_is_disabled_and_its_owner_is_told(
         await channel.close()
         assert message["To"] == "owner@reader.example"
         assert subscription.id in message.get_content()
-        assert broker.registry.subscription(subscription.id).state is SubscriptionState.DISABLED
+        assert (
+            broker.registry.subscriptions.get(subscription.id).state is SubscriptionState.DISABLED
+        )
 
 
 async def test_a_digest_waits_for_its_hour_and_holds_what_came_until_then(

@@ -114,7 +114,7 @@ async def test_a_paused_subscription_gets_what_it_missed(broker: Broker, api: Ap
 async def test_a_new_key_is_given_out_once(broker: Broker, api: Api) -> None:
     subscription = broker.subscribe("https://example.org/hook")
     answer = await api("POST", f"subscriptions/{subscription.id}/rotate-secret")
-    keys = [secret.value for secret in broker.registry.subscription(subscription.id).secrets]
+    keys = [secret.value for secret in broker.registry.subscriptions.get(subscription.id).secrets]
     assert keys == [answer["secret"], subscription.secrets[0].value]
 
 
@@ -144,11 +144,16 @@ async def test_one_click_ends_a_subscription_and_a_look_does_not(broker: Broker)
             link = message["List-Unsubscribe"].strip("<>")
             async with reader.get(link) as response:
                 assert "Unsubscribe" in await response.text()
-            assert broker.registry.subscription(subscription.id).state is SubscriptionState.ACTIVE
+            assert (
+                broker.registry.subscriptions.get(subscription.id).state is SubscriptionState.ACTIVE
+            )
             for _ in range(2):
                 async with reader.post(link, data={"List-Unsubscribe": "One-Click"}) as response:
                     assert "unsubscribed" in await response.text()
-            assert broker.registry.subscription(subscription.id).state is SubscriptionState.REMOVED
+            assert (
+                broker.registry.subscriptions.get(subscription.id).state
+                is SubscriptionState.REMOVED
+            )
             async with reader.post(re.sub(r".$", "~", link)) as response:
                 assert response.status == 404
 
@@ -162,15 +167,15 @@ async def test_an_address_that_bounces_is_written_to_no_more(broker: Broker) -> 
             host="127.0.0.1",
             port=box.port,
             sender=sender.address,
-            is_suppressed=broker.registry.is_suppressed,
+            is_suppressed=broker.registry.suppressed.has,
         )
         async with broker.delivering(channels={DestinationKind.EMAIL: channel}):
             broker.subscribe("gone@reader.example")
             broker.commit(found(1))
-            await until(lambda: broker.registry.is_suppressed("Gone@reader.example"))
+            await until(lambda: broker.registry.suppressed.has("Gone@reader.example"))
             box.unknown = set()
             again = broker.subscribe("gone@reader.example")
-            await until(lambda: broker.registry.subscription(again.id).state == "disabled")
+            await until(lambda: broker.registry.subscriptions.get(again.id).state == "disabled")
             assert not box.raw
         api = Api(http, url)
         (suppressed,) = (await api("GET", "suppressed"))["suppressed"]

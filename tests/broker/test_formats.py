@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from broker import outbox, registry
+from broker import outbox, registryfile
 from broker.database import DatabaseError, connect, transaction
 from broker.delivery import store as deliveries
 from broker.outbox import Outbox
@@ -57,10 +57,10 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path, name: str) -> None:
         FILES[name](tmp_path / name)
 
 
-@pytest.mark.parametrize("former", range(1, len(registry._STEPS)))
+@pytest.mark.parametrize("former", range(1, len(registryfile._STEPS)))
 def test_a_registry_of_a_former_format_keeps_what_it_holds(tmp_path: Path, former: int) -> None:
     path = tmp_path / "registry.db"
-    db = connect(path, registry._STEPS[:former])
+    db = connect(path, registryfile._STEPS[:former])
     with transaction(db):
         db.execute("UPDATE revision SET number = 2")
         db.execute("INSERT INTO query VALUES (1, 'q', 'v', 'S//a', 'active', 7, 7, '', 5)")
@@ -70,10 +70,10 @@ def test_a_registry_of_a_former_format_keeps_what_it_holds(tmp_path: Path, forme
         )
     db.close()
     opened = Registry(path)
-    assert file_format(path) == len(registry._STEPS)
+    assert file_format(path) == len(registryfile._STEPS)
     [query] = opened.queries()
     assert (query.id, query.text, query.state, query.point) == ("q", "S//a", QueryState.ACTIVE, 7)
-    found = opened.subscription("sub_1")
+    found = opened.subscriptions.get("sub_1")
     assert (found.query, found.state, found.point) == ("q", SubscriptionState.ACTIVE, 8)
     assert opened.register("q", "S//b", version="w", point=9).revision == 3
     opened.close()

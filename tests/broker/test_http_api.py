@@ -241,7 +241,7 @@ async def test_a_publish_name_that_was_taken_meanwhile_keeps_a_query_paused(
 
 
 async def test_a_full_disk_changes_no_query_and_says_so(client: TestClient, room: Room) -> None:
-    database = room.registry._db
+    database = room.registry._file.db
     [pages] = database.execute("PRAGMA page_count").fetchone()
     database.execute(f"PRAGMA max_page_count = {pages}")
     text = "news//item[title = '" + "x" * 9_000 + "']"

@@ -71,7 +71,7 @@ class DeliveringMachine(RuleBasedStateMachine):
     def change(self, data: st.DataObject, state: str) -> None:
         if self.points:
             name = data.draw(st.sampled_from(sorted(self.points)))
-            self.broker.registry.set_subscription_state(name, SubscriptionState(state))
+            self.broker.registry.subscriptions.set_state(name, SubscriptionState(state))
 
     @rule(worker=st.integers(0, 1), room=st.integers(1, 5))
     def look_and_take(self, worker: int, room: int) -> None:
@@ -153,7 +153,7 @@ class DeliveringMachine(RuleBasedStateMachine):
 
     def _everything_arrives(self) -> None:
         for name in self.points:
-            self.broker.registry.set_subscription_state(name, SubscriptionState.ACTIVE)
+            self.broker.registry.subscriptions.set_state(name, SubscriptionState.ACTIVE)
         self.held = [[], []]
         self.now_us += 1_000_000_000
         while self.lanes[0].sync(self.now_us) or self.lanes[0].scan(self.now_us):

@@ -93,7 +93,7 @@ async def test_an_unknown_mailbox_disables_its_subscription_only(broker: Broker)
             broker.subscribe("ann@reader.example")
             broker.commit(found(1))
             await box.wait_for(1)
-            await until(lambda: broker.registry.subscription(gone.id).state == "disabled")
+            await until(lambda: broker.registry.subscriptions.get(gone.id).state == "disabled")
 
 
 async def test_a_refused_message_is_a_dead_letter_and_the_next_one_is_sent(

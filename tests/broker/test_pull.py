@@ -182,7 +182,7 @@ async def test_a_consumer_keeps_its_place_until_matches_are_acknowledged(
     broker.commit(*(found(n) for n in range(1, 5)))
     async with serving(broker) as url:
         consumer = Durable(http, url, subscription.id)
-        await consumer.create(start="all", ack_wait_s=0.1)
+        await consumer.create(start="all", ack_wait_s=2)
         first = await consumer.fetch(limit=3)
         assert [(each["seq"], each["attempt"]) for each in first] == [(1, 1), (2, 1), (3, 1)]
         assert await consumer.answer(ack=[1, 2]) == {"ack": 2, "nak": 0, "extend": 0, "term": 0}
@@ -192,7 +192,7 @@ async def test_a_consumer_keeps_its_place_until_matches_are_acknowledged(
         await consumer.create(start="new")
         assert [each["seq"] for each in await consumer.fetch(limit=1)] == [4]
         # Match 3 was never answered: it comes again when its time is over.
-        (again,) = await consumer.fetch(limit=1, wait_s=5)
+        (again,) = await consumer.fetch(limit=1, wait_s=10)
         assert (again["seq"], again["attempt"]) == (3, 2)
 
 
@@ -285,7 +285,7 @@ async def test_a_stream_ends_with_its_subscription(
         async with http.get(address) as response:
             broker.commit(found(1))
             await events(response, 1)
-            broker.registry.set_subscription_state(subscription.id, SubscriptionState.REMOVED)
+            broker.registry.subscriptions.set_state(subscription.id, SubscriptionState.REMOVED)
             broker.commit(found(2))
             rest = await response.content.read()
         assert rest.count(b"event: match") <= 1

@@ -71,7 +71,7 @@ def test_an_engine_follows_single_subscriptions(registry: Registry) -> None:
     registry.subscribe("q", PULL, point=0, parameters={"who": "Bob"})
     assert engines.follow(running, registry.revision())
     assert assigned(running) == {"Ann", "Bob"}
-    registry.set_subscription_state(first.id, SubscriptionState.REMOVED)
+    registry.subscriptions.set_state(first.id, SubscriptionState.REMOVED)
     assert engines.follow(running, registry.revision())
     assert assigned(running) == {"Bob"} == assigned(engines.make(registry.revision()))
 

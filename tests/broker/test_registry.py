@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.registry import QueryState, Registry, RegistryError
+from broker.registry import QueryState, Registry
+from broker.registryfile import RegistryError
 from broker.subscription import (
     Destination,
     DestinationKind,
@@ -86,7 +87,7 @@ def test_subscriptions_with_equal_values_share_an_assignment(registry: Registry)
     registry.subscribe("Q1", HOOK, point=9, parameters={"who": "Ann", "within": 1})
     registry.subscribe("Q1", PULL, point=4, parameters={"within": 1, "who": "Ann"})
     registry.subscribe("Q1", PULL, point=5, parameters={"within": 1.0, "who": "Ann"})
-    assert list(registry.assignments("Q1")) == [
+    assert list(registry.subscriptions.assignments("Q1")) == [
         ('{"who":"Ann","within":1.0}', 5),
         ('{"who":"Ann","within":1}', 4),
     ]
@@ -95,7 +96,7 @@ def test_subscriptions_with_equal_values_share_an_assignment(registry: Registry)
 def test_options_and_destinations_come_back_as_they_were_given(registry: Registry) -> None:
     options = Options(digest=Digest.DAILY, batch_max=7, rate_per_s=2.5, owner="o@example.org")
     made = registry.subscribe("Q1", HOOK, point=3, options=options)
-    again = registry.subscription(made.id)
+    again = registry.subscriptions.get(made.id)
     assert (again.options, again.destination, again.point) == (options, HOOK, 3)
     assert again.secrets[0].value.startswith("whsec_")
 
@@ -108,28 +109,28 @@ def test_an_old_key_ends_with_the_overlap(tmp_path: Path) -> None:
     now = [1_000]
     registry = Registry(tmp_path / "r.db", now_us=lambda: now[0])
     made = registry.subscribe("Q1", HOOK, point=0)
-    new = registry.rotate_secret(made.id, overlap=timedelta(microseconds=50))
-    values = [secret.value for secret in registry.subscription(made.id).secrets]
+    new = registry.subscriptions.rotate_secret(made.id, overlap=timedelta(microseconds=50))
+    values = [secret.value for secret in registry.subscriptions.get(made.id).secrets]
     assert values == [new, made.secrets[0].value]
     now[0] += 51
-    assert [secret.value for secret in registry.subscription(made.id).secrets] == [new]
+    assert [secret.value for secret in registry.subscriptions.get(made.id).secrets] == [new]
     registry.close()
 
 
 def test_changes_are_read_from_where_the_reader_stopped(registry: Registry) -> None:
     made = [registry.subscribe("Q1", PULL, point=0) for _ in range(5)]
-    first = registry.changed_subscriptions(0, limit=3)
-    rest = registry.changed_subscriptions(first[-1].revision, first[-1].id)
+    first = registry.subscriptions.changed(0, limit=3)
+    rest = registry.subscriptions.changed(first[-1].revision, first[-1].id)
     assert [each.id for each in [*first, *rest]] == [each.id for each in made]
-    registry.set_subscription_state(made[0].id, SubscriptionState.REMOVED)
-    (changed,) = registry.changed_subscriptions(rest[-1].revision, rest[-1].id)
+    registry.subscriptions.set_state(made[0].id, SubscriptionState.REMOVED)
+    (changed,) = registry.subscriptions.changed(rest[-1].revision, rest[-1].id)
     assert (changed.id, changed.state) == (made[0].id, SubscriptionState.REMOVED)
 
 
 def test_many_subscriptions_are_added_in_one_transaction(registry: Registry) -> None:
     many = [Subscription(f"sub_{n}", "Q1", "{}", PULL, 0) for n in range(1_000)]
-    assert registry.add(many) == 1_000
-    assert registry.add(many) == 0
+    assert registry.subscriptions.add(many) == 1_000
+    assert registry.subscriptions.add(many) == 0
     assert registry.revision() == 2
 
 

@@ -12,7 +12,7 @@ from standardwebhooks import Webhook
 from subscribers import IMPATIENT, Broker, broker_in, found, receiving, until
 
 from broker.delivery.worker import DeliveryEventKind as Event
-from broker.registry import RegistryError
+from broker.registryfile import RegistryError
 from broker.subscription import PayloadFormat, SubscriptionState
 
 
@@ -65,12 +65,12 @@ async def test_410_disables_the_subscription_and_others_go_on(broker: Broker) ->
         broker.subscribe(receiver.url)
         broker.commit(found(1))
         await until(
-            lambda: broker.registry.subscription(left.id).state is SubscriptionState.DISABLED
+            lambda: broker.registry.subscriptions.get(left.id).state is SubscriptionState.DISABLED
         )
         broker.commit(found(2), found(3))
         await receiver.wait_for(3)
         assert len(gone.received) == 1
-        assert "410" in broker.registry.subscription(left.id).reason
+        assert "410" in broker.registry.subscriptions.get(left.id).reason
 
 
 async def test_a_disabled_subscription_gets_what_it_missed_when_it_is_resumed(
@@ -80,8 +80,8 @@ async def test_a_disabled_subscription_gets_what_it_missed_when_it_is_resumed(
         receiver.answers = [410]
         subscription = broker.subscribe(receiver.url)
         broker.commit(found(1), found(2))
-        await until(lambda: broker.registry.subscription(subscription.id).state == "disabled")
-        broker.registry.set_subscription_state(subscription.id, SubscriptionState.ACTIVE)
+        await until(lambda: broker.registry.subscriptions.get(subscription.id).state == "disabled")
+        broker.registry.subscriptions.set_state(subscription.id, SubscriptionState.ACTIVE)
         received = await receiver.wait_for(3)
         assert {each.data["documents"][0]["docid"] for each in received} == {1, 2}
 
@@ -140,14 +140,14 @@ async def test_a_removed_subscription_gets_nothing_more(broker: Broker) -> None:
         subscription = broker.subscribe(receiver.url)
         broker.commit(found(1))
         await receiver.wait_for(1)
-        broker.registry.set_subscription_state(subscription.id, SubscriptionState.REMOVED)
+        broker.registry.subscriptions.set_state(subscription.id, SubscriptionState.REMOVED)
         other = broker.subscribe(receiver.url + "/other")
         broker.commit(found(2))
         received = await receiver.wait_for(2)
         assert [each.path for each in received] == ["/hook", "/hook/other"]
         assert other.id != subscription.id
         with pytest.raises(RegistryError):
-            broker.registry.set_subscription_state(subscription.id, SubscriptionState.ACTIVE)
+            broker.registry.subscriptions.set_state(subscription.id, SubscriptionState.ACTIVE)
 
 
 async def test_messages_carry_signatures_of_the_old_and_the_new_key_while_they_overlap(
@@ -155,12 +155,14 @@ async def test_messages_carry_signatures_of_the_old_and_the_new_key_while_they_o
 ) -> None:
     async with receiving() as receiver, broker.delivering():
         subscription = broker.subscribe(receiver.url)
-        new = broker.registry.rotate_secret(subscription.id, overlap=timedelta(hours=1))
+        new = broker.registry.subscriptions.rotate_secret(
+            subscription.id, overlap=timedelta(hours=1)
+        )
         broker.commit(found(1))
         (received,) = await receiver.wait_for(1)
         for secret in (new, subscription.secrets[0].value):
             Webhook(secret).verify(received.body, received.headers)
-        newest = broker.registry.rotate_secret(subscription.id, overlap=timedelta(0))
+        newest = broker.registry.subscriptions.rotate_secret(subscription.id, overlap=timedelta(0))
         broker.commit(found(2))
         received = (await receiver.wait_for(2))[1]
         Webhook(newest).verify(received.body, received.headers)
