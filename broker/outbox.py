@@ -23,12 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from broker.budget import Pause, Spent
+from broker.committed import CommittedMatches
 from broker.database import connect, transaction
 from broker.document import Document
 from broker.match import Match
 from broker.subscription import parameters_key
 
-__all__ = ["CommittedMatch", "DeadLetter", "Outbox"]
+__all__ = ["DeadLetter", "Outbox"]
 
 log = logging.getLogger(__name__)
 
@@ -87,22 +88,7 @@ _STEPS = (
     """,
 )
 
-_MATCH = "seq, id, query, parameters, position, oldest, line, committed_us"
 _PUBLISHED = "docid, stream, key, start_us, end_us, arrival_us, watermark_us, xml, depth, match_id"
-
-
-@dataclass(frozen=True, slots=True)
-class CommittedMatch:
-    """A match in the outbox: `line` is its match line, `oldest` its smallest docid."""
-
-    seq: int
-    id: str
-    query: str
-    parameters: str
-    position: int
-    oldest: int
-    line: str
-    committed_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +110,7 @@ class Outbox:
         # Readers have a connection of their own, so that the pipeline waits for none of them.
         self._reader = connect(path, _STEPS)
         self._reading = threading.Lock()
+        self.matches = CommittedMatches(self._rows)
         self._now_us = now_us or (lambda: time.time_ns() // 1000)
         self._listeners: list[Callable[[], None]] = []
 
@@ -247,148 +234,6 @@ class Outbox:
         """Return the number of the last segment whose results are here; 0 before the first."""
         return int(self._row("SELECT through FROM progress")[0])
 
-    def last_seq(self) -> int:
-        """Return the number of the newest match; 0 before the first."""
-        return int(self._row("SELECT coalesce(max(seq), 0) FROM match")[0])
-
-    def matches(
-        self,
-        after: int = 0,
-        *,
-        query: str | None = None,
-        document: int | None = None,
-        through: int | None = None,
-        limit: int = 1_000,
-    ) -> list[CommittedMatch]:
-        """Return the matches numbered in (after, through], in order, at most `limit`.
-
-        Of one query, or that one document is part of, where these are given.
-        """
-        conditions, values = ["seq > ?"], [after]
-        if through is not None:
-            conditions.append("seq <= ?")
-            values.append(through)
-        if document is not None:
-            # The numbers are in columns before the line: most lines are not read.
-            conditions.append(
-                "position >= ? AND oldest <= ? AND EXISTS (SELECT 1 FROM"
-                " json_each(line, '$.documents') WHERE json_extract(value, '$.docid') = ?)"
-            )
-            values += [document] * 3
-        named = [] if query is None else [query]
-        where = " AND ".join([*(["query = ?"] if named else []), *conditions])
-        return self._matches(f"WHERE {where} ORDER BY seq LIMIT ?", *named, *values, limit)
-
-    def topic_matches(
-        self,
-        query: str,
-        parameters: str,
-        *,
-        after: int = 0,
-        through: int | None = None,
-        point: int = 0,
-        limit: int = 1_000,
-    ) -> list[CommittedMatch]:
-        """Return one query's matches under one assignment, numbered in (after, through].
-
-        `point` is a registration point: every docid of a match exceeds it.
-        """
-        return self._matches(
-            "WHERE query = ? AND parameters = ? AND seq > ? AND seq <= ? AND oldest > ?"
-            " ORDER BY seq LIMIT ?",
-            query,
-            parameters,
-            after,
-            1 << 62 if through is None else through,
-            point,
-            limit,
-        )
-
-    def latest_topic_matches(
-        self, query: str, parameters: str, *, point: int = 0, limit: int
-    ) -> list[CommittedMatch]:
-        """Return one query's newest matches under one assignment, newest first."""
-        return self._matches(
-            "WHERE query = ? AND parameters = ? AND oldest > ? ORDER BY seq DESC LIMIT ?",
-            query,
-            parameters,
-            point,
-            limit,
-        )
-
-    def newest_matches(self, query: str | None = None, *, limit: int) -> list[CommittedMatch]:
-        """Return the newest matches, of one query if it is named, newest first."""
-        if query is None:
-            return self._matches("ORDER BY seq DESC LIMIT ?", limit)
-        return self._matches("WHERE query = ? ORDER BY seq DESC LIMIT ?", query, limit)
-
-    def head(self, query: str, parameters: str) -> int:
-        """Return the number of the newest match of a query under an assignment, or 0."""
-        row = self._row(
-            "SELECT coalesce(max(seq), 0) FROM match WHERE query = ? AND parameters = ?",
-            query,
-            parameters,
-        )
-        return int(row[0])
-
-    def counts(self) -> dict[str, int]:
-        """Return the number of matches of each query that has any."""
-        return dict(self._rows("SELECT query, count(*) FROM match GROUP BY query"))
-
-    def count(self, query: str) -> int:
-        """Return the number of matches of one query."""
-        return int(self._row("SELECT count(*) FROM match WHERE query = ?", query)[0])
-
-    def match(self, match_id: str) -> CommittedMatch | None:
-        """Return the match with this id, or None."""
-        found = self._matches("WHERE id = ?", match_id)
-        return found[0] if found else None
-
-    def topics(self, after: int, *, limit: int) -> tuple[dict[tuple[str, str], int], int]:
-        """Return the newest match number of each (query, parameters) among the next matches.
-
-        Looks at `limit` matches after `after` and returns the last number that it looked at too.
-        """
-        rows = self._rows(
-            "SELECT query, parameters, seq FROM match WHERE seq > ? ORDER BY seq LIMIT ?",
-            after,
-            limit,
-        )
-        heads = {(query, parameters): seq for query, parameters, seq in rows}
-        return heads, rows[-1][2] if rows else after
-
-    def seq_since(self, committed_us: int) -> int:
-        """Return the number behind which the matches committed since then are."""
-        low, high = 0, self.last_seq()
-        # The time grows with seq, if the clock does, and only seq has an index.
-        while low < high:
-            middle = (low + high) // 2
-            rows = self._rows(
-                "SELECT committed_us FROM match WHERE seq > ? ORDER BY seq LIMIT 1", middle
-            )
-            if rows and rows[0][0] < committed_us:
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
-    def topic_start(self, query: str, parameters: str, *, point: int = 0, position: int = 0) -> int:
-        """Return the number behind which a topic's matches beyond `point`, at `position` on, are.
-
-        Exact also where a query was registered to look back, and older documents match later.
-        """
-        # Read first: a match that comes in between must lie behind it.
-        newest = self.last_seq()
-        first = self._row(
-            "SELECT min(seq) FROM match WHERE query = ? AND parameters = ? AND oldest > ?"
-            " AND position >= ?",
-            query,
-            parameters,
-            point,
-            position,
-        )[0]
-        return newest if first is None else int(first) - 1
-
     def published(
         self, *, after: int = 0, through: int | None = None, stream: str | None = None
     ) -> list[Document]:
@@ -425,12 +270,6 @@ class Outbox:
     def dead_letter_count(self) -> int:
         """Return how many documents could not be evaluated."""
         return int(self._row("SELECT count(DISTINCT docid) FROM dead_letter")[0])
-
-    def _matches(self, condition: str, *values: object) -> list[CommittedMatch]:
-        return [
-            CommittedMatch(*row)
-            for row in self._rows(f"SELECT {_MATCH} FROM match {condition}", *values)
-        ]
 
     def _row(self, sql: str, *values: object) -> tuple[Any, ...]:
         return self._rows(sql, *values)[0]

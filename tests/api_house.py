@@ -95,7 +95,7 @@ class House:
         return (
             self.room.registry.revision(),
             self.room.spool.next_docid,
-            self.room.outbox.last_seq(),
+            self.room.outbox.matches.last_seq(),
             [token.name for token in self.tokens.tokens()],
             self.room.registry.suppressed.entries(),
             [self.pickup.consumers.consumers(each) for each in (self.mine, self.theirs)],

@@ -140,7 +140,7 @@ class Trials:
             for start in range(0, len(half), 40):
                 ingest.append(half[start : start + 40], registry_version=1)
                 list(pipeline.drain())
-        found = sorted(str(match) for match in outbox.matches(limit=100_000))
+        found = sorted(str(match) for match in outbox.matches.find(limit=100_000))
         outbox.close()
         writer.close()
         return found

@@ -305,7 +305,7 @@ def _check(world: World) -> None:
     spool = Spool(world.directory / "spool")
     outbox = Outbox(world.directory / "outbox.db")
     try:
-        found = outbox.matches(limit=100_000)
+        found = outbox.matches.find(limit=100_000)
         assert [match.seq for match in found] == list(range(1, len(found) + 1))
         assert outbox.through() == spool.last
         assert sorted(world.acknowledged.values()) == list(range(1, DOCUMENTS + 1))

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.querystring import moment, number
-from broker.outbox import CommittedMatch
+from broker.committed import CommittedMatch
 
 __all__ = ["ROUTES"]
 
@@ -45,7 +45,7 @@ async def list_matches(request: web.Request) -> web.Response:
         limit=max(1, min(number(request, "limit", 100), _LIMIT_MAX)),
     )
     wait_s = min(float(number(request, "wait", 0)), _WAIT_MAX_S)
-    newest = await in_thread(backend.outbox.last_seq)
+    newest = await in_thread(backend.outbox.matches.last_seq)
     after = number(request, "after", newest if wanted.since_us is None else 0)
     found, through = await in_thread(_page, backend, wanted, after)
     if not found and wait_s:
@@ -58,14 +58,14 @@ async def list_matches(request: web.Request) -> web.Response:
 def _page(backend: Backend, wanted: _Wanted, after: int) -> tuple[list[CommittedMatch], int]:
     """Return the next matches, and the number behind which to go on."""
     outbox = backend.outbox
-    newest = outbox.last_seq()
+    newest = outbox.matches.last_seq()
     if wanted.since_us is not None:
-        after = max(after, outbox.seq_since(wanted.since_us))
-    found = outbox.matches(
+        after = max(after, outbox.matches.seq_since(wanted.since_us))
+    found = outbox.matches.find(
         after,
         query=wanted.query,
         document=wanted.document,
-        through=None if wanted.until_us is None else outbox.seq_since(wanted.until_us),
+        through=None if wanted.until_us is None else outbox.matches.seq_since(wanted.until_us),
         limit=wanted.limit,
     )
     if len(found) == wanted.limit:
@@ -75,7 +75,7 @@ def _page(backend: Backend, wanted: _Wanted, after: int) -> tuple[list[Committed
 
 async def _wait(backend: Backend, through: int, wait_s: float) -> None:
     async with backend.committed:
-        if backend.outbox.last_seq() > through:
+        if backend.outbox.matches.last_seq() > through:
             return
         try:
             await asyncio.wait_for(backend.committed.wait(), wait_s)

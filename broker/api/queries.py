@@ -34,7 +34,8 @@ async def list_queries(request: web.Request) -> web.Response:
     queries = await in_thread(lambda: backend.registry.queries(states=_VISIBLE))
 
     def render() -> list[dict[str, Any]]:
-        matches, subscriptions = backend.outbox.counts(), backend.registry.subscriptions.counts()
+        matches = backend.outbox.matches.counts()
+        subscriptions = backend.registry.subscriptions.counts()
         return [
             _rendered(query, matches.get(query.id, 0), subscriptions.get(query.id, 0))
             for query in queries
@@ -153,7 +154,7 @@ def _remove_subscriptions(backend: Backend, query_id: str) -> None:
 
 
 async def _answer(backend: Backend, query: RegisteredText) -> web.Response:
-    matches = await in_thread(backend.outbox.count, query.id)
+    matches = await in_thread(backend.outbox.matches.count, query.id)
     subscriptions = await in_thread(backend.registry.subscriptions.count, query.id)
     return web.json_response(_rendered(query, matches, subscriptions))
 

@@ -87,7 +87,7 @@ def statistics(backend: Backend) -> dict[str, Any]:
         "documents_per_second": sum(each.recent for each in streams) / (RECENT_US / 1e6),
         "queries": dict(Counter(query.state.value for query in queries)),
         "subscriptions": sum(backend.registry.subscriptions.counts().values()),
-        "matches": sum(backend.outbox.counts().values()),
+        "matches": sum(backend.outbox.matches.counts().values()),
         "figures": dict(backend.figures()),
     }
 

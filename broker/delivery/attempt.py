@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from broker.outbox import CommittedMatch
+from broker.committed import CommittedMatch
 from broker.subscription import Subscription
 
 __all__ = ["RESPONSE_KEPT_MAX", "Attempt", "Channel", "Notifier", "Outcome", "OutcomeKind"]

@@ -14,9 +14,10 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from broker.committed import CommittedMatch
 from broker.database import transaction
 from broker.delivery.store import delivery_id
-from broker.outbox import CommittedMatch, Outbox
+from broker.outbox import Outbox
 from broker.subscription import Subscription
 
 __all__ = ["Consumer", "ConsumerError", "ConsumerSettings", "Consumers", "Fetched"]
@@ -178,11 +179,11 @@ class Consumers:
             " ORDER BY seq LIMIT ?",
             (consumer.number, now_us, limit),
         ).fetchall()
-        found = ((self._outbox.matches(seq - 1, limit=1), attempts) for seq, attempts in rows)
+        found = ((self._outbox.matches.find(seq - 1, limit=1), attempts) for seq, attempts in rows)
         return [Fetched(matches[0], attempts + 1) for matches, attempts in found if matches]
 
     def _fresh(self, subscription: Subscription, consumer: Consumer, room: int) -> list[Fetched]:
-        matches = self._outbox.topic_matches(
+        matches = self._outbox.matches.of_topic(
             *subscription.topic, after=consumer.seq, point=subscription.point, limit=room
         )
         return [Fetched(match, 1) for match in matches]
@@ -210,7 +211,7 @@ class Consumers:
         ).rowcount
 
     def _write_dead(self, consumer: Consumer, seq: int, reason: str, now_us: int) -> None:
-        (match,) = self._outbox.matches(seq - 1, limit=1)
+        (match,) = self._outbox.matches.find(seq - 1, limit=1)
         attempts = self._attempts(consumer, seq) or 0
         made = self._db.execute(
             "INSERT INTO delivery (id, subscription, first_seq, seq, state, attempts, next_us,"

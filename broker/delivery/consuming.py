@@ -175,13 +175,13 @@ def _seqs(asked: dict[str, Any], name: str) -> list[int]:
 
 def _start(pickup: Pickup, subscription: Subscription, start: object) -> int:
     if start == "new":
-        return pickup.outbox.last_seq()
+        return pickup.outbox.matches.last_seq()
     if start == "all":
         return 0
     if type(start) is int and 0 <= start < 1 << 62:
-        return pickup.outbox.topic_start(*subscription.topic, position=start)
+        return pickup.outbox.matches.topic_start(*subscription.topic, position=start)
     try:
-        return pickup.outbox.seq_since(parse_time(str(start)))
+        return pickup.outbox.matches.seq_since(parse_time(str(start)))
     except ValueError as error:
         raise Problem(
             HTTPStatus.UNPROCESSABLE_ENTITY, "'start' must be 'new', 'all', a docid or a time"

@@ -11,7 +11,8 @@ import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 
-from broker.outbox import CommittedMatch, Outbox
+from broker.committed import CommittedMatch
+from broker.outbox import Outbox
 
 __all__ = ["Hub", "Topic"]
 
@@ -91,7 +92,7 @@ class Hub:
         return found
 
     def _page(self, topic: Topic, after: int, point: int) -> Sequence[CommittedMatch]:
-        return self._outbox.topic_matches(*topic, after=after, point=point, limit=_READ_MAX)
+        return self._outbox.matches.of_topic(*topic, after=after, point=point, limit=_READ_MAX)
 
     async def _run(self) -> None:
         loop, committed = asyncio.get_running_loop(), asyncio.Event()
@@ -102,11 +103,11 @@ class Hub:
 
         self._outbox.listen(notify)
         try:
-            seq = await asyncio.to_thread(self._outbox.last_seq)
+            seq = await asyncio.to_thread(self._outbox.matches.last_seq)
             self._wake(list(self._waiting))
             while True:
                 committed.clear()
-                heads, seq = await asyncio.to_thread(self._outbox.topics, seq, limit=1_000)
+                heads, seq = await asyncio.to_thread(self._outbox.matches.topics, seq, limit=1_000)
                 if heads:
                     self._wake(list(heads))
                 else:

@@ -57,7 +57,8 @@ class Lanes:
             return False
         places = {(subscription.topic, subscription.point) for subscription in changed}
         starts = {
-            (topic, point): self._outbox.topic_start(*topic, point=point) for topic, point in places
+            (topic, point): self._outbox.matches.topic_start(*topic, point=point)
+            for topic, point in places
         }
         with transaction(self._db):
             for subscription in changed:
@@ -72,7 +73,7 @@ class Lanes:
     def scan(self, now_us: int, *, limit: int = 1_000) -> bool:
         """Make the lanes of the next matches ready; True if there may be more."""
         seq: int = self._db.execute("SELECT seq FROM scanned").fetchone()[0]
-        heads, through = self._outbox.topics(seq, limit=limit)
+        heads, through = self._outbox.matches.topics(seq, limit=limit)
         for topic, head in heads.items():
             self._wake(topic, head, now_us)
         if through > seq:
@@ -130,7 +131,7 @@ class Lanes:
             return int(found[0])
         made = self._db.execute(
             "INSERT INTO topic (query, parameters, head) VALUES (?, ?, ?)",
-            (*subscription.topic, self._outbox.head(*subscription.topic)),
+            (*subscription.topic, self._outbox.matches.head(*subscription.topic)),
         )
         return int(made.lastrowid or 0)
 

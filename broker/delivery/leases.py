@@ -9,12 +9,13 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from broker.committed import CommittedMatch
 from broker.database import transaction
 from broker.delivery.attempt import RESPONSE_KEPT_MAX, Outcome
 from broker.delivery.lanes import forget, settle
 from broker.delivery.schedule import Fate, Health
 from broker.delivery.store import DeliveryState, Finished, Taken, delivery_id
-from broker.outbox import CommittedMatch, Outbox
+from broker.outbox import Outbox
 from broker.registry import Registry
 from broker.subscription import DestinationKind, Digest, Subscription
 
@@ -189,7 +190,7 @@ class Leases:
         limit = _limit(subscription) if through == _FOREVER else _FOREVER
         key = (subscription.topic, after, through, subscription.point, limit)
         if key not in taking.pages:
-            taking.pages[key] = self._outbox.topic_matches(
+            taking.pages[key] = self._outbox.matches.of_topic(
                 *subscription.topic,
                 after=after,
                 through=through,

@@ -222,16 +222,16 @@ def _place(pickup: Pickup, subscription: Subscription, since: str) -> int:
     if since == "all":
         return 0
     if since.isdecimal() and len(since) <= 18:
-        return pickup.outbox.topic_start(*subscription.topic, position=int(since))
+        return pickup.outbox.matches.topic_start(*subscription.topic, position=int(since))
     try:
-        return pickup.outbox.seq_since(parse_time(since))
+        return pickup.outbox.matches.seq_since(parse_time(since))
     except ValueError as error:
         raise Problem(HTTPStatus.BAD_REQUEST, "'since' must be a time, a docid or 'all'") from error
 
 
 def _match_ids(pickup: Pickup, delivery: Delivery) -> list[str]:
     subscription = pickup.registry.subscriptions.get(delivery.subscription)
-    matches = pickup.outbox.topic_matches(
+    matches = pickup.outbox.matches.of_topic(
         *subscription.topic,
         after=delivery.first_seq - 1,
         through=delivery.seq,

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from urllib.parse import quote
 
+from broker.committed import CommittedMatch
 from broker.document import render_time
-from broker.outbox import CommittedMatch
 from broker.subscription import PayloadFormat
 
 __all__ = ["MATCHES_TYPE", "MATCH_TYPE", "SAMPLE_TYPE", "render_payload"]

@@ -12,9 +12,9 @@ from aiohttp import web
 
 from broker.api.problem import Problem
 from broker.api.querystring import number
+from broker.committed import CommittedMatch
 from broker.delivery import atom
 from broker.delivery.pickup import PICKUP
-from broker.outbox import CommittedMatch
 from broker.registryfile import RegistryError
 
 __all__ = ["ROUTES"]
@@ -92,7 +92,7 @@ async def subscription_feed(request: web.Request) -> web.Response:
     pickup = request.app[PICKUP]
     subscription = await pickup.subscription(request)
     newest = await asyncio.to_thread(
-        pickup.outbox.latest_topic_matches,
+        pickup.outbox.matches.newest_of_topic,
         *subscription.topic,
         point=subscription.point,
         limit=_FEED_MAX,
@@ -118,7 +118,7 @@ async def _cursor(request: web.Request) -> int:
         return int(last)
     if "after" in request.query:
         return number(request, "after", 0)
-    return await asyncio.to_thread(request.app[PICKUP].outbox.last_seq)
+    return await asyncio.to_thread(request.app[PICKUP].outbox.matches.last_seq)
 
 
 @lru_cache(maxsize=1_024)

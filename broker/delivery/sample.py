@@ -6,9 +6,10 @@ import json
 import secrets
 from dataclasses import replace
 
+from broker.committed import CommittedMatch
 from broker.delivery.attempt import Attempt
 from broker.document import render_time
-from broker.outbox import CommittedMatch, Outbox
+from broker.outbox import Outbox
 from broker.subscription import Subscription
 
 __all__ = ["sample_attempt"]
@@ -28,7 +29,7 @@ def sample_attempt(subscription: Subscription, outbox: Outbox, now_us: int) -> A
 
     Its match has the number 0 and an id of its own, so that nobody takes it for a match.
     """
-    newest = outbox.latest_topic_matches(*subscription.topic, limit=1)
+    newest = outbox.matches.newest_of_topic(*subscription.topic, limit=1)
     match = newest[0] if newest else _invented(subscription, now_us)
     sample = replace(match, seq=0, id="sample", committed_us=now_us)
     return Attempt("msg_sample_" + secrets.token_hex(12), 1, subscription, [sample], now_us)

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from broker.committed import CommittedMatch
 from broker.database import connect
 from broker.delivery.attempt import Outcome
 from broker.delivery.schedule import Decision, Health
-from broker.outbox import CommittedMatch
 from broker.subscription import Subscription
 
 __all__ = ["DeliveryState", "Finished", "Taken", "delivery_id", "open_deliveries"]

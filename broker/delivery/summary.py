@@ -11,8 +11,8 @@ from typing import Any
 
 from lxml import etree
 
+from broker.committed import CommittedMatch
 from broker.document import parse_time
-from broker.outbox import CommittedMatch
 
 __all__ = ["Part", "Summary", "read_part", "summarise"]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from broker.outbox import CommittedMatch, Outbox
+from broker.committed import CommittedMatch
+from broker.outbox import Outbox
 
 __all__ = ["follow"]
 
@@ -29,12 +30,12 @@ async def follow(
         if not loop.is_closed():
             loop.call_soon_threadsafe(committed.set)
 
-    cursor = await asyncio.to_thread(outbox.last_seq) if after is None else after
+    cursor = await asyncio.to_thread(outbox.matches.last_seq) if after is None else after
     outbox.listen(notify)
     try:
         while True:
             committed.clear()
-            found = await asyncio.to_thread(outbox.matches, cursor, query=query, limit=batch)
+            found = await asyncio.to_thread(outbox.matches.find, cursor, query=query, limit=batch)
             for match in found:
                 yield match
                 cursor = match.seq

@@ -19,12 +19,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
+from broker.committed import CommittedMatch
 from broker.delivery.attempt import Attempt, Channel, Notifier, Outcome, OutcomeKind
 from broker.delivery.desk import Desk
 from broker.delivery.endpoints import Claim, EndpointLimits, Endpoints
 from broker.delivery.schedule import Decision, Fate, Policy, decide
 from broker.delivery.store import Finished, Taken
-from broker.outbox import CommittedMatch, Outbox
+from broker.outbox import Outbox
 from broker.registry import Registry
 from broker.subscription import DestinationKind, Subscription
 

@@ -19,12 +19,12 @@ from pygments.lexers.html import XmlLexer
 from broker.api.backend import Backend
 from broker.api.feeds import DESK
 from broker.api.streams import rendered_dead_letters, statistics
+from broker.committed import CommittedMatch
 from broker.delivery.deliveries import Deliveries, Delivery
 from broker.delivery.letter import duration, is_web, plain
 from broker.delivery.store import DeliveryState
 from broker.delivery.summary import Part, summarise
 from broker.document import render_time
-from broker.outbox import CommittedMatch
 from broker.registry import QueryState, RegisteredText
 from broker.subscription import Subscription, SubscriptionState
 from feeds import FeedStore
@@ -80,20 +80,20 @@ def overview(backend: Backend) -> dict[str, Any]:
         "streams": backend.streams.streams(registry, now_us)[:_ROWS_MAX],
         "queries": shown,
         "queries_left": max(0, len(queries) - _ROWS_MAX),
-        "matches_of": {each.id: outbox.count(each.id) for each in shown},
+        "matches_of": {each.id: outbox.matches.count(each.id) for each in shown},
         "subscribers_of": {each.id: registry.subscriptions.count(each.id) for each in shown},
-        "matches": list(map(_shown, outbox.newest_matches(limit=_FIRST_MATCHES_MAX))),
+        "matches": list(map(_shown, outbox.matches.newest(limit=_FIRST_MATCHES_MAX))),
         "dead_letters": rendered_dead_letters(backend, letters),
     }
 
 
 def one_query(backend: Backend, query: RegisteredText) -> dict[str, Any]:
     """Return a query and its latest matches."""
-    matches = backend.outbox.newest_matches(query.id, limit=_MATCHES_MAX)
+    matches = backend.outbox.matches.newest(query.id, limit=_MATCHES_MAX)
     return {
         "query": query,
         "text": _coloured(query.text, XsclLexer()),
-        "total": backend.outbox.count(query.id),
+        "total": backend.outbox.matches.count(query.id),
         "matches": [_shown(match) for match in matches],
         "subscriptions": backend.registry.subscriptions.find(query=query.id, limit=_ROWS_MAX),
     }
@@ -160,7 +160,7 @@ def count(number: float) -> str:
 
 
 def _matches_of(backend: Backend, subscription: Subscription, limit: int) -> list[Shown]:
-    found = backend.outbox.latest_topic_matches(
+    found = backend.outbox.matches.newest_of_topic(
         *subscription.topic, point=subscription.point, limit=limit
     )
     return [_shown(match) for match in found]

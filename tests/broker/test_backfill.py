@@ -80,7 +80,7 @@ class Broker:
         return backfill(self.registry, self.outbox, self.spool, lateness_us=self.lateness_us)
 
     def found(self) -> list[str]:
-        return sorted(match.line for match in self.outbox.matches(limit=100_000))
+        return sorted(match.line for match in self.outbox.matches.find(limit=100_000))
 
 
 @pytest.fixture
@@ -187,7 +187,7 @@ def test_a_subscription_looks_back_with_its_own_parameters_only(broker: Broker) 
     broker.subscribe(who, {"who": "Bob"})
     broker.take(items("Ann", "Bob", minute=9))
     broker.look_back()
-    positions = [m.position for m in broker.outbox.matches(limit=9)]
+    positions = [m.position for m in broker.outbox.matches.find(limit=9)]
     assert sorted(positions) == [3, 4, 5]
 
 
@@ -211,7 +211,7 @@ def test_readers_that_look_back_read_what_was_published(broker: Broker) -> None:
     broker.take(items("x", "x", "x"))
     broker.register(query("P", "reader"), since=0)
     broker.look_back()
-    queries = [match.query for match in broker.outbox.matches(limit=99)]
+    queries = [match.query for match in broker.outbox.matches.find(limit=99)]
     assert (queries.count("P"), queries.count("reader")) == (3, 3)
 
 

@@ -90,7 +90,7 @@ def test_an_outbox_of_a_former_format_keeps_what_it_holds(tmp_path: Path, former
     db.close()
     opened = Outbox(path)
     assert file_format(path) == len(outbox._STEPS)
-    assert [(match.seq, match.id) for match in opened.matches()] == [(1, "m")]
+    assert [(match.seq, match.id) for match in opened.matches.find()] == [(1, "m")]
     assert [letter.docid for letter in opened.dead_letters()] == [4]
     assert opened.commit(after=3, through=4)
     opened.close()

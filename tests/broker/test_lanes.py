@@ -163,7 +163,7 @@ class DeliveringMachine(RuleBasedStateMachine):
             taken = self.leases[0].take(10, self.now_us, LEASE_US)
             finished = [self._finished(work, OutcomeKind.DELIVERED) for work in taken]
             self.leases[0].finish(finished, self.now_us)
-        seqs = {match.id: match.seq for match in self.broker.outbox.matches(0)}
+        seqs = {match.id: match.seq for match in self.broker.outbox.matches.find(0)}
         due = {
             (name, seqs[found(number, query=query).id])
             for name, (query, point) in self.points.items()

@@ -29,7 +29,7 @@ def test_a_batch_that_is_committed_already_changes_nothing(outbox: Outbox) -> No
     assert outbox.commit(after=0, through=3, matches=[found(1)])
     assert not outbox.commit(after=0, through=3, matches=[found(1), found(2)])
     assert outbox.through() == 3
-    assert [match.id for match in outbox.matches()] == [found(1).id]
+    assert [match.id for match in outbox.matches.find()] == [found(1).id]
 
 
 def test_progress_is_kept_across_restarts(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_progress_is_kept_across_restarts(tmp_path: Path) -> None:
     first.close()
     second = Outbox(tmp_path / "o.db")
     assert second.through() == 7
-    assert second.last_seq() == 1
+    assert second.matches.last_seq() == 1
     assert [(dead.docid, dead.reason) for dead in second.dead_letters()] == [(4, "not XML")]
     second.close()
 
@@ -46,7 +46,7 @@ def test_progress_is_kept_across_restarts(tmp_path: Path) -> None:
 def test_a_match_is_here_once_whatever_is_replayed(outbox: Outbox) -> None:
     outbox.commit(after=0, through=1, matches=[found(1), found(1)])
     outbox.commit(after=1, through=2, matches=[found(1), found(2)])
-    assert [match.id for match in outbox.matches()] == [found(1).id, found(2).id]
+    assert [match.id for match in outbox.matches.find()] == [found(1).id, found(2).id]
 
 
 def test_the_order_of_matches_does_not_depend_on_batches(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_the_order_of_matches_does_not_depend_on_batches(tmp_path: Path) -> None
     for through in (1, 2, 3):
         some = [match for match in matches if match.position == through + 1]
         many.commit(after=through - 1, through=through, matches=some)
-    lines = [[match.line for match in outbox.matches()] for outbox in (one, many)]
+    lines = [[match.line for match in outbox.matches.find()] for outbox in (one, many)]
     assert lines[0] == lines[1]
     one.close()
     many.close()
@@ -65,7 +65,7 @@ def test_the_order_of_matches_does_not_depend_on_batches(tmp_path: Path) -> None
 def test_a_commit_that_fails_keeps_nothing(outbox: Outbox) -> None:
     with pytest.raises(sqlite3.Error):
         outbox.commit(after=0, through=1, matches=[found(1)], dead_letters=[(1, None)])  # type: ignore[list-item]
-    assert (outbox.through(), outbox.last_seq()) == (0, 0)
+    assert (outbox.through(), outbox.matches.last_seq()) == (0, 0)
     assert outbox.commit(after=0, through=1, matches=[found(1)])
 
 
@@ -82,7 +82,7 @@ def test_a_topic_has_the_matches_of_one_assignment_behind_a_point(outbox: Outbox
     ann, bob = {"who": "Ann"}, {"who": "Bob"}
     matches = [found(n, parameters=p) for n in (1, 2, 3) for p in (ann, bob)]
     outbox.commit(after=0, through=1, matches=matches)
-    mine = outbox.topic_matches("Q1", '{"who":"Ann"}', point=1)
+    mine = outbox.matches.of_topic("Q1", '{"who":"Ann"}', point=1)
     assert [(match.oldest, match.parameters) for match in mine] == [
         (2, '{"who":"Ann"}'),
         (3, '{"who":"Ann"}'),
@@ -95,11 +95,11 @@ def test_the_place_of_a_docid_or_a_time_is_found(tmp_path: Path) -> None:
     for number in range(1, 21):
         outbox.commit(after=number - 1, through=number, matches=[found(number)])
     topic = ("Q1", "{}")
-    assert outbox.topic_start(*topic) == 0
-    assert outbox.topic_start(*topic, position=11) == 9
-    assert outbox.topic_start(*topic, point=11) == 11
-    assert outbox.topic_start(*topic, position=99) == 20
-    assert outbox.seq_since(5) == 5
+    assert outbox.matches.topic_start(*topic) == 0
+    assert outbox.matches.topic_start(*topic, position=11) == 9
+    assert outbox.matches.topic_start(*topic, point=11) == 11
+    assert outbox.matches.topic_start(*topic, position=99) == 20
+    assert outbox.matches.seq_since(5) == 5
     outbox.close()
 
 
@@ -157,5 +157,5 @@ def test_matches_found_late_for_older_documents_are_behind_the_right_place(
 ) -> None:
     outbox.commit(after=0, through=1, matches=[found(10), found(11)])
     outbox.commit(after=1, through=2, matches=[found(3)])
-    assert outbox.topic_start("Q1", "{}", point=10) == 1
-    assert outbox.topic_start("Q1", "{}", point=2) == 0
+    assert outbox.matches.topic_start("Q1", "{}", point=10) == 1
+    assert outbox.matches.topic_start("Q1", "{}", point=2) == 0

@@ -94,7 +94,7 @@ class Broker:
             self.pipeline.prepare(self.registry.revision())
 
     def found(self) -> list[tuple[str, str]]:
-        return [(match.query, match.id) for match in self.outbox.matches(limit=10_000)]
+        return [(match.query, match.id) for match in self.outbox.matches.find(limit=10_000)]
 
 
 def line(number: int) -> DocumentLine:
@@ -192,7 +192,7 @@ def test_a_query_that_is_resumed_goes_on_until_it_is_over_its_budget_again(
     assert second.revision > first.revision
     assert second.docid > newest
     assert undisturbed.registry.query("bomb").reason == second.reason
-    matches = undisturbed.outbox.matches(query="bomb", limit=10_000)
+    matches = undisturbed.outbox.matches.find(query="bomb", limit=10_000)
     resumed = [match.position for match in matches if match.position > first.docid]
     assert all(newest < position < second.docid for position in resumed)
 

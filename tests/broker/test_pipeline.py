@@ -44,7 +44,7 @@ class Stand:
         return pa.Table.from_batches(evaluate_slices(self.plans.get, slices), WITNESS_SCHEMA)
 
     def ids(self) -> list[str]:
-        return [match.id for match in self.outbox.matches(limit=10_000)]
+        return [match.id for match in self.outbox.matches.find(limit=10_000)]
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_batch_over_a_change_of_queries_is_two_commits(stand: Stand) -> None:
     stand.accept(5, 10, version=2)
     first, second = stand.pipeline.step(stand.witnesses(0, 2))
     assert (first.through, second.through) == (1, 2)
-    queries = {match.query for match in stand.outbox.matches() if match.position > 5}
+    queries = {match.query for match in stand.outbox.matches.find() if match.position > 5}
     assert queries == {"v2"}
 
 

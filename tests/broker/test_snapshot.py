@@ -77,7 +77,7 @@ class Broker:
         list(self.pipeline.drain())
 
     def found(self) -> list[str]:
-        return sorted(match.line for match in self.outbox.matches(limit=100_000))
+        return sorted(match.line for match in self.outbox.matches.find(limit=100_000))
 
 
 Restart = Callable[[Broker], Broker]

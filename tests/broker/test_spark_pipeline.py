@@ -231,7 +231,7 @@ def test_a_change_of_queries_reaches_the_workers_of_a_running_query(
     stand.accept(lines[20:], version=2)
     stand.catch_up(query)
     query.finish()
-    found = stand.outbox.matches(limit=10_000)
+    found = stand.outbox.matches.find(limit=10_000)
     stand.close()
     assert {match.query for match in found if match.position <= before} == {"v1"}
     assert {match.query for match in found if match.position > before} == {"v2"}

@@ -84,7 +84,7 @@ def _run_with_restarts(directory: Path, times: list[int], *, is_maintained: bool
             through, horizon_us = pipeline.through, pipeline.horizon_us()
             maintain(spool, partial(Needs, through, horizon_us, arrival_us=FOREVER))
         spool.close()
-    lines = [match.line for match in outbox.matches(limit=10_000)]
+    lines = [match.line for match in outbox.matches.find(limit=10_000)]
     outbox.close()
     if is_maintained:
         assert len(list((directory / "spool").glob("*.segment"))) < len(times) / 2
