@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from feeds.errors import Fault
+from feeds import UnknownFeedError
+from feeds.desk import KnownFeedError
+from feeds.errors import Fault, FeedError
 
-__all__ = ["remedy_of"]
+__all__ = ["refusal_of", "remedy_of"]
 
 _REMEDIES = {
     Fault.GONE: "its publisher took it down for good: `xscl feeds remove URL`",
@@ -15,9 +17,10 @@ _REMEDIES = {
     Fault.TIMEOUT: "its server does not answer in time; the broker goes on trying",
     Fault.NAME: "is the name spelled right, and does this machine have DNS?",
     Fault.CONNECTION: "is the port right, and is the server running?",
-    Fault.TLS: "its certificate is not valid for this name today; is this machine's clock right?",
-    Fault.BLOCKED: "if that is meant, name its network in xscl.toml, for this machine:"
-    ' allow_networks = ["127.0.0.0/8"]',
+    Fault.TLS: "its certificate is not valid for this name today, or it is an http:// address; is"
+    " the broker's clock right?",
+    Fault.BLOCKED: "if that is meant, name its network in the broker's xscl.toml and start it anew;"
+    ' for its own machine: allow_networks = ["127.0.0.0/8"]',
     Fault.NOT_A_FEED: "open the address in a browser and look for its RSS or Atom link",
     Fault.MALFORMED: "its XML is broken beyond repair; tell its publisher",
     Fault.ROBOTS: "its robots.txt asks programs to stay away; without --robots it is read anyway",
@@ -27,3 +30,13 @@ _REMEDIES = {
 def remedy_of(fault: Fault) -> str:
     """Return what can be done about a fault."""
     return _REMEDIES.get(fault, "`xscl feeds check URL` looks at it again")
+
+
+def refusal_of(error: Exception) -> tuple[str, str | None]:
+    """Return what a desk's refusal (`feeds.desk.REFUSALS`) says to who asked, and what to do."""
+    if isinstance(error, FeedError):
+        if error.fault is Fault.URL or not error.url:
+            return error.detail, None
+        return f"{error.url}: {error}", remedy_of(error.fault)
+    is_of_the_list = isinstance(error, KnownFeedError | UnknownFeedError)
+    return str(error), "`xscl feeds list` shows the feeds" if is_of_the_list else None

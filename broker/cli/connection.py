@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
@@ -21,9 +21,13 @@ from broker.cli.contexts import Contexts, load_contexts
 from broker.cli.terminal import EXIT_NO_BROKER, EXIT_SETTINGS, Failure, message
 from broker.config import Settings, SettingsError, find_settings, load_settings
 
-__all__ = ["Connection", "Target", "connect", "settings_of", "target"]
+__all__ = ["Connection", "Target", "asked_or_done", "connect", "settings_of", "target"]
 
-_TIMEOUT_S = 60.0
+T = TypeVar("T")
+
+_TIMEOUT_S = 90.0
+"""The slowest answer is about a feed that is looked at: the broker gives up after 75 seconds."""
+
 _START_WAIT_S = 30.0
 
 
@@ -63,9 +67,20 @@ class Connection:
 
         Ends the verb with a message where no broker answers or the broker refuses.
         """
-        with self._open(method, path, query, body, content_type) as answer:
-            text = self._read(answer.read)
+        text = self.read(method, *path, query=query, body=body, content_type=content_type)
         return json.loads(text) if text else None
+
+    def read(
+        self,
+        method: str,
+        *path: str,
+        query: Mapping[str, object] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+    ) -> bytes:
+        """Return an answer that is not JSON as it is; else as `call`."""
+        with self._open(method, path, query, body, content_type) as answer:
+            return self._read(answer.read)
 
     def lines(
         self,
@@ -213,6 +228,27 @@ def connect(context: click.Context) -> Connection:
     if found.is_local:
         return Connection(found.url, found.token, data=settings_of(context).data)
     return Connection(found.url, found.token, found.reason)
+
+
+def asked_or_done(
+    context: click.Context, ask: Callable[[Connection], T], work: Callable[[Path], T]
+) -> tuple[T, str]:
+    """Return what the broker answers, and its URL.
+
+    Where none runs on the data at hand, return what `work` makes of the data directory, and this.
+    """
+    connection = connect(context)
+    try:
+        return ask(connection), connection.url
+    except Failure as failure:
+        if failure.code != EXIT_NO_BROKER or not target(context).is_local:
+            raise
+        from broker.checkup.machine import is_in_use
+
+        data = settings_of(context).data
+        if is_in_use(data):
+            raise
+    return work(data), str(data)
 
 
 def target(context: click.Context) -> Target:

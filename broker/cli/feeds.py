@@ -1,40 +1,23 @@
-"""`xscl feeds ...`: the feeds that the broker polls.
-
-The verbs work on the broker's data directory, whether it runs or not; a running broker notices
-within a second.
-"""
+"""`xscl feeds ...`: the feeds that the broker polls."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import sys
 import time
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
-from datetime import UTC
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from broker.cli.connection import settings_of, target
+from broker.cli.feeddesk import Desk, ask
 from broker.cli.terminal import Failure, emit_rows, format_option, message
-from broker.remedies import remedy_of
-from feeds import Feed, FeedError, FeedStore, UnknownFeedError, feed_at, networks
-from feeds.feed import moved, with_headers
-from feeds.fetcher import same_origin
-from feeds.health import healths, in_words, render_health
-from feeds.opml import parse_opml, render_opml
-from feeds.options import render_options
-from feeds.poller import open_session
-from feeds.preview import Preview, preview
-from feeds.state import STEERING
 
 __all__ = ["feeds"]
 
-T = TypeVar("T")
+_DONE = {"pause": "paused", "resume": "resumed", "refresh": "checking soon:"}
 _COLUMNS = ["url", "stream", "status", "items", "per_day", "last", "next", "why", "error"]
 
 
@@ -42,7 +25,8 @@ _COLUMNS = ["url", "stream", "status", "items", "per_day", "last", "next", "why"
 def feeds() -> None:
     """See and steer the feeds that are polled.
 
-    A broker that runs notices changes within a second.
+    The running broker is asked, and heeds changes within a second.  Where none runs, the verbs
+    work on the data directory of the settings, and the next `xscl run` polls what they leave.
 
     \b
     Examples:
@@ -54,7 +38,7 @@ def feeds() -> None:
 @feeds.command()
 @click.argument("url")
 @click.option("--stream", default="feeds", show_default=True, help="The stream that it fills.")
-@click.option("--every", "interval_s", type=click.FloatRange(0.1), help="Seconds between checks.")
+@click.option("--every", "every_s", type=click.FloatRange(0.1), help="Seconds between checks.")
 @click.option("--raw", is_flag=True, help="Keep entries as published, not as <item> documents.")
 @click.option(
     "--on-update",
@@ -97,15 +81,14 @@ def add(
       xscl feeds add https://example.org/feed.xml --stream news
       xscl feeds add https://example.org/ --stream blogs --backlog new
     """
-    feed = _with_options(_feed(url, stream), headers, options)
-    if not no_check:
-        found = _run(_preview(context, feed))
-        feed = moved(feed, found.url, keeps_secrets=same_origin(feed.url, found.url))
-        message(f"{found.url}: {found.feed.format}, {len(found.entries)} entries")
-    with _store(context) as store:
-        if not store.add(feed):
-            raise Failure(f"{feed.url} is subscribed already", hint="`xscl feeds list` shows it")
-    message(f"added {feed.url} to stream {stream}")
+    options["item"] = "raw" if options.pop("raw") else "normalised"
+    if options["since"] is not None:
+        options["since"] = options["since"].replace(tzinfo=UTC).isoformat()
+    asked: dict[str, Any] = {"options": options, "headers": _parsed(headers), "check": not no_check}
+    added = ask(context, lambda desk: desk.add(url, stream, **asked))
+    if "checked" in added:
+        message("{url}: {format}, {items} entries".format(url=added["url"], **added["checked"]))
+    message(f"added {added['url']} to stream {stream}")
 
 
 @feeds.command("list")
@@ -120,17 +103,16 @@ def list_feeds(context: click.Context, stream: str | None, failing: bool, output
     Example:
       xscl feeds list --failing
     """
-    with _store(context) as store:
-        found = _healths(store)
     rows = [
-        row
-        for row in found
+        _in_words(row)
+        for row in ask(context, lambda desk: desk.feeds())
         if (stream is None or row["stream"] == stream)
         and (not failing or row["status"] in ("failing", "gone"))
     ]
     emit_rows(rows, _COLUMNS, output)
     if not rows and output == "table":
-        message("no feeds; `xscl feeds add URL` adds one")
+        is_whole = stream is None and not failing
+        message("no feeds; `xscl feeds add URL` adds one" if is_whole else "no such feeds")
 
 
 @feeds.command()
@@ -143,11 +125,7 @@ def show(context: click.Context, url: str) -> None:
     Example:
       xscl feeds show https://example.org/feed.xml
     """
-    with _store(context) as store, _known(url):
-        subscribed = store.get(url)
-        (row,) = [each for each in _healths(store) if each["url"] == url]
-    row["options"] = render_options(subscribed.feed.options)
-    row["has_secrets"] = bool(subscribed.feed.secrets)
+    row = _in_words(ask(context, lambda desk: desk.feed(url)))
     click.echo(json.dumps(row, ensure_ascii=False, indent=2))
 
 
@@ -163,10 +141,15 @@ def check(context: click.Context, url: str, headers: tuple[str, ...], documents:
     Example:
       xscl feeds check https://example.org/
     """
-    found = _run(_preview(context, _with_options(_feed(url, "feeds"), headers, {})))
+    asked: dict[str, Any] = {"options": {}, "headers": _parsed(headers)}
     if documents:
-        for document in found.documents():
-            click.echo(document.replace(b"\n", b"&#10;"))
+        from feeds.parser import ITEMS_MAX
+
+        asked["documents"] = ITEMS_MAX
+    found = ask(context, lambda desk: desk.check(url, **asked))
+    if documents:
+        for document in found["documents"]:
+            click.echo(document.replace("\n", "&#10;"))
         return
     for name, value in _described(found):
         click.echo(f"{name:<12} {value}")
@@ -183,15 +166,11 @@ def import_feeds(context: click.Context, file: Path, stream: str) -> None:
     Example:
       xscl feeds import subscriptions.opml
     """
-    try:
-        found = parse_opml(file.read_bytes(), stream=stream)
-    except FeedError as error:
-        raise Failure(f"{file}: {error.detail}") from error
-    with _store(context) as store:
-        added = sum(store.add(feed) for feed in found.feeds)
-    for problem in found.problems:
+    opml = file.read_bytes()
+    found = ask(context, lambda desk: desk.take_list(opml, stream))
+    for problem in found["problems"]:
         message(f"left out: {problem}")
-    message(f"added {added} feeds; {len(found.feeds) - added} were subscribed already")
+    message(f"added {found['added']} feeds; {found['known']} were subscribed already")
 
 
 @feeds.command()
@@ -204,15 +183,12 @@ def export(context: click.Context, file: Path | None) -> None:
     Example:
       xscl feeds export subscriptions.opml
     """
-    with _store(context) as store:
-        found = store.all()
-    titles = {each.feed.url: each.state.title for each in found}
-    text = render_opml((each.feed for each in found), titles)
+    opml = ask(context, lambda desk: desk.list_as_opml())
     if file is None:
-        sys.stdout.buffer.write(text)
+        sys.stdout.buffer.write(opml)
     else:
-        file.write_bytes(text)
-        message(f"wrote {len(found)} feeds to {file}")
+        file.write_bytes(opml)
+        message(f"wrote {opml.count(b'<outline type=')} feeds to {file}")
 
 
 @feeds.command()
@@ -266,115 +242,63 @@ def remove(context: click.Context, urls: tuple[str, ...]) -> None:
     Example:
       xscl feeds remove https://example.org/feed.xml
     """
-    with _store(context) as store:
+
+    def work(desk: Desk) -> None:
         for url in urls:
-            with _known(url):
-                store.remove(url)
+            desk.remove(url)
             message(f"removed {url}")
+
+    ask(context, work)
 
 
 def _steer(context: click.Context, urls: tuple[str, ...], action: str) -> None:
-    with _store(context) as store:
+    def work(desk: Desk) -> None:
         for url in urls:
-            with _known(url):
-                store.change(url, **STEERING[action])
-            message(f"changed {url}")
+            desk.steer(url, action)
+            message(f"{_DONE[action]} {url}")
+
+    ask(context, work)
 
 
-def _data(context: click.Context) -> Path:
-    """Return the data directory; end the verb where a broker elsewhere is meant."""
-    found = target(context)
-    if not found.is_local and context.find_root().params.get("config") is None:
-        raise Failure(
-            f"feeds are steered where the broker runs, and {found.reason} names {found.url}",
-            hint="run this on its machine with --config, or use its page or /v1/feeds",
-        )
-    return settings_of(context).data
-
-
-@contextmanager
-def _store(context: click.Context) -> Iterator[FeedStore]:
-    data = _data(context)
-    data.mkdir(parents=True, exist_ok=True)
-    store = FeedStore(data / "feeds.db")
-    try:
-        yield store
-    finally:
-        store.close()
-
-
-@contextmanager
-def _known(url: str) -> Iterator[None]:
-    try:
-        yield
-    except UnknownFeedError as error:
-        raise Failure(str(error), hint="`xscl feeds list` shows the feeds") from error
-
-
-def _feed(url: str, stream: str) -> Feed:
-    try:
-        return feed_at(url if "://" in url else f"https://{url}", stream)
-    except FeedError as error:
-        raise Failure(error.detail, exit_code=2) from error
-
-
-def _with_options(feed: Feed, headers: tuple[str, ...], options: dict[str, Any]) -> Feed:
-    options = dict(options)
-    since = options.pop("since", None)
-    if since is not None:
-        options |= {
-            "backlog": "since",
-            "since_us": int(since.replace(tzinfo=UTC).timestamp() * 1e6),
-        }
-    if "raw" in options:
-        options["item"] = "raw" if options.pop("raw") else "normalised"
+def _parsed(headers: tuple[str, ...]) -> dict[str, str]:
     pairs = [header.partition(":") for header in headers]
     if any(not name.strip() or not colon for name, colon, _ in pairs):
         raise Failure("a header is written NAME:VALUE", exit_code=2)
-    feed = replace(feed, options=replace(feed.options, **options))
-    return with_headers(feed, tuple((n.strip(), v.strip()) for n, _, v in pairs)) if pairs else feed
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _run(work: Coroutine[Any, Any, Preview | FeedError]) -> Preview:
-    found = asyncio.run(work)
-    if isinstance(found, FeedError):
-        raise Failure(f"{found.url}: {found}", hint=remedy_of(found.fault))
-    return found
-
-
-async def _preview(context: click.Context, feed: Feed) -> Preview | FeedError:
-    allowed = networks(settings_of(context).allow_networks)
-    async with open_session(allowed) as session:
-        return await preview(session, feed, time.time_ns() // 1_000)
-
-
-def _described(found: Preview) -> Iterator[tuple[str, str]]:
-    now_us = time.time_ns() // 1_000
-    validators = "with" if found.has_validators else "without"
-    yield "feed", found.url
-    yield "title", found.feed.title
-    yield "format", f"{found.feed.format}, read {found.feed.step}"
-    yield "fetched", f"{found.body_bytes} bytes in {found.elapsed_s:.2f} s, {validators} validators"
-    yield "items", f"{len(found.entries)}, told apart by {found.identity}"
-    yield "next check", f"{in_words(found.next.at_us, now_us)}: {found.next.why}"
-    for hub in found.feed.hints.hubs:
+def _described(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    validators = "with" if found["has_validators"] else "without"
+    yield "feed", found["url"]
+    yield "title", found["title"]
+    yield "format", f"{found['format']}, read {found['step']}"
+    size = f"{found['body_bytes']} bytes in {found['elapsed_s']:.2f} s"
+    yield "fetched", f"{size}, {validators} validators"
+    yield "items", f"{found['items']}, told apart by {found['identity']}"
+    yield "next check", f"{_how_far(found['next_check'])}: {found['why']}"
+    for hub in found["hubs"]:
         yield "hub", hub
-    for warning in found.feed.warnings:
+    for warning in found["warnings"]:
         yield "warning", warning
-    for other in found.others:
-        yield "also there", f"{other.url} {other.title}"
-    if found.entries:
-        yield "newest item", found.documents()[-1].decode()
+    for other in found["others"]:
+        yield "also there", f"{other['url']} {other['title']}"
+    if found["documents"]:
+        yield "newest item", found["documents"][-1]
 
 
-def _healths(store: FeedStore) -> list[dict[str, Any]]:
-    now_us = time.time_ns() // 1_000
-    return [
-        {
-            **render_health(found),
-            "per_day": found.items_per_day,
-            "last": in_words(found.last_check_us, now_us),
-            "next": in_words(found.next_check_us, now_us),
-        }
-        for found in healths(store, now_us)
-    ]
+def _in_words(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a feed with the columns that people read."""
+    is_asked = row["status"] not in ("paused", "gone")
+    return {
+        **row,
+        "per_day": row["items_per_day"],
+        "last": _how_far(row["last_check"]),
+        "next": _how_far(row["next_check"]) if row["next_check"] or not is_asked else "now",
+    }
+
+
+def _how_far(moment: str | None) -> str:
+    from feeds.health import in_words
+
+    time_us = int(datetime.fromisoformat(moment).timestamp()) * 1_000_000 if moment else 0
+    return in_words(time_us, time.time_ns() // 1_000)

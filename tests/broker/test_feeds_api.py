@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -80,6 +81,59 @@ async def test_check_shows_what_would_be_made_of_a_feed_and_subscribes_nothing(f
     assert await client.feeds() == []
 
 
+async def test_as_many_documents_are_shown_as_are_asked_for(feed_server, client):
+    found = await client.check_feed(feed_server.url("/feed"), documents=2_000)
+    assert len(found["documents"]) == found["items"] == 20
+    with pytest.raises(RefusedError, match="'documents' must be a whole number from 1 to 2000"):
+        await client.check_feed(feed_server.url("/feed"), documents=0)
+
+
+async def test_what_was_seen_of_a_feed_is_in_the_answer_to_adding_it(feed_server, client):
+    added = await client.add_feed(feed_server.url("/feed"), "news")
+    assert added.fields["checked"] == {"format": "rss20", "items": 20}
+    unseen = await client.add_feed("https://a.example/", "news", check=False)
+    assert "checked" not in unseen.fields
+    assert "checked" not in (await client.feed(added.url)).fields
+
+
+async def test_feeds_go_out_and_come_in_as_opml_without_their_secrets(client):
+    await client.add_feed(f"https://ann:{SECRET}@a.example/", "news", check=False)
+    await client.add_feed("https://b.example/", "blogs", check=False)
+    opml = await client.export_feeds()
+    assert SECRET not in opml.decode()
+    await client.remove_feed("https://a.example/")
+    taken = await client.import_feeds(opml)
+    assert taken == {"added": 1, "known": 1, "problems": []}
+    assert {each.url: each.stream for each in await client.feeds()} == {
+        "https://a.example/": "news",
+        "https://b.example/": "blogs",
+    }
+
+
+async def test_of_an_opml_document_is_said_what_was_left_out(client):
+    outlines = b'<outline xmlUrl="ftp://a.b/"/><outline xmlUrl="https://a.example/"/>'
+    opml = b"<opml><body>" + outlines + b"</body></opml>"
+    taken = await client.import_feeds(opml, stream="mine")
+    assert (taken["added"], taken["known"], len(taken["problems"])) == (1, 0, 1)
+    assert [each.stream for each in await client.feeds()] == ["mine"]
+    for other in (b"", b"<html/>", b"\xff\x00"):
+        with pytest.raises(RefusedError, match="not an OPML document") as refused:
+            await client.import_feeds(other)
+        assert refused.value.status == 422
+
+
+async def test_a_feed_that_does_not_end_is_given_up_in_time(feed_server, client, monkeypatch):
+    monkeypatch.setattr("feeds.desk._LOOK_S", 0.2)
+
+    async def hang(_: object) -> object:
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    feed_server.pages["/slow"] = hang
+    with pytest.raises(RefusedError, match="nothing was found within"):
+        await client.check_feed(feed_server.url("/slow"))
+
+
 async def test_what_is_no_feed_is_refused_in_words(feed_server, client):
     feed_server.pages = {"/bare": Page("<html></html>")}
     for verb in (client.check_feed(feed_server.url("/bare")), client.add_feed("ftp://a.b/", "s")):
@@ -104,6 +158,7 @@ async def test_a_feed_inside_is_not_looked_at(client):
         ({"backlog": "since"}, "'since' must be set"),
         ({"backlog": "new", "since": "2026-01-01"}, "'since' cannot be set"),
         ({"since": "May"}, "'since' must be an ISO 8601 time"),
+        ({"proxy": "proxy.example:3128"}, "'proxy' must be an http:// or https:// address"),
         ({"robots": 1}, "'robots' must be true or false"),
         ({"title": 1}, "'title' must be a string"),
     ],
@@ -171,6 +226,7 @@ async def test_a_feed_has_one_percent_encoded_segment_of_the_path(client, api: s
         ('{"stream": "s"}', 422),
         ('{"url": "https://a.example/", "stream": "s", "colour": 1}', 422),
         ('{"url": "https://a.example/", "stream": "s", "headers": []}', 422),
+        ('{"url": "https://a.example/", "stream": "s", "check": "no"}', 422),
     ],
 )
 async def test_a_request_that_is_none_is_refused(api: str, body: str, status: int):

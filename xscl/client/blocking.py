@@ -188,10 +188,17 @@ class Client:
         )
 
     def check_feed(
-        self, url: str, *, headers: Mapping[str, str] | None = None
+        self,
+        url: str,
+        *,
+        options: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        documents: int = 10,
     ) -> Mapping[str, Any]:
         """Return what the broker would make of a feed."""
-        return self._run(self._client.check_feed(url, headers=headers))
+        return self._run(
+            self._client.check_feed(url, options=options, headers=headers, documents=documents)
+        )
 
     def pause_feed(self, url: str) -> FeedInfo:
         """Stop checking a feed."""
@@ -208,6 +215,14 @@ class Client:
     def remove_feed(self, url: str) -> None:
         """Unsubscribe a feed."""
         self._run(self._client.remove_feed(url))
+
+    def import_feeds(self, opml: bytes, *, stream: str = "feeds") -> Mapping[str, Any]:
+        """Subscribe the feeds of an OPML document; see `AsyncClient.import_feeds`."""
+        return self._run(self._client.import_feeds(opml, stream=stream))
+
+    def export_feeds(self) -> bytes:
+        """Return the feeds as an OPML document."""
+        return self._run(self._client.export_feeds())
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)

@@ -31,7 +31,7 @@ __all__ = ["AsyncClient"]
 _RETRY_FIRST_S = 0.2
 _RETRY_MAX_S = 10.0
 _FEED_CHECK_S = 90.0
-"""How long a feed may take to be looked at: the broker gives up after a minute."""
+"""How long a feed may take to be looked at: the broker gives up after 75 seconds."""
 
 
 class AsyncClient:
@@ -289,10 +289,19 @@ class AsyncClient:
         return read_feed(answer)
 
     async def check_feed(
-        self, url: str, *, headers: Mapping[str, str] | None = None
+        self,
+        url: str,
+        *,
+        options: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        documents: int = 10,
     ) -> Mapping[str, Any]:
-        """Return what the broker would make of the feed at `url`, without subscribing it."""
-        body = {"url": url, "headers": dict(headers or {})}
+        """Return what the broker would make of the feed at `url`, without subscribing it.
+
+        So many of its newest documents are among it, 2,000 at most.
+        """
+        body = {"url": url, "documents": documents}
+        body |= {"options": dict(options or {}), "headers": dict(headers or {})}
         answer = await self._connection.call(
             "POST", "feeds", "check", body=body, timeout_s=_FEED_CHECK_S
         )
@@ -313,6 +322,23 @@ class AsyncClient:
     async def remove_feed(self, url: str) -> None:
         """Unsubscribe a feed and forget which of its entries were seen."""
         await self._connection.call("DELETE", "feeds", url)
+
+    async def import_feeds(self, opml: bytes, *, stream: str = "feeds") -> Mapping[str, Any]:
+        """Subscribe the feeds of an OPML document, unseen; those in no folder go to `stream`.
+
+        Returns how many were `added` or `known` already, and in words the `problems` of others.
+        """
+        answer = await self._connection.call(
+            *("POST", "feeds.opml"),
+            query={"stream": stream},
+            body=opml,
+            content_type="text/x-opml",
+        )
+        return dict(answer)
+
+    async def export_feeds(self) -> bytes:
+        """Return the feeds as an OPML document: a folder for each stream, no secret in it."""
+        return await self._connection.read("GET", "feeds.opml")
 
     async def _send(self, stream: str, documents: list[DocumentToPublish]) -> list[Receipt]:
         body = "\n".join(document_line(stream, each) for each in documents).encode()

@@ -57,6 +57,25 @@ class Connection:
         timeout_s: float | None = None,
     ) -> Any:
         """Return the JSON answer; `body` is sent as it is where it is bytes, else as JSON."""
+        text = await self.read(
+            *(method, *path),
+            query=query,
+            body=body,
+            content_type=content_type,
+            timeout_s=timeout_s,
+        )
+        return json.loads(text) if text else None
+
+    async def read(
+        self,
+        method: str,
+        *path: str,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        content_type: str = "application/json",
+        timeout_s: float | None = None,
+    ) -> bytes:
+        """Return an answer that is not JSON as it is; else as `call`."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         headers = {"Content-Type": content_type} if data is not None else {}
         try:
@@ -89,10 +108,10 @@ class Connection:
         except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
             raise self._unreachable(error) from error
 
-    async def _read(self, response: aiohttp.ClientResponse) -> Any:
+    async def _read(self, response: aiohttp.ClientResponse) -> bytes:
         text = await response.read()
         if response.status < 300:
-            return json.loads(text) if text else None
+            return text
         try:
             problem = json.loads(text)
         except ValueError:

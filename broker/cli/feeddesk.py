@@ -1,0 +1,93 @@
+"""Whom `xscl feeds` asks: the running broker; where none runs, a desk on the data at hand.
+
+A broker that is started then polls what was left there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+
+import click
+
+from broker.cli.connection import Connection, asked_or_done, settings_of
+from broker.cli.terminal import Failure, message
+
+if TYPE_CHECKING:
+    from feeds.desk import FeedDesk
+
+__all__ = ["Desk", "ask"]
+
+T = TypeVar("T")
+
+
+class _BrokersDesk:
+    """The `FeedDesk` of a running broker, reached through its API."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def feeds(self) -> list[dict[str, Any]]:
+        return cast(list[dict[str, Any]], self._connection.get("feeds")["feeds"])
+
+    def feed(self, url: str) -> dict[str, Any]:
+        return dict(self._connection.get("feeds", url))
+
+    def add(self, url: str, stream: str, **asked: Any) -> dict[str, Any]:
+        return self._post("feeds", body={"url": url, "stream": stream, **asked})
+
+    def check(self, url: str, **asked: Any) -> dict[str, Any]:
+        return self._post("feeds", "check", body={"url": url, **asked})
+
+    def steer(self, url: str, action: str) -> dict[str, Any]:
+        return self._post("feeds", url, action)
+
+    def remove(self, url: str) -> None:
+        self._connection.call("DELETE", "feeds", url)
+
+    def take_list(self, opml: bytes, stream: str) -> dict[str, Any]:
+        return self._post(
+            "feeds.opml", query={"stream": stream}, body=opml, content_type="text/x-opml"
+        )
+
+    def list_as_opml(self) -> bytes:
+        return self._connection.read("GET", "feeds.opml")
+
+    def _post(self, *path: str, **asked: Any) -> dict[str, Any]:
+        return dict(self._connection.call("POST", *path, **asked))
+
+
+Desk: TypeAlias = "FeedDesk | _BrokersDesk"
+
+
+def ask(context: click.Context, work: Callable[[Desk], T]) -> T:
+    """Return what the desk answers that `context` means; its refusals end the verb."""
+
+    def at_hand(data: Path) -> T:
+        message(f"no broker runs; the feeds are those in {data}")
+        with _desk_in(context, data) as desk:
+            return work(desk)
+
+    return asked_or_done(context, lambda connection: work(_BrokersDesk(connection)), at_hand)[0]
+
+
+@contextmanager
+def _desk_in(context: click.Context, data: Path) -> Iterator[Desk]:
+    from broker.remedies import refusal_of
+    from feeds import FeedStore, FeedStoreError, networks
+    from feeds.desk import REFUSALS, FeedDesk
+
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        store = FeedStore(data / "feeds.db")
+    except (FeedStoreError, OSError) as error:
+        raise Failure(str(error), hint="`data` in xscl.toml names the directory") from error
+    try:
+        yield FeedDesk(store, networks(settings_of(context).allow_networks))
+    except REFUSALS as error:
+        detail, hint = refusal_of(error)
+        raise Failure(detail, hint=hint) from error
+    finally:
+        store.close()
