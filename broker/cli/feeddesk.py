@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import click
@@ -62,12 +63,19 @@ class _BrokersDesk:
 Desk: TypeAlias = "FeedDesk | _BrokersDesk"
 
 
-def ask(context: click.Context, work: Callable[[Desk], T]) -> T:
-    """Return what the desk answers that `context` means; its refusals end the verb."""
+def ask(context: click.Context, work: Callable[[Desk], T], *, adds: bool = False) -> T:
+    """Return what the desk answers that `context` means; its refusals end the verb.
+
+    Without `adds` no data directory is made where none is.
+    """
 
     def at_hand(data: Path) -> T:
         message(f"no broker runs; the feeds are those in {data}")
-        with _desk_in(context, data) as desk:
+        is_there = adds or (data / "feeds.db").exists()
+        with (
+            TemporaryDirectory() as nothing,
+            _desk_in(context, data if is_there else Path(nothing)) as desk,
+        ):
             return work(desk)
 
     return asked_or_done(context, lambda connection: work(_BrokersDesk(connection)), at_hand)[0]

@@ -85,7 +85,7 @@ def add(
     if options["since"] is not None:
         options["since"] = options["since"].replace(tzinfo=UTC).isoformat()
     asked: dict[str, Any] = {"options": options, "headers": _parsed(headers), "check": not no_check}
-    added = ask(context, lambda desk: desk.add(url, stream, **asked))
+    added = ask(context, lambda desk: desk.add(url, stream, **asked), adds=True)
     if "checked" in added:
         message("{url}: {format}, {items} entries".format(url=added["url"], **added["checked"]))
     message(f"added {added['url']} to stream {stream}")
@@ -167,7 +167,7 @@ def import_feeds(context: click.Context, file: Path, stream: str) -> None:
       xscl feeds import subscriptions.opml
     """
     opml = file.read_bytes()
-    found = ask(context, lambda desk: desk.take_list(opml, stream))
+    found = ask(context, lambda desk: desk.take_list(opml, stream), adds=True)
     for problem in found["problems"]:
         message(f"left out: {problem}")
     message(f"added {found['added']} feeds; {found['known']} were subscribed already")

@@ -67,7 +67,8 @@ async def xscl(request: pytest.FixtureRequest, here: Path, tmp_path: Path) -> As
             return result
 
         yield run
-        assert (here / "data").exists() == (not named)
+        if named:
+            assert not (here / "data").exists()
 
 
 async def invoke(*arguments: str) -> Result:
@@ -186,9 +187,16 @@ async def test_a_broker_that_was_named_and_is_away_is_not_replaced_by_data_at_ha
     assert not (here / "data").exists()
 
 
+async def test_who_only_looks_makes_no_data_directory(feed_server, here):
+    looked = await invoke("feeds", "check", feed_server.url("/news.xml"))
+    assert "Twenty" in looked.stdout
+    assert (await invoke("feeds", "list")).exit_code == 0
+    assert not (here / "data").exists()
+
+
 async def test_data_that_cannot_be_written_are_named(here):
     (here / "data").write_text("")
-    refused = await invoke("feeds", "list")
+    refused = await invoke("feeds", "add", "https://a.example/", "--no-check")
     assert refused.exit_code == 1
     assert str(here / "data") in refused.stderr
     assert "`data` in xscl.toml" in refused.stderr
