@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, Protocol
 
 import pyarrow as pa
@@ -173,10 +174,9 @@ class SqlProcessor(Classified):
     def _statements(self, template: Template, classes: Iterable[int], moment: Moment) -> list[str]:
         is_view = self._engine == "mmqjp-views"
         query = view_query(template) if is_view else conjunctive_query(template)
-        statements = render_sql(query, template, self._tables.numbers[template], moment)
-        if self._engine != "sequential":
-            return statements
-        return [f"{sql}\n    AND t.class = {number}" for number in classes for sql in statements]
+        number, is_sequential = self._tables.numbers[template], self._engine == "sequential"
+        moments = [replace(moment, only=each) for each in classes] if is_sequential else [moment]
+        return [sql for each in moments for sql in render_sql(query, template, number, each)]
 
     def tuples(self, stratum: int) -> Iterable[ClassTuple]:
         """Return what `probe` does: a statement's tuples come all at once."""

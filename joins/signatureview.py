@@ -78,9 +78,6 @@ class SignatureView:
     def __init__(self, registry: ClassRegistry) -> None:
         # Its statements are small: a second thread costs more than it brings.
         self.db = connect(threads=1)
-        # They name their tables in an order in which each is joined to those before it, the most
-        # selective first; to look for a better one is most of what a statement costs.
-        run(self.db, "SET disabled_optimizers = 'join_order'")
         self._registry = registry
         self._tables = TemplateTables(self.db, registry)
         self._entries: dict[Signature, Entry] = {}

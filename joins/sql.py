@@ -4,9 +4,10 @@ Every statement answers for one whole batch of instances at once.  An instance i
 number is at least the batch's first; a pair is looked at in the batch in which its second instance
 arrives, whichever side that is on.
 
-The value joins stand in a materialised part of their own.  They are what is selective, and left to
-itself DuckDB's optimizer now and then starts with the inequalities instead, that is, with all
-pairs of documents (seen at 9,000 remembered documents: minutes instead of 30 ms).
+Tables are named in the order in which they are joined, each to those before it (`rows.connect`
+says why the optimizer is not asked): the pairs of nodes that have equal values first, then the
+template rows that ask for these, then the other value joins.  That much is a materialised part of
+its own; documents and the edges of their shapes are joined to what survives it.
 
 What the semantics say of time is one number for each pair, `SPAN`: the pair joins under a window
 `T` exactly if `T >= SPAN`, and for FOLLOWED BY if also `FOLLOWS`.  With `Y` the instance with the
@@ -51,20 +52,25 @@ FOLLOWS = "dl.end_us < dr.start_us"
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a probe is for: a batch by its first new instance, a stratum, the allowed lateness."""
+    """What a probe is for: a batch by its first new instance, a stratum, the allowed lateness.
+
+    `only` restricts it to one class.
+    """
 
     first_instance: int
     stratum: int
     lateness_us: int
+    only: int | None = None
 
 
 def span(lateness_us: int) -> str:
     """Return the SQL of the smallest window that holds the pair (`dl`, `dr`)."""
     reach = (
-        f"CASE WHEN {IS_LATER} THEN dl.watermark_us - dr.end_us"
-        f" ELSE dr.watermark_us - dl.end_us END - {lateness_us}"
+        f"CASE WHEN {IS_LATER}\n"
+        "            THEN dl.watermark_us - dr.end_us ELSE dr.watermark_us - dl.end_us END"
+        f" - {lateness_us}"
     )
-    return f"greatest(abs(dr.end_us - dl.end_us), {reach})"
+    return f"greatest(abs(dr.end_us - dl.end_us),\n        {reach})"
 
 
 def value_join_sql(moment: Moment) -> str:
@@ -80,10 +86,10 @@ def value_join_sql(moment: Moment) -> str:
     selects = [
         f"""SELECT l.instance AS l, r.instance AS r, p.left_variable, p.right_variable,
         l.node AS left_node, r.node AS right_node, p.window_us, p.is_symmetric
-    FROM {schema.VALUE_PAIR} AS p, {left} AS l, {right} AS r
-    WHERE p.stratum = {moment.stratum}
-        AND l.variable = p.left_variable AND r.variable = p.right_variable AND l.value = r.value
-        AND {half}"""
+    FROM {left} AS l, {right} AS r, {schema.VALUE_PAIR} AS p
+    WHERE l.value = r.value AND {half}
+        AND p.stratum = {moment.stratum}
+        AND p.left_variable = l.variable AND p.right_variable = r.variable"""
         for left, right, half in halves
     ]
     equal = "\n    UNION ALL\n    ".join(selects)
@@ -161,15 +167,16 @@ class _Probe:
             outer.add("joined", "t", ((term, term) for term in columns))
             prologue = f"WITH joined AS MATERIALIZED (\n{joined}\n)\n"
         else:
-            self._add_stratum(outer)
+            self._add_wanted_rows(outer)
             prologue = ""
         sides = [side for side in ("l", "r") if side in self.query.head.terms]
         for side in sides:
             outer.add(schema.REMEMBERED, f"d{side}", [(side, "instance")])
             if not values and side in newness:
                 outer.where.append(f"d{side}.instance {newness[side]}")
-        for i, atom in enumerate(others, 1):
-            self.add_atom(outer, atom, f"a{i}")
+            for i, atom in enumerate(others, 1):
+                if atom.terms[0] == side:
+                    self.add_atom(outer, atom, f"a{i}")
         for residual in self.query.residuals:
             operator = "<>" if residual.operator == "!=" else residual.operator
             ends = (outer.columns[residual.left], outer.columns[residual.right])
@@ -177,13 +184,13 @@ class _Probe:
         return prologue + outer.render(self._head(outer, has_right=len(sides) == 2))
 
     def _head(self, outer: _Select, *, has_right: bool) -> list[str]:
-        span_us = span(self.moment.lateness_us)
         nodes = [f"{outer.columns[t]} AS {t}" for t in self.query.head.terms if t[0] == "n"]
         if not has_right:
             return ["t.class", "dl.instance AS l", "NULL AS r", "0 AS span", *nodes]
+        span_us = span(self.moment.lateness_us)
         outer.where += [
             "dl.instance <> dr.instance",
-            f"{span_us} <= t.window_us",
+            "span <= t.window_us",
             f"(t.is_symmetric OR {FOLLOWS})",
         ]
         return ["t.class", "dl.instance AS l", "dr.instance AS r", f"{span_us} AS span", *nodes]
@@ -191,9 +198,11 @@ class _Probe:
     def _joined(self, values: list[Atom], newness: dict[str, str]) -> tuple[str, list[str]]:
         """Return the part that joins values and template rows, and the terms that it binds."""
         inner = _Select()
-        self._add_stratum(inner)
+        first = 1 if values[0].relation == "R_vj" else 2
         for i, atom in enumerate(values, 1):
             self.add_atom(inner, atom, f"j{i}")
+            if i == first:
+                self._add_wanted_rows(inner)
         for side, condition in newness.items():
             inner.where.append(f"{inner.columns[side]} {condition}")
         terms = [term for term in inner.columns if not term.startswith("s")]
@@ -206,9 +215,11 @@ class _Probe:
         table = schema.template_row(self.number)
         select.add(table, "t", ((term, term) for term in row.terms))
 
-    def _add_stratum(self, select: _Select) -> None:
+    def _add_wanted_rows(self, select: _Select) -> None:
         self.add_rows(select)
         select.where.append(f"t.stratum = {self.moment.stratum}")
+        if self.moment.only is not None:
+            select.where.append(f"t.class = {self.moment.only}")
 
     def add_atom(self, select: _Select, atom: Atom, alias: str) -> None:
         """Add the table of one atom."""
