@@ -25,11 +25,10 @@ from broker.document import parse_time
 from broker.engine import Engine, Step
 from broker.outbox import Outbox
 from broker.queryset import RegisteredQuery
-from broker.registered import queries_of
+from broker.registered import fits, queries_of
 from broker.registry import Backfill, Registry
 from broker.segment import document_batch
 from broker.spool import Spool
-from broker.subscription import parameters_key
 from joins.engines import DEFAULT_ENGINE, EngineName
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
@@ -44,8 +43,6 @@ __all__ = [
     "retained_documents",
     "upstream",
 ]
-
-NOTHING_ASSIGNED = parameters_key({})
 
 _BATCH_DOCUMENTS = 1_000
 """Documents between two looks at whether to stop, and between two commits."""
@@ -157,8 +154,7 @@ def _steps(
     asked = present.get(waiting[0].query)
     if asked is None or asked.query.version != waiting[0].version:
         return  # it has been removed, paused or replaced since
-    has_parameters = bool(asked.query.parameters)
-    waiting = [each for each in waiting if (each.parameters != NOTHING_ASSIGNED) == has_parameters]
+    waiting = [each for each in waiting if fits(asked.query, json.loads(each.parameters))]
     if not waiting:
         return  # nobody subscribes yet
     behind = upstream(asked, list(present.values()))

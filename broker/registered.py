@@ -26,6 +26,7 @@ __all__ = [
     "Engines",
     "Pauses",
     "check_among",
+    "fits",
     "parsed",
     "published_streams",
     "queries_of",
@@ -143,7 +144,7 @@ class Engines:
         ):
             query, values = present.get(query_id), json.loads(key)
             is_same = query_id not in gone and query_id not in changed
-            if query is not None and is_same and _fits(query, values):
+            if query is not None and is_same and fits(query, values):
                 assigned.append((query_id, values, point))
         queries = [_registered(self._registry, text) for text in texts]
         return SetChange(queries, gone, assigned), _Reading(registry_version, newest)
@@ -231,7 +232,7 @@ def _registered(registry: Registry, text: RegisteredText) -> RegisteredQuery:
     if not query.parameters:
         return RegisteredQuery(query, text.point, revision=text.revision)
     read = ((json.loads(key), point) for key, point in registry.subscriptions.assignments(text.id))
-    assigned = [(values, point) for values, point in read if _fits(query, values)]
+    assigned = [(values, point) for values, point in read if fits(query, values)]
     return RegisteredQuery(
         query,
         text.point,
@@ -241,7 +242,7 @@ def _registered(registry: Registry, text: RegisteredText) -> RegisteredQuery:
     )
 
 
-def _fits(query: xscl.Query, values: Mapping[str, Any]) -> bool:
+def fits(query: xscl.Query, values: Mapping[str, Any]) -> bool:
     """Return whether values are for this text of a query: another one may have other parameters."""
     types = dict(query.parameters)
     return values.keys() == types.keys() and all(

@@ -114,9 +114,11 @@ class Registry:
             return self._append(query_id, revision, row)
 
     def _look_back(self, query_id: str, version: str, since: int, point: int) -> None:
-        assigned = dict(self.subscriptions.assignments(query_id)) or {parameters_key({}): since}
-        for parameters, first in assigned.items():
-            self._add_backfill(query_id, version, parameters, max(since, first), point)
+        # Those who subscribe may have given the parameters of another text, and this one has none.
+        self._add_backfill(query_id, version, parameters_key({}), since, point)
+        for parameters, first in self.subscriptions.assignments(query_id):
+            if parameters != parameters_key({}):
+                self._add_backfill(query_id, version, parameters, max(since, first), point)
 
     def _add_backfill(
         self, query_id: str, version: str, parameters: str, point: int, through: int

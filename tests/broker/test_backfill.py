@@ -191,6 +191,20 @@ def test_a_subscription_looks_back_with_its_own_parameters_only(broker: Broker) 
     assert sorted(positions) == [3, 4, 5]
 
 
+def test_a_query_that_has_lost_its_parameters_looks_back_for_itself(broker: Broker) -> None:
+    who = query("S//i[t = $who]->a")
+    broker.register(who)
+    broker.subscribe(who, {"who": "Bob"})
+    broker.take(items("Ann", "Bob", "Ann"))
+    plain = query("S//i[t = 'Ann']->a")
+    broker.register(plain, since=0)
+    broker.registry.subscribe("q", PULL, point=broker.newest)
+    broker.register(plain, since=0)
+    broker.look_back()
+    positions = [m.position for m in broker.outbox.matches.find(limit=9)]
+    assert sorted(positions) == [1, 2, 3]
+
+
 def test_documents_that_a_registration_looks_back_to_are_kept(broker: Broker) -> None:
     broker.take(items("x", "x", "x"))
     broker.register(query(SAME), since=1)
