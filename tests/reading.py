@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import xscl
-from xscl.path import Condition, Path
+from xscl.path import Axis, Condition, NodeTest, Path, PathValue, Step
 from xscl.query import Block, Operator, Query
 
-__all__ = ["block", "codes", "operator", "predicate", "query", "root_path"]
+__all__ = ["OWN", "block", "child", "codes", "operator", "predicate", "query", "value"]
+
+OWN = PathValue(Path(()))
+"""The string value of the context node."""
 
 
 def query(text: str) -> Query:
@@ -18,11 +21,6 @@ def query(text: str) -> Query:
 def block(text: str, index: int = 0) -> Block:
     """Return a block of a query."""
     return query(text).blocks[index]
-
-
-def root_path(text: str) -> Path:
-    """Return the path of the first block without the `#0` that stands for no variable."""
-    return block(text).path
 
 
 def predicate(text: str) -> Condition:
@@ -42,3 +40,13 @@ def codes(text: str, *, warnings: bool = False) -> list[str]:
     """Return the codes of the errors of a text, of its warnings too where asked."""
     _, diagnostics = xscl.check(text)
     return [each.code for each in diagnostics if each.is_error or warnings]
+
+
+def child(name: str, variable: str | None = None, *predicates: Condition) -> Step:
+    """Return a step to the children of a name."""
+    return Step(Axis.CHILD, NodeTest(name), False, variable, predicates)
+
+
+def value(*names: str) -> PathValue:
+    """Return the string value of what a path of names leads to."""
+    return PathValue(Path(tuple(child(name) for name in names)))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from kit import Case, parse_case
+from matching_broker import DAY_US, MatchingBroker
 from runners import run_oracle, seeds_with_joins
 from strategies import random_case
 
@@ -20,74 +21,21 @@ from broker.backfill import (
     retained_documents,
 )
 from broker.budget import Budget
-from broker.disk import Disk
 from broker.document import DocumentLine
-from broker.evaluation import PlanStore
-from broker.ingest import Ingest
-from broker.outbox import Outbox
-from broker.pipeline import Pipeline
-from broker.registered import Engines
-from broker.registry import Registry
-from broker.spool import Spool, SpoolWriter
-from broker.subscription import Destination
 
-DAY_US = 86_400_000_000
-PULL = Destination.parse("pull")
 SAME = "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"
 
 
-class Broker:
-    """The part of a broker that finds matches."""
-
-    def __init__(self, directory: Path, lateness_us: int = DAY_US) -> None:
-        self.lateness_us = lateness_us
-        self.registry = Registry(directory / "registry.db")
-        self.outbox = Outbox(directory / "outbox.db")
-        self.writer = SpoolWriter(directory / "spool", Disk(is_durable=False))
-        self.spool = Spool(directory / "spool")
-        self.ingest = Ingest(self.writer)
-        engines = Engines(self.registry, lateness_us=lateness_us, engine="signatures")
-        self.pipeline = Pipeline(
-            Spool(directory / "spool"),
-            self.outbox,
-            engines.make,
-            PlanStore(directory / "plans"),
-            plan_of=engines.plan,
-            follow=engines.follow,
-        )
-
-    @property
-    def newest(self) -> int:
-        return self.writer.next_docid - 1
-
-    def register(self, query: xscl.Query, since: int | None = None) -> None:
-        self.registry.register(
-            query.id, query.text, version=query.version, point=self.newest, since=since
-        )
-
-    def subscribe(
-        self, query: xscl.Query, values: dict[str, object], since: int | None = None
-    ) -> None:
-        self.registry.subscribe(query.id, PULL, point=self.newest, since=since, parameters=values)
-
-    def take(self, lines: list[DocumentLine], *, arrival_us: int | None = None) -> None:
-        version = self.registry.revision()
-        self.pipeline.prepare(version)
-        self.ingest.append(lines, arrival_us=arrival_us, registry_version=version)
-        list(self.pipeline.drain())
-
+class Broker(MatchingBroker):
     def look_back(self) -> int:
         return backfill(self.registry, self.outbox, self.spool, lateness_us=self.lateness_us)
-
-    def found(self) -> list[str]:
-        return sorted(match.line for match in self.outbox.matches.find(limit=100_000))
 
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[Broker]:
     broker = Broker(tmp_path)
     yield broker
-    broker.writer.close()
+    broker.close()
 
 
 def query(text: str, name: str = "q") -> xscl.Query:
@@ -114,7 +62,7 @@ def test_looking_back_is_right(seed: int, tmp_path: Path) -> None:
     late = [each for each in case.queries if each.publish is None or each.publish not in read]
     assert late
     case.registered = {each.id: 1 for each in late}
-    broker = Broker(tmp_path, case.lateness_us)
+    broker = Broker(tmp_path, lateness_us=case.lateness_us)
     for each in case.queries:
         if each not in late:
             broker.register(each)

@@ -5,79 +5,31 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from kit import Case, parse_case
+from matching_broker import DAY_US, MatchingBroker
 from runners import seeds_with_joins
 from strategies import random_case
 
 import xscl
 from broker import snapshot as snapshot_module
-from broker.disk import Disk
 from broker.document import DocumentLine
-from broker.evaluation import PlanStore
-from broker.ingest import Ingest
-from broker.outbox import Outbox
-from broker.pipeline import Pipeline
-from broker.registered import Engines
-from broker.registry import QueryState, Registry
+from broker.registry import QueryState
 from broker.snapshot import Snapshot
-from broker.spool import Spool, SpoolWriter
-from broker.subscription import Destination
 
-DAY_US = 86_400_000_000
 SAME = "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"
 OTHER = "S//i->a FOLLOWED BY {a/u = b/u, 1 h} S//i->b"
 
 
-class Broker:
-    """The part of a broker that finds matches; a file of the snapshot has some documents only."""
+class Broker(MatchingBroker):
+    """A file of the snapshot has some documents only."""
 
     def __init__(self, directory: Path, *, lateness_us: int = DAY_US, documents: int = 3) -> None:
-        self.registry = Registry(directory / "registry.db")
-        self.outbox = Outbox(directory / "outbox.db", now_us=lambda: 0)
-        self.writer = SpoolWriter(directory / "spool", Disk(is_durable=False))
-        self.ingest = Ingest(self.writer)
-        engines = Engines(self.registry, lateness_us=lateness_us, engine="signatures")
-        self.pipeline = Pipeline(
-            Spool(directory / "spool"),
-            self.outbox,
-            engines.make,
-            PlanStore(directory / "plans"),
-            plan_of=engines.plan,
-            follow=engines.follow,
-            snapshot=Snapshot(directory / "state", documents=documents) if documents else None,
-        )
-        self.pipeline.recover(self.registry.revision())
-
-    def close(self) -> None:
-        self.registry.close()
-        self.outbox.close()
-        self.writer.close()
-
-    def register(self, query: xscl.Query, *, point: int | None = None) -> None:
-        newest = self.writer.next_docid - 1
-        self.registry.register(
-            query.id, query.text, version=query.version, point=newest if point is None else point
-        )
-
-    def subscribe(self, query: xscl.Query, values: dict[str, object]) -> None:
-        point = self.writer.next_docid - 1
-        self.registry.subscribe(query.id, Destination.parse("pull"), point=point, parameters=values)
-
-    def set_state(self, query: xscl.Query, state: QueryState) -> None:
-        self.registry.set_state(query.id, state, effective=self.writer.next_docid - 1)
-
-    def take(self, lines: Sequence[DocumentLine]) -> None:
-        version = self.registry.revision()
-        self.pipeline.prepare(version)
-        self.ingest.append(lines, registry_version=version)
-        list(self.pipeline.drain())
-
-    def found(self) -> list[str]:
-        return sorted(match.line for match in self.outbox.matches.find(limit=100_000))
+        snapshot = Snapshot(directory / "state", documents=documents) if documents else None
+        super().__init__(directory, lateness_us=lateness_us, snapshot=snapshot)
 
 
 Restart = Callable[[Broker], Broker]

@@ -1,0 +1,81 @@
+"""The part of a broker that finds matches: registry, spool, pipeline and outbox, in one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import xscl
+from broker.disk import Disk
+from broker.document import DocumentLine
+from broker.evaluation import PlanStore
+from broker.ingest import Ingest
+from broker.outbox import Outbox
+from broker.pipeline import Pipeline
+from broker.registered import Engines
+from broker.registry import QueryState, Registry
+from broker.snapshot import Snapshot
+from broker.spool import Spool, SpoolWriter
+from broker.subscription import Destination
+
+__all__ = ["DAY_US", "MatchingBroker"]
+
+DAY_US = 86_400_000_000
+PULL = Destination.parse("pull")
+
+
+class MatchingBroker:
+    def __init__(
+        self, directory: Path, *, lateness_us: int = DAY_US, snapshot: Snapshot | None = None
+    ) -> None:
+        self.lateness_us = lateness_us
+        self.registry = Registry(directory / "registry.db")
+        self.outbox = Outbox(directory / "outbox.db", now_us=lambda: 0)
+        self.writer = SpoolWriter(directory / "spool", Disk(is_durable=False))
+        self.spool = Spool(directory / "spool")
+        self.ingest = Ingest(self.writer)
+        engines = Engines(self.registry, lateness_us=lateness_us, engine="signatures")
+        self.pipeline = Pipeline(
+            Spool(directory / "spool"),
+            self.outbox,
+            engines.make,
+            PlanStore(directory / "plans"),
+            plan_of=engines.plan,
+            follow=engines.follow,
+            snapshot=snapshot,
+        )
+        self.pipeline.recover(self.registry.revision())
+
+    def close(self) -> None:
+        self.registry.close()
+        self.outbox.close()
+        self.writer.close()
+
+    @property
+    def newest(self) -> int:
+        return self.writer.next_docid - 1
+
+    def register(
+        self, query: xscl.Query, *, point: int | None = None, since: int | None = None
+    ) -> None:
+        point = self.newest if point is None else point
+        self.registry.register(
+            query.id, query.text, version=query.version, point=point, since=since
+        )
+
+    def subscribe(
+        self, query: xscl.Query, values: Mapping[str, object], since: int | None = None
+    ) -> None:
+        self.registry.subscribe(query.id, PULL, point=self.newest, since=since, parameters=values)
+
+    def set_state(self, query: xscl.Query, state: QueryState) -> None:
+        self.registry.set_state(query.id, state, effective=self.newest)
+
+    def take(self, lines: Sequence[DocumentLine], *, arrival_us: int | None = None) -> None:
+        version = self.registry.revision()
+        self.pipeline.prepare(version)
+        self.ingest.append(lines, arrival_us=arrival_us, registry_version=version)
+        list(self.pipeline.drain())
+
+    def found(self) -> list[str]:
+        return sorted(match.line for match in self.outbox.matches.find(limit=100_000))
