@@ -69,7 +69,10 @@ def subscribe(
             **({} if since is None else {"since": since}),
         },
     )
-    message(f"subscribed {made['destination']} to {made['query']} as {made['id']}")
+    message(
+        f"subscribed {made['destination']} to {made['query']} as {made['id']}, for matches of"
+        f" documents after {made['point']}"
+    )
     if made.get("secret"):
         message("its messages are signed with this key, which is not shown again:")
         click.echo(made["secret"])
