@@ -18,7 +18,7 @@ from broker.snapshot import Snapshot
 from broker.spool import Spool, SpoolWriter
 from broker.subscription import Destination
 
-__all__ = ["DAY_US", "MatchingBroker"]
+__all__ = ["DAY_US", "PULL", "MatchingBroker"]
 
 DAY_US = 86_400_000_000
 PULL = Destination.parse("pull")

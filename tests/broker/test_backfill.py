@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from kit import Case, parse_case
-from matching_broker import DAY_US, MatchingBroker
+from matching_broker import DAY_US, PULL, MatchingBroker
 from runners import run_oracle, seeds_with_joins
 from strategies import random_case
 
