@@ -22,9 +22,22 @@ import pyarrow as pa
 from broker.segment import Segment, document_batch, read_header, read_rows
 from broker.spool import Spool
 from xpath_eval.catalog import EvaluationPlan
+from xpath_eval.counters import witness_table
 from xpath_eval.stage import evaluate_batches
+from xpath_eval.witnesses import WITNESS_SCHEMA
 
-__all__ = ["PlanOf", "PlanStore", "Slice", "evaluate_slices", "slice_segments"]
+__all__ = [
+    "PlanOf",
+    "PlanStore",
+    "Slice",
+    "evaluate_documents",
+    "evaluate_slices",
+    "evaluated",
+    "evaluation_task",
+    "next_batch",
+    "read_witnesses",
+    "slice_segments",
+]
 
 PlanOf = Callable[[int], EvaluationPlan]
 
@@ -90,6 +103,18 @@ def _write(path: Path, content: bytes) -> None:
     temporary.rename(path)
 
 
+def next_batch(segments: Iterable[Segment], documents_max: int) -> Segment | None:
+    """Return the last segment of the next batch: at least one, then up to the batch size."""
+    last: Segment | None = None
+    documents = 0
+    for segment in segments:
+        documents += segment.documents
+        if last is not None and documents > documents_max:
+            break
+        last = segment
+    return last
+
+
 def slice_segments(spool: Spool, after: int, through: int, parallelism: int) -> list[list[Slice]]:
     """Cut the rows of segments `(after, through]` into at most `parallelism` even parts."""
     segments = spool.segments(after, through)
@@ -128,3 +153,63 @@ def _document_batches(pieces: Iterable[tuple[Segment, Slice]]) -> Iterator[pa.Re
         for start in range(piece.start, piece.stop, _BATCH_DOCUMENTS_MAX):
             stop = min(piece.stop, start + _BATCH_DOCUMENTS_MAX)
             yield document_batch(segment, rows, start, stop)
+
+
+def evaluated(plan_of: PlanOf, slices: Iterable[Slice]) -> pa.Table:
+    """Return the witnesses of the documents of slices, in order."""
+    return pa.Table.from_batches(evaluate_slices(plan_of, slices), WITNESS_SCHEMA)
+
+
+def evaluate_documents(spool: Spool, plan_of: PlanOf, first: int, last: int) -> Iterator[pa.Table]:
+    """Yield the witnesses of documents `first` to `last`, a segment at a time.
+
+    Segments may be merged with others meanwhile, or deleted; it goes on with what is still there.
+    """
+    while first <= last:
+        segment = spool.segment_of(first)
+        if segment is None:  # deleted meanwhile
+            first = spool.all_segments()[0].first_docid
+            continue
+        start = first - segment.first_docid
+        stop = min(segment.documents, last + 1 - segment.first_docid)
+        try:
+            witnesses = evaluated(
+                plan_of, [Slice(str(spool.directory / segment.name), start, stop)]
+            )
+        except FileNotFoundError:  # merged with others meanwhile
+            spool.refresh()
+            continue
+        yield witnesses
+        first += stop - start
+
+
+def evaluation_task(plans: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what a task runs: slices in, one Arrow stream of witnesses in a binary column out."""
+    directory = str(plans)
+
+    def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        slices = (Slice(*row.values()) for batch in batches for row in batch.to_pylist())
+        encoded = [
+            _encode(batch) for batch in evaluate_slices(PlanStore(Path(directory)).get, slices)
+        ]
+        yield pa.RecordBatch.from_pydict({"witnesses": pa.array(encoded, pa.binary())})
+
+    return evaluate
+
+
+def _encode(batch: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, batch.schema) as writer:
+        writer.write_batch(batch)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def read_witnesses(table: pa.Table) -> pa.Table:
+    """Return the witnesses that the tasks sent, in docid order."""
+    column = table.column("witnesses")
+    streams = [chunk[i].as_buffer() for chunk in column.chunks for i in range(len(chunk))]
+    batches = [batch for stream in streams for batch in pa.ipc.open_stream(stream)]
+    batches = [batch for batch in batches if batch.num_rows]
+    batches.sort(key=lambda batch: int(batch.column("docid")[0].as_py()))
+    return witness_table(batches)

@@ -24,7 +24,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["JAVA_MAJOR_MIN", "Java", "Jvm", "JvmError", "find_java", "start_jvm"]
+__all__ = [
+    "JAVA_MAJOR_MIN",
+    "Java",
+    "Jvm",
+    "JvmError",
+    "find_java",
+    "start_jvm",
+    "worker_environment",
+]
 
 JAVA_MAJOR_MIN = 17
 """The oldest Java that Spark 4 runs on."""
@@ -175,6 +183,17 @@ def parse_java_major(version_text: str) -> int | None:
     """
     found = re.search(r'version "(?:1\.)?(\d+)', version_text)
     return int(found.group(1)) if found else None
+
+
+def worker_environment(*, is_local: bool) -> dict[str, str]:
+    """Return the environment of the JVM and the workers: our Python, our packages, loopback."""
+    package_root = str(Path(__file__).parent.parent)
+    paths = [package_root, os.environ.get("PYTHONPATH", "")]
+    return {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+        **({"SPARK_LOCAL_IP": "127.0.0.1"} if is_local else {}),
+    }
 
 
 def start_jvm(

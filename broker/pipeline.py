@@ -29,13 +29,19 @@ import pyarrow.compute as pc
 from broker.budget import Pause, Spent
 from broker.disk import Reached, nothing
 from broker.document import FIRST_WATERMARK_US, Document
-from broker.evaluation import PlanOf, PlanStore, Slice, evaluate_slices, slice_segments
+from broker.evaluation import (
+    PlanOf,
+    PlanStore,
+    evaluate_documents,
+    evaluated,
+    next_batch,
+    slice_segments,
+)
 from broker.match import Match
 from broker.segment import Segment
 from broker.snapshot import Snapshot
 from broker.spool import Spool
 from xpath_eval.catalog import EvaluationPlan
-from xpath_eval.witnesses import WITNESS_SCHEMA
 
 __all__ = ["JoinEngine", "Pipeline", "PipelineError", "Results", "StepSummary"]
 
@@ -230,7 +236,7 @@ class Pipeline:
         """Evaluate and process what the spool holds, in this process, batch by batch."""
         while True:
             self._spool.refresh()
-            batch = _next_batch(self._spool.segments(self._through), batch_documents_max)
+            batch = next_batch(self._spool.segments(self._through), batch_documents_max)
             if batch is None:
                 return
             yield from self.step(self._evaluate(self._through, batch.last))
@@ -321,21 +327,7 @@ class Pipeline:
         """Yield the witnesses of documents that are committed, some at a time."""
 
         def evaluate(first: int, last: int) -> Iterator[pa.Table]:
-            while first <= last:
-                segment = self._spool.segment_of(first)
-                if segment is None:  # deleted meanwhile
-                    first = self._spool.all_segments()[0].first_docid
-                    continue
-                start = first - segment.first_docid
-                stop = min(segment.documents, last + 1 - segment.first_docid)
-                rows = Slice(str(self._spool.directory / segment.name), start, stop)
-                try:
-                    witnesses = _evaluate(lambda version: engine.plan, [rows])
-                except FileNotFoundError:  # merged with others meanwhile
-                    self._spool.refresh()
-                    continue
-                yield witnesses
-                first += stop - start
+            return evaluate_documents(self._spool, lambda version: engine.plan, first, last)
 
         if self._snapshot is None:
             return evaluate(first, last)
@@ -346,11 +338,7 @@ class Pipeline:
 
     def _evaluate(self, after: int, through: int) -> pa.Table:
         [slices] = slice_segments(self._spool, after, through, parallelism=1)
-        return _evaluate(self._plans.get, slices)
-
-
-def _evaluate(plan_of: PlanOf, slices: list[Slice]) -> pa.Table:
-    return pa.Table.from_batches(evaluate_slices(plan_of, slices), WITNESS_SCHEMA)
+        return evaluated(self._plans.get, slices)
 
 
 def _log_dead_letters(dead_letters: list[tuple[int, str]]) -> None:
@@ -386,15 +374,3 @@ def _runs(segments: list[Segment]) -> list[list[Segment]]:
         else:
             runs.append([segment])
     return runs
-
-
-def _next_batch(segments: list[Segment], documents_max: int) -> Segment | None:
-    """Return the last segment of the next batch: at least one, then up to the batch size."""
-    last: Segment | None = None
-    documents = 0
-    for segment in segments:
-        documents += segment.documents
-        if last is not None and documents > documents_max:
-            break
-        last = segment
-    return last

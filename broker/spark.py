@@ -20,7 +20,6 @@ offset is handed out only for durable segments.
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import shutil
@@ -44,12 +43,18 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from broker.evaluation import PlanStore, Slice, evaluate_slices, slice_segments
-from broker.jvm import Java, Jvm, find_java, start_jvm
+from broker.checkpoint import is_ahead
+from broker.evaluation import (
+    Slice,
+    evaluation_task,
+    next_batch,
+    read_witnesses,
+    slice_segments,
+)
+from broker.jvm import Java, Jvm, find_java, start_jvm, worker_environment
 from broker.shards import ShardTask, carry_out
 from broker.spool import Spool
 from joins.orders import Answer
-from xpath_eval.counters import witness_table
 
 __all__ = ["Records", "Source", "Spark", "SparkError", "SparkQuery"]
 
@@ -130,7 +135,7 @@ class Spark:
             spark_home=Path(pyspark.__file__).parent,
             log_directory=log_directory,
             heap=heap,
-            environment=_jvm_environment(is_local=is_local(master)),
+            environment=worker_environment(is_local=is_local(master)),
         )
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["PYSPARK_GATEWAY_PORT"] = str(jvm.port)
@@ -167,12 +172,8 @@ class Spark:
             shutil.rmtree(checkpoint)
         query = SparkQuery(step, on_evaluated)
         slices = self._session.readStream.format(_FORMAT).options(**source.options()).load()
-        evaluated = slices.mapInArrow(_evaluation(source.plans), "witnesses binary")
-        writer = evaluated.writeStream.foreachBatch(query.handle)
-        writer = writer.option("checkpointLocation", str(checkpoint))
-        if interval_s:
-            writer = writer.trigger(processingTime=f"{round(interval_s * 1000)} milliseconds")
-        query.attach(writer.start())
+        evaluated = slices.mapInArrow(evaluation_task(source.plans), "witnesses binary")
+        query.start(evaluated, checkpoint, interval_s)
         return query
 
     def consume(
@@ -194,11 +195,7 @@ class Spark:
             rows = reader.load().select(*records.columns)
         except AnalysisException as error:
             raise SparkError(f"Spark cannot read {records.format}: {error}") from error
-        writer = rows.writeStream.foreachBatch(query.handle)
-        writer = writer.option("checkpointLocation", str(checkpoint))
-        if interval_s:
-            writer = writer.trigger(processingTime=f"{round(interval_s * 1000)} milliseconds")
-        query.attach(writer.start())
+        query.start(rows, checkpoint, interval_s)
         return query
 
     def run_tasks(self, tasks: Sequence[ShardTask]) -> list[Answer]:
@@ -245,15 +242,19 @@ class SparkQuery:
         read: Callable[[DataFrame], pa.Table] | None = None,
     ) -> None:
         self._step = step
-        self._read = read or (lambda batch: _read_witnesses(batch.toArrow()))
+        self._read = read or (lambda batch: read_witnesses(batch.toArrow()))
         self._on_evaluated = on_evaluated
         self._query: StreamingQuery | None = None
         self._failure: BaseException | None = None
         self._stepping = threading.Lock()
 
-    def attach(self, query: StreamingQuery) -> None:
-        """Name the Spark query that runs this one."""
-        self._query = query
+    def start(self, rows: DataFrame, checkpoint: Path, interval_s: float) -> None:
+        """Have Spark run it over rows; batches begin `interval_s` apart at the least."""
+        writer = rows.writeStream.foreachBatch(self.handle)
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        if interval_s:
+            writer = writer.trigger(processingTime=f"{round(interval_s * 1000)} milliseconds")
+        self._query = writer.start()
 
     def handle(self, batch: DataFrame, batch_id: int) -> None:
         """Take one batch from Spark.  Its id decides nothing."""
@@ -344,17 +345,12 @@ class _SpoolReader(DataSourceStreamReader):
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
         """Return the last segment of the next batch: at least one, then up to the batch size."""
         spool = self._refreshed()
-        after = end = max(start["segment"], self._through)
+        after = max(start["segment"], self._through)
         # The first batch takes seconds however small it is, and what is behind it waits.
         documents_max = self._batch_documents_max if self._is_warm else 1
-        documents = 0
-        for segment in spool.segments(after):
-            documents += segment.documents
-            if end > after and documents > documents_max:
-                break
-            end = segment.last
-        self._is_warm = self._is_warm or end > after
-        return {"segment": end}
+        last = next_batch(spool.segments(after), documents_max)
+        self._is_warm = self._is_warm or last is not None
+        return {"segment": after if last is None else last.last}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[_Part]:
         # A checkpoint behind the commit asks for segments that may have been pruned.
@@ -376,59 +372,11 @@ class _SpoolReader(DataSourceStreamReader):
         return self._spool
 
 
-def is_ahead(checkpoint: Path, through: int) -> bool:
-    """Return whether Spark believes that segments behind `through` are done, or cannot say.
-
-    >>> is_ahead(Path("/nowhere"), 0)
-    False
-    """
-    if not checkpoint.exists():
-        return False
-    try:
-        done = max(int(p.name) for p in (checkpoint / "commits").iterdir() if p.name.isdigit())
-        lines = (checkpoint / "offsets" / str(done)).read_text().splitlines()
-        return int(json.loads(lines[-1])["segment"]) > through
-    except (OSError, ValueError, KeyError):
-        return True
-
-
-def _evaluation(plans: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what a task runs: slices in, one Arrow stream of witnesses in a binary column out."""
-    directory = str(plans)
-
-    def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        slices = (Slice(*row.values()) for batch in batches for row in batch.to_pylist())
-        encoded = [
-            _encode(batch) for batch in evaluate_slices(PlanStore(Path(directory)).get, slices)
-        ]
-        yield pa.RecordBatch.from_pydict({"witnesses": pa.array(encoded, pa.binary())})
-
-    return evaluate
-
-
 def _warm_up(session: SparkSession) -> None:
     """Start the workers and have them import what a task needs, which takes seconds."""
     cores = session.sparkContext.defaultParallelism
     slices = session.createDataFrame([], _SLICE_SCHEMA).repartition(cores)
-    slices.mapInArrow(_evaluation(Path()), "witnesses binary").toArrow()
-
-
-def _encode(batch: pa.RecordBatch) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
-
-
-def _read_witnesses(table: pa.Table) -> pa.Table:
-    """Return the witnesses that the tasks sent, in docid order."""
-    column = table.column("witnesses")
-    streams = [chunk[i].as_buffer() for chunk in column.chunks for i in range(len(chunk))]
-    batches = [batch for stream in streams for batch in pa.ipc.open_stream(stream)]
-    batches = [batch for batch in batches if batch.num_rows]
-    batches.sort(key=lambda batch: int(batch.column("docid")[0].as_py()))
-    return witness_table(batches)
+    slices.mapInArrow(evaluation_task(Path()), "witnesses binary").toArrow()
 
 
 def is_local(master: str) -> bool:
@@ -438,17 +386,6 @@ def is_local(master: str) -> bool:
     (True, True, False)
     """
     return master.startswith("local")
-
-
-def _jvm_environment(*, is_local: bool) -> dict[str, str]:
-    """Return the environment of the JVM and the workers: our Python, our packages, loopback."""
-    package_root = str(Path(__file__).parent.parent)
-    paths = [package_root, os.environ.get("PYTHONPATH", "")]
-    return {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
-        **({"SPARK_LOCAL_IP": "127.0.0.1"} if is_local else {}),
-    }
 
 
 if __name__ == "__main__":
