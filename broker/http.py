@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 
 from aiohttp import web
 
@@ -23,7 +25,7 @@ from broker.api.backend import BACKEND, Backend
 from broker.api.limits import RateLimit
 from broker.api.problem import problems
 
-__all__ = ["MODULES", "make_application"]
+__all__ = ["MODULES", "ListenError", "listen", "make_application"]
 
 MODULES = (
     documents,
@@ -38,6 +40,10 @@ MODULES = (
     health,
 )
 """The rooms of the API whose resources every application has, in `ROUTES`."""
+
+
+class ListenError(RuntimeError):
+    """Nothing can listen at the address of the settings.  The operator can act on the message."""
 
 
 def make_application(
@@ -61,3 +67,18 @@ def make_application(
     for module in MODULES:
         application.add_routes(module.ROUTES)
     return application
+
+
+async def listen(runner: web.AppRunner, host: str, port: int) -> str:
+    """Have an application answer at an address, and return its URL; port 0 takes a free one."""
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except OSError as error:
+        remedy = "another broker may be running, or set http.port in xscl.toml"
+        if error.errno == errno.EADDRNOTAVAIL:
+            remedy = "http.host in xscl.toml must be an address of this machine"
+        raise ListenError(
+            f"{host}:{port} cannot be listened on: {os.strerror(error.errno or 0)}; {remedy}"
+        ) from error
+    host, port = runner.addresses[0][:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -23,7 +23,7 @@ from broker.document import FIRST_WATERMARK_US, DocumentLine
 from broker.ingest import Ingest, Receipt
 from broker.spool import SpoolWriter
 
-__all__ = ["Busy", "IngestThread"]
+__all__ = ["Busy", "IngestThread", "Submit"]
 
 SEGMENT_BYTES_MAX = 64 << 20
 """A group of documents is cut here, so that a segment fits into memory and Arrow's offsets."""
@@ -36,6 +36,9 @@ LINGER_S = 0.02
 """How long a segment waits for more documents: a fifth of the time that one micro-batch takes."""
 
 T = TypeVar("T")
+
+Submit = Callable[[Sequence[DocumentLine]], Future[list[Receipt]]]
+"""Queues document lines; see `IngestThread.submit`."""
 
 
 class Busy(RuntimeError):  # noqa: N818 - it is an answer, not a fault

@@ -11,8 +11,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,7 +20,7 @@ import pyarrow.compute as pc
 from broker.config import KafkaSettings
 from broker.document import DocumentLine
 from broker.ingest import Outcome, Receipt
-from broker.ingest_thread import Busy
+from broker.ingest_thread import Busy, Submit
 from broker.spark import Records
 
 __all__ = ["COLUMNS", "RecordTaker", "checkpoint_of", "document_lines", "records_of"]
@@ -33,8 +32,6 @@ COLUMNS = ("topic", "partition", "offset", "timestamp", "value")
 
 RECORDS_MAX = 20_000
 """Records in a batch: they are in memory until they are durable."""
-
-Submit = Callable[[Sequence[DocumentLine]], Future[list[Receipt]]]
 
 
 def records_of(topic: KafkaSettings) -> Records:

@@ -1,21 +1,17 @@
 """One running broker: ingest, feed poller, Spark pipeline, delivery and HTTP API in one process.
 
-    open      the data directory's files; the spool's lock keeps a second broker out
-    serve     the API answers from here on; what needs the pipeline waits
-    recover   join state and plans are made again as they were at the last commit
-    run       Spark, ingest, poller and delivery, until told to stop or until one of them fails
-    close     in the opposite order; what was accepted is on the disk, what was found is committed
-
-Invariant: a query's evaluation plan is on the disk before a document that it sees is accepted.
+open      the data directory's files; the spool's lock keeps a second broker out
+serve     the API answers from here on; what needs the pipeline waits
+recover   join state and plans are made again as they were at the last commit
+run       Spark, ingest, poller and delivery, until told to stop or until one of them fails
+close     in the opposite order; what was accepted is on the disk, what was found is committed
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
-import os
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
@@ -29,20 +25,19 @@ from broker.api import feeds as feeds_api
 from broker.api.access import gate_of
 from broker.api.backend import Backend
 from broker.api.limits import RateLimit
-from broker.backfill import backfill, first_waiting
+from broker.backfill import backfill
 from broker.channels import notifier, open_channels
+from broker.commits import announce
 from broker.config import KafkaSettings, Settings
 from broker.configured_feeds import configured_feeds
-from broker.dedup import DEDUP_KEPT_US
 from broker.delivery.attempt import Channel
 from broker.delivery.pickup import Pickup
 from broker.delivery.routes import install
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker
-from broker.document import DocumentLine
 from broker.evaluation import PlanStore
 from broker.figures import Figures
-from broker.http import make_application
-from broker.ingest import Ingest, Outcome
+from broker.http import listen, make_application
+from broker.ingest import Ingest
 from broker.ingest_thread import Busy, IngestThread
 from broker.kafka import RecordTaker, checkpoint_of, records_of
 from broker.log import log_delivery, log_step
@@ -50,7 +45,9 @@ from broker.metrics import Stages
 from broker.outbox import Outbox
 from broker.pausing import Pausing
 from broker.pipeline import Pipeline, StepSummary
-from broker.registered import Engines, published_streams
+from broker.planning import Planning
+from broker.polling import poller
+from broker.registered import Engines
 from broker.registry import Registry
 from broker.shards import Join, ShardTask, Tasks
 from broker.snapshot import Snapshot
@@ -60,15 +57,15 @@ from broker.startup import apart, unless
 from broker.streams import Streams
 from broker.subscription import DestinationKind
 from broker.tokens import Tokens
-from broker.upkeep import Needs, maintain
+from broker.upkeep import Upkeep
 from broker.web import pages
-from feeds import FeedStore, Poller, networks
+from feeds import FeedStore, networks
 from feeds.push import Push
 from joins.orders import Answer
 from joins.processor import Processor
 from xpath_eval.counters import counters_of
 
-__all__ = ["Service", "ServiceError"]
+__all__ = ["Service"]
 
 _log = logging.getLogger(__name__)
 
@@ -82,10 +79,6 @@ WAITING_DOCUMENTS_MAX = 200_000
 T = TypeVar("T")
 
 
-class ServiceError(RuntimeError):
-    """The broker cannot start, or cannot go on.  Its operator can act on the message."""
-
-
 class Service:
     """One broker on one data directory."""
 
@@ -97,15 +90,14 @@ class Service:
         self._stack = AsyncExitStack()
         self._spark: Spark | None = None
         self._unready: str | None = "the broker is starting"
-        self._registry_version = 0
-        self._is_planned = True
+        self._lateness_us = settings.lateness // timedelta(microseconds=1)
         self._channels: dict[DestinationKind, Channel] = {}
         self._stages = Stages()
         self._open_files()
         self._plans = PlanStore(self._data / "plans")
         self._engines = Engines(
             self._registry,
-            lateness_us=settings.lateness // timedelta(microseconds=1),
+            lateness_us=self._lateness_us,
             engine=settings.engine,
             budget=settings.budget,
             pauses=self._outbox.pauses,
@@ -132,6 +124,15 @@ class Service:
             self._pipeline,
             budget=settings.budget,
         )
+        self._planning = Planning(self._registry, self._engines, self._pipeline, self._numbering)
+        self._ingest = IngestThread(
+            self._numbering,
+            self._spool,
+            registry_version=self._planning.version,
+            behind=self._behind,
+            on_written=self._stages.written,
+        )
+        self._upkeep = Upkeep(self._spool, self._pipeline, self._registry, self._ingest)
 
     async def run(self, stop: asyncio.Event, *, on_listening: Callable[[str], None]) -> bool:
         """Run until `stop` is set; `on_listening` gets the URL of the API when it answers.
@@ -179,7 +180,7 @@ class Service:
         self._pausing.pause_unreadable(versions, first_docid)
         self._pausing.apply()
         self._pipeline.recover(self._registry.revision())
-        self._replan()
+        self._planning.plan()
 
     def _open_files(self) -> None:
         self._registry = Registry(self._data / "registry.db")
@@ -190,13 +191,6 @@ class Service:
         public_url = self._settings.http.public_url
         self._push = _push(self._feed_store, public_url) if public_url else None
         self._numbering = Ingest(self._spool)
-        self._ingest = IngestThread(
-            self._numbering,
-            self._spool,
-            registry_version=self._planned_version,
-            behind=self._behind,
-            on_written=self._stages.written,
-        )
 
     def _close_files(self) -> None:
         files = (self._feed_store, self._tokens, self._outbox, self._registry, self._spool)
@@ -215,10 +209,11 @@ class Service:
             figures=self._figures.read,
             histograms=self._stages.histograms,
             committed=asyncio.Condition(),
-            lateness_us=self._settings.lateness // timedelta(microseconds=1),
+            lateness_us=self._lateness_us,
             budget=self._settings.budget,
         )
-        self._announce_commits(backend.committed)
+        announcing = asyncio.create_task(announce(self._outbox, backend.committed))
+        self._stack.callback(announcing.cancel)
         http = self._settings.http
         gate = gate_of(http, self._tokens)
         if gate.is_required and not self._tokens.is_closed():
@@ -238,42 +233,11 @@ class Service:
         runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         self._stack.push_async_callback(runner.cleanup)
-        site = web.TCPSite(runner, http.host, http.port)
-        try:
-            await site.start()
-        except OSError as error:
-            remedy = "another broker may be running, or set http.port in xscl.toml"
-            if error.errno == errno.EADDRNOTAVAIL:
-                remedy = "http.host in xscl.toml must be an address of this machine"
-            raise ServiceError(
-                f"{http.host}:{http.port} cannot be listened on:"
-                f" {os.strerror(error.errno or 0)}; {remedy}"
-            ) from error
-        host, port = runner.addresses[0][:2]
-        url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        url = await listen(runner, http.host, http.port)
         address = self._data / _ADDRESS_FILE
         address.write_text(url + "\n")
         self._stack.callback(address.unlink, missing_ok=True)
         return url
-
-    def _announce_commits(self, committed: asyncio.Condition) -> None:
-        loop = asyncio.get_running_loop()
-        tasks: set[asyncio.Task[None]] = set()
-
-        async def announce() -> None:
-            async with committed:
-                committed.notify_all()
-
-        def start() -> None:
-            task = loop.create_task(announce())
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
-
-        def listener() -> None:
-            with contextlib.suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(start)
-
-        self._outbox.listen(listener)
 
     async def _start_spark(self) -> Spark:
         master = self._settings.spark.master
@@ -317,7 +281,9 @@ class Service:
             self._keep_small(),
             self._look_back(stop),
             self._pause_spenders(),
-            self._poller().run(),
+            poller(
+                self._settings, self._feeds, self._feed_store, self._ingest.submit, self._push
+            ).run(),
             DeliveryWorker(
                 self._outbox,
                 self._registry,
@@ -361,7 +327,7 @@ class Service:
         while True:
             await asyncio.sleep(_UPKEEP_S)
             with contextlib.suppress(Busy):
-                await asyncio.to_thread(self._maintain)
+                await asyncio.to_thread(self._upkeep.once)
 
     async def _look_back(self, stop: asyncio.Event) -> None:
         """Match earlier documents for registrations that ask for it, beside the pipeline."""
@@ -373,42 +339,13 @@ class Service:
                     self._registry,
                     self._outbox,
                     spool,
-                    lateness_us=self._settings.lateness // timedelta(microseconds=1),
+                    lateness_us=self._lateness_us,
                     engine=self._settings.engine,
                     budget=self._settings.budget,
                     is_stopping=stop.is_set,
                 )
                 self._has_pauses.set()
             await asyncio.sleep(_WATCH_S)
-
-    def _maintain(self) -> None:
-        if self._spool.newest is None:
-            return
-        try:
-            maintain(self._spool, self._needs, self._ingest.exclusively)
-            self._ingest.exclusively(lambda newest_docid: self._pipeline.forget_plans()).result()
-        except OSError as error:
-            _log.warning("the spool was not tidied up: %s", error)
-
-    def _needs(self) -> Needs:
-        newest = self._spool.newest
-        assert newest is not None
-        return Needs(
-            through=self._pipeline.through,
-            event_us=self._pipeline.horizon_us(),
-            arrival_us=newest.arrival_us - DEDUP_KEPT_US,
-            docid=first_waiting(self._registry.backfills()),
-        )
-
-    def _poller(self) -> Poller:
-        for feed in self._feeds:
-            self._feed_store.put(feed)
-        return Poller(
-            self._feed_store,
-            self._take,
-            allowed=networks(self._settings.allow_networks),
-            push=self._push,
-        )
 
     def _open_delivery(self) -> Pickup:
         def unsubscribe_url(subscription_id: str) -> str:
@@ -425,48 +362,16 @@ class Service:
         )
         return pickup
 
-    async def _take(self, stream: str, key: str, time_us: int | None, xml: bytes) -> None:
-        """Accept one item of a feed; waits while the broker is busy."""
-        line = DocumentLine(stream=stream, xml=xml, time_us=time_us, key=key)
-        while True:
-            try:
-                (receipt,) = await asyncio.wrap_future(self._ingest.submit([line]))
-            except Busy as busy:
-                await asyncio.sleep(busy.retry_after_s)
-            else:
-                break
-        if receipt.outcome is Outcome.REFUSED:
-            fields = {"stage": "ingest", "stream": stream}
-            _log.warning("an item of a feed was refused: %s", receipt.reason, extra=fields)
-
     async def _change(self, action: Callable[[int], T], /, *, replan: bool = True) -> T:
         """Change the registry between two documents; see `broker.api.backend.Change`."""
 
         def change(newest_docid: int) -> T:
             result = action(newest_docid)
             if replan:
-                self._engines.compile(self._registry.revision())
-                self._is_planned = False
+                self._planning.note_change()
             return result
 
         return await asyncio.wrap_future(self._ingest.exclusively(change))
-
-    def _planned_version(self) -> int:
-        """Return the registry version of the next segment; its plan is on the disk.
-
-        A plan is as long as all queries together, so changes in a row are planned once.
-        """
-        if not self._is_planned:
-            self._replan()
-        return self._registry_version
-
-    def _replan(self) -> None:
-        """Have later documents evaluated as the registry says now."""
-        version = self._registry.revision()
-        self._pipeline.prepare(version)
-        self._registry_version = version
-        self._numbering.closed_streams = published_streams(self._registry)
-        self._is_planned = True
 
     def _behind(self) -> str | None:
         """Return why no documents should be taken now, if the pipeline is far behind."""

@@ -16,15 +16,23 @@ Invariant: this changes which files there are, never which matches are found.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from broker.backfill import first_waiting
+from broker.dedup import DEDUP_KEPT_US
+from broker.ingest_thread import IngestThread
+from broker.pipeline import Pipeline
+from broker.registry import Registry
 from broker.segment import Segment
 from broker.spool import SpoolWriter
 
-__all__ = ["SEGMENT_DOCUMENTS", "Exclusively", "Needs", "at_once", "maintain", "prunable"]
+__all__ = ["SEGMENT_DOCUMENTS", "Exclusively", "Needs", "Upkeep", "at_once", "maintain", "prunable"]
+
+_log = logging.getLogger(__name__)
 
 SEGMENT_DOCUMENTS = 20_000
 """What small segments are merged into: large enough that a month of them is a short list."""
@@ -105,3 +113,35 @@ def maintain(
 
 def _adoption(spool: SpoolWriter, merged: Segment) -> Callable[[int], None]:
     return lambda newest_docid: spool.adopt(merged)
+
+
+class Upkeep:
+    """The upkeep of a running broker: of its spool, and of the plans of what is in it."""
+
+    def __init__(
+        self, spool: SpoolWriter, pipeline: Pipeline, registry: Registry, ingest: IngestThread
+    ) -> None:
+        self._spool = spool
+        self._pipeline = pipeline
+        self._registry = registry
+        self._ingest = ingest
+
+    def once(self) -> None:
+        """Tidy up what there is now; raises `Busy` where ingest is."""
+        if self._spool.newest is None:
+            return
+        try:
+            maintain(self._spool, self._needs, self._ingest.exclusively)
+            self._ingest.exclusively(lambda newest_docid: self._pipeline.forget_plans()).result()
+        except OSError as error:
+            _log.warning("the spool was not tidied up: %s", error)
+
+    def _needs(self) -> Needs:
+        newest = self._spool.newest
+        assert newest is not None
+        return Needs(
+            through=self._pipeline.through,
+            event_us=self._pipeline.horizon_us(),
+            arrival_us=newest.arrival_us - DEDUP_KEPT_US,
+            docid=first_waiting(self._registry.backfills()),
+        )

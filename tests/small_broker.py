@@ -22,6 +22,7 @@ from broker.http import make_application
 from broker.ingest import Ingest
 from broker.ingest_thread import IngestThread
 from broker.pipeline import Pipeline
+from broker.planning import Planning
 from broker.registered import Engines
 from broker.spool import Spool, SpoolWriter
 from broker.streams import Streams
@@ -41,11 +42,6 @@ async def small_broker(directory: Path, port: int = 0) -> AsyncIterator[str]:
         contextlib.closing(SpoolWriter(directory / "spool")) as spool,
         contextlib.closing(FeedStore(directory / "feeds.db")) as feed_store,
     ):
-        # The registry version that documents are evaluated with: subscribers do not change it.
-        planned = [files.registry.revision()]
-        ingest = IngestThread(
-            Ingest(spool), spool, registry_version=lambda: planned[-1], linger_s=0
-        )
         engines = Engines(files.registry, lateness_us=DAY_US, engine="signatures")
         pipeline = Pipeline(
             Spool(directory / "spool"),
@@ -56,13 +52,16 @@ async def small_broker(directory: Path, port: int = 0) -> AsyncIterator[str]:
             follow=engines.follow,
         )
         pipeline.recover(files.registry.revision())
+        numbering = Ingest(spool)
+        planning = Planning(files.registry, engines, pipeline, numbering)
+        planning.plan()
+        ingest = IngestThread(numbering, spool, registry_version=planning.version, linger_s=0)
 
         async def change(action: Callable[[int], T], /, *, replan: bool = True) -> T:
             def work(newest: int) -> T:
                 result = action(newest)
                 if replan:
-                    planned.append(files.registry.revision())
-                    pipeline.prepare(planned[-1])
+                    planning.note_change()
                 return result
 
             return await asyncio.wrap_future(ingest.exclusively(work))

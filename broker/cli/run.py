@@ -72,10 +72,11 @@ async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: boo
     stop = asyncio.Event()
     _stop_on_signals(stop, say)
     from broker.database import DatabaseError
+    from broker.http import ListenError
     from broker.jvm import JvmError
     from broker.pipeline import PipelineError
     from broker.segment import SegmentError
-    from broker.service import Service, ServiceError
+    from broker.service import Service
     from broker.spark import SparkError
     from broker.spool import SpoolError
     from feeds import FeedStoreError
@@ -86,7 +87,7 @@ async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: boo
             stop, on_listening=lambda url: say(f"listening on {url}")
         )
     except (
-        ServiceError,
+        ListenError,
         DatabaseError,
         FeedStoreError,
         SegmentError,

@@ -11,6 +11,7 @@ import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 
+from broker.commits import commits_of
 from broker.committed import CommittedMatch
 from broker.outbox import Outbox
 
@@ -95,31 +96,16 @@ class Hub:
         return self._outbox.matches.of_topic(*topic, after=after, point=point, limit=_READ_MAX)
 
     async def _run(self) -> None:
-        loop, committed = asyncio.get_running_loop(), asyncio.Event()
-
-        def notify() -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(committed.set)
-
-        self._outbox.listen(notify)
-        try:
+        with commits_of(self._outbox) as commits:
             seq = await asyncio.to_thread(self._outbox.matches.last_seq)
             self._wake(list(self._waiting))
             while True:
-                committed.clear()
+                commits.forget()
                 heads, seq = await asyncio.to_thread(self._outbox.matches.topics, seq, limit=1_000)
                 if heads:
                     self._wake(list(heads))
                 else:
-                    await self._either(committed)
-        finally:
-            self._outbox.unlisten(notify)
-
-    async def _either(self, committed: asyncio.Event) -> None:
-        try:
-            await asyncio.wait_for(committed.wait(), self._poll_s)
-        except TimeoutError:
-            return
+                    await commits.wait(self._poll_s)
 
     def _wake(self, topics: Sequence[Topic]) -> None:
         # A page that was read to the end of its topic has grown.

@@ -1,0 +1,45 @@
+"""The broker's feeds: polled as its settings say, each item a document of the feed's stream."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from broker.config import Settings
+from broker.document import DocumentLine
+from broker.ingest import Outcome
+from broker.ingest_thread import Busy, Submit
+from feeds import Feed, FeedStore, Poller, networks
+from feeds.push import Push
+
+__all__ = ["poller"]
+
+_log = logging.getLogger(__name__)
+
+
+def poller(
+    settings: Settings, feeds: Iterable[Feed], store: FeedStore, submit: Submit, push: Push | None
+) -> Poller:
+    """Return the poller of the feeds in the store, to which those of the settings are added."""
+    for feed in feeds:
+        store.put(feed)
+
+    async def take(stream: str, key: str, time_us: int | None, xml: bytes) -> None:
+        await _take(submit, DocumentLine(stream=stream, xml=xml, time_us=time_us, key=key))
+
+    return Poller(store, take, allowed=networks(settings.allow_networks), push=push)
+
+
+async def _take(submit: Submit, line: DocumentLine) -> None:
+    """Accept one item of a feed; waits while the broker is busy."""
+    while True:
+        try:
+            (receipt,) = await asyncio.wrap_future(submit([line]))
+        except Busy as busy:
+            await asyncio.sleep(busy.retry_after_s)
+        else:
+            break
+    if receipt.outcome is Outcome.REFUSED:
+        fields = {"stage": "ingest", "stream": line.stream}
+        _log.warning("an item of a feed was refused: %s", receipt.reason, extra=fields)
