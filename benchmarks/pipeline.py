@@ -42,9 +42,10 @@ from benchmarks._live import commit_times, give, plot_live, report_live
 from benchmarks._memory import Memory, memory_mb
 from benchmarks._workloads import NEWS
 from broker.document import DocumentLine
+from broker.recorded import read_document_lines
 from broker.registered import Engines, check_among
 from broker.registry import Registry
-from broker.replay import read_document_lines, replay
+from broker.replay import replay
 from broker.subscription import Destination, Subscription, parameters_key
 
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"

@@ -1,26 +1,76 @@
-"""Recorded document lines as numbered documents: what ingest would have made of them."""
+"""Files of recorded document lines, and the numbered documents that ingest would make of them."""
 
 from __future__ import annotations
 
+import gzip
 import tempfile
 from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from broker.disk import Disk
-from broker.document import Document, DocumentError, DocumentLine
+from broker.document import Document, DocumentError, DocumentLine, parse_document_line
 from broker.ingest import Ingest
-from broker.replay import ReadLine, ReplayError, read_document_lines
 from broker.spool import SpoolWriter
 from broker.stored import documents_of
 
-__all__ = ["SAMPLE_DOCUMENTS", "ReplayError", "number_lines", "recent_documents"]
+__all__ = [
+    "SAMPLE_DOCUMENTS",
+    "ReadLine",
+    "RecordedError",
+    "count_lines",
+    "number_lines",
+    "read_document_lines",
+    "recent_documents",
+]
 
 _LINES_AT_ONCE = 10_000
 
 SAMPLE_DOCUMENTS = 20_000
 """Recent documents from which costs are estimated: some days of hundreds of feeds, read in 3 s."""
+
+
+ReadLine = tuple[str, DocumentLine | DocumentError]
+"""Where a line stands, and the line or why it is not one."""
+
+
+class RecordedError(ValueError):
+    """A recorded line is not one.  Its author can act on it."""
+
+
+def read_document_lines(paths: Iterable[Path]) -> Iterator[ReadLine]:
+    """Yield the lines of files in order; those that are no document line come as their error.
+
+    Files are read as gzip where they begin like it, whatever they are called.
+    """
+    for path in paths:
+        with _open(path) as file:
+            for number, line in enumerate(file, start=1):
+                if not line.strip():
+                    continue
+                place = f"{path}:{number}"
+                try:
+                    yield place, parse_document_line(line)
+                except DocumentError as error:
+                    yield place, error
+
+
+def count_lines(paths: Iterable[Path]) -> int:
+    """Return how many lines files have, which is far cheaper than reading the documents."""
+    total = 0
+    for path in paths:
+        with _open(path) as file:
+            while chunk := file.read(1 << 20):
+                total += chunk.count(b"\n")
+    return total
+
+
+def _open(path: Path) -> BinaryIO | gzip.GzipFile:
+    with path.open("rb") as file:
+        is_gzip = file.read(2) == b"\x1f\x8b"
+    return gzip.open(path) if is_gzip else path.open("rb")
 
 
 def recent_documents(path: Path, limit: int = SAMPLE_DOCUMENTS) -> list[Document]:
@@ -31,7 +81,7 @@ def recent_documents(path: Path, limit: int = SAMPLE_DOCUMENTS) -> list[Document
 def number_lines(lines: Iterable[ReadLine]) -> Iterator[Document]:
     """Yield the documents of recorded lines with their numbers, keys, times and watermarks.
 
-    Lines that are repetitions give nothing; a line that is not one raises `ReplayError`.
+    Lines that are repetitions give nothing; a line that is not one raises `RecordedError`.
     """
     with tempfile.TemporaryDirectory(prefix="xscl-recorded-") as directory:
         writer = SpoolWriter(Path(directory), Disk(is_durable=False))
@@ -46,7 +96,7 @@ def number_lines(lines: Iterable[ReadLine]) -> Iterator[Document]:
 
 def _line(place: str, line: DocumentLine | DocumentError) -> DocumentLine:
     if isinstance(line, DocumentError):
-        raise ReplayError(f"{place}: {line}")
+        raise RecordedError(f"{place}: {line}")
     return line
 
 

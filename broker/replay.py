@@ -12,7 +12,6 @@ shards, nor on whether Spark evaluates.
 
 from __future__ import annotations
 
-import gzip
 import json
 import tempfile
 import threading
@@ -22,19 +21,20 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import pyarrow as pa
 
 import xscl
 from broker.budget import DEFAULT_BUDGET, Budget, Pause, Spent
 from broker.disk import Disk
-from broker.document import Document, DocumentError, DocumentLine, parse_document_line
+from broker.document import Document, DocumentError, DocumentLine
 from broker.engine import Engine, RegisteredQuery
 from broker.evaluation import PlanStore
 from broker.ingest import Ingest, Outcome
 from broker.match import Match
 from broker.pipeline import JoinEngine, Pipeline, StepSummary
+from broker.recorded import ReadLine, read_document_lines
 from broker.shards import Join, Tasks
 from broker.spool import Spool, SpoolWriter
 from joins.engines import DEFAULT_ENGINE, EngineName
@@ -48,9 +48,7 @@ __all__ = [
     "LATENESS_US",
     "ReplayError",
     "ReplaySummary",
-    "count_lines",
     "read_assignments",
-    "read_document_lines",
     "replay",
     "replay_documents",
 ]
@@ -66,12 +64,9 @@ _REGISTRY_VERSION = 1
 LATENESS_US = 24 * 3600 * 1_000_000
 """How late a document may come and still find every partner (semantics, section 1.1)."""
 
-ReadLine = tuple[str, DocumentLine | DocumentError]
-"""Where a line stands, and the line or why it is not one."""
-
 
 class ReplayError(ValueError):
-    """What is to be replayed cannot be read.  Its author can act on it."""
+    """A row of parameters is none.  Its author can act on it."""
 
 
 @dataclass(slots=True)
@@ -105,39 +100,6 @@ class ReplaySummary:
 
 Progress = Callable[[int, int], None]
 """Called after each batch with the documents and the matches so far."""
-
-
-def read_document_lines(paths: Iterable[Path]) -> Iterator[ReadLine]:
-    """Yield the lines of files in order; those that are no document line come as their error.
-
-    Files are read as gzip where they begin like it, whatever they are called.
-    """
-    for path in paths:
-        with _open(path) as file:
-            for number, line in enumerate(file, start=1):
-                if not line.strip():
-                    continue
-                place = f"{path}:{number}"
-                try:
-                    yield place, parse_document_line(line)
-                except DocumentError as error:
-                    yield place, error
-
-
-def count_lines(paths: Iterable[Path]) -> int:
-    """Return how many lines files have, which is far cheaper than reading the documents."""
-    total = 0
-    for path in paths:
-        with _open(path) as file:
-            while chunk := file.read(1 << 20):
-                total += chunk.count(b"\n")
-    return total
-
-
-def _open(path: Path) -> BinaryIO | gzip.GzipFile:
-    with path.open("rb") as file:
-        is_gzip = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path) if is_gzip else path.open("rb")
 
 
 def replay(

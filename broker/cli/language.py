@@ -101,11 +101,11 @@ def _standard_input() -> str:
 
 def _estimates(queries: Sequence[Query], statistics: Path) -> list[QueryEstimate]:
     from broker.estimate import estimate
-    from broker.recorded import ReplayError, recent_documents
+    from broker.recorded import RecordedError, recent_documents
 
     try:
         return estimate(queries, recent_documents(statistics))
-    except ReplayError as error:
+    except RecordedError as error:
         raise Failure(str(error)) from error
 
 

@@ -22,8 +22,7 @@ def from_record(path: Path, names: Sequence[str]) -> list[Document]:
 
     A key that is on several streams is written `stream/key`.
     """
-    from broker.recorded import number_lines
-    from broker.replay import ReplayError, read_document_lines
+    from broker.recorded import RecordedError, number_lines, read_document_lines
 
     found: dict[str, list[Document]] = {name: [] for name in names}
     try:
@@ -31,7 +30,7 @@ def from_record(path: Path, names: Sequence[str]) -> list[Document]:
             own = (str(document.docid), document.key, f"{document.stream}/{document.key}")
             for name in set(own) & found.keys():
                 found[name].append(document)
-    except (ReplayError, OSError) as error:
+    except (RecordedError, OSError) as error:
         raise Failure(str(error)) from error
     return [_only(name, found[name], path) for name in names]
 

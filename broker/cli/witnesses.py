@@ -67,8 +67,7 @@ def witnesses(queries: tuple[Path, ...], document: Path, stream: str | None, out
 def _document(path: Path, queries: Sequence[Query], stream: str | None) -> tuple[Document, bool]:
     """Return the document of a file, and whether it has a time of its own."""
     from broker.cli.whynot import from_files
-    from broker.recorded import number_lines
-    from broker.replay import ReplayError, read_document_lines
+    from broker.recorded import RecordedError, number_lines, read_document_lines
 
     with path.open("rb") as file:
         begins = file.read(2)
@@ -77,7 +76,7 @@ def _document(path: Path, queries: Sequence[Query], stream: str | None) -> tuple
     try:
         lines = read_document_lines([path])
         return next(iter(number_lines([next(iter(lines))]))), True
-    except ReplayError as error:
+    except RecordedError as error:
         raise Failure(str(error)) from error
     except StopIteration as error:
         raise Failure(f"{path} has no document line") from error

@@ -17,8 +17,7 @@ from broker.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
 from broker.estimate import PARTNERS_MAX, QueryEstimate, estimate
 from broker.explain.survey import survey_with_plan
-from broker.recorded import number_lines
-from broker.replay import read_document_lines
+from broker.recorded import number_lines, read_document_lines
 from broker.statistics import DAY_US, Sample, Timing, take_sample
 
 HOUR_US = 3_600_000_000

@@ -15,14 +15,8 @@ from standin import StandInEngine
 
 import xscl
 from broker.cli import main
-from broker.replay import (
-    ReplayError,
-    ReplaySummary,
-    read_assignments,
-    read_document_lines,
-    replay,
-    replay_documents,
-)
+from broker.recorded import read_document_lines
+from broker.replay import ReplayError, ReplaySummary, read_assignments, replay, replay_documents
 
 if TYPE_CHECKING:
     from broker.spark import Spark
