@@ -1,0 +1,103 @@
+"""A sample of recent values: how many pairs of instances each value join makes.
+
+Anchors are chosen by it, in one process and for shards alike.  It counts under every value join,
+whether it is an anchor or not, and knows the recent past only, so anchors follow a drift however
+long the broker has run.  A value that is heavy enough to cost anything shows in few instances.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+import numpy as np
+
+from joins.meeting import ValueJoin
+from joins.remembered import Hashes
+from joins.slots import Ints
+
+__all__ = ["PairCounts", "Sample", "rarest"]
+
+SAMPLE_INSTANCES = 4_000
+"""Instances in the sample, about: with a value that one in 1,000 has they make 16 pairs."""
+
+FIRST_LOOK = 128
+"""New instances after which a choice is looked at again when classes have changed; then twice as
+many, and so on."""
+
+LOOKS_APART = 8_192
+"""New instances between two looks in the long run: a look takes some 3 ms for 25 variables."""
+
+CHANGE = 4
+"""An anchor is changed for one that makes this many times fewer pairs, not for less."""
+
+
+class Sample:
+    """The values of the last `SAMPLE_INSTANCES` instances, and when to look at them."""
+
+    def __init__(self) -> None:
+        self._parts: deque[tuple[int, Ints, Hashes]] = deque()
+        self._size = 0
+        self._unseen = 0
+        self._look_after = FIRST_LOOK
+
+    def note(self, count: int, variables: Ints, hashes: Hashes) -> None:
+        """Take `count` instances in, which have a value `hashes[i]` under `variables[i]`."""
+        self._parts.append((count, variables, hashes))
+        self._size += count
+        self._unseen += count
+        while self._size - self._parts[0][0] >= SAMPLE_INSTANCES:
+            self._size -= self._parts.popleft()[0]
+
+    def look_soon(self) -> None:
+        """Begin with frequent looks again: there are new value joins."""
+        self._look_after = FIRST_LOOK
+
+    def is_due(self) -> bool:
+        """Return whether it is time for a look; if so, the next one is due later."""
+        if self._unseen < self._look_after:
+            return False
+        self._unseen = 0
+        self._look_after = min(2 * self._look_after, LOOKS_APART)
+        return True
+
+    def counts(self) -> PairCounts:
+        """Return the pairs of each value join."""
+        return PairCounts([(variables, hashes) for _, variables, hashes in self._parts])
+
+
+class PairCounts:
+    """How many pairs of instances in a sample have equal values under two variables."""
+
+    def __init__(self, parts: list[tuple[Ints, Hashes]]) -> None:
+        self._parts = parts
+        self._values: dict[int, tuple[Hashes, Ints]] = {}
+        self._pairs: dict[ValueJoin, int] = {}
+
+    def of(self, value_join: ValueJoin) -> int:
+        """Return the pairs of a value join; an instance makes one with itself."""
+        if value_join not in self._pairs:
+            (values1, counts1), (values2, counts2) = map(self._occurrences, value_join)
+            _, at1, at2 = np.intersect1d(values1, values2, True, return_indices=True)
+            self._pairs[value_join] = int((counts1[at1] * counts2[at2]).sum())
+        return self._pairs[value_join]
+
+    def _occurrences(self, variable: int) -> tuple[Hashes, Ints]:
+        """Return the values under a variable and how often each occurs."""
+        if variable not in self._values:
+            hashes = [hashes[variables == variable] for variables, hashes in self._parts]
+            values = np.concatenate([np.zeros(0, np.uint64), *hashes])
+            self._values[variable] = np.unique(values, return_counts=True)
+        return self._values[variable]
+
+
+def rarest(
+    value_joins: Sequence[ValueJoin], counts: PairCounts, now: ValueJoin | None
+) -> ValueJoin:
+    """Return the value join that makes the fewest pairs, or the one in use if it is nearly that."""
+    if len(value_joins) == 1:
+        return value_joins[0]
+    best = min(value_joins, key=lambda join: (counts.of(join), join))
+    if now is not None and counts.of(now) < CHANGE * (counts.of(best) + 1):
+        return now
+    return best
