@@ -184,6 +184,18 @@ def test_sessions_end_by_themselves_and_the_oldest_go_first() -> None:
     assert sessions.secret(last) is None
 
 
+async def test_a_feed_that_was_never_checked_is_next_and_a_paused_one_is_not(house: House) -> None:
+    await log_in(house, "admin")
+    admin = {"Authorization": f"Bearer {house.secrets['admin']}"}
+    body = {"url": "https://a.example/", "stream": "news", "check": False}
+    await house.client.post("/v1/feeds", json=body, headers=admin)
+    assert "<td>now</td>" in await text_of(house.client, "/")
+    await house.client.post("/v1/feeds/https%3A%2F%2Fa.example%2F/pause", headers=admin)
+    page = await text_of(house.client, "/")
+    assert "https://a.example/" in page
+    assert "<td>now</td>" not in page
+
+
 async def test_what_feeds_and_publishers_write_stays_text(
     open_client: tuple[TestClient, Room],
 ) -> None:
