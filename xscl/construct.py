@@ -16,8 +16,7 @@ from lxml import etree
 from xscl.constructor import Element, Enclosed, read_constructor
 from xscl.enclosed import translate, xpath_variable
 from xscl.namespaces import KNOWN_PREFIXES
-from xscl.nodes import AttributeNode, Node, TextNode
-from xscl.output import copy_of
+from xscl.nodes import AttributeNode, Node, TextNode, copy_of
 from xscl.query import Constructor
 from xscl.xpath2 import ExpressionParser
 

@@ -6,13 +6,22 @@ comments and processing instructions do not exist, and the text around one is on
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from lxml import etree
 
-__all__ = ["AttributeNode", "Node", "TextNode", "node_at", "number_nodes", "string_value"]
+__all__ = [
+    "AttributeNode",
+    "Node",
+    "TextNode",
+    "copy_of",
+    "node_at",
+    "number_nodes",
+    "string_value",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +117,14 @@ def _texts(root: Any) -> Iterator[TextNode]:
                 run.append(node.tail or "")
         elif node.getparent() is not None and node is not root:
             run.append(node.tail or "")
+
+
+def copy_of(node: Node) -> Any:
+    """Return a copy of an element without its tail; of an attribute, an element of its name."""
+    if isinstance(node, AttributeNode):
+        element = etree.Element(node.name)
+        element.text = node.value
+        return element
+    element = copy.deepcopy(node)
+    element.tail = None
+    return element

@@ -14,10 +14,10 @@ from xml.sax.saxutils import escape
 
 from lxml import etree
 
-from xscl.nodes import AttributeNode, Node, TextNode, number_nodes
+from xscl.nodes import AttributeNode, Node, TextNode, copy_of, number_nodes
 from xscl.query import Constructor, Query, SelectNodes
 
-__all__ = ["build", "copy_of", "expression_error", "without_comments"]
+__all__ = ["build", "expression_error", "without_comments"]
 
 
 def build(
@@ -89,17 +89,6 @@ def _serialised(node: Node) -> str:
         return escape(node.value)
     element = copy_of(node) if isinstance(node, AttributeNode) else node
     return etree.tostring(element, encoding="unicode", with_tail=False)
-
-
-def copy_of(node: Node) -> Any:
-    """Return a copy of an element without its tail; of an attribute, an element of its name."""
-    if isinstance(node, AttributeNode):
-        element = etree.Element(node.name)
-        element.text = node.value
-        return element
-    element = copy.deepcopy(node)
-    element.tail = None
-    return element
 
 
 @functools.lru_cache(maxsize=1024)

@@ -40,6 +40,37 @@ _ARITIES: dict[str, tuple[int, int]] = {
     "not": (1, 1),
 }
 
+XPATH1_FUNCTIONS: dict[str, tuple[int, int]] = {
+    "last": (0, 0),
+    "position": (0, 0),
+    "count": (1, 1),
+    "id": (1, 1),
+    "local-name": (0, 1),
+    "namespace-uri": (0, 1),
+    "name": (0, 1),
+    "string": (0, 1),
+    "concat": (2, 100),
+    "starts-with": (2, 2),
+    "contains": (2, 2),
+    "substring-before": (2, 2),
+    "substring-after": (2, 2),
+    "substring": (2, 3),
+    "string-length": (0, 1),
+    "normalize-space": (0, 1),
+    "translate": (3, 3),
+    "boolean": (1, 1),
+    "not": (1, 1),
+    "true": (0, 0),
+    "false": (0, 0),
+    "lang": (1, 1),
+    "number": (0, 1),
+    "sum": (1, 1),
+    "floor": (1, 1),
+    "ceiling": (1, 1),
+    "round": (1, 1),
+}
+"""The core library of XPath 1.0, each function with its least and greatest argument count."""
+
 DERIVING_FUNCTIONS = frozenset(
     (
         "string",
@@ -96,8 +127,6 @@ def parameter_type(function: str, index: int) -> str:
 
 def check_arity(call: FunctionCall, report: Report) -> None:
     """Report a call with too few or too many arguments."""
-    from xscl.xpath1 import XPATH1_FUNCTIONS
-
     least, most = _ARITIES.get(call.name) or XPATH1_FUNCTIONS[call.name]
     count = len(call.arguments)
     if least <= count <= most:

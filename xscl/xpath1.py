@@ -1,9 +1,15 @@
-"""XPath 1.0, in which conditions outside the fragment are evaluated: its functions and types."""
+"""XPath 1.0, in which conditions outside the fragment are evaluated: its types and its calls."""
 
 from __future__ import annotations
 
 from xscl.report import Report
-from xscl.signatures import STRING_TESTS, VALUE_FUNCTIONS, check_arity, unknown_function
+from xscl.signatures import (
+    STRING_TESTS,
+    VALUE_FUNCTIONS,
+    XPATH1_FUNCTIONS,
+    check_arity,
+    unknown_function,
+)
 from xscl.syntax import (
     Binary,
     Expression,
@@ -16,38 +22,7 @@ from xscl.syntax import (
     StepSyntax,
 )
 
-__all__ = ["XPATH1_FUNCTIONS", "check_call", "check_types", "is_numeric"]
-
-XPATH1_FUNCTIONS: dict[str, tuple[int, int]] = {
-    "last": (0, 0),
-    "position": (0, 0),
-    "count": (1, 1),
-    "id": (1, 1),
-    "local-name": (0, 1),
-    "namespace-uri": (0, 1),
-    "name": (0, 1),
-    "string": (0, 1),
-    "concat": (2, 100),
-    "starts-with": (2, 2),
-    "contains": (2, 2),
-    "substring-before": (2, 2),
-    "substring-after": (2, 2),
-    "substring": (2, 3),
-    "string-length": (0, 1),
-    "normalize-space": (0, 1),
-    "translate": (3, 3),
-    "boolean": (1, 1),
-    "not": (1, 1),
-    "true": (0, 0),
-    "false": (0, 0),
-    "lang": (1, 1),
-    "number": (0, 1),
-    "sum": (1, 1),
-    "floor": (1, 1),
-    "ceiling": (1, 1),
-    "round": (1, 1),
-}
-"""The core library of XPath 1.0, each function with its least and greatest argument count."""
+__all__ = ["check_call", "check_types", "is_numeric"]
 
 _NUMERIC = frozenset(
     {"last", "position", "count", "string-length", "number", "sum", "floor", "ceiling", "round"}
