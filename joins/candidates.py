@@ -17,15 +17,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from joins.classes import ClassRegistry
+from joins.pairsignature import SharedSlots
 from joins.products import Products
-from joins.ration import Bounds, Group, Meeting, Ration, ValueJoin
+from joins.ration import UNBOUNDED, Bounds, Group, Meeting, Ration, ValueJoin
 from joins.remembered import EMPTY, Hashes, Remembered
 from joins.slots import Edge, Ints, Layouts, ranges
-from joins.times import Flags, Pairs
+from joins.times import Flags, Pairs, distinct, pair_codes, runs
 from joins.valueindex import Hits, ValueIndex, entry_keys
 
 __all__ = ["PAIRS_MAX", "Candidates"]
@@ -41,13 +43,19 @@ ANCHOR_CHANGE = 4
 """A class changes its anchor for one that is met this many times less often, not for less."""
 
 
+NONE = -1
+"""Stands for an anchor where there is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Anchors:
     """The anchors of a stratum in columns, and the classes that are anchored there.
 
     New values under `mine[i]` are looked up under `other[i]`, which serves the anchor
     `as_right[i]` where the new instance is the right one, and `as_left[i]` where it is the left
-    one; -1 where there is no such anchor.  `reach[i]` is the wider window of the two.
+    one; `NONE` where there is no such anchor.  `reach[i]` is the wider window of the two.
+
+    `window` and `is_symmetric` have a last row more, for `NONE`, which no pair fits.
     """
 
     left: Ints
@@ -68,12 +76,33 @@ class _Anchors:
 
 @dataclass(frozen=True, slots=True)
 class _LookUps:
-    """New values under one side of the anchors: value `i`, of `owners[i]`, for `which[i]`."""
+    """New values under one side of the anchors: value `i`, of `owners[i]`, with its two anchors."""
 
-    which: Ints
     owners: Ints
-    is_right: bool
+    as_right: Ints
+    as_left: Ints
     hits: list[Hits]
+
+    def served(self, hits: Hits) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """Yield, for each side, (anchor, owner, partners) of the values that have hits there."""
+        for which in (self.as_right, self.as_left):
+            served = which[hits.positions]
+            rows = np.flatnonzero(served != NONE)
+            yield served[rows], self.owners[hits.positions[rows]], hits.counts[rows]
+
+
+class _Entries(NamedTuple):
+    """New values in columns: `values[i]`, of slot `slots[i]` of `owners[i]`, under a variable."""
+
+    owners: Ints
+    variables: Ints
+    slots: Ints
+    values: Hashes
+
+    def take(self, rows: Ints | slice) -> _Entries:
+        """Return some of the entries."""
+        owners, variables, slots, values = self
+        return _Entries(owners[rows], variables[rows], slots[rows], values[rows])
 
 
 class Candidates:
@@ -90,7 +119,8 @@ class Candidates:
         self._anchors: dict[int, _Anchors] = {}
         self._anchor_of: dict[int, ValueJoin] = {}
         self._met: Counter[ValueJoin] = Counter()
-        self._new: list[tuple[Ints, Ints, Hashes]] = []
+        self._new: list[_Entries] = []
+        self._shared: SharedSlots | None = None
         self.ration = Ration(classes, bounds.pairs_max)
         self._products = Products(remembered, layouts, self.ration, bounds.lateness_us)
         self.first = 1
@@ -112,7 +142,7 @@ class Candidates:
         """Make what is absorbed from now on new."""
         self.first = self._remembered.next_instance
         self.ration.begin_batch()
-        self._new = []
+        self._new, self._shared = [], None
 
     def choose_anchors(self) -> None:
         """Anchor every class in the value join that was met least often."""
@@ -140,92 +170,105 @@ class Candidates:
         bindings = ranges(arrays.binding_starts[layouts], counts)
         owners = np.repeat(np.arange(first, first + len(layouts)), counts)
         hashes, _ = self._remembered.hashes
-        values = hashes[self._remembered.slots(owners) + arrays.binding_slots[bindings]]
-        variables = arrays.binding_variables[bindings]
-        filled = values != EMPTY
-        owners, variables, values = owners[filled], variables[filled], values[filled]
-        self._new.append((owners, variables, values))
-        self._index.add(entry_keys(values, variables), owners, self._remembered.base)
+        slots = arrays.binding_slots[bindings]
+        values = hashes[self._remembered.slots(owners) + slots]
+        entries = _Entries(owners, arrays.binding_variables[bindings], slots, values)
+        new = entries.take(np.flatnonzero(values != EMPTY))
+        self._new.append(new)
+        self._shared = None
+        self._index.add(entry_keys(new.values, new.variables), new.owners, self._remembered.base)
 
     def pairs(self, stratum: int) -> Iterator[Pairs]:
         """Yield the pairs that a class of a stratum may hold on, each once."""
-        for parts in self._found(stratum):
-            distinct = Pairs.distinct(parts, self._remembered.base)
-            for start in range(0, len(distinct), PAIRS_MAX):
-                yield distinct.keep(slice(start, start + PAIRS_MAX))
+        base = self._remembered.base
+        for found in self._found(stratum):
+            codes = distinct(found)
+            for start in range(0, len(codes), PAIRS_MAX):
+                part = codes[start : start + PAIRS_MAX]
+                yield Pairs.of_codes(self._remembered, part, base, self._lateness_us)
 
-    def _found(self, stratum: int) -> Iterator[list[Pairs]]:
-        """Yield pairs, possibly with repetitions, for some new instances at a time."""
+    @property
+    def shared(self) -> SharedSlots:
+        """The slots of new instances whose values another instance may have too."""
+        if self._shared is None:
+            remembered = self._remembered
+            new = np.arange(self.first, remembered.next_instance)
+            counts = self._layouts.arrays.slot_counts[remembered.take("layout", new)]
+            first = int(remembered.slots(new[:1])[0])
+            hashes, _ = remembered.hashes
+            flags = self._index.shared(hashes[first:], np.repeat(new, counts))
+            self._shared = SharedSlots(first, flags)
+        return self._shared
+
+    def _found(self, stratum: int) -> Iterator[list[Ints]]:
+        """Yield the codes of pairs, possibly with repetitions, for some new instances at a time."""
         anchors = self._anchors.get(stratum, _NO_ANCHORS)
-        look_ups = list(self._look_ups(anchors))
+        look_ups = self._look_ups(anchors)
         partners = self._count(anchors, look_ups)
         has_products = self._products.has(stratum)
         if has_products:
             partners += self._products.partners_max(stratum, self.first)
         heavy = np.flatnonzero(partners > self.ration.pairs_max)
         if not has_products and not len(heavy) and partners.sum() <= FOUND_MAX:
-            yield [pairs for each in look_ups for pairs in self._list(each, anchors)]
+            yield list(self._list(look_ups, anchors))
             return
         over = self._over(look_ups, heavy)
         for owners in self._portions(partners):
             chosen = np.zeros(len(partners), np.bool_)
             chosen[owners] = True
-            some = [self._some(each, chosen, over, anchors) for each in look_ups]
-            found = [pairs for each in some for pairs in self._list(each, anchors)]
+            found = list(self._list(self._some(look_ups, chosen, over, anchors), anchors))
             for owner in owners.tolist():
                 for i in over.get(owner, ()):
-                    found += self._rationed(owner + self.first, anchors, i)
-                found += self._products.pairs(stratum, owner + self.first)
+                    found += map(self._codes, self._rationed(owner + self.first, anchors, i))
+                found += map(self._codes, self._products.pairs(stratum, owner + self.first))
             yield found
 
-    def _look_ups(self, anchors: _Anchors) -> Iterator[_LookUps]:
-        if not self._new or not len(anchors.left):
-            return
-        owners, variables, values = self._entries()
-        order = np.argsort(variables, kind="stable")
-        starts = np.searchsorted(variables, anchors.mine, "left", sorter=order)
-        counts = np.searchsorted(variables, anchors.mine, "right", sorter=order) - starts
-        new, under = order[ranges(starts, counts)], np.repeat(np.arange(len(counts)), counts)
-        found = self._index.find(entry_keys(values[new], anchors.other[under]))
-        ends = self._remembered.take("end_us", owners[new])
-        oldest = self._remembered.first_from(ends - anchors.reach[under])
-        found = [each.since(oldest[each.positions]) for each in found]
-        for served, is_right in ((anchors.as_right, True), (anchors.as_left, False)):
-            which = served[under]
-            hits = [each.some(which[each.positions] >= 0) for each in found]
-            yield _LookUps(which, owners[new], is_right, hits)
+    def _codes(self, pairs: Pairs) -> Ints:
+        return pair_codes(pairs.left, pairs.right, self._remembered.base)
 
-    def _entries(self) -> tuple[Ints, Ints, Hashes]:
-        """Return the new values as (owner, variable, value); owners ascend."""
+    def _look_ups(self, anchors: _Anchors) -> _LookUps:
+        if not self._new or not len(anchors.left):
+            return _NO_LOOK_UPS
+        entries = self._entries()
+        places = self._remembered.slots(entries.owners) + entries.slots
+        entries = entries.take(np.flatnonzero(self.shared.has(places)))
+        order = np.argsort(entries.variables, kind="stable")
+        starts = np.searchsorted(entries.variables, anchors.mine, "left", sorter=order)
+        counts = np.searchsorted(entries.variables, anchors.mine, "right", sorter=order) - starts
+        new = entries.take(order[ranges(starts, counts)])
+        under = np.repeat(np.arange(len(counts)), counts)
+        found = self._index.find(entry_keys(new.values, anchors.other[under]))
+        ends = self._remembered.take("end_us", new.owners)
+        oldest = self._remembered.first_from(ends - anchors.reach[under])
+        hits = [each.since(oldest[each.positions]) for each in found]
+        return _LookUps(new.owners, anchors.as_right[under], anchors.as_left[under], hits)
+
+    def _entries(self) -> _Entries:
+        """Return the new values; owners ascend."""
         if len(self._new) > 1:
-            owners, variables, values = (np.concatenate(x) for x in zip(*self._new, strict=True))
-            self._new = [(owners, variables, values)]
+            self._new = [_Entries(*map(np.concatenate, zip(*self._new, strict=True)))]
         return self._new[0]
 
-    def _count(self, anchors: _Anchors, look_ups: Sequence[_LookUps]) -> Ints:
+    def _count(self, anchors: _Anchors, look_ups: _LookUps) -> Ints:
         """Count the hits of each new instance, and note those of each anchor."""
         new = self._remembered.next_instance - self.first
         partners = np.zeros(new, np.int64)
         met = np.zeros(len(anchors.left), np.int64)
-        for each in look_ups:
-            for hits in each.hits:
-                owners = each.owners[hits.positions] - self.first
-                partners += np.bincount(owners, hits.counts, new).astype(np.int64)
-                which = each.which[hits.positions]
-                met += np.bincount(which, hits.counts, len(met)).astype(np.int64)
+        for hits in look_ups.hits:
+            for which, owners, counts in look_ups.served(hits):
+                partners += np.bincount(owners - self.first, counts, new).astype(np.int64)
+                met += np.bincount(which, counts, len(met)).astype(np.int64)
         for i in np.flatnonzero(met).tolist():
             self._met[anchors.value_join(i)] += int(met[i])
         return partners
 
-    def _over(self, look_ups: Sequence[_LookUps], heavy: Ints) -> dict[int, list[int]]:
+    def _over(self, look_ups: _LookUps, heavy: Ints) -> dict[int, list[int]]:
         """Return, by new instance, the anchors under which alone it goes over the budget."""
         by_anchor: Counter[tuple[int, int]] = Counter()
-        for each in look_ups:
-            for hits in each.hits:
-                owners = each.owners[hits.positions] - self.first
-                for k in np.flatnonzero(np.isin(owners, heavy)).tolist():
-                    i = int(each.which[hits.positions[k]])
-                    by_anchor[int(owners[k]), i] += int(hits.counts[k])
+        for hits in look_ups.hits:
+            for which, owners, counts in look_ups.served(hits):
+                for k in np.flatnonzero(np.isin(owners - self.first, heavy)).tolist():
+                    by_anchor[int(owners[k]) - self.first, int(which[k])] += int(counts[k])
         over: dict[int, list[int]] = {}
         for (owner, i), partners in sorted(by_anchor.items()):
             if partners > self.ration.pairs_max:
@@ -243,50 +286,57 @@ class Candidates:
         self, look_ups: _LookUps, chosen: Flags, over: dict[int, list[int]], anchors: _Anchors
     ) -> _LookUps:
         """Return the look-ups of some new instances, but for anchors that are over or closed."""
-        closed = np.array([self.ration.closed_from(group) for group in anchors.groups], np.int64)
-        hits = []
-        for each in look_ups.hits:
-            owners, which = look_ups.owners[each.positions], look_ups.which[each.positions]
-            kept = chosen[owners - self.first]
-            kept &= self._remembered.take("docid", owners) < closed[which]
-            if over:
-                for k in np.flatnonzero(np.isin(owners - self.first, list(over)) & kept).tolist():
-                    kept[k] = which[k] not in over[int(owners[k]) - self.first]
-            hits.append(each.some(kept))
-        return _LookUps(look_ups.which, look_ups.owners, look_ups.is_right, hits)
+        owners = look_ups.owners
+        closed = [self.ration.closed_from(group) for group in anchors.groups]
+        closed_from = np.array([*closed, UNBOUNDED], np.int64)
+        docids = self._remembered.take("docid", owners)
+        are_over = np.flatnonzero(np.isin(owners - self.first, list(over)))
 
-    def _list(self, look_ups: _LookUps, anchors: _Anchors) -> Iterator[Pairs]:
-        """Yield the pairs that an anchor's classes could hold in time."""
-        owners, which = look_ups.owners, look_ups.which
-        for found, partners in self._near(look_ups, anchors):
-            left, right = owners[found], partners
-            if look_ups.is_right:
-                left, right = right, left
-            pairs = Pairs.of(self._remembered, left, right, self._lateness_us)
-            held = pairs.span <= anchors.window[which[found]]
-            held &= anchors.is_symmetric[which[found]] | pairs.follows
-            yield pairs.keep(np.flatnonzero(held))
+        def allowed(which: Ints) -> Ints:
+            side = np.where(docids < closed_from[which], which, NONE)
+            for k in are_over.tolist():
+                if side[k] in over[int(owners[k]) - self.first]:
+                    side[k] = NONE
+            return side
 
-    def _near(self, look_ups: _LookUps, anchors: _Anchors) -> Iterator[tuple[Ints, Ints]]:
-        """Yield hits on earlier instances that end within the window: (place, partner).
+        as_right, as_left = allowed(look_ups.as_right), allowed(look_ups.as_left)
+        kept = chosen[owners - self.first] & ((as_right != NONE) | (as_left != NONE))
+        hits = [each.some(kept[each.positions]) for each in look_ups.hits]
+        return _LookUps(owners, as_right, as_left, hits)
 
-        Most hits go here, on what a pair's distance in time and order alone say.
-        """
-        remembered, owners = self._remembered, look_ups.owners
-        ends = remembered.take("end_us", owners)
-        farthest = anchors.window[look_ups.which]
-        # What follows ends later; what is symmetric may end earlier.
-        nearest = np.where(anchors.is_symmetric[look_ups.which], -farthest, 1)
+    def _list(self, look_ups: _LookUps, anchors: _Anchors) -> Iterator[Ints]:
+        """Yield the codes of the pairs that an anchor's classes could hold in time."""
+        base = self._remembered.base
         for hits in look_ups.hits:
-            for found, partners in hits.listed(PAIRS_MAX):
-                partner_ends = remembered.take("end_us", np.maximum(partners, remembered.base))
-                ahead = ends[found] - partner_ends
-                if not look_ups.is_right:
-                    ahead = -ahead
-                near = (ahead >= nearest[found]) & (ahead <= farthest[found])
-                near &= (partners >= remembered.base) & (partners < owners[found])
-                rows = np.flatnonzero(near)
-                yield found[rows], partners[rows]
+            for found, counts, partners in hits.listed(PAIRS_MAX):
+                owners = np.repeat(look_ups.owners[found], counts)
+                earlier = (partners >= base) & (partners < owners)
+                if not earlier.all():
+                    rows = np.flatnonzero(earlier)
+                    partners = partners[rows]
+                    found, counts = runs(np.repeat(found, counts)[rows])
+                yield from self._in_time(found, counts, partners, look_ups, anchors)
+
+    def _in_time(
+        self, found: Ints, counts: Ints, partners: Ints, look_ups: _LookUps, anchors: _Anchors
+    ) -> Iterator[Ints]:
+        """Yield the same of earlier instances that have a value in common with their owners.
+
+        Most are on the left, what came before them on the right: those that are not are few.
+        """
+        owners, remembered = look_ups.owners[found], self._remembered
+        pairs = Pairs.of_runs(remembered, owners, counts, partners, self._lateness_us)
+        which = look_ups.as_right[found]
+        held = pairs.span <= np.repeat(anchors.window[which], counts)
+        held &= pairs.follows | np.repeat(anchors.is_symmetric[which], counts)
+        yield self._codes(pairs.keep(np.flatnonzero(held)))
+        which = look_ups.as_left[found]
+        is_symmetric = np.repeat(anchors.is_symmetric[which], counts)
+        held = pairs.span <= np.repeat(anchors.window[which], counts)
+        held &= is_symmetric | ~pairs.follows
+        rows = np.flatnonzero(held)
+        pairs = Pairs.of(remembered, pairs.right[rows], partners[rows], self._lateness_us)
+        yield self._codes(pairs.keep(np.flatnonzero(pairs.follows | is_symmetric[rows])))
 
     def _rationed(self, owner: int, anchors: _Anchors, i: int) -> Iterator[Pairs]:
         """Yield the pairs of a new instance that goes over the budget under an anchor."""
@@ -304,12 +354,11 @@ class Candidates:
 
     def _meet(self, owner: int, value_join: ValueJoin) -> Meeting:
         """Return what a new instance meets under a value join."""
-        owners, variables, values = self._entries()
-        start, stop = np.searchsorted(owners, [owner, owner + 1])
-        variables, values = variables[start:stop], values[start:stop]
+        entries = self._entries()
+        entries = entries.take(slice(*np.searchsorted(entries.owners, [owner, owner + 1])))
         (left, right), found = value_join, list[tuple[Ints, bool]]()
         for mine, other, is_right in ((right, left, True), (left, right, False)):
-            own = values[variables == mine]
+            own = entries.values[entries.variables == mine]
             keys = entry_keys(own, np.full(len(own), other))
             for _, partners in self._index.look_up(keys, FOUND_MAX):
                 found.append((partners[partners >= self._remembered.base], is_right))
@@ -325,15 +374,16 @@ def _columns(stratum: int, groups: dict[tuple[int, ValueJoin], Group]) -> _Ancho
     return _Anchors(
         np.array([left for left, _ in own], np.int64),
         np.array([right for _, right in own], np.int64),
-        np.array(list(windows.values()), np.int64),
-        np.array([group.is_symmetric for group in own.values()], np.bool_),
+        np.array([*windows.values(), -1], np.int64),
+        np.array([*(group.is_symmetric for group in own.values()), False], np.bool_),
         tuple(own.values()),
         np.array([mine for mine, _ in under], np.int64),
         np.array([other for _, other in under], np.int64),
-        np.array([numbers.get((other, mine), -1) for mine, other in under], np.int64),
-        np.array([numbers.get((mine, other), -1) for mine, other in under], np.int64),
+        np.array([numbers.get((other, mine), NONE) for mine, other in under], np.int64),
+        np.array([numbers.get((mine, other), NONE) for mine, other in under], np.int64),
         np.array(reach, np.int64),
     )
 
 
 _NO_ANCHORS = _columns(0, {})
+_NO_LOOK_UPS = _LookUps(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), [])

@@ -1,16 +1,17 @@
 """Pair signatures in arrays: which slots of two instances have equal values.
 
-The slots of many pairs are compared slot by slot: for slot `i` on the left and slot `j` on the
-right one comparison of two arrays, a value for each pair, that gives one bit of each pair's
-signature.  So a further pair costs a few nanoseconds for each two slots.  Of few pairs all slots
-are compared in one list, which asks for fewer calls.  Of instances with many slots each, which
-would cost their product, the values are sorted to find the equal ones.  In every way pairs are
-grouped by the signature itself, not by a hash of it.
+A slot of the newer instance is equal to none if no other instance has its value (`SharedSlots`), as
+is most often so.  The rest is compared slot by slot over all pairs: for slot `i` of the newer
+instance and slot `j` of the older one a comparison of two arrays, a value for each pair, that gives
+one bit of each pair's signature.  So a further pair costs a few nanoseconds for each two slots.  Of
+few pairs all slots are compared in one list, which asks for fewer calls.  Of instances with many
+slots each, which would cost their product, the values are sorted to find the equal ones.  In every
+way pairs are grouped by the signature itself, not by a hash of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +21,9 @@ import pandas as pd
 
 from joins.remembered import EMPTY, Hashes, Remembered
 from joins.slots import Ints, Layouts, ranges
+from joins.times import Flags, runs
 
-__all__ = ["SLOT_BITS", "Code", "Codes", "pair_signatures"]
-
-NOTHING = np.uint64(0xFFFFFFFFFFFFFFFF)
-"""Equals no hash: `hash_values` gives it to no value."""
+__all__ = ["SLOT_BITS", "Code", "Codes", "SharedSlots", "pair_signatures"]
 
 FEW_PAIRS = 100
 """Up to so many pairs are compared in one list: what a call costs is what a hundred pairs cost."""
@@ -35,7 +34,10 @@ WIDE = 4_096
 SORTED_SLOTS = 1_000_000
 """Slots whose values are sorted at once, unless one pair alone has more."""
 
-WORD_BITS = 64
+WORD_BITS = 62
+
+DENSE = 4_096
+"""Numbers below it are counted in a table, not in a hash table."""
 
 SLOT_BITS = 32
 """Bits that hold a slot's number in a code."""
@@ -46,87 +48,115 @@ Codes = tuple[int, ...]
 Code = tuple[int, int, Codes]
 """A signature: left layout, right layout, and the equal pairs of slots."""
 
-Words = dict[int, npt.NDArray[np.uint64]]
-"""Bits for each pair, by word; words in which no pair has a bit are left out."""
+
+@dataclass(frozen=True, slots=True)
+class SharedSlots:
+    """Which slots of new instances have a value that another instance may have too.
+
+    Slots are places in `Remembered.hashes`, and hold until further instances are remembered; those
+    of new instances are from `first` on.  A slot that is not among them is equal to none.
+    """
+
+    first: int
+    flags: Flags
+
+    def has(self, places: Ints) -> Flags:
+        """Return which of some slots of new instances are among them."""
+        found: Flags = self.flags[places - self.first]
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """Pairs to compare: their layouts, where their slots start, and how many there are."""
+    """Pairs to compare: their layouts, where their slots start, and how many there are.
 
-    left_layout: Ints
-    right_layout: Ints
-    left: Ints
-    right: Ints
-    left_count: Ints
-    right_count: Ints
+    A newer instance has a row of its own, and is that of the next `counts` pairs; `is_right` says
+    of a pair that it is the right one.
+    """
+
+    is_right: Flags
+    counts: Ints
+    newer_layout: Ints
+    newer: Ints
+    newer_count: Ints
+    older_layout: Ints
+    older: Ints
+    older_count: Ints
 
     @classmethod
     def of(cls, remembered: Remembered, layouts: Layouts, left: Ints, right: Ints) -> _Compared:
-        layout1, layout2 = remembered.take("layout", left), remembered.take("layout", right)
-        starts = remembered.slots(left), remembered.slots(right)
-        counts = layouts.arrays.slot_counts
-        return cls(layout1, layout2, *starts, counts[layout1], counts[layout2])
+        newer, counts = runs(np.maximum(left, right))
+        older = np.minimum(left, right)
+        layout1, layout2 = remembered.take("layout", newer), remembered.take("layout", older)
+        starts = remembered.slots(newer), remembered.slots(older)
+        widths = layouts.arrays.slot_counts
+        one, other = (layout1, starts[0], widths[layout1]), (layout2, starts[1], widths[layout2])
+        return cls(right > left, counts, *one, *other)
 
     def __len__(self) -> int:
-        return len(self.left)
+        return len(self.older)
 
     @property
     def widest(self) -> int:
         """The combinations of slots that pairs as wide as the widest on either side have."""
         if not len(self):
             return 0
-        return max(1, int(self.left_count.max())) * max(1, int(self.right_count.max()))
+        return max(1, int(self.newer_count.max())) * max(1, int(self.older_count.max()))
 
-    def take(self, rows: Ints) -> _Compared:
-        """Return some of the pairs."""
-        return _Compared(
-            self.left_layout[rows],
-            self.right_layout[rows],
-            self.left[rows],
-            self.right[rows],
-            self.left_count[rows],
-            self.right_count[rows],
-        )
+    def spread(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Give every pair the value of its newer instance."""
+        return np.repeat(values, self.counts)
+
+    def code(self, row: int, equal: Iterable[tuple[int, int]]) -> Code:
+        """Return a pair's signature by the (newer slot, older slot) that are equal."""
+        newer = int(self.newer_layout[np.searchsorted(np.cumsum(self.counts), row, "right")])
+        older = int(self.older_layout[row])
+        if self.is_right[row]:
+            return older, newer, tuple(sorted(j << SLOT_BITS | i for i, j in equal))
+        return newer, older, tuple(sorted(i << SLOT_BITS | j for i, j in equal))
 
 
 def pair_signatures(
-    remembered: Remembered, layouts: Layouts, left: Ints, right: Ints
+    remembered: Remembered, layouts: Layouts, left: Ints, right: Ints, shared: SharedSlots
 ) -> tuple[list[Code], Ints]:
-    """Return the signatures of the pairs (left, right), and for each pair which one it has."""
+    """Return the signatures of the pairs (left, right), and for each pair which one it has.
+
+    The newer instance of each is new; pairs of one stand together.
+    """
     pairs = _Compared.of(remembered, layouts, left, right)
-    signatures: list[Code] = []
+    numbers: dict[Code, int] = {}
     which = np.zeros(len(pairs), np.int64)
     for rows in _of_like_width(pairs):
-        part = pairs if len(rows) == len(pairs) else pairs.take(rows)
+        is_all = len(rows) == len(pairs)
+        part = pairs if is_all else _Compared.of(remembered, layouts, left[rows], right[rows])
         if part.widest > WIDE:
-            found, which_of_part = _by_sorting(remembered, part)
+            found, which_of_part = _by_sorting(remembered, part, shared)
         elif len(part) <= FEW_PAIRS:
-            found, which_of_part = _in_one_list(remembered, part)
+            found, which_of_part = _in_one_list(remembered, part, shared)
         else:
-            found, which_of_part = _slot_by_slot(remembered, part)
-        which[rows] = which_of_part + len(signatures)
-        signatures += found
-    return signatures, which
+            found, which_of_part = _slot_by_slot(remembered, part, shared)
+        numbered = [numbers.setdefault(code, len(numbers)) for code in found]
+        which[rows] = np.array(numbered, np.int64)[which_of_part]
+    return list(numbers), which
 
 
 def _of_like_width(pairs: _Compared) -> Iterator[Ints]:
     """Yield pairs by how many slots they have, to a power of two: little is padding then."""
     rows = np.arange(len(pairs))
     is_wide = pairs.widest > WIDE
-    uniform = _is_uniform(pairs.left_count) and _is_uniform(pairs.right_count)
+    uniform = _is_uniform(pairs.newer_count) and _is_uniform(pairs.older_count)
     if not is_wide and (uniform or len(pairs) <= FEW_PAIRS):
         yield rows
         return
-    _, log2_left = np.frexp(pairs.left_count.astype(np.float64))
-    _, log2_right = np.frexp(pairs.right_count.astype(np.float64))
-    widths, kinds = pd.factorize(log2_left * WORD_BITS + log2_right)
+    _, log2_newer = np.frexp(pairs.newer_count.astype(np.float64))
+    _, log2_older = np.frexp(pairs.older_count.astype(np.float64))
+    widths, kinds = pd.factorize(pairs.spread(log2_newer) * WORD_BITS + log2_older)
     for kind in range(len(kinds)):
         like = rows[widths == kind]
         if not is_wide:
             yield like
             continue
-        slots = pairs.left_count[like] + pairs.right_count[like]
+        slots = pairs.spread(pairs.newer_count)[like] + pairs.older_count[like]
         part = (np.cumsum(slots) - slots) // SORTED_SLOTS
         yield from np.split(like, np.flatnonzero(np.diff(part)) + 1)
 
@@ -135,41 +165,67 @@ def _is_uniform(values: npt.NDArray[Any]) -> bool:
     return len(values) == 0 or bool((values == values[0]).all())
 
 
-def _slot_by_slot(remembered: Remembered, pairs: _Compared) -> tuple[list[Code], Ints]:
+def _slot_by_slot(
+    remembered: Remembered, pairs: _Compared, shared: SharedSlots
+) -> tuple[list[Code], Ints]:
     """Return signatures, and which of them each pair has; many pairs."""
-    width = int(pairs.right_count.max())
-    words = _equal_slots(remembered, pairs, int(pairs.left_count.max()), width)
-    which = _grouped([pairs.left_layout, pairs.right_layout, *words.values()])
+    places, words = _equal_slots(remembered, pairs, shared)
+    which = _grouped([pairs.spread(pairs.newer_layout), pairs.older_layout, *words])
     one_of_each = np.zeros(int(which.max()) + 1, np.int64)
     one_of_each[which] = np.arange(len(pairs))
-    return [_code(pairs, words, width, i) for i in one_of_each.tolist()], which
+    return [pairs.code(i, _read(words, places, i)) for i in one_of_each.tolist()], which
 
 
 def _equal_slots(
-    remembered: Remembered, pairs: _Compared, left_width: int, right_width: int
-) -> Words:
-    """Return a bit for each two slots, set for the pairs whose values there are equal."""
-    first, other = remembered.padded_hashes(max(left_width, right_width)), remembered.hashes[1]
-    at_right = [_slot(first, pairs.right, pairs.right_count, j) for j in range(right_width)]
-    words: Words = {}
-    for i in range(left_width):
-        at_left = _slot(first, pairs.left, pairs.left_count, i)
-        # What is missing on the left must not equal what is missing on the right.
-        at_left[at_left == EMPTY] = NOTHING
-        for j in range(right_width):
-            equal = at_left == at_right[j]
-            if not equal.any():
+    remembered: Remembered, pairs: _Compared, shared: SharedSlots
+) -> tuple[list[tuple[int, int]], list[Ints]]:
+    """Return (newer slot, older slot) with equal values in some pair, and a bit for each.
+
+    The bits of a pair are in words, after one that is set if the newer instance is the right one.
+    """
+    width = int(pairs.older_count.max())
+    first, other = remembered.padded_hashes(width), remembered.hashes[1]
+    at_older: dict[int, Hashes] = {}
+    places: list[tuple[int, int]] = []
+    words = [pairs.is_right.astype(np.int64)]
+    for i in range(int(pairs.newer_count.max())):
+        instances = _with_shared(pairs, shared, i)
+        if not len(instances):
+            continue
+        counts, slots = pairs.counts[instances], pairs.newer[instances] + i
+        at_newer = np.repeat(first[slots], counts)
+        is_all = len(at_newer) == len(pairs)
+        rows = np.arange(len(pairs)) if is_all else _rows_of(pairs, instances)
+        for j in range(width):
+            if j not in at_older:
+                at_older[j] = _slot(first, pairs.older, pairs.older_count, j)
+            equal = np.flatnonzero(at_newer == (at_older[j] if is_all else at_older[j][rows]))
+            if not len(equal):
                 continue
-            rows = np.flatnonzero(equal)
-            equal[rows] = other[pairs.left[rows] + i] == other[pairs.right[rows] + j]
-            word, bit = divmod(i * right_width + j, WORD_BITS)
-            bits = equal.astype(np.uint64) << np.uint64(bit)
-            words[word] = words[word] | bits if word in words else bits
-    return words
+            found = rows[equal]
+            confirmed = np.repeat(other[slots], counts)[equal] == other[pairs.older[found] + j]
+            places.append((i, j))
+            word, bit = divmod(len(places), WORD_BITS)
+            if word == len(words):
+                words.append(np.zeros(len(pairs), np.int64))
+            words[word][found[confirmed]] |= 1 << bit
+    return places, words
+
+
+def _with_shared(pairs: _Compared, shared: SharedSlots, i: int) -> Ints:
+    """Return which newer instances share the value of their `i`-th slot."""
+    wide = np.flatnonzero(pairs.newer_count > i)
+    return wide[shared.has(pairs.newer[wide] + i)]
+
+
+def _rows_of(pairs: _Compared, instances: Ints) -> Ints:
+    """Return the pairs of some newer instances."""
+    ends = np.cumsum(pairs.counts)
+    return ranges(ends[instances] - pairs.counts[instances], pairs.counts[instances])
 
 
 def _slot(hashes: Hashes, starts: Ints, counts: Ints, i: int) -> Hashes:
-    """Return the hashes of the `i`-th slots; `EMPTY` where there is none."""
+    """Return the hashes of the `i`-th slots; where there is none `EMPTY`, which is not shared."""
     values: Hashes = hashes[starts + i]
     missing = counts <= i
     if missing.any():
@@ -177,51 +233,63 @@ def _slot(hashes: Hashes, starts: Ints, counts: Ints, i: int) -> Hashes:
     return values
 
 
-def _grouped(columns: Sequence[npt.NDArray[Any]]) -> Ints:
+def _grouped(columns: Sequence[Ints]) -> Ints:
     """Number rows: those that are alike in all columns have one number, the next free one."""
     numbers = None
     for column in columns:
         if _is_uniform(column):
             continue
-        codes, distinct = pd.factorize(column)
+        codes, count = _numbered(column)
         if numbers is not None:
-            codes, _ = pd.factorize(numbers * len(distinct) + codes)
+            codes, _ = _numbered(numbers * count + codes)
         numbers = codes
     return np.zeros(len(columns[0]), np.int64) if numbers is None else numbers
 
 
-def _code(pairs: _Compared, words: Words, right_width: int, row: int) -> Code:
-    """Read a pair's signature from its bits."""
-    bits = [
-        word * WORD_BITS + bit
-        for word, column in sorted(words.items())
-        for bit in range(WORD_BITS)
-        if int(column[row]) >> bit & 1
-    ]
-    codes = tuple((bit // right_width) << SLOT_BITS | bit % right_width for bit in bits)
-    return int(pairs.left_layout[row]), int(pairs.right_layout[row]), codes
+def _numbered(column: Ints) -> tuple[Ints, int]:
+    """Replace numbers, none of them negative, by consecutive ones; return how many there are."""
+    if int(column.max()) >= DENSE:
+        codes, distinct = pd.factorize(column)
+        return codes, len(distinct)
+    present = np.bincount(column) > 0
+    return (np.cumsum(present) - 1)[column], int(np.count_nonzero(present))
 
 
-def _in_one_list(remembered: Remembered, pairs: _Compared) -> tuple[list[Code], Ints]:
+def _read(
+    words: Sequence[Ints], places: Sequence[tuple[int, int]], row: int
+) -> Iterator[tuple[int, int]]:
+    """Yield a pair's (newer slot, older slot) that are equal, from its bits."""
+    for number, place in enumerate(places, 1):
+        word, bit = divmod(number, WORD_BITS)
+        if int(words[word][row]) >> bit & 1:
+            yield place
+
+
+def _in_one_list(
+    remembered: Remembered, pairs: _Compared, shared: SharedSlots
+) -> tuple[list[Code], Ints]:
     """Return signatures, and which of them each pair has; few pairs."""
     first, _ = remembered.hashes
-    products = pairs.left_count * pairs.right_count
-    which = np.repeat(np.arange(len(pairs)), products)
-    place = ranges(np.zeros(len(pairs), np.int64), products)
-    i, j = np.divmod(place, np.repeat(pairs.right_count, products))
-    at_left, at_right = pairs.left[which] + i, pairs.right[which] + j
-    rows = np.flatnonzero((first[at_left] == first[at_right]) & (first[at_left] != EMPTY))
+    newer, i = _shared_slots(pairs, shared)
+    counts = pairs.older_count[newer]
+    which, i = np.repeat(newer, counts), np.repeat(i, counts)
+    j = ranges(np.zeros_like(counts), counts)
+    starts = pairs.spread(pairs.newer)
+    rows = np.flatnonzero(first[starts[which] + i] == first[pairs.older[which] + j])
     return _listed(remembered, pairs, which[rows], i[rows], j[rows])
 
 
-def _by_sorting(remembered: Remembered, pairs: _Compared) -> tuple[list[Code], Ints]:
+def _by_sorting(
+    remembered: Remembered, pairs: _Compared, shared: SharedSlots
+) -> tuple[list[Code], Ints]:
     """Return signatures, and which of them each pair has; instances with many slots."""
     first, _ = remembered.hashes
-    pair1, i, hashes1 = _slots(first, pairs.left, pairs.left_count)
-    pair2, j, hashes2 = _slots(first, pairs.right, pairs.right_count)
-    values, _ = pd.factorize(np.concatenate([hashes1, hashes2]))
-    keys1 = values[: len(hashes1)] * len(pairs) + pair1
-    keys2 = values[len(hashes1) :] * len(pairs) + pair2
+    pair1, i = _shared_slots(pairs, shared)
+    pair2, j = _slots(pairs.older_count)
+    hashes = first[pairs.spread(pairs.newer)[pair1] + i], first[pairs.older[pair2] + j]
+    values, _ = pd.factorize(np.concatenate(hashes))
+    keys1 = values[: len(i)] * len(pairs) + pair1
+    keys2 = values[len(i) :] * len(pairs) + pair2
     order = np.argsort(keys2, kind="stable")
     starts = np.searchsorted(keys2, keys1, "left", sorter=order)
     counts = np.searchsorted(keys2, keys1, "right", sorter=order) - starts
@@ -229,28 +297,31 @@ def _by_sorting(remembered: Remembered, pairs: _Compared) -> tuple[list[Code], I
     return _listed(remembered, pairs, pair1[rows1], i[rows1], j[rows2])
 
 
-def _slots(hashes: Hashes, starts: Ints, counts: Ints) -> tuple[Ints, Ints, Hashes]:
-    """Return the slots of instances that hold something: (instance, slot, hash)."""
-    which, slots = np.repeat(np.arange(len(counts)), counts), ranges(np.zeros_like(counts), counts)
-    values = hashes[starts[which] + slots]
-    filled = values != EMPTY
-    return which[filled], slots[filled], values[filled]
+def _slots(counts: Ints) -> tuple[Ints, Ints]:
+    """Return the slots of instances: (instance, slot)."""
+    return np.repeat(np.arange(len(counts)), counts), ranges(np.zeros_like(counts), counts)
+
+
+def _shared_slots(pairs: _Compared, shared: SharedSlots) -> tuple[Ints, Ints]:
+    """Return the slots of newer instances that another one may share: (pair, slot)."""
+    which, slots = _slots(pairs.spread(pairs.newer_count))
+    found = np.flatnonzero(shared.has(pairs.spread(pairs.newer)[which] + slots))
+    return which[found], slots[found]
 
 
 def _listed(
-    remembered: Remembered, pairs: _Compared, which: Ints, left_slots: Ints, right_slots: Ints
+    remembered: Remembered, pairs: _Compared, which: Ints, newer_slots: Ints, older_slots: Ints
 ) -> tuple[list[Code], Ints]:
     """Number pairs by their slots that are equal in the first hash, listed pair by pair."""
     _, other = remembered.hashes
-    equal = other[pairs.left[which] + left_slots] == other[pairs.right[which] + right_slots]
-    equal_slots = ((left_slots << SLOT_BITS) | right_slots)[equal]
-    codes: list[list[int]] = [[] for _ in range(len(pairs))]
-    for pair, code in zip(which[equal].tolist(), equal_slots.tolist(), strict=True):
-        codes[pair].append(code)
+    newer = pairs.spread(pairs.newer)[which] + newer_slots
+    equal = other[newer] == other[pairs.older[which] + older_slots]
+    slots: list[list[tuple[int, int]]] = [[] for _ in range(len(pairs))]
+    listed = (each[equal].tolist() for each in (which, newer_slots, older_slots))
+    for pair, i, j in zip(*listed, strict=True):
+        slots[pair].append((i, j))
     numbers: dict[Code, int] = {}
-    layouts = pairs.left_layout.tolist(), pairs.right_layout.tolist()
     of_pairs = [
-        numbers.setdefault((left, right, tuple(own)), len(numbers))
-        for left, right, own in zip(*layouts, codes, strict=True)
+        numbers.setdefault(pairs.code(pair, own), len(numbers)) for pair, own in enumerate(slots)
     ]
     return list(numbers), np.array(of_pairs, np.int64)

@@ -37,9 +37,10 @@ _SCANNED_ROWS = 4_096
 
 def hash_values(values: pa.Array) -> tuple[Hashes, Hashes]:
     """Return two independent 64-bit hashes of strings (SipHash); the empty string's are `EMPTY`."""
-    strings = values.to_numpy(zero_copy_only=False)
+    # Of bytes a hash is made as they are; a string would be encoded for each of the two.
+    strings = values.cast(pa.binary()).to_numpy(zero_copy_only=False)
     first, other = (pd.util.hash_array(strings, hash_key=key, categorize=False) for key in _KEYS)
-    empty = strings == ""
+    empty = strings == b""
     first[(first == EMPTY) | (first == ~EMPTY)] = 1
     first[empty] = other[empty] = EMPTY
     return first, other

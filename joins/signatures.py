@@ -150,7 +150,9 @@ class SignatureProcessor(Classified):
 
     def _pairs(self, limits: ClassLimits, pairs: Pairs) -> TupleColumns:
         """Return the tuples on some pairs."""
-        codes, inverse = pair_signatures(self._remembered, self._layouts, pairs.left, pairs.right)
+        codes, inverse = pair_signatures(
+            self._remembered, self._layouts, pairs.left, pairs.right, self._candidates.shared
+        )
         layouts = self._layouts.layouts
         entries = self.view.look_up([(layouts[a], layouts[b], equal) for a, b, equal in codes])
         columns = TupleColumns.of_pairs(pairs, entries, inverse, limits)

@@ -11,8 +11,9 @@ added, only those are asked.  Classes that were removed are skipped by whoever r
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, field
+from itertools import product, takewhile
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ from joins.rows import TemplateTables, connect, insert, run
 from joins.slots import Ints, Layout
 from joins.sql import signature_sql, signature_value_join_sql
 from templates.conjunctive import view_query
+from templates.template import Template
 
 __all__ = ["Entry", "Signature", "SignatureView"]
 
@@ -35,6 +37,12 @@ ENTRIES_MAX = 200_000
 ROWS_MAX = 2_000_000
 """Kept tuples and equal pairs of all entries together, some 250 MB; then the same.  Documents with
 many equal values have few signatures in common, and long ones."""
+
+ValueJoin = tuple[int, int]
+Joins = frozenset[ValueJoin]
+
+_Need = tuple[int, Joins]
+"""A class's number, and its value joins."""
 
 Signature = tuple[Layout, Layout | None, tuple[int, ...]]
 """Two layouts and the codes of the equal pairs of slots (`pairsignature`), in order.
@@ -58,6 +66,11 @@ class Entry:
         self.nodes += nodes
 
     @property
+    def size(self) -> int:
+        """The tuples and equal pairs that are kept."""
+        return len(self.nodes) + len(self.signature[2])
+
+    @property
     def is_pair(self) -> bool:
         """Whether there are two instances."""
         return self.signature[1] is not None
@@ -71,6 +84,52 @@ class Entry:
             (left.nodes[i], right.nodes[j]) for i, j in (divmod(c, 1 << SLOT_BITS) for c in codes)
         ]
 
+    def equal_variables(self) -> Joins:
+        """Return the pairs of variables that are bound to some equal values."""
+        left, right, codes = self.signature
+        if right is None:
+            return frozenset()
+        bound = left.variables(), right.variables()
+        pairs = (divmod(code, 1 << SLOT_BITS) for code in codes)
+        return frozenset(each for i, j in pairs for each in product(bound[0][i], bound[1][j]))
+
+
+class _Needs:
+    """The value joins of classes by template: who needs more than a signature has is not asked.
+
+    Most signatures have few equal values, and most templates join several: so most statements are
+    saved, each of which costs milliseconds.  Classes stand under the least of their value joins.
+    """
+
+    def __init__(self, registry: ClassRegistry) -> None:
+        self._registry = registry
+        self._under: dict[Template, dict[ValueJoin | None, list[_Need]]] = {}
+        self._last = 0
+        self._count = 0
+
+    def follow(self) -> None:
+        """Learn the classes that are new; those that are gone go when they are half of all."""
+        classes = self._registry.by_number
+        if self._count > 2 * len(classes):
+            self._under, self._last, self._count = {}, 0, 0
+        for number in takewhile(self._last.__lt__, reversed(classes)):
+            query_class = classes[number]
+            joins = frozenset(query_class.value_pairs())
+            under = self._under.setdefault(query_class.template, {})
+            under.setdefault(min(joins, default=None), []).append((number, joins))
+            self._count += 1
+        self._last = self._registry.last_number
+
+    def may_hold(self, template: Template, since: int, equal: Collection[Joins]) -> bool:
+        """Return whether a class after `since` has all value joins among some that are equal."""
+        under = self._under.get(template, {})
+        return None in under or any(
+            number > since and joins <= each
+            for each in equal
+            for value_join in each & under.keys()
+            for number, joins in under[value_join]
+        )
+
 
 class SignatureView:
     """Evaluates signatures; its database holds nothing but shapes, template rows, signatures."""
@@ -80,6 +139,7 @@ class SignatureView:
         self.db = connect(threads=1)
         self._registry = registry
         self._tables = TemplateTables(self.db, registry)
+        self._needs = _Needs(registry)
         self._entries: dict[Signature, Entry] = {}
         self._edges: list[tuple[int, ...]] = []
         self._bindings: list[tuple[int, ...]] = []
@@ -120,6 +180,7 @@ class SignatureView:
             for signature, entry in self._entries.items()
             if not any(side is not None and side.shape in shapes for side in signature[:2])
         }
+        self.rows = sum(entry.size for entry in self._entries.values())
         gone = pa.table({"shape": pa.array(sorted(shapes), pa.int64())})
         self.db.register("gone", gone)
         for table in (schema.SHAPE_EDGE, schema.SHAPE_BINDING):
@@ -144,6 +205,7 @@ class SignatureView:
     def _complete(self, entries: Sequence[Entry]) -> None:
         """Bring entries up to date with the classes."""
         self._tables.refresh()
+        self._needs.follow()
         last = self._registry.last_number
         stale: dict[int, list[Entry]] = {}
         for entry in entries:
@@ -161,7 +223,10 @@ class SignatureView:
         self._write_shapes()
         self._write(entries)
         run(self.db, signature_value_join_sql())
+        equal = {entry.equal_variables() for entry in entries}
         for template, number in self._tables.numbers.items():
+            if not self._needs.may_hold(template, since, equal):
+                continue
             sql = signature_sql(view_query(template), template, number, since)
             found: dict[int, tuple[list[int], list[tuple[int, ...]]]] = {}
             for query_class, i, *nodes in run(self.db, sql):

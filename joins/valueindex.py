@@ -4,9 +4,11 @@ It is a log-structured set of sorted runs: every batch adds one, and neighbours 
 merged up to `RUN_ENTRIES`, so an entry is moved log2(RUN_ENTRIES) times, no merge takes longer than
 one of that size, and a run whose instances have all been evicted is dropped as it is.
 
-Most values occur once.  So a long run has a filter, 8 bits for an entry, of which a key sets one:
-it tells seven keys out of eight that are not in the run, at the price of one look into a table
-that stays in the cache.  The rest, and all keys in short runs, cost a binary search.
+Most values occur once.  So the first half of a key is that of the value's hash alone, whatever the
+variable: entries of one value stand together, and one binary search says that a value stands in
+no other instance, before it is looked up under any variable (`shared`).  And a long run has a
+filter, 8 bits for an entry, of which a value sets one: it tells seven values out of eight that are
+not in the run, at the price of one look into a table that stays in the cache.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from joins.remembered import Hashes
+from joins.remembered import EMPTY, Hashes
 from joins.slots import Ints, ranges
+from joins.times import Flags
 
 __all__ = ["Hits", "ValueIndex", "entry_keys"]
 
@@ -33,11 +36,20 @@ _FILTER_BITS = 8
 _KEY_BITS = 64
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
+_HALF_BITS = np.uint64(_KEY_BITS // 2)
+_LATTER_HALF = np.uint64((1 << _KEY_BITS // 2) - 1)
+
+OWN_ENTRIES = 8
+"""Entries of a value that are looked at to find that all are of the instance that asks; one that
+has a value more often, as under many variables, is taken to share it."""
 
 
 def entry_keys(hashes: Hashes, variables: Ints) -> Hashes:
-    """Return the keys of values under variables."""
-    return hashes ^ (variables.astype(np.uint64) * _MIX)
+    """Return the keys of values under variables; those of one value have the first half in common.
+
+    Variables below 2 ** 29 differ in the other half: their multiples of the golden ratio do.
+    """
+    return hashes ^ ((variables.astype(np.uint64) * _MIX) >> _HALF_BITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +101,25 @@ class _Run:
         hit = np.flatnonzero(self.keys[np.minimum(starts, len(self.keys) - 1)] == needles)
         starts, needles = starts[hit], needles[hit]
         return (hit if asked is None else asked[hit]), starts, self._counts(needles, starts)
+
+    def shared(self, hashes: Hashes, owners: Ints) -> Flags:
+        """Return which of sorted values may have an entry of another instance than their owner."""
+        asked = np.arange(len(hashes)) if self.filter is None else self.filter.may_have(hashes)
+        prefixes = hashes[asked] & ~_LATTER_HALF
+        places = np.searchsorted(self.keys, prefixes, "left")
+        found = np.zeros(len(hashes), np.bool_)
+        for _ in range(OWN_ENTRIES):
+            inside = places < len(self.keys)
+            is_same = (self.keys[places[inside]] & ~_LATTER_HALF) == prefixes[inside]
+            rows = np.flatnonzero(inside)[is_same]
+            asked, places, prefixes = asked[rows], places[rows], prefixes[rows]
+            is_own = self.owners(places) == owners[asked]
+            found[asked[~is_own]] = True
+            asked, places, prefixes = asked[is_own], places[is_own] + 1, prefixes[is_own]
+            if not len(asked):
+                return found
+        found[asked] = True
+        return found
 
     def _counts(self, keys: Hashes, starts: Ints) -> Ints:
         """Return how often keys occur that start at some places; most occur once."""
@@ -156,20 +187,35 @@ class ValueIndex:
         keys, instances = (np.concatenate(parts) for parts in zip(earlier, later, strict=True))
         self._runs[-2:] = [_Run.of(keys, instances)] if len(keys) else []
 
+    def shared(self, hashes: Hashes, owners: Ints) -> Flags:
+        """Return which values may occur in another instance than their owner, under any variable.
+
+        Which do occur there is among them; the empty string occurs nowhere.
+        """
+        order = np.argsort(hashes)
+        order = order[np.searchsorted(hashes, EMPTY, "right", sorter=order) :]
+        found = np.zeros(len(hashes), np.bool_)
+        for run in self._runs:
+            found_here = run.shared(hashes[order], owners[order])
+            found[order[found_here]] = True
+            order = order[~found_here]
+        return found
+
     def find(self, keys: Hashes) -> list[Hits]:
-        """Return where keys are, run by run.
+        """Return where keys are, run by run, each in the order of positions.
 
         Entries of instances that have been evicted may be among them.
         """
         order = np.argsort(keys)
         needles = keys[order]
         found = ((run, *run.find(needles)) for run in self._runs)
-        return [Hits(run, order[hit], starts, n) for run, hit, starts, n in found if len(hit)]
+        return [Hits.of(run, order[hit], starts, n) for run, hit, starts, n in found if len(hit)]
 
     def look_up(self, keys: Hashes, hits_max: int) -> Iterator[tuple[Ints, Ints]]:
         """Yield all hits as (positions in `keys`, instances), about `hits_max` at a time."""
         for hits in self.find(keys):
-            yield from hits.listed(hits_max)
+            for positions, counts, instances in hits.listed(hits_max):
+                yield np.repeat(positions, counts), instances
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +226,12 @@ class Hits:
     positions: Ints
     starts: Ints
     counts: Ints
+
+    @classmethod
+    def of(cls, run: _Run, positions: Ints, starts: Ints, counts: Ints) -> Hits:
+        """Return hits in the order of positions."""
+        order = np.argsort(positions)
+        return cls(run, positions[order], starts[order], counts[order])
 
     def since(self, instances: Ints) -> Hits:
         """Return the hits of the key at `positions[i]` from the instance `instances[i]` on."""
@@ -193,18 +245,18 @@ class Hits:
             high = np.where(is_before, high, np.minimum(middle, high))
         return replace(self, starts=low, counts=ends - low).some(low < ends)
 
-    def some(self, chosen: npt.NDArray[np.bool_]) -> Hits:
+    def some(self, chosen: Flags) -> Hits:
         """Return the hits of some of the keys."""
         return Hits(self.run, self.positions[chosen], self.starts[chosen], self.counts[chosen])
 
-    def listed(self, hits_max: int) -> Iterator[tuple[Ints, Ints]]:
-        """Yield all as (positions, instances), about `hits_max` at a time.
+    def listed(self, hits_max: int) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """Yield all as (positions, how many hits each has, instances), about `hits_max` at a time.
 
         A slice goes over that only where one key alone has more hits.
         """
         for part in _slices(self.counts, hits_max):
-            positions = np.repeat(self.positions[part], self.counts[part])
-            yield positions, self.run.owners(ranges(self.starts[part], self.counts[part]))
+            counts = self.counts[part]
+            yield self.positions[part], counts, self.run.owners(ranges(self.starts[part], counts))
 
 
 def _slices(counts: Ints, total_max: int) -> Iterator[slice]:

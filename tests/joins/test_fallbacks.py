@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import Any
 
+import duckdb
 import pytest
 
 import xscl
 from broker.budget import Budget
 from broker.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
-from joins import pairsignature, remembered, signatures, signatureview
+from joins import pairsignature, remembered, rows, signatures, signatureview
 from joins.engines import EngineName
 from joins.signatures import SignatureProcessor
 
@@ -36,13 +38,14 @@ class Running:
         queries = [RegisteredQuery(xscl.parse(t, id=f"q{i}")[0]) for i, t in enumerate(texts)]
         self.engine = Engine(queries, lateness_us=0, engine=engine, budget=budget)
         self.lines: list[str] = []
+        self._xml: dict[int, bytes] = {}
         self.pauses: list[str] = []
 
     def feed(self, stream: Sequence[Document], batch: int = 10) -> Running:
-        xml = {one.docid: one.xml for one in stream}
+        self._xml |= {one.docid: one.xml for one in stream}
         for start in range(0, len(stream), batch):
             witnesses = self.engine.evaluate(stream[start : start + batch])
-            step = self.engine.process(witnesses, lambda ids: {docid: xml[docid] for docid in ids})
+            step = self.engine.process(witnesses, lambda ids: {i: self._xml[i] for i in ids})
             self.lines += [match.render() for match in step.matches]
             self.pauses += [pause.query for pause in step.pauses]
         return self
@@ -114,6 +117,44 @@ def test_structures_that_never_repeat_are_forgotten_with_their_documents() -> No
     text = "S//i->a FOLLOWED BY {a//c = b//c, 9 m} S//i->b"
     running = agrees([text], documents(bodies))
     assert running.processor.figures()["shapes"] < 60
+
+
+def test_rows_of_forgotten_structures_are_not_counted_any_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(signatures, "SHAPES_MIN", 0)
+    monkeypatch.setattr(remembered, "EVICTED_ROWS", 1)
+    bodies = [f"<c>{n % 3}</c>" * (n % 20 + 1) for n in range(60)]
+    running = agrees(["S//i->a FOLLOWED BY {a/c = b/c, 4 m} S//i->b"], documents(bodies))
+    view = running.processor.view
+    kept = sum(len(e.nodes) + len(e.signature[2]) for e in view._entries.values())
+    assert len(view) < view.misses, "some signatures went with their structures"
+    assert 0 < view.rows == kept
+
+
+def test_a_template_is_asked_only_for_signatures_with_as_many_equal_values_as_it_joins(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    statements: list[str] = []
+
+    def noted(db: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
+        statements.append(sql)
+        return rows.run(db, sql)
+
+    monkeypatch.setattr(signatureview, "run", noted)
+    texts = [
+        "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b",
+        "S//i->a FOLLOWED BY {a/c = b/c AND a/t = b/t, 1 h} S//i->b",
+        "S//i->a FOLLOWED BY {a/t = b/t AND a/u = b/u, 1 h} S//i->b",
+    ]
+    running = Running(texts)
+    asked = []
+    for one in documents(["<c>1</c><t>2</t><u>3</u>", "<c>1</c><t>4</t>", "<c>1</c><t>4</t>"]):
+        del statements[:]
+        running.feed([one])
+        asked.append(sum("WITH joined" in sql for sql in statements))
+    # <c> alone is asked of the template of one value join, <c> and <t> of both.
+    assert asked == [0, 1, 2]
 
 
 def test_operators_without_a_value_join_outlive_forgotten_structures(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +16,10 @@ from hypothesis import strategies as st
 import xscl
 from broker.document import Document
 from broker.engine import Engine, RegisteredQuery
-from joins import candidates, pairsignature, remembered, signatureview
-from joins.remembered import EMPTY, hash_values
-from joins.slots import ranges
+from joins import candidates, pairsignature, remembered, signatureview, valueindex
+from joins.remembered import EMPTY, Remembered, hash_values
+from joins.slots import Layouts, ranges
+from joins.times import Pairs, distinct, pair_codes
 from joins.valueindex import ValueIndex, entry_keys
 
 QUERIES = [
@@ -215,6 +217,76 @@ def test_the_empty_string_has_the_hash_that_joins_nothing() -> None:
 
 
 @given(
+    st.lists(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2)), max_size=9), max_size=6),
+    st.integers(1, 8),
+    st.booleans(),
+)
+def test_a_value_is_shared_if_another_instance_has_it_under_whatever_variable(
+    batches: list[list[tuple[int, int]]], own_entries: int, has_filters: bool
+) -> None:
+    instances: list[tuple[int, int, int]] = []
+    hashed, _ = hash_values(pa.array([str(n) for n in range(6)] + [""]))
+    with changed(valueindex, OWN_ENTRIES=own_entries, FILTERED_ENTRIES=1 if has_filters else 99):
+        index = ValueIndex()
+        for batch in batches:
+            # Two values of one instance after the other.
+            first = len(instances)
+            new = [(first + i // 2, value, variable) for i, (value, variable) in enumerate(batch)]
+            filled = [(o, value, variable) for o, value, variable in new if value < 6]
+            owners, values, variables = np.array(filled, np.int64).reshape(-1, 3).T
+            index.add(entry_keys(hashed[values], variables), owners, 0)
+            instances += new
+        owners, values, _ = np.array(instances, np.int64).reshape(-1, 3).T
+        found = index.shared(hashed[values], owners).tolist()
+    expected = [
+        value < 6 and any(value == v and owner != o for o, v, _ in instances)
+        for owner, value, _ in instances
+    ]
+    assert all(
+        is_found or not is_shared for is_found, is_shared in zip(found, expected, strict=True)
+    )
+    if own_entries == 8:
+        assert found == expected
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 4), st.integers(0, 3)), min_size=2),
+    st.integers(0, 5),
+    st.randoms(),
+)
+def test_pairs_in_codes_are_what_they_were(
+    times: list[tuple[int, int, int]], lateness_us: int, random_: random.Random
+) -> None:
+    rows = pa.table(
+        {
+            "docid": [
+                number - number % 2 * disorder // 3 for number, (*_, disorder) in enumerate(times)
+            ],
+            "depth": pa.array([0] * len(times), pa.int32()),
+            "start_us": [end - length for end, length, _ in times],
+            "end_us": [end for end, *_ in times],
+            "watermark_us": list(itertools.accumulate((end for end, *_ in times), max)),
+            "shape": pa.array([0] * len(times), pa.int32()),
+            "match_id": [""] * len(times),
+            "vals": pa.array([[""]] * len(times)),
+        }
+    )
+    layouts = Layouts()
+    layouts.add_shape(0, [(1, 1, 0, 0)])
+    kept = Remembered(layouts, hash_values)
+    kept.append(rows)
+    every = [(a + 1, b + 1) for a in range(len(times)) for b in range(len(times)) if a != b]
+    chosen = random_.sample(every, random_.randint(1, len(every)))
+    left, right = np.array(chosen, np.int64).T
+    codes = distinct([pair_codes(left, right, 1), pair_codes(left[:3], right[:3], 1)])
+    found = Pairs.of_codes(kept, codes, 1, lateness_us)
+    expected = Pairs.of(kept, found.left, found.right, lateness_us)
+    assert sorted(zip(found.left.tolist(), found.right.tolist(), strict=True)) == sorted(chosen)
+    assert found.span.tolist() == expected.span.tolist()
+    assert found.follows.tolist() == expected.follows.tolist()
+
+
+@given(
     st.lists(st.lists(st.integers(0, 9), max_size=12), max_size=5),
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 70)), min_size=1, max_size=8),
 )
@@ -230,8 +302,8 @@ def test_hits_since_an_instance_are_those_of_it_and_later_ones(
     found = [
         (int(i), int(owner))
         for hits in index.find(keys)
-        for positions, owners in hits.since(since[hits.positions]).listed(3)
-        for i, owner in zip(positions, owners, strict=True)
+        for positions, counts, owners in hits.since(since[hits.positions]).listed(3)
+        for i, owner in zip(np.repeat(positions, counts), owners, strict=True)
     ]
     expected = [
         (i, owner)
