@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from broker.budget import DEFAULT_BUDGET, Budget
+from broker.document import check_stream
 from xscl.durations import read_duration
 
 __all__ = [
@@ -175,6 +176,7 @@ class FeedSettings:
     robots: bool = False
 
     def __post_init__(self) -> None:
+        check_stream(self.stream)
         if self.every == timedelta(0):
             raise ValueError("'every' must be longer than nothing")
         if self.backlog == "since" and self.since is None:
@@ -200,6 +202,9 @@ class KafkaSettings:
     stream: str
     begin: Literal["earliest", "latest"] = "earliest"
     options: tuple[KafkaOption, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_stream(self.stream)
 
 
 _DATA = "xscl-data"

@@ -6,13 +6,18 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
+
+from xscl.lexer import is_name
 
 __all__ = [
     "FIRST_WATERMARK_US",
+    "STREAM_CHARACTERS_MAX",
     "Document",
     "DocumentError",
     "DocumentLine",
+    "check_stream",
     "parse_document_line",
     "parse_time",
     "render_time",
@@ -20,6 +25,9 @@ __all__ = [
 
 FIRST_WATERMARK_US = -(1 << 63)
 """`W(1)`: no document is older than the first one."""
+
+STREAM_CHARACTERS_MAX = 200
+"""A stream's name is held in memory wherever the stream is; the longest that people use are ten."""
 
 _ENCODING = re.compile(r"^(\s*<\?xml[^>]*?)\s+encoding\s*=\s*(?:'[^']*'|\"[^\"]*\")")
 """The declared encoding of XML that came as text: it spoke of bytes that no longer exist."""
@@ -29,6 +37,20 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 class DocumentError(ValueError):
     """A document, or the line that carries it, cannot be taken.  The publisher can act on it."""
+
+
+@lru_cache(maxsize=10_000)
+def check_stream(name: str) -> None:
+    """Raise `DocumentError` for what no query could name a stream."""
+    if len(name) > STREAM_CHARACTERS_MAX:
+        raise DocumentError(
+            f"a stream's name has at most {STREAM_CHARACTERS_MAX} characters, this one {len(name)}"
+        )
+    if not is_name(name):
+        raise DocumentError(
+            f"{name!r} cannot be the name of a stream, because no query could write it:"
+            " a letter or `_`, then letters, digits, `_`, `.` and `-`"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from broker.dedup import (
     content_hash,
     identity_hash,
 )
-from broker.document import DocumentError, DocumentLine
+from broker.document import DocumentError, DocumentLine, check_stream
 from broker.segment import SEGMENT_SCHEMA, Segment
 from broker.spool import SpoolWriter
 
@@ -133,6 +133,7 @@ class Ingest:
             raise DocumentError(
                 f"a document of {len(line.xml)} bytes; the limit is {self._document_bytes_max}"
             )
+        check_stream(line.stream)
         if line.stream in self.closed_streams:
             raise DocumentError(f"stream {line.stream!r} is published by a query")
 

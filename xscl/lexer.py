@@ -13,10 +13,12 @@ from typing import NamedTuple
 from xscl.path import Span
 from xscl.report import Report
 
-__all__ = ["NAME", "Comment", "Token", "tokenise"]
+__all__ = ["NAME", "Comment", "Token", "is_name", "tokenise"]
 
 NAME = r"[^\W\d](?:[\w.\u00b7]|-(?!>))*"
 """A name without prefix.  A `-` that begins an arrow is no part of it: `a-b->x` binds `a-b`."""
+
+_NAME = re.compile(NAME)
 
 _TOKEN = re.compile(
     rf"""
@@ -40,6 +42,15 @@ _OPERATOR_NAMES = frozenset({"and", "or", "div", "mod"})
 _COMMENT_EDGE = re.compile(r"\(:|:\)")
 _OPENING = frozenset("[({")
 _CLOSING = frozenset("])}")
+
+
+def is_name(text: str) -> bool:
+    """Return whether a query can name a stream like this.
+
+    >>> [is_name(text) for text in ("news-2026", "s.a_b", "zürich", "bad stream", "2nd", "")]
+    [True, True, True, False, False, False]
+    """
+    return _NAME.fullmatch(text) is not None
 
 
 class Token(NamedTuple):

@@ -17,6 +17,7 @@ from broker.api.querystring import moment, number
 from broker.document import (
     DocumentError,
     DocumentLine,
+    check_stream,
     parse_document_line,
     render_time,
 )
@@ -35,6 +36,7 @@ async def post_documents(request: web.Request) -> web.Response:
     A line that is refused does not hold up the others: the answer has a receipt for each.  One
     XML document that is refused is answered with 422.
     """
+    check_stream(request.match_info["stream"])
     body = await request.read()
     if request.content_type in _LINES:
         return await _post_lines(request, body)

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from broker.api.body import json_object
 from broker.api.problem import Problem
+from broker.document import check_stream
 from broker.remedies import refusal_of
 from feeds import FeedError, FeedStore, UnknownFeedError
 from feeds.desk import DOCUMENTS_SHOWN, REFUSALS, FeedDesk, KnownFeedError
@@ -70,6 +71,7 @@ async def post_feed(request: web.Request) -> web.Response:
     body = await _body(request, _ADDED)
     if not isinstance(body.get("stream"), str) or not body["stream"]:
         raise _refused("'stream' must be the name of a stream")
+    check_stream(body["stream"])
     looks = body.get("check", True)
     if not isinstance(looks, bool):
         raise _refused("'check' must be true or false")
@@ -118,6 +120,7 @@ async def import_feeds(request: web.Request) -> web.Response:
     """Subscribe the feeds of an OPML document, unseen; `?stream=` is for those in no folder."""
     opml = await request.read()
     stream = request.query.get("stream") or "feeds"
+    check_stream(stream)
     return web.json_response(await _asked(request, lambda desk: desk.take_list(opml, stream)))
 
 

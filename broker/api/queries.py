@@ -28,6 +28,10 @@ _COMPARED_MAX = 10_000
 _VISIBLE = (QueryState.ACTIVE, QueryState.PAUSED)
 
 
+ID_CHARACTERS_MAX = 200
+"""Ids stand in the registry, in every match and in the page; names of files have 255 bytes."""
+
+
 async def list_queries(request: web.Request) -> web.Response:
     """Answer all queries that are not removed, by id."""
     backend = request.app[BACKEND]
@@ -58,6 +62,11 @@ async def put_query(request: web.Request) -> web.Response:
     again changes nothing.
     """
     backend, query_id = request.app[BACKEND], request.match_info["id"]
+    if len(query_id) > ID_CHARACTERS_MAX:
+        detail = (
+            f"a query's id has at most {ID_CHARACTERS_MAX} characters, this one {len(query_id)}"
+        )
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
     query = await in_thread(one_query, await text_of(request), query_id)
     since = request.query.get("since")
     present = await in_thread(_same, backend, query)

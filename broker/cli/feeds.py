@@ -5,20 +5,28 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from broker.cli.feeddesk import Desk, ask
-from broker.cli.terminal import Failure, emit_rows, format_option, message
+from broker.cli.terminal import Failure, StreamName, emit_rows, format_option, message
 
 __all__ = ["feeds"]
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
 _DONE = {"pause": "paused", "resume": "resumed", "refresh": "checking soon:"}
 _COLUMNS = ["url", "stream", "status", "items", "per_day", "last", "next", "why", "error"]
+
+
+def _stream_option(help_text: str) -> Callable[[_Command], _Command]:
+    return click.option(
+        "--stream", type=StreamName(), default="feeds", show_default=True, help=help_text
+    )
 
 
 @click.group()
@@ -37,7 +45,7 @@ def feeds() -> None:
 
 @feeds.command()
 @click.argument("url")
-@click.option("--stream", default="feeds", show_default=True, help="The stream that it fills.")
+@_stream_option("The stream that it fills.")
 @click.option("--every", "every_s", type=click.FloatRange(0.1), help="Seconds between checks.")
 @click.option("--raw", is_flag=True, help="Keep entries as published, not as <item> documents.")
 @click.option(
@@ -157,7 +165,7 @@ def check(context: click.Context, url: str, headers: tuple[str, ...], documents:
 
 @feeds.command("import")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--stream", default="feeds", show_default=True, help="For feeds in no folder.")
+@_stream_option("For feeds in no folder.")
 @click.pass_context
 def import_feeds(context: click.Context, file: Path, stream: str) -> None:
     """Subscribe the feeds of an OPML file; folders become streams.

@@ -9,7 +9,7 @@ from typing import IO, Any
 import click
 
 from broker.cli.connection import Connection, connect
-from broker.cli.terminal import EXIT_FAILED, Failure, message
+from broker.cli.terminal import EXIT_FAILED, Failure, StreamName, message
 
 __all__ = ["publish"]
 
@@ -17,7 +17,7 @@ _LINES_AT_ONCE = 500
 
 
 @click.command()
-@click.argument("stream")
+@click.argument("stream", type=StreamName())
 @click.argument("files", nargs=-1, required=True, type=click.File("rb"))
 @click.option("--key", help="The key of the document, where one XML document is given.")
 @click.option("--time", help="Its event time (ISO 8601), where one XML document is given.")

@@ -18,6 +18,7 @@ __all__ = [
     "EXIT_PAUSED",
     "EXIT_SETTINGS",
     "Failure",
+    "StreamName",
     "emit_rows",
     "format_option",
     "is_coloured",
@@ -53,6 +54,22 @@ class Failure(click.ClickException):
         message(label + self.message)
         if self.hint:
             message(f"  {self.hint}")
+
+
+class StreamName(click.ParamType[str]):
+    """The name of a stream, as documents can be given to it."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name; what is none is an error of usage."""
+        from broker.document import DocumentError, check_stream
+
+        try:
+            check_stream(value)
+        except DocumentError as error:
+            self.fail(str(error), param, ctx)
+        return value
 
 
 def message(text: str) -> None:

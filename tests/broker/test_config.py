@@ -86,6 +86,7 @@ def test_every_kind_of_setting_is_read() -> None:
         (FEED + "backlog = 'new'\nsince = 2026-01-01", "'since' cannot be set where"),
         (FEED + "since = 'May'", "xscl.toml:4: feeds[1].since: must be a time such as 2026-"),
         (FEED + "every = '0 s'", "'every' must be longer than nothing"),
+        (FEED.replace('"news"', "'bad stream'"), "feeds[1]: 'bad stream' cannot be the name of"),
         (FEED + "headers = [{ name = 'X' }]", "xscl.toml:4: feeds[1].headers[1]: one of 'value'"),
         (FEED + "headers = [{ name = 'X', env = 'A', file = 'b' }]", "one of 'value', 'env' and"),
         (FEED + "headers = [{ name = 'X Y', env = 'A' }]", "'X Y' is not the name of a header"),

@@ -65,6 +65,21 @@ async def test_one_document_that_is_not_xml_is_a_problem(client: TestClient, xml
     assert "not well-formed XML" in details["detail"]
 
 
+@pytest.mark.parametrize("kind", ["application/xml", "application/x-ndjson"])
+async def test_a_stream_that_no_query_could_name_is_refused(client: TestClient, kind: str) -> None:
+    path = "/v1/streams/bad stream/documents"
+    details = await problem(
+        await client.post(path, data="<v/>", headers={"Content-Type": kind}), 422
+    )
+    assert details["detail"].startswith("'bad stream' cannot be the name of a stream")
+
+
+async def test_the_id_of_a_query_has_a_bound(client: TestClient) -> None:
+    assert (await client.put(f"/v1/queries/{'q' * 200}", data="S//a")).status == 200
+    details = await problem(await client.put(f"/v1/queries/{'q' * 201}", data="S//a"), 422)
+    assert details["detail"] == "a query's id has at most 200 characters, this one 201"
+
+
 async def test_a_line_of_another_stream_is_refused(client: TestClient) -> None:
     answer = await client.post("/v1/streams/sport/documents", **lines({"xml": "<a/>"}))
     (receipt,) = (await answer.json())["documents"]

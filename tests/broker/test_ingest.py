@@ -150,6 +150,15 @@ def test_a_stream_that_a_query_publishes_takes_nothing_from_outside(spool: Spool
     assert receipt.outcome is Outcome.REFUSED
 
 
+@pytest.mark.parametrize("stream", ["bad stream", "2nd", "a:b", "*", "x" * 201])
+def test_a_stream_that_no_query_could_name_takes_nothing(spool: SpoolWriter, stream: str) -> None:
+    [refused, receipt] = Ingest(spool).append(
+        [line(stream=stream), line(stream="zürich-2026.a_b")], arrival_us=1, registry_version=1
+    )
+    assert (refused.outcome, receipt.outcome) == (Outcome.REFUSED, Outcome.ACCEPTED)
+    assert "name" in (refused.reason or "")
+
+
 def test_nothing_accepted_writes_no_segment(spool: SpoolWriter) -> None:
     Ingest(spool).append([], arrival_us=1, registry_version=1)
     assert spool.last == 0

@@ -55,6 +55,17 @@ def test_an_address_of_another_machine(tmp_path: Path) -> None:
     assert "http.host in xscl.toml must be an address of this machine" in result.stderr
 
 
+@pytest.mark.parametrize(
+    "verb",
+    [["publish", "bad stream", "-"], ["feeds", "add", "a.example", "--stream", "bad stream"]],
+)
+def test_a_stream_that_no_query_could_name(verb: list[str]) -> None:
+    result = xscl(*verb, given="<v/>")
+    assert result.exit_code == 2
+    assert "'bad stream' cannot be the name of a stream" in result.stderr
+    assert "a letter or `_`, then letters, digits" in result.stderr
+
+
 def test_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = run_with(tmp_path, 'data = "file"\n')

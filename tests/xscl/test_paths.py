@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from reading import block, child, codes, predicate
 
 import xscl
+from xscl.lexer import is_name
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.path import (
     ANY,
@@ -95,3 +98,10 @@ def test_a_self_step_that_counts_is_not_merged() -> None:
 @pytest.mark.parametrize("path", ["S/..", "S//a/parent::b", "S//a/following::b", "S//node()"])
 def test_other_axes_cannot_stand_on_a_blocks_path(path: str) -> None:
     assert codes(path) == ["XS303"]
+
+
+@given(st.text("aZ_0.-é日٣'·: >*/(\n"))
+def test_a_name_is_what_a_query_can_write_for_a_stream(text: str) -> None:
+    queries, diagnostics = xscl.check(f"{text}//a")
+    is_read = not diagnostics and [each.stream for each in queries[0].blocks] == [text]
+    assert is_name(text) == (is_read and text != "*")
