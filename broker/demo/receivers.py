@@ -33,21 +33,18 @@ class Receipts:
     def __init__(self, log: Path) -> None:
         self._log = log
         self.by_id: dict[str, Received] = {}
-        self.repeated = 0
         if log.exists():
             for line in log.read_text().splitlines():
                 self._note(Received(**json.loads(line)))
 
     def add(self, received: Received) -> None:
-        """Keep a delivery; one that is here already is counted as repeated."""
+        """Keep a delivery; of one that is here already the first is what counts."""
         with self._log.open("a", encoding="utf-8") as file:
             row = {name: getattr(received, name) for name in received.__slots__}
             file.write(json.dumps(row) + "\n")
         self._note(received)
 
     def _note(self, received: Received) -> None:
-        if received.delivery_id in self.by_id:
-            self.repeated += 1
         self.by_id.setdefault(received.delivery_id, received)
 
 
