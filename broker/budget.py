@@ -15,11 +15,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from joins.ration import UNBOUNDED
+
 __all__ = ["DEFAULT_BUDGET", "Budget", "Pause", "Spending", "Spent", "Tally", "block_of"]
 
 BLOCK_DOCUMENTS = 1_000
 
-UNLIMITED = 1 << 62
 _HINT = "join on something rarer as well, or shorten the window"
 
 
@@ -28,7 +29,7 @@ class Budget:
     """Bounds on what one query costs, and on what all remember together; 0 is no bound.
 
     `matches_per_document` and `matches_per_1000_documents` bound its matches, `pairs_per_document`
-    the documents that one document is held against by its most selective value join.  Above
+    the pairs that one document makes by its most selective value join.  Above
     `remembered_documents` the queries that reach back farthest are paused.
     """
 
@@ -41,6 +42,11 @@ class Budget:
         for name in self.__dataclass_fields__:
             if getattr(self, name) < 0:
                 raise ValueError(f"{name!r} must not be negative; 0 is no bound")
+
+    @property
+    def pairs_max(self) -> int:
+        """`pairs_per_document` as the join takes it."""
+        return self.pairs_per_document or UNBOUNDED
 
 
 DEFAULT_BUDGET = Budget()
@@ -79,7 +85,7 @@ def block_of(docid: int) -> int:
 
 
 def _bound(value: int) -> int:
-    return value or UNLIMITED
+    return value or UNBOUNDED
 
 
 @dataclass(slots=True)
@@ -92,7 +98,7 @@ class Tally:
     query: str
     revision: int
     budget: Budget
-    limit: int = UNLIMITED
+    limit: int = UNBOUNDED
     cause: str = ""
     by_document: Counter[int] = field(default_factory=Counter)
     by_block: Counter[int] = field(default_factory=Counter)
@@ -101,7 +107,7 @@ class Tally:
     @property
     def is_over(self) -> bool:
         """Whether the query is over its budget."""
-        return self.limit < UNLIMITED
+        return self.limit < UNBOUNDED
 
     def takes(self, docid: int) -> bool:
         """Return whether a document's matches still count."""

@@ -34,10 +34,11 @@ from broker.match import Match
 from broker.matches import MatchBuilder
 from broker.queryclasses import Clause
 from broker.queryset import QuerySet, RegisteredQuery, SetChange, publishers_first
+from joins.classes import UseKind
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
 from joins.instance import INSTANCE_SCHEMA, Instance
 from joins.processor import Processor
-from joins.ration import UNBOUNDED, Cut
+from joins.ration import Cut
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.structure import parse_xml
@@ -112,11 +113,10 @@ class Engine:
         processor: Processor | None = None,
     ) -> None:
         self._lateness_us = lateness_us
-        pairs_max = budget.pairs_per_document or UNBOUNDED
         self._processor = processor or make_processor(
             engine,
             lateness_us=lateness_us,
-            pairs_max=pairs_max,
+            pairs_max=budget.pairs_max,
             spill_directory=spill_directory,
         )
         self._spending = Spending(budget)
@@ -301,6 +301,7 @@ class Engine:
                 self._take(found, use, batch, handed_on, builders)
             self._close(batch)
         self._stop_cut(cuts, batch)
+        self._close(batch)
         rows = [
             row
             for query, found_rows in handed_on.items()
@@ -346,22 +347,23 @@ class Engine:
     def _stop_cut(self, done: int, batch: _Batch) -> int:
         """Stop the queries whose classes were cut; return how many cuts have been seen to."""
         cuts = self._processor.cuts()
-        by_class: dict[int, dict[int, Cut]] = {}
+        by_class: dict[int, dict[UseKind, Cut]] = {}
         for cut in cuts[done:]:
-            by_class.setdefault(cut.query_class, {})[cut.window_us] = cut
-        for query_class, by_window in by_class.items():
+            by_class.setdefault(cut.query_class, {})[cut.kind] = cut
+        for query_class, by_kind in by_class.items():
             for use in self._queries.fan_out.uses_of(query_class):
-                query, found = use.subscriber.query.id, by_window.get(use.window_us)
+                kind = UseKind(use.window_us, use.subscriber.registration_point)
+                query, found = use.subscriber.query.id, by_kind.get(kind)
                 if found and (not batch.is_known or self._queries.hands_on(query)):
-                    self._tally(query).stop(found.docid, self._why_cut(found))
+                    self._tally(query).stop(found.docid, self._why_cut(found, use))
         return len(cuts)
 
-    def _why_cut(self, cut: Cut) -> str:
+    def _why_cut(self, cut: Cut, use: Use) -> str:
         most = f"{self._spending.budget.pairs_per_document:,} (budget.pairs_per_document)"
-        met = f"document {cut.docid} meets {cut.partners:,} others, more than {most},"
+        met = f"document {cut.docid} makes {cut.pairs:,} pairs, more than {most},"
         if cut.value_join is None:
             return f"{met} because there is no value join: add an equality, or shorten the window"
-        left, right = (self.variable_names[v] for v in cut.value_join)
+        left, right = use.clause.terms_of(cut.value_join)
         return (
             f"{met} by `{left} = {right}`, its most selective value join; join on something rarer"
             " as well, or shorten the window"
@@ -377,7 +379,7 @@ class Engine:
         for number in numbers:
             users = {use.subscriber.query.id for use in self._queries.fan_out.uses_of(number)}
             if users <= stopped.keys():
-                self._processor.close(number, max(stopped[user] for user in users))
+                self._processor.limit(number, max(stopped[user] for user in users))
 
     def _tuple_shape(self, clause: Clause) -> int:
         """Return the shape of a clause's tuples: a root, and a node for each carried term."""

@@ -92,6 +92,21 @@ class Clause:
     stream: str = ""
     tuple_variables: tuple[int, ...] = ()
 
+    def terms_of(self, value_join: tuple[int, int]) -> list[str]:
+        """Return what the query calls the two variables of a value join of its class."""
+        return [self._term(variable, side) for side, variable in enumerate(value_join)]
+
+    def _term(self, variable: int, side: int) -> str:
+        size = self.query_class.template.left_size
+        own = [t for t, i in self.places.items() if (i >= size) == bool(side)]
+        variables = self.query_class.row.variables
+        found = [t for t in own if variables[self.places[t]] == variable]
+        below = self.sources[side].below
+        if below is not None:
+            handed_on = zip(below.carried, below.tuple_variables[1:], strict=True)
+            found += [t for t, v in handed_on if v == variable]
+        return min(found)
+
 
 @dataclass(frozen=True, slots=True)
 class Alternative:

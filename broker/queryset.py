@@ -84,10 +84,10 @@ class _Member:
 class Classes(Protocol):
     """What is told of the classes that come and go: the join, or who only counts them."""
 
-    def add(self, query_class: QueryClass, window_us: int) -> int:
-        """Add one use of a class with a window; return the class's number."""
+    def add(self, query_class: QueryClass, window_us: int, point: int) -> int:
+        """Add one use of a class, from a registration point on; return the class's number."""
 
-    def remove(self, number: int, window_us: int) -> None:
+    def remove(self, number: int, window_us: int, point: int) -> None:
         """Undo one `add`."""
 
 
@@ -305,7 +305,7 @@ class QuerySet:
         window_us = clause.window_us
         if isinstance(window_us, Parameter):
             window_us = int(subscriber.parameters[window_us.name])
-        number = self._classes.add(clause.query_class, window_us)
+        number = self._classes.add(clause.query_class, window_us, subscriber.registration_point)
         use = Use(number, clause, window_us, subscriber)
         self.fan_out.add(use)
         self._reaches[_reach_of(use)] += 1
@@ -317,7 +317,8 @@ class QuerySet:
             self._reaches[_reach_of(use)] -= 1
             if not self._reaches[_reach_of(use)]:
                 del self._reaches[_reach_of(use)]
-            self._classes.remove(use.query_class, use.window_us)
+            point = use.subscriber.registration_point
+            self._classes.remove(use.query_class, use.window_us, point)
         if name in member.compiled:
             self._release(member, member.compiled.pop(name))
 

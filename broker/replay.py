@@ -128,7 +128,7 @@ def replay(
     sessions: list[Spark] = []
 
     def make_engine(directory: Path) -> Engine:
-        join = Join(engine, lateness_us=lateness_us, shards=shards)
+        join = Join(engine, lateness_us, shards, budget.pairs_max)
         tasks = Tasks(lambda some: sessions[0].run_tasks(some), directory / "shards")
         processor = join.processor(tasks if spark else None)
         return Engine(

@@ -165,7 +165,7 @@ class Service:
         """Return a join that is spread over tasks of Spark, where the settings ask for shards."""
         settings = self._settings
         lateness_us = settings.lateness // timedelta(microseconds=1)
-        join = Join(settings.engine, lateness_us, settings.shards)
+        join = Join(settings.engine, lateness_us, settings.shards, settings.budget.pairs_max)
         return join.processor(Tasks(self._run_tasks, self._data / "shards"))
 
     def _run_tasks(self, tasks: Sequence[ShardTask]) -> Sequence[Answer]:

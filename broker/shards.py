@@ -20,6 +20,7 @@ import pyarrow as pa
 from joins.engines import EngineName
 from joins.orders import Answer, Catalog, Order, Store
 from joins.processor import Processor
+from joins.ration import UNBOUNDED
 from joins.shard import Shard
 from joins.sharded import ShardedProcessor
 
@@ -52,11 +53,15 @@ class Tasks:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """How documents are joined: by which engine, and spread over how many shards."""
+    """How documents are joined: by which engine, and spread over how many shards.
+
+    Uses of classes in which a document makes more than `pairs_max` pairs are cut.
+    """
 
     engine: EngineName
     lateness_us: int
     shards: int = 1
+    pairs_max: int = UNBOUNDED
 
     def processor(self, tasks: Tasks | None) -> Processor | None:
         """Return the join, its shards in tasks, or in this process where there are none.
@@ -74,7 +79,7 @@ class Join:
         def answer(orders: Sequence[Order]) -> Iterable[Answer]:
             return [members[order.shard].answer(order) for order in orders]
 
-        return ShardedProcessor(self.shards, store, answer)
+        return ShardedProcessor(self.shards, store, answer, pairs_max=self.pairs_max)
 
     def _in_tasks(self, tasks: Tasks) -> Processor:
         run = tasks.directory.resolve() / uuid.uuid4().hex
@@ -82,12 +87,19 @@ class Join:
         def answer(orders: Sequence[Order]) -> Iterable[Answer]:
             return tasks.run([ShardTask(self, str(run), order) for order in orders])
 
-        return ShardedProcessor(self.shards, DirectoryStore(run), answer)
+        store = DirectoryStore(run)
+        return ShardedProcessor(self.shards, store, answer, pairs_max=self.pairs_max)
 
     def shard(self, number: int, store: Store) -> Shard:
         """Return a shard, without state."""
-        lateness_us = self.lateness_us
-        return Shard(number, self.shards, store, engine=self.engine, lateness_us=lateness_us)
+        return Shard(
+            number,
+            self.shards,
+            store,
+            engine=self.engine,
+            lateness_us=self.lateness_us,
+            pairs_max=self.pairs_max,
+        )
 
 
 _kept_run = ""

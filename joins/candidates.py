@@ -9,22 +9,24 @@ value join are paired by `products`.
 A pair is found from the instance that came later.  How many partners a new instance has under an
 anchor is known before they are listed.  Where that exceeds the budget, the anchor's classes are
 looked at one by one (`ration`): one that has a value join with fewer partners is paired by that
-here; one that has none is cut, and paired no more in this batch.
+here; the uses of one that has none are cut, and paired no more in this batch.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from joins.classes import ClassRegistry
+from joins.classes import ClassRegistry, Sides
+from joins.meeting import Meeting, Partners, ValueJoin
 from joins.pairsignature import SharedSlots
 from joins.products import Products
-from joins.ration import UNBOUNDED, Bounds, Group, Meeting, Ration, ValueJoin
+from joins.ration import UNBOUNDED, Bounds, Group, Ration
 from joins.remembered import EMPTY, Hashes, Remembered
 from joins.slots import Edge, Ints, Layouts, ranges
 from joins.times import Flags, Pairs, distinct, pair_codes, runs
@@ -121,17 +123,17 @@ class Candidates:
         self._met: Counter[ValueJoin] = Counter()
         self._new: list[_Entries] = []
         self._shared: SharedSlots | None = None
-        self.ration = Ration(classes, bounds.pairs_max)
-        self._products = Products(remembered, layouts, self.ration, bounds.lateness_us)
+        self.ration = Ration(classes, bounds)
+        self.products = Products(remembered, layouts, self.ration, bounds.lateness_us)
         self.first = 1
 
     def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
         """Learn a shape by its edges."""
-        self._products.add_shape(shape, edges)
+        self.products.add_shape(shape, edges)
 
     def forget_shapes(self, shapes: Set[int]) -> None:
         """Forget shapes that nothing remembered has."""
-        self._products.forget_shapes(shapes)
+        self.products.forget_shapes(shapes)
 
     @property
     def index(self) -> ValueIndex:
@@ -161,7 +163,7 @@ class Candidates:
         self._anchor_of = anchor_of
         groups = {key: Group.of(members, self._classes) for key, members in sorted(chosen.items())}
         self._anchors = {stratum: _columns(stratum, groups) for stratum in {s for s, _ in groups}}
-        self._products.group(self._classes)
+        self.products.group(self._classes)
 
     def absorb(self, first: int, layouts: Ints) -> None:
         """Index the values of instances that have just been remembered."""
@@ -205,9 +207,9 @@ class Candidates:
         anchors = self._anchors.get(stratum, _NO_ANCHORS)
         look_ups = self._look_ups(anchors)
         partners = self._count(anchors, look_ups)
-        has_products = self._products.has(stratum)
+        has_products = self.products.has(stratum)
         if has_products:
-            partners += self._products.partners_max(stratum, self.first)
+            partners += self.products.partners_max(stratum, self.first)
         heavy = np.flatnonzero(partners > self.ration.pairs_max)
         if not has_products and not len(heavy) and partners.sum() <= FOUND_MAX:
             yield list(self._list(look_ups, anchors))
@@ -220,7 +222,7 @@ class Candidates:
             for owner in owners.tolist():
                 for i in over.get(owner, ()):
                     found += map(self._codes, self._rationed(owner + self.first, anchors, i))
-                found += map(self._codes, self._products.pairs(stratum, owner + self.first))
+                found += map(self._codes, self.products.pairs(stratum, owner + self.first))
             yield found
 
     def _codes(self, pairs: Pairs) -> Ints:
@@ -340,29 +342,82 @@ class Candidates:
 
     def _rationed(self, owner: int, anchors: _Anchors, i: int) -> Iterator[Pairs]:
         """Yield the pairs of a new instance that goes over the budget under an anchor."""
-        met: dict[ValueJoin | None, Meeting] = {}
+        values = self._values_of(owner)
+        times = self._remembered.take
+        docid, end_us = (int(times(name, np.array([owner]))[0]) for name in ("docid", "end_us"))
+        group = anchors.groups[i]
 
-        def meet(value_join: ValueJoin | None) -> Meeting:
+        def met(value_join: ValueJoin, asked: Sides | None) -> Meeting:
+            found = self.partners(values, value_join, asked, end_us - group.window_us)
+            return Meeting.of(self._remembered, owner, found, self._lateness_us)
+
+        @cache
+        def meet(number: int, value_join: ValueJoin | None) -> Meeting:
             assert value_join is not None
-            if value_join not in met:
-                met[value_join] = self._meet(owner, value_join)
-            return met[value_join]
+            return met(value_join, self._classes.by_number[number].asked())
 
-        docid = int(self._remembered.take("docid", np.array([owner]))[0])
-        group, anchor = anchors.groups[i], anchors.value_join(i)
-        yield from self.ration.pairs(group, docid, meet, anchor)
+        first = met(anchors.value_join(i), None)
+        yield from self.ration.pairs(group, docid, first, meet)
 
-    def _meet(self, owner: int, value_join: ValueJoin) -> Meeting:
-        """Return what a new instance meets under a value join."""
+    def _values_of(self, owner: int) -> dict[int, Hashes]:
+        """Return the values of a new instance by variable."""
         entries = self._entries()
-        entries = entries.take(slice(*np.searchsorted(entries.owners, [owner, owner + 1])))
-        (left, right), found = value_join, list[tuple[Ints, bool]]()
+        own = entries.take(slice(*np.searchsorted(entries.owners, [owner, owner + 1])))
+        return {int(v): own.values[own.variables == v] for v in np.unique(own.variables)}
+
+    def partners(
+        self,
+        values: Mapping[int, Hashes],
+        value_join: ValueJoin,
+        asked: Sides | None,
+        since_us: int,
+    ) -> Partners:
+        """Return who has a value in common, under a value join, with an instance of some values.
+
+        Both have values under all variables that are `asked` for on their sides.  Those that end
+        before `since_us` may be left out.
+        """
+        left, right = value_join
+        found: Partners = []
         for mine, other, is_right in ((right, left, True), (left, right, False)):
-            own = entries.values[entries.variables == mine]
-            keys = entry_keys(own, np.full(len(own), other))
-            for _, partners in self._index.look_up(keys, FOUND_MAX):
-                found.append((partners[partners >= self._remembered.base], is_right))
-        return Meeting.of(self._remembered, owner, found, self._lateness_us)
+            fits = asked is None or asked[is_right] <= values.keys()
+            if mine in values and fits:
+                partners = self._having(values[mine], other, since_us)
+                if asked is not None:
+                    partners = partners[self._have_all(partners, asked[not is_right])]
+                found.append((partners, is_right))
+        return found
+
+    def _having(self, values: Hashes, variable: int, since_us: int) -> Ints:
+        """Return the instances with any of some values under a variable, each once."""
+        keys = entry_keys(values, np.full(len(values), variable))
+        (first,) = self._remembered.first_from(np.array([since_us]))
+        oldest = np.full(len(keys), max(first, self._remembered.base))
+        parts = [
+            partners
+            for hits in self._index.find(keys)
+            for *_, partners in hits.since(oldest[hits.positions]).listed(FOUND_MAX)
+        ]
+        found: Ints = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
+        return found
+
+    def _have_all(self, instances: Ints, variables: Set[int]) -> Flags:
+        """Return which instances have values under all of some variables."""
+        have = np.ones(len(instances), np.bool_)
+        positions, bound, values = self._bindings(instances)
+        for variable in variables:
+            with_value = positions[(bound == variable) & (values != EMPTY)]
+            have &= np.bincount(with_value, minlength=len(instances)) > 0
+        return have
+
+    def _bindings(self, instances: Ints) -> tuple[Ints, Ints, Hashes]:
+        """Return all values of instances as (index into `instances`, variable, value)."""
+        layouts, arrays = self._remembered.take("layout", instances), self._layouts.arrays
+        counts = arrays.binding_counts[layouts]
+        bindings = ranges(arrays.binding_starts[layouts], counts)
+        positions = np.repeat(np.arange(len(instances)), counts)
+        slots = self._remembered.slots(instances)[positions] + arrays.binding_slots[bindings]
+        return positions, arrays.binding_variables[bindings], self._remembered.hashes[0][slots]
 
 
 def _columns(stratum: int, groups: dict[tuple[int, ValueJoin], Group]) -> _Anchors:

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from templates.template import Template, TemplateRow
 
-__all__ = ["ClassRegistry", "ClassTuple", "Classified", "QueryClass"]
+__all__ = ["ClassRegistry", "ClassTuple", "Classified", "QueryClass", "Sides", "UseKind"]
+
+Sides = tuple[frozenset[int], frozenset[int]]
+"""Variables of the left and of the right side of a class."""
+
+
+class UseKind(NamedTuple):
+    """What tells uses of a class apart for the join: window, and registration point."""
+
+    window_us: int
+    point: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +43,16 @@ class QueryClass:
     def in_no_stratum(self) -> QueryClass:
         """Return what stays of the class when a stream that it reads moves to another stratum."""
         return replace(self, stratum=-1)
+
+    def asked(self) -> Sides:
+        """Return what an instance must have on each side to be paired: a value under each of these.
+
+        Without a value join it is all of the side's variables, with or without a value.
+        """
+        if joins := list(self.value_pairs()):
+            return frozenset(left for left, _ in joins), frozenset(right for _, right in joins)
+        variables, size = self.row.variables, self.template.left_size
+        return frozenset(variables[:size]), frozenset(variables[size:])
 
     def compared(self) -> set[int]:
         """Return the variables whose values the class joins or tests."""
@@ -57,7 +78,7 @@ class ClassTuple:
 
 
 class ClassRegistry:
-    """The classes in use, by number, and how often with which window.
+    """The classes in use, by number, and how often with which window and registration point.
 
     Numbers only grow.  `dirty` collects the templates whose tables are out of date; `version`
     changes with every change.
@@ -70,11 +91,12 @@ class ClassRegistry:
         self.last_number = 0
         self._numbers: dict[QueryClass, int] = {}
         self._windows: dict[int, Counter[int]] = defaultdict(Counter)
+        self._kinds: dict[int, Counter[UseKind]] = defaultdict(Counter)
         self._strata: list[int] = []
         self._strata_version = 0
 
-    def add(self, query_class: QueryClass, window_us: int) -> int:
-        """Add one use of a class with a window; return the class's number."""
+    def add(self, query_class: QueryClass, window_us: int, point: int = 0) -> int:
+        """Add one use of a class; return the class's number."""
         number = self._numbers.get(query_class)
         if number is None:
             self.last_number += 1
@@ -84,10 +106,15 @@ class ClassRegistry:
         if not windows or window_us > max(windows):
             self._touch(query_class)
         windows[window_us] += 1
+        self._kinds[number][UseKind(window_us, point)] += 1
         return number
 
-    def remove(self, number: int, window_us: int) -> None:
-        """Undo one `add` of the same class and window."""
+    def remove(self, number: int, window_us: int, point: int = 0) -> None:
+        """Undo one `add` of the same class, window and point."""
+        kinds, kind = self._kinds[number], UseKind(window_us, point)
+        kinds[kind] -= 1
+        if not kinds[kind]:
+            del kinds[kind]
         windows = self._windows[number]
         windows[window_us] -= 1
         if windows[window_us]:
@@ -95,7 +122,8 @@ class ClassRegistry:
         del windows[window_us]
         query_class = self.by_number[number]
         if not windows:
-            del self._windows[number], self._numbers[query_class], self.by_number[number]
+            del self._windows[number], self._kinds[number]
+            del self._numbers[query_class], self.by_number[number]
             self._touch(query_class)
         elif window_us > max(windows):
             self._touch(query_class)
@@ -108,9 +136,9 @@ class ClassRegistry:
         """Return the widest window of a class."""
         return max(self._windows[number])
 
-    def windows(self, number: int) -> list[int]:
-        """Return the different windows of a class, the narrowest first."""
-        return sorted(self._windows[number])
+    def kinds(self, number: int) -> list[UseKind]:
+        """Return the different uses of a class, in order."""
+        return sorted(self._kinds[number])
 
     @property
     def strata(self) -> list[int]:
@@ -145,13 +173,13 @@ class Classified:
         """The strata in use, lowest first."""
         return self.classes.strata
 
-    def add(self, query_class: QueryClass, window_us: int) -> int:
-        """Add one use of a class with a window; return the class's number."""
-        return self.classes.add(query_class, window_us)
+    def add(self, query_class: QueryClass, window_us: int, point: int = 0) -> int:
+        """Add one use of a class, from a registration point on; return the class's number."""
+        return self.classes.add(query_class, window_us, point)
 
-    def remove(self, number: int, window_us: int) -> None:
+    def remove(self, number: int, window_us: int, point: int = 0) -> None:
         """Undo one `add`."""
-        self.classes.remove(number, window_us)
+        self.classes.remove(number, window_us, point)
 
     def template_of(self, number: int) -> Template:
         """Return the template of a class."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from joins.processor import Processor, SqlProcessor
+from joins.processor import SqlProcessor
 from joins.ration import UNBOUNDED, Bounds
 from joins.remembered import hash_values
 from joins.signatures import SignatureProcessor
@@ -22,15 +22,16 @@ def make_processor(
     *,
     lateness_us: int,
     pairs_max: int = UNBOUNDED,
+    is_part: bool = False,
     spill_directory: Path | None = None,
-) -> Processor:
+) -> SignatureProcessor | SqlProcessor:
     """Return a join without classes and without state.
 
-    Where a document meets more than `pairs_max` partners in a class, `signatures` cuts the class.
-    What does not fit into memory it writes to `spill_directory`, or to where the system has
-    temporary files.
+    Uses of classes in which a document makes more than `pairs_max` pairs are cut; `is_part`: see
+    `ration.Bounds`.  What does not fit into memory `signatures` writes to `spill_directory`, or to
+    where the system has temporary files.
     """
+    bounds = Bounds(lateness_us, pairs_max, is_part)
     if engine == "signatures":
-        bounds = Bounds(lateness_us, pairs_max)
         return SignatureProcessor(bounds, hashing=hash_values, spill_directory=spill_directory)
-    return SqlProcessor(lateness_us=lateness_us, engine=engine)
+    return SqlProcessor(lateness_us=lateness_us, engine=engine, bounds=bounds)

@@ -8,18 +8,19 @@ whoever gets it, whatever it remembers, comes to the same state and finds the sa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from joins.anchors import Epochs
-from joins.classes import QueryClass
+from joins.classes import QueryClass, UseKind
 from joins.instance import Instance
+from joins.meeting import Visitor
 from joins.slots import Ints
 
-__all__ = ["Answer", "Catalog", "Order", "Piece", "Store", "Tuples"]
+__all__ = ["Answer", "Catalog", "Limit", "Order", "Piece", "Question", "Store", "Tuples"]
 
 Edge = tuple[int, int, int, int]
 
@@ -63,13 +64,31 @@ class Catalog:
     epochs: Mapping[int, Epochs]
 
 
+class Limit(NamedTuple):
+    """From a document on a class is asked for within a window only (`ration`)."""
+
+    query_class: int
+    docid: int
+    window_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Asks how many pairs an instance makes in a class, by each value join and for each use."""
+
+    visitor: Visitor
+    query_class: int
+    kinds: tuple[UseKind, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """What a shard is to do.
 
     It takes on the state that `pieces` make up, in which instances from `first_new` on are new,
-    and those that end before `evict_before_us` may be gone.  Then it finds the tuples of `stratum`,
-    if there is one, reads the instances `wanted`, and makes one piece of `merged`.
+    and those that end before `evict_before_us` may be gone.  Then it answers `questions`, finds the
+    tuples of `stratum`, if there is one, those apart that `limits` leave out, reads the instances
+    `wanted`, and makes one piece of `merged`.
     """
 
     shard: int
@@ -78,6 +97,8 @@ class Order:
     first_new: int
     evict_before_us: int
     stratum: int | None = None
+    limits: tuple[Limit, ...] = ()
+    questions: tuple[Question, ...] = ()
     wanted: tuple[int, ...] = ()
     merged: tuple[Piece, ...] = ()
 
@@ -139,10 +160,12 @@ class Tuples:
 class Answer:
     """What a shard found: tuples, and the instances in them and wanted that are not new.
 
+    `counts` answers each question as far as it is this shard's to answer, by value join and use;
     `piece` is what has been merged.
     """
 
     shard: int
     tuples: Tuples
     instances: list[Instance]
+    counts: list[list[Ints]] = field(default_factory=list)
     piece: Piece | None = None

@@ -19,7 +19,7 @@ from joins.classes import QueryClass
 from joins.column import Column
 from joins.entries import EntryReader
 from joins.remembered import Hashes, HashValues
-from joins.routing import is_single, shard_of_instances, shards_of
+from joins.routing import is_single, shard_of_class, shard_of_instances, shards_of
 from joins.slots import Ints, ranges
 from joins.times import Flags
 
@@ -119,6 +119,29 @@ class Ownership:
             rows = np.flatnonzero(epoch == i)
             owned[rows] = self._owned_by(epochs[i], left[rows], right[rows])
         return owned
+
+    def counted(self, number: int, places: Ints, *, is_right: bool) -> Flags:
+        """Return which instances are this shard's to count as the left or the right of a class.
+
+        An instance may be in many shards.  It is counted in that of the smallest hash that it has
+        there under the class's anchor, the one in force when it came.
+        """
+        epochs = self._epochs.get(number)
+        if epochs is None:
+            here = shard_of_class(self._classes[number], self._shards) == self._shard
+            return np.full(len(places), here)
+        since = np.array([anchor.since for anchor in epochs[1:]], np.int64)
+        epoch = np.searchsorted(since, self.numbers(places), "right")
+        counted = np.zeros(len(places), np.bool_)
+        for i in np.unique(epoch).tolist():
+            rows = np.flatnonzero(epoch == i)
+            variable = epochs[i].right if is_right else epochs[i].left
+            which, hashes = self._under(places[rows], variable)
+            order = np.lexsort([hashes, which])
+            with_any, first = np.unique(which[order], return_index=True)
+            smallest = hashes[order[first]]
+            counted[rows[with_any]] = shards_of(smallest, self._shards) == self._shard
+        return counted
 
     def _owned_by(self, anchor: Anchor, left: Ints, right: Ints) -> Flags:
         """Return which pairs have their smallest common value in this shard."""

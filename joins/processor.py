@@ -23,15 +23,22 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Literal, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from joins import schema
-from joins.classes import Classified, ClassTuple, QueryClass
+from joins.census import Census
+from joins.classes import Classified, ClassTuple, QueryClass, UseKind
+from joins.entries import EntryReader
 from joins.instance import Instance
-from joins.ration import Cut
+from joins.meeting import Meeting, Partners, ValueJoin, Visitor
+from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, Ration
+from joins.remembered import hash_values
 from joins.rows import TemplateTables
+from joins.slots import Ints
 from joins.sql import Moment, render_sql, value_join_sql
 from joins.state import JoinState
 from joins.viewcache import ROWS_MAX, ViewCache
@@ -57,10 +64,10 @@ class Processor(Protocol):
     def strata(self) -> list[int]:
         """The strata in use, lowest first."""
 
-    def add(self, query_class: QueryClass, window_us: int) -> int:
-        """Add one use of a class with a window; return the class's number."""
+    def add(self, query_class: QueryClass, window_us: int, point: int = 0) -> int:
+        """Add one use of a class, from a registration point on; return the class's number."""
 
-    def remove(self, number: int, window_us: int) -> None:
+    def remove(self, number: int, window_us: int, point: int = 0) -> None:
         """Undo one `add`."""
 
     def template_of(self, number: int) -> Template:
@@ -84,8 +91,11 @@ class Processor(Protocol):
     def tuples(self, stratum: int) -> Iterable[ClassTuple]:
         """Yield the same as they are found, roughly in the order of their documents."""
 
-    def close(self, number: int, docid: int) -> None:
-        """Leave out, where that saves work, a class's tuples from a document on in this batch."""
+    def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
+        """Leave out, where that saves work, what is outside a window of a class's tuples.
+
+        That is from a document on, in this batch.
+        """
 
     def remembered(self, since_us: int) -> int:
         """Return how many instances are remembered that do not end before a time."""
@@ -118,9 +128,14 @@ class SqlProcessor(Classified):
         lateness_us: int,
         engine: SqlEngineName = "mmqjp-views",
         view_rows_max: int = ROWS_MAX,
+        bounds: Bounds | None = None,
     ) -> None:
         self.state = JoinState()
         super().__init__()
+        bounds = bounds or Bounds(lateness_us)
+        self._ration = Ration(self.classes, bounds)
+        self._census = Census(self.classes, UNBOUNDED if bounds.is_part else bounds.pairs_max)
+        self._reader = EntryReader(hash_values)
         self._engine = engine
         self._lateness_us = lateness_us
         self._tables = TemplateTables(self.state.db, self.classes)
@@ -134,6 +149,11 @@ class SqlProcessor(Classified):
     def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
         """Learn witness shapes by their edges."""
         self.state.add_shapes(shapes)
+        for shape, edges in shapes.items():
+            number = self.state.shape_number(shape)
+            assert number is not None
+            self._reader.add_shape(number, edges)
+            self._census.add_shape(number, edges)
 
     def shape_number(self, shape: str) -> int | None:
         """Return the number of a witness shape, or None while it is not known."""
@@ -143,18 +163,23 @@ class SqlProcessor(Classified):
         """Start a batch: bring the classes up to date; what is absorbed from now on is new."""
         if self._tables.refresh():
             pairs = self.classes.value_pairs()
-            self.state.set_joined_variables(
-                {v for _, left, right, *_ in pairs for v in (left, right)}
-            )
+            joined = {v for _, left, right, *_ in pairs for v in (left, right)}
+            self.state.set_joined_variables(joined)
+            self._reader.want(joined)
+        self._census.begin_batch()
+        self._ration.begin_batch()
         self.state.begin_batch()
         self.view_cache.trim()
 
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances; they get the next numbers."""
-        self.state.absorb(instances)
+        rows = self.state.absorb(instances)
+        if self._census.is_needed:
+            self._census.note(rows, self._reader.read(rows))
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""
+        self._judge(stratum)
         moment = Moment(self.state.first_instance, stratum, self._lateness_us)
         members: dict[Template, list[int]] = defaultdict(list)
         for number, query_class in self.classes.by_number.items():
@@ -168,8 +193,58 @@ class SqlProcessor(Classified):
             ClassTuple(row[0], row[1], row[2], row[3], row[4:])
             for template, classes in members.items()
             for sql in self._statements(template, classes, moment)
-            for row in self.state.run(sql)
+            for row in self.state.run(sql + self._limited(classes))
         ]
+
+    def _judge(self, stratum: int) -> None:
+        """Cut the uses of classes that new instances take over the budget."""
+        for visitor, classes in self._census.suspects(stratum):
+            for number in classes:
+                self._ration.judge(number, visitor.docid, partial(self._count, visitor, number))
+
+    def _count(
+        self,
+        visitor: Visitor,
+        number: int,
+        value_join: ValueJoin | None,
+        kinds: Sequence[UseKind],
+    ) -> Ints:
+        query_class = self.classes.by_number[number]
+        found = self.partners(visitor, query_class, value_join)
+        others = [(each[each != visitor.instance], is_right) for each, is_right in found]
+        return self.meeting(visitor, others).count(kinds, is_symmetric=query_class.is_symmetric)
+
+    def partners(
+        self, visitor: Visitor, query_class: QueryClass, value_join: ValueJoin | None
+    ) -> Partners:
+        """Return who is paired with a visitor in a class by one value join; None: there is none."""
+        asked, found = query_class.asked(), Partners()
+        for is_right in (True, False):
+            others = asked[not is_right]
+            if not visitor.fits(query_class, is_right=is_right):
+                continue
+            if value_join is None:
+                found.append((self.state.binding(others), is_right))
+                continue
+            mine, other = value_join[is_right], value_join[not is_right]
+            found.append((self.state.having(other, visitor.values[mine], others), is_right))
+        return found
+
+    def meeting(self, visitor: Visitor, found: Partners) -> Meeting:
+        """Return the meeting of a visitor with partners."""
+        wanted = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in found)])
+        columns, ids = self.state.moments(wanted)
+        return Meeting.visited(visitor, found, columns, ids, self._lateness_us)
+
+    def _limited(self, classes: Sequence[int]) -> str:
+        """Return conditions that leave out what is asked for no more."""
+        limits = self._ration.limits()
+        return "".join(
+            f"\n    AND NOT (t.class = {number} AND span > {window_us}"
+            f" AND greatest(dl.docid, dr.docid) >= {docid})"
+            for number in classes
+            for docid, window_us in limits.get(number, ())
+        )
 
     def _statements(self, template: Template, classes: Iterable[int], moment: Moment) -> list[str]:
         is_view = self._engine == "mmqjp-views"
@@ -182,19 +257,21 @@ class SqlProcessor(Classified):
         """Return what `probe` does: a statement's tuples come all at once."""
         return self.probe(stratum)
 
-    def close(self, number: int, docid: int) -> None:
-        """Do nothing: all tuples are there already."""
+    def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
+        """Leave out tuples of a class in the strata that are still to be probed."""
+        self._ration.limit(number, docid, window_us)
 
     def remembered(self, since_us: int) -> int:
         """Return how many instances are remembered that do not end before a time."""
         return self.state.count(since_us)
 
     def cuts(self) -> list[Cut]:
-        """Return nothing: the work of a statement is not predicted."""
-        return []
+        """Return the uses of classes that went over the budget in this batch."""
+        return self._ration.cuts
 
     def evict(self, before_us: int) -> int:
         """Free instances that end before a time, lazily; return how many went."""
+        self._census.evict(before_us)
         gone = self.state.evict(before_us)
         if gone:
             self.view_cache.clear()

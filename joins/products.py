@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
-from functools import cache, partial
 
 import numpy as np
 
-from joins.classes import ClassRegistry
-from joins.ration import Group, Meeting, Ration, ValueJoin
+from joins.classes import ClassRegistry, Sides
+from joins.meeting import Meeting, Partners
+from joins.ration import Group, Ration
 from joins.remembered import Remembered
 from joins.slots import Edge, Ints, Layouts
 from joins.times import Flags, Pairs
 
 __all__ = ["Products"]
-
-Sides = tuple[frozenset[int], frozenset[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +57,7 @@ class Products:
         for number, query_class in classes.by_number.items():
             template = query_class.template
             if template.has_right and not template.value_joins:
-                variables, size = query_class.row.variables, template.left_size
-                sides = frozenset(variables[:size]), frozenset(variables[size:])
+                sides = query_class.asked()
                 members.setdefault((query_class.stratum, sides), []).append(number)
         self._products = {}
         for (stratum, sides), numbers in members.items():
@@ -78,22 +75,24 @@ class Products:
 
     def pairs(self, stratum: int, owner: int) -> Iterator[Pairs]:
         """Yield the pairs of a new instance and those that came before it."""
-        docid = int(self._remembered.take("docid", np.array([owner]))[0])
+        docid, layout = (
+            int(self._remembered.take(name, np.array([owner]))[0]) for name in ("docid", "layout")
+        )
+        bound = self._bound[self._layouts.layouts[layout].shape]
         for product in self._products.get(stratum, ()):
-            meet = cache(partial(self._meet, owner, product.sides))
-            yield from self._ration.pairs(product.group, docid, meet, None)
+            found = self.partners(bound, product.sides)
+            met = Meeting.of(self._remembered, owner, found, self._lateness_us)
+            yield from self._ration.pairs(product.group, docid, met, lambda *_, met=met: met)
 
-    def _meet(self, owner: int, sides: Sides, value_join: ValueJoin | None) -> Meeting:
-        assert value_join is None
+    def partners(self, bound: Set[int], sides: Sides) -> Partners:
+        """Return who fits the other side, for each side that an instance of some variables fits."""
         base = self._remembered.base
         layouts = self._remembered.take("layout", np.arange(base, self._remembered.next_instance))
-        own = layouts[owner - base]
-        found = []
-        for mine, other, is_right in ((sides[1], sides[0], True), (sides[0], sides[1], False)):
-            if self._fits(mine)[own]:
-                rows = np.flatnonzero(self._fits(other)[layouts])
-                found.append((rows + base, is_right))
-        return Meeting.of(self._remembered, owner, found, self._lateness_us)
+        return [
+            (np.flatnonzero(self._fits(sides[not is_right])[layouts]) + base, is_right)
+            for is_right in (True, False)
+            if sides[is_right] <= bound
+        ]
 
     def _fits(self, side: frozenset[int]) -> Flags:
         """Return which layouts bind all variables of a side, by number."""

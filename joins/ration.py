@@ -1,38 +1,48 @@
-"""The budget of predicted work: how many partners a new instance may meet in a class.
+"""The budget of predicted work: how many pairs a new instance may make in a class.
 
-A use of a class goes over it where a new instance meets more than `pairs_max` partners, known
-before it, by every one of the class's value joins, within the use's own window.  That is a matter
-of the documents and of the use alone: neither other queries, nor the anchor that happens to be in
-use, nor how documents are grouped into batches decide it.
+A use of a class goes over it at an instance that makes more than `pairs_max` pairs by every one of
+the class's value joins.  What counts is a pair with an instance that
+
+    stands before it     has no larger docid
+    can be joined        has a value under all variables that the class joins on its side
+    is near              is held by the use's own window
+    is the use's         came after the use's registration point
+
+and a pair counts once, however many values both have in common.  That is a matter of the documents
+and of the use alone: neither other queries, nor the anchor that happens to be in use, nor batches,
+shards or engines decide it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import numpy as np
-
-from joins.classes import ClassRegistry
-from joins.remembered import Remembered
+from joins.classes import ClassRegistry, UseKind
+from joins.meeting import Meeting, ValueJoin
 from joins.slots import Ints
-from joins.times import Flags, Pairs
+from joins.times import Pairs
 
-__all__ = ["UNBOUNDED", "Bounds", "Cut", "Group", "Meeting", "Ration", "ValueJoin"]
+__all__ = ["CLOSED", "UNBOUNDED", "Bounds", "Cut", "Group", "Ration"]
 
 UNBOUNDED = 1 << 62
 """A budget that nothing goes over."""
 
-ValueJoin = tuple[int, int]
+CLOSED = -1
+"""A window that holds nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What bounds the partners of an instance: allowed lateness, and a number."""
+    """What bounds the partners of an instance: allowed lateness, and a number.
+
+    `is_part` says that a part of all instances is here, as in a shard: too many are then met by
+    the value join that meets fewest, and who knows all of them cuts.
+    """
 
     lateness_us: int
     pairs_max: int = UNBOUNDED
+    is_part: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,148 +65,143 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The uses of a class with one window went over the budget at a document.
+    """The uses of a class with one window and point went over the budget at a document.
 
-    There they met `partners`, by the value join that is met least often; None: there is none.
+    There they made `pairs`, by the value join that makes fewest; None: there is none.
     """
 
     query_class: int
-    window_us: int
+    kind: UseKind
     docid: int
-    partners: int
+    pairs: int
     value_join: ValueJoin | None
 
 
-@dataclass(slots=True)
-class Meeting:
-    """What one new instance meets under one value join.
-
-    The partners with a docid that is not above its own count (`is_counted`); the pairs with those
-    that came before it are found here (`is_own`).  The two differ only for tuples of operators,
-    which come after all documents of their batch.
-    """
-
-    met: Pairs
-    is_counted: Flags
-    is_own: Flags
-    _spans: dict[bool, Ints] = field(default_factory=dict)
-
-    @classmethod
-    def of(
-        cls,
-        remembered: Remembered,
-        owner: int,
-        found: Sequence[tuple[Ints, bool]],
-        lateness_us: int,
-    ) -> Meeting:
-        """Return the meeting of an instance with (partners, whether it is the right one)."""
-        lefts, rights = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-        for partners, is_right in found:
-            partners = partners[partners != owner]
-            owners = np.full(len(partners), owner)
-            lefts.append(partners if is_right else owners)
-            rights.append(owners if is_right else partners)
-        left, right = np.concatenate(lefts), np.concatenate(rights)
-        partner = left + right - owner
-        docid = remembered.take("docid", np.array([owner]))
-        is_counted = remembered.take("docid", partner) <= docid
-        return cls(Pairs.of(remembered, left, right, lateness_us), is_counted, partner < owner)
-
-    def partners(self, window_us: int, *, is_symmetric: bool) -> int:
-        """Return how many partners a window holds."""
-        spans = self._spans.get(is_symmetric)
-        if spans is None:
-            counted = self.is_counted & (self.met.follows | is_symmetric)
-            spans = self._spans[is_symmetric] = np.sort(self.met.span[counted])
-        return int(np.searchsorted(spans, window_us, "right"))
-
-    def pairs(self, window_us: int, *, is_symmetric: bool) -> Pairs:
-        """Return the pairs that are found here and that a window holds."""
-        held = self.is_own & (self.met.span <= window_us) & (self.met.follows | is_symmetric)
-        return self.met.keep(np.flatnonzero(held))
-
-
-Meet = Callable[[ValueJoin | None], Meeting]
+Count = Callable[[ValueJoin | None, Sequence[UseKind]], Ints]
+"""Counts what an instance makes by a value join of a class, for each of some uses."""
 
 
 class Ration:
     """Which uses of classes are over the budget in the batch in hand."""
 
-    def __init__(self, classes: ClassRegistry, pairs_max: int) -> None:
-        self.pairs_max = pairs_max
+    def __init__(self, classes: ClassRegistry, bounds: Bounds) -> None:
+        self.pairs_max = bounds.pairs_max
         self.cuts: list[Cut] = []
+        self._is_part = bounds.is_part
         self._classes = classes
-        self._below: dict[int, int] = {}
-        self._closed: dict[int, int] = {}
-
-    def close(self, number: int, docid: int) -> None:
-        """Pair no instance from a document on for a class in this batch."""
-        self._closed[number] = docid
-
-    def closed_from(self, group: Group) -> int:
-        """Return from which document on no class of a group is asked for."""
-        if not self._closed:
-            return UNBOUNDED
-        return max(self._closed.get(number, UNBOUNDED) for number in group.members)
+        self._open: dict[int, list[UseKind]] = {}
+        self._limits: dict[int, list[tuple[int, int]]] = {}
 
     def begin_batch(self) -> None:
         """Forget what was cut: who asks takes those uses away, or has them looked at again."""
         self.cuts = []
-        self._below = {}
-        self._closed = {}
+        self._open = {}
+        self._limits = {}
+
+    def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
+        """Pair an instance from a document on for a class within a window only in this batch."""
+        self._limits.setdefault(number, []).append((docid, window_us))
+
+    def limits(self) -> dict[int, list[tuple[int, int]]]:
+        """Return within which windows, from which documents on, classes are still asked for."""
+        limits = {number: list(own) for number, own in self._limits.items()}
+        for number in {cut.query_class for cut in self.cuts}:
+            cuts = [cut for cut in self.cuts if cut.query_class == number]
+            for docid in sorted({cut.docid for cut in cuts}):
+                over = {cut.kind for cut in cuts if cut.docid <= docid}
+                windows = (k.window_us for k in self._classes.kinds(number) if k not in over)
+                limits.setdefault(number, []).append((docid, max(windows, default=CLOSED)))
+        return limits
+
+    def closed_from(self, group: Group) -> int:
+        """Return from which document on no class of a group is asked for."""
+        return max(map(self._closed_from, group.members)) if self._limits else UNBOUNDED
+
+    def _closed_from(self, number: int) -> int:
+        limits = self._limits.get(number, ())
+        return min((docid for docid, window in limits if window == CLOSED), default=UNBOUNDED)
 
     def is_open(self, number: int) -> bool:
         """Return whether some use of a class is within the budget so far."""
-        below = self._below.get(number)
-        return below is None or self._classes.windows(number)[0] < below
+        return bool(self._open.get(number, True))
+
+    def kinds(self, number: int, docid: int) -> list[UseKind]:
+        """Return the uses of a class that are still open and see a document."""
+        if number not in self._open:
+            self._open[number] = self._classes.kinds(number)
+        limits = self._limits.get(number, ())
+        window = min((w for since, w in limits if since <= docid), default=UNBOUNDED)
+        if window == CLOSED:
+            return []
+        return [
+            UseKind(min(kind.window_us, window), kind.point)
+            for kind in self._open[number]
+            if kind.point < docid
+        ]
 
     def pairs(
-        self, group: Group, docid: int, meet: Meet, first: ValueJoin | None
+        self,
+        group: Group,
+        docid: int,
+        first: Meeting,
+        meet: Callable[[int, ValueJoin | None], Meeting],
     ) -> Iterator[Pairs]:
-        """Yield the pairs of a new instance that a group's classes ask for, `first` by one join.
+        """Yield the pairs of a new instance that a group's classes ask for.
 
-        The rest goes to `allow`, class by class.
+        `first` is its meeting by the group's anchor; if that is too large, `meet` is asked class by
+        class.
         """
+        window_us, is_symmetric = group.window_us, group.is_symmetric
         if docid >= self.closed_from(group) or not any(map(self.is_open, group.members)):
             return
-        window_us, is_symmetric = group.window_us, group.is_symmetric
-        if meet(first).partners(window_us, is_symmetric=is_symmetric) <= self.pairs_max:
-            yield meet(first).pairs(window_us, is_symmetric=is_symmetric)
+        if first.partners(window_us, is_symmetric=is_symmetric) <= self.pairs_max:
+            yield first.pairs([UseKind(window_us, -1)], is_symmetric=is_symmetric)
             return
         for number in filter(self.is_open, group.members):
-            allowed = self.allow(number, docid, meet)
-            if allowed is not None:
-                meeting, window_us = allowed
-                is_symmetric = self._classes.by_number[number].is_symmetric
-                yield meeting.pairs(window_us, is_symmetric=is_symmetric)
+            is_symmetric = self._classes.by_number[number].is_symmetric
 
-    def allow(self, number: int, docid: int, meet: Meet) -> tuple[Meeting, int] | None:
-        """Return what to pair an instance with for a class, and the widest window to do it for.
+            def count(value_join: ValueJoin | None, kinds: Sequence[UseKind]) -> Ints:
+                return meet(number, value_join).count(kinds, is_symmetric=is_symmetric)  # noqa: B023
 
-        Uses that this instance takes over the budget are cut; None where no other is left.
+            for value_join, kinds in self.judge(number, docid, count):
+                yield meet(number, value_join).pairs(kinds, is_symmetric=is_symmetric)
+
+    def judge_counted(
+        self, number: int, docid: int, kinds: Sequence[UseKind], counts: Sequence[Ints]
+    ) -> None:
+        """Cut the uses of a class that an instance takes over the budget.
+
+        `counts` are what it makes by each value join, for each of some uses that were open.
         """
-        query_class = self._classes.by_number[number]
-        joins: list[ValueJoin | None] = [*query_class.value_pairs()] or [None]
+        joins: list[ValueJoin | None] = [*self._classes.by_number[number].value_pairs()] or [None]
+        places = {kind: i for i, kind in enumerate(kinds)}
 
-        def fewest(window_us: int) -> tuple[int, ValueJoin | None]:
-            """Return the fewest partners; any number within the budget will do."""
-            counted = []
-            for value_join in joins:
-                is_symmetric = query_class.is_symmetric
-                partners = meet(value_join).partners(window_us, is_symmetric=is_symmetric)
-                if partners <= self.pairs_max:
-                    return partners, value_join
-                counted.append((partners, value_join))
-            return min(counted, key=lambda each: each[0])
+        def count(value_join: ValueJoin | None, asked: Sequence[UseKind]) -> Ints:
+            return counts[joins.index(value_join)][[places[kind] for kind in asked]]
 
-        below = self._below.get(number)
-        windows = [w for w in self._classes.windows(number) if below is None or w < below]
-        within = bisect_right(windows, self.pairs_max, key=lambda w: fewest(w)[0])
-        for window_us in windows[within:]:
-            self.cuts.append(Cut(number, window_us, docid, *fewest(window_us)))
-        if within < len(windows):
-            self._below[number] = windows[within]
-        if not within:
-            return None
-        window_us = windows[within - 1]
-        return meet(fewest(window_us)[1]), window_us
+        self.judge(number, docid, count)
+
+    def judge(
+        self, number: int, docid: int, count: Count
+    ) -> list[tuple[ValueJoin | None, list[UseKind]]]:
+        """Return by which value joins to pair an instance for a class, each for which uses.
+
+        Uses that this instance takes over the budget are cut.
+        """
+        joins: list[ValueJoin | None] = [*self._classes.by_number[number].value_pairs()] or [None]
+        judged: list[tuple[ValueJoin | None, list[UseKind]]] = []
+        over, fewest = self.kinds(number, docid), dict[UseKind, tuple[int, int]]()
+        for i, value_join in enumerate(joins):
+            if not over:
+                break
+            counts = dict(zip(over, count(value_join, over).tolist(), strict=True))
+            judged.append((value_join, [k for k in over if counts[k] <= self.pairs_max]))
+            over = [kind for kind in over if counts[kind] > self.pairs_max]
+            for kind in over:
+                fewest[kind] = min(fewest.get(kind, (UNBOUNDED, i)), (counts[kind], i))
+        if self._is_part:
+            judged += [(joins[fewest[kind][1]], [kind]) for kind in over]
+        else:
+            self.cuts += [Cut(number, k, docid, fewest[k][0], joins[fewest[k][1]]) for k in over]
+            self._open[number] = [k for k in self._open[number] if k not in set(over)]
+        return [each for each in judged if each[1]]

@@ -8,7 +8,7 @@ repeated, it begins anew.  So any process may carry out any order, any number of
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -18,13 +18,15 @@ import pyarrow.compute as pc
 from joins.classes import ClassTuple
 from joins.engines import EngineName, make_processor
 from joins.instance import INSTANCE_SCHEMA, Instance
-from joins.orders import Answer, Catalog, Order, Piece, Store, Tuples
+from joins.meeting import ValueJoin, Visitor
+from joins.orders import Answer, Catalog, Limit, Order, Piece, Question, Store, Tuples
 from joins.ownership import Ownership
-from joins.processor import Processor
+from joins.ration import UNBOUNDED
 from joins.remembered import hash_values
 from joins.routing import is_product, shard_of_class
 from joins.signatures import SignatureProcessor
 from joins.slots import Ints
+from joins.times import Flags
 from joins.tuples import TupleColumns
 
 __all__ = ["Shard"]
@@ -36,19 +38,30 @@ class Shard:
     """Shard `number` of `shards`; its pieces are in `store`."""
 
     def __init__(
-        self, number: int, shards: int, store: Store, *, engine: EngineName, lateness_us: int
+        self,
+        number: int,
+        shards: int,
+        store: Store,
+        *,
+        engine: EngineName,
+        lateness_us: int,
+        pairs_max: int = UNBOUNDED,
     ) -> None:
         self._number = number
         self._shards = shards
         self._store = store
         self._engine: EngineName = engine
         self._lateness_us = lateness_us
+        self._pairs_max = pairs_max
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self._processor: Processor = make_processor(self._engine, lateness_us=self._lateness_us)
+        self._processor = make_processor(
+            self._engine, lateness_us=self._lateness_us, pairs_max=self._pairs_max, is_part=True
+        )
         self._ownership = Ownership(self._number, self._shards, hash_values)
-        self._catalog = ""
+        self._catalog_name = ""
+        self._catalog: Catalog
         self._shapes: dict[int, Sequence[Edge]] = {}
         # What the driver calls a class, and what the processor calls it; and its window.
         self._classes: dict[int, tuple[int, int]] = {}
@@ -59,16 +72,19 @@ class Shard:
         """Carry out an order."""
         if self._last > order.last or self._first_new > order.first_new:
             self._begin_anew()
-        if self._catalog != order.catalog:
-            self._learn(self._store.get_catalog(order.catalog))
-            self._catalog = order.catalog
+        if self._catalog_name != order.catalog:
+            self._catalog = self._store.get_catalog(order.catalog)
+            self._learn(self._catalog)
+            self._catalog_name = order.catalog
         self._take_on(order)
+        counts = [self._count(question) for question in order.questions]
+        self._limit(order.limits)
         tuples = self._probe(order.stratum)
         instances = self._instances(tuples, order)
         left, right = map(self._ownership.numbers, (tuples.left, tuples.right))
         tuples = replace(tuples, left=left, right=right)
         piece = self._merge(order) if order.merged else None
-        return Answer(self._number, tuples, instances, piece)
+        return Answer(self._number, tuples, instances, counts, piece)
 
     def _learn(self, catalog: Catalog) -> None:
         for shape, edges in catalog.shapes.items():
@@ -132,6 +148,35 @@ class Shard:
         number = self._processor.shape_number(str(shape))
         assert number is not None
         return number
+
+    def _count(self, question: Question) -> list[Ints]:
+        """Return how many pairs with instances that are counted here a visitor makes."""
+        visitor, number = question.visitor, question.query_class
+        (query_class, _) = self._catalog.classes[number]
+        joins: list[ValueJoin | None] = [*query_class.value_pairs()] or [None]
+        counts = []
+        for value_join in joins:
+            found = [
+                (places[self._is_counted(visitor, number, places, not is_right)], is_right)
+                for places, is_right in self._processor.partners(visitor, query_class, value_join)
+            ]
+            meeting = self._processor.meeting(visitor, found)
+            counts.append(meeting.count(question.kinds, is_symmetric=query_class.is_symmetric))
+        return counts
+
+    def _is_counted(self, visitor: Visitor, number: int, places: Ints, is_right: bool) -> Flags:
+        ownership = self._ownership
+        counted = ownership.are_known(places)
+        rows = np.flatnonzero(counted)
+        counted[rows] = ownership.counted(number, places[rows], is_right=is_right)
+        counted[rows] &= ownership.numbers(places[rows]) != visitor.instance
+        return counted
+
+    def _limit(self, limits: Iterable[Limit]) -> None:
+        """Leave out what is asked for no more."""
+        for number, docid, window_us in limits:
+            if number in self._classes:
+                self._processor.limit(self._classes[number][0], docid, window_us)
 
     def _probe(self, stratum: int | None) -> Tuples:
         """Return the tuples of a stratum that are this shard's."""

@@ -4,6 +4,7 @@ It looks like any other processor.  Behind it,
 
     absorb    new instances get numbers, are sent to the shards of their values (`routing`), and
               are written there as immutable pieces; nothing else of them is kept
+    judge     instances that may go over the budget are counted in all shards (`census`, `ration`)
     probe     every shard with something new gets an order that names its pieces, finds the tuples
               that it owns, and answers with them and with the older instances that they consist of
     evict     pieces in which everything is dead are deleted
@@ -18,20 +19,23 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
 
 from joins.anchors import Anchors
+from joins.census import Census
 from joins.classes import Classified, ClassTuple
 from joins.column import Column
 from joins.entries import EntryReader
 from joins.instance import INSTANCE_SCHEMA, Instance, read_instances
-from joins.orders import Answer, Catalog, Order, Piece, Store
-from joins.ration import Cut
+from joins.orders import Answer, Catalog, Limit, Order, Piece, Question, Store
+from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, Ration
 from joins.remembered import hash_values
 from joins.routing import Router
 from joins.signatures import ANCHORING_BATCHES
+from joins.slots import Ints
 from joins.spill import InstanceRows
 
 __all__ = ["Answerer", "ShardedProcessor"]
@@ -44,6 +48,10 @@ Answerer = Callable[[Sequence[Order]], Iterable[Answer]]
 PENDING_ROWS = 20_000
 """Instances that wait to be written while nothing is asked: so many are a piece worth its file."""
 
+FIRST_ASKED = 16
+"""New instances of which shards are asked at once whether they go over the budget, then four times
+as many, and so on: the first of them closes a class that explodes, and most do not."""
+
 PIECES_MAX = 24
 """Pieces of a shard; then the small ones among them are merged, so a row is merged a few times."""
 
@@ -51,13 +59,17 @@ PIECES_MAX = 24
 class ShardedProcessor(Classified):
     """See the module; the interface is `processor.Processor`."""
 
-    def __init__(self, shards: int, store: Store, answer: Answerer) -> None:
+    def __init__(
+        self, shards: int, store: Store, answer: Answerer, *, pairs_max: int = UNBOUNDED
+    ) -> None:
         super().__init__()
         self._shards = shards
         self._store = store
         self._answer = answer
         self._anchors = Anchors(self.classes)
         self._router = Router(shards)
+        self._census = Census(self.classes, pairs_max)
+        self._ration = Ration(self.classes, Bounds(0, pairs_max))
         self._reader = EntryReader(hash_values)
         self._shapes: dict[str, int] = {}
         self._edges: dict[int, Sequence[Edge]] = {}
@@ -85,6 +97,7 @@ class ShardedProcessor(Classified):
                 self._edges[number] = edges
                 self._router.add_shape(number, edges)
                 self._reader.add_shape(number, edges)
+                self._census.add_shape(number, edges)
                 self._catalog = ""
 
     def shape_number(self, shape: str) -> int | None:
@@ -96,6 +109,8 @@ class ShardedProcessor(Classified):
         self._first_new = self.next_instance
         self._new = InstanceRows()
         self._read = {}
+        self._census.begin_batch()
+        self._ration.begin_batch()
         has_changed = self._version != self.classes.version
         if has_changed:
             self._version = self.classes.version
@@ -124,6 +139,7 @@ class ShardedProcessor(Classified):
         self.next_instance += size
         entries = self._reader.read(rows)
         self._anchors.note(size, entries)
+        self._census.note(rows, entries)
         shapes = rows.column("shape").to_numpy().astype(np.int64)
         anchored = entries.under(self._anchors.variables())
         for shard, there in enumerate(self._router.route(numbers, shapes, anchored)):
@@ -153,20 +169,50 @@ class ShardedProcessor(Classified):
         if self._first_new == self.next_instance:
             return []
         self._write()
+        self._judge(stratum)
+        limits = [Limit(n, *each) for n, own in self._ration.limits().items() for each in own]
         busy = [s for s, p in self._pieces.items() if p and p[-1].last >= self._first_new]
-        answers = self._ask([self._order(shard, stratum=stratum) for shard in sorted(busy)])
+        answers = self._ask(
+            [self._order(shard, stratum=stratum, limits=tuple(limits)) for shard in sorted(busy)]
+        )
         return [found for answer in answers for found in _rows(answer)]
+
+    def _judge(self, stratum: int) -> None:
+        """Cut uses that new instances take over the budget, before any shard pairs these."""
+        suspects = self._census.suspects(stratum)
+        asked = FIRST_ASKED
+        while some := list(islice(suspects, asked)):
+            asked *= 4
+            questions = [
+                Question(suspect.visitor, number, kinds)
+                for suspect in some
+                for number in suspect.classes
+                if (kinds := tuple(self._ration.kinds(number, suspect.visitor.docid)))
+            ]
+            for question, counts in zip(questions, self._count(questions), strict=True):
+                self._ration.judge_counted(
+                    question.query_class, question.visitor.docid, question.kinds, counts
+                )
+
+    def _count(self, questions: list[Question]) -> Iterator[list[Ints]]:
+        """Yield the answers to questions, put together from those of all shards."""
+        shards = sorted(shard for shard, pieces in self._pieces.items() if pieces)
+        orders = [self._order(shard, questions=tuple(questions)) for shard in shards]
+        answers = self._ask(orders) if questions else []
+        for counts in zip(*(answer.counts for answer in answers), strict=True):
+            yield [np.sum(parts, axis=0) for parts in zip(*counts, strict=True)]
 
     def tuples(self, stratum: int) -> list[ClassTuple]:
         """Return what `probe` does, in the order of their newest instances."""
         return sorted(self.probe(stratum), key=lambda found: max(found.left, found.right or 0))
 
-    def close(self, number: int, docid: int) -> None:
-        """Do nothing: all tuples are there already."""
+    def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
+        """Leave out tuples of a class in the strata that are still to be probed."""
+        self._ration.limit(number, docid, window_us)
 
     def cuts(self) -> list[Cut]:
-        """Return nothing: a shard sees some of the partners of an instance only."""
-        return []
+        """Return the uses of classes that went over the budget in this batch."""
+        return self._ration.cuts
 
     def remembered(self, since_us: int) -> int:
         """Return how many instances are remembered that do not end before a time."""
@@ -174,7 +220,13 @@ class ShardedProcessor(Classified):
         return int(np.count_nonzero(ends.values[ends.start - ends.origin :] >= since_us))
 
     def _order(
-        self, shard: int, *, stratum: int | None = None, wanted: tuple[int, ...] = ()
+        self,
+        shard: int,
+        *,
+        stratum: int | None = None,
+        limits: tuple[Limit, ...] = (),
+        questions: tuple[Question, ...] = (),
+        wanted: tuple[int, ...] = (),
     ) -> Order:
         pieces = self._pieces[shard]
         return Order(
@@ -184,6 +236,8 @@ class ShardedProcessor(Classified):
             first_new=self._first_new,
             evict_before_us=self._evict_before_us,
             stratum=stratum,
+            limits=limits,
+            questions=questions,
             wanted=wanted,
             merged=tuple(_to_merge(pieces)) if len(pieces) > PIECES_MAX else (),
         )
@@ -217,6 +271,7 @@ class ShardedProcessor(Classified):
     def evict(self, before_us: int) -> int:
         """Delete pieces in which all instances end before a time; return how many rows went."""
         self._evict_before_us = before_us
+        self._census.evict(before_us)
         gone = 0
         for shard, pieces in self._pieces.items():
             dead = [piece for piece in pieces if piece.end_max_us < before_us]

@@ -40,10 +40,11 @@ import numpy as np
 import pyarrow as pa
 
 from joins.candidates import Candidates
-from joins.classes import Classified, ClassTuple
+from joins.classes import Classified, ClassTuple, QueryClass
 from joins.instance import Instance
+from joins.meeting import MOMENT, Meeting, Partners, ValueJoin, Visitor
 from joins.pairsignature import pair_signatures
-from joins.ration import Bounds, Cut
+from joins.ration import CLOSED, Bounds, Cut
 from joins.remembered import HashValues, Remembered
 from joins.signatureview import SignatureView
 from joins.slots import Layouts
@@ -74,6 +75,7 @@ class SignatureProcessor(Classified):
         self._layouts = Layouts()
         self._remembered = Remembered(self._layouts, hashing, spill_directory)
         self._candidates = Candidates(self._remembered, self._layouts, self.classes, bounds)
+        self._hashing = hashing
         self._residuals = Residuals(self.classes, hashing)
         self._shapes: dict[str, int] = {}
         self._next_shape = 0
@@ -163,9 +165,27 @@ class SignatureProcessor(Classified):
         for columns in self.probe_columns(stratum):
             yield from columns.rows()
 
-    def close(self, number: int, docid: int) -> None:
-        """Leave out, where that saves work, a class's tuples from a document on in this batch."""
-        self._candidates.ration.close(number, docid)
+    def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
+        """Leave out, where that saves work, tuples of a class; see `Processor.limit`."""
+        self._candidates.ration.limit(number, docid, window_us)
+
+    def partners(
+        self, visitor: Visitor, query_class: QueryClass, value_join: ValueJoin | None
+    ) -> Partners:
+        """Return who is paired with a visitor in a class by one value join; None: there is none."""
+        asked = query_class.asked()
+        if value_join is None:
+            return self._candidates.products.partners(visitor.bound, asked)
+        values = {v: self._hashing(pa.array(own))[0] for v, own in visitor.values.items()}
+        return self._candidates.partners(values, value_join, asked, np.iinfo(np.int64).min)
+
+    def meeting(self, visitor: Visitor, found: Partners) -> Meeting:
+        """Return the meeting of a visitor with partners."""
+        partners = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in found)])
+        columns = {name: self._remembered.take(name, partners) for name in MOMENT}
+        published = np.flatnonzero(columns["depth"] > 0).tolist()
+        ids = {i: self._remembered.published_ids[int(partners[i])] for i in published}
+        return Meeting.visited(visitor, found, columns, ids, self._lateness_us)
 
     def remembered(self, since_us: int) -> int:
         """Return how many instances are remembered that do not end before a time."""

@@ -11,10 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from joins import rows, schema
 from joins.instance import INSTANCE_SCHEMA, Instance
+from joins.meeting import MOMENT
+from joins.slots import Ints
 
 __all__ = ["JoinState"]
 
@@ -69,14 +72,15 @@ class JoinState:
         """Append rows to a table; columns go by position."""
         rows.insert(self.db, table, arrow)
 
-    def absorb(self, instances: pa.Table) -> None:
-        """Remember instances (`INSTANCE_SCHEMA` without numbers); they get the next numbers."""
+    def absorb(self, instances: pa.Table) -> pa.Table:
+        """Remember instances (`INSTANCE_SCHEMA` without numbers); return them with numbers."""
         first = self.next_instance
         numbers = pa.array(range(first, first + len(instances)), pa.int64())
         instances = instances.add_column(0, INSTANCE_SCHEMA.field("instance"), numbers)
         self.next_instance += len(instances)
         self.instance_count += len(instances)
-        self.insert(schema.REMEMBERED, instances.select(INSTANCE_SCHEMA.names))
+        instances = instances.select(INSTANCE_SCHEMA.names)
+        self.insert(schema.REMEMBERED, instances)
         self.run(
             f"""INSERT INTO {schema.BINDING}
 SELECT instance, variable, node, value FROM (
@@ -85,11 +89,54 @@ SELECT instance, variable, node, value FROM (
     WHERE d.instance >= {first} AND s.shape = d.shape AND j.variable = s.variable)
 WHERE value <> ''"""
         )
+        return instances
 
     def set_joined_variables(self, variables: Iterable[int]) -> None:
         """Say which variables' values are kept for value joins, from the next instance on."""
         self.run(f"DELETE FROM {schema.JOINED_VARIABLE}")
         self._insert(schema.JOINED_VARIABLE, ("variable",), [(v,) for v in sorted(variables)])
+
+    def having(self, variable: int, values: Iterable[str], others: Iterable[int]) -> Ints:
+        """Return who has one of some values under a variable, and any under all `others`."""
+        conditions = [f"variable = {variable} AND value IN (SELECT value FROM wanted)"]
+        conditions += [
+            f"instance IN (SELECT instance FROM {schema.BINDING} WHERE variable = {other})"
+            for other in others
+        ]
+        return self._asked(
+            f"SELECT DISTINCT instance FROM {schema.BINDING} WHERE {' AND '.join(conditions)}",
+            pa.table({"value": pa.array(values, pa.string())}),
+        )["instance"]
+
+    def binding(self, variables: Iterable[int]) -> Ints:
+        """Return who has a shape that binds all of some variables."""
+        conditions = [
+            f"shape IN (SELECT shape FROM {schema.SHAPE_BINDING} WHERE variable = {variable})"
+            for variable in variables
+        ]
+        return self._asked(
+            f"SELECT instance FROM {schema.REMEMBERED} WHERE {' AND '.join(conditions)}"
+        )["instance"]
+
+    def moments(self, numbers: Ints) -> tuple[dict[str, Ints], dict[int, str]]:
+        """Return when instances came, a row for each number, and the match ids of some rows."""
+        found = self._asked(
+            f"""SELECT {", ".join(MOMENT)}, match_id
+FROM wanted JOIN {schema.REMEMBERED} USING (instance) ORDER BY row""",
+            pa.table({"instance": numbers, "row": np.arange(len(numbers))}),
+        )
+        ids = found.pop("match_id").tolist()
+        return found, {i: ids[i] for i in np.flatnonzero(found["depth"] > 0).tolist()}
+
+    def _asked(self, sql: str, wanted: pa.Table | None = None) -> dict[str, Ints]:
+        """Return the columns of a query, over rows `wanted` if there are any."""
+        if wanted is not None:
+            self.db.register("wanted", wanted)
+        try:
+            return {name: np.asarray(c) for name, c in self.db.execute(sql).fetchnumpy().items()}
+        finally:
+            if wanted is not None:
+                self.db.unregister("wanted")
 
     def count(self, since_us: int) -> int:
         """Return how many instances do not end before a time."""

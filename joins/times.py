@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from joins.remembered import Remembered
 from joins.slots import Ints
 
-__all__ = ["Flags", "Pairs", "distinct", "pair_codes", "runs"]
+__all__ = ["Flags", "Pairs", "Times", "distinct", "pair_codes", "runs"]
 
 Flags = npt.NDArray[np.bool_]
 
@@ -19,6 +19,19 @@ _NUMBER_BITS = 31
 """Bits that hold the number of a remembered instance, counted from the first one."""
 
 _NUMBERS = (1 << _NUMBER_BITS) - 1
+
+
+class Times(Protocol):
+    """The positions and intervals of instances; see `Remembered`."""
+
+    is_ordered: bool
+
+    @property
+    def published_ids(self) -> Mapping[int, str]:
+        """The match ids of instances of some depth."""
+
+    def take(self, name: str, instances: Ints) -> Ints:
+        """Return `docid`, `depth`, `start_us`, `end_us` or `watermark_us` of some instances."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,42 +48,42 @@ class Pairs:
     follows: Flags
 
     @classmethod
-    def of(cls, remembered: Remembered, left: Ints, right: Ints, lateness_us: int) -> Pairs:
+    def of(cls, times: Times, left: Ints, right: Ints, lateness_us: int) -> Pairs:
         """Return the pairs (left, right) of instances."""
-        span = _span(remembered, np.maximum(left, right), np.minimum(left, right), lateness_us)
-        follows = remembered.take("end_us", left) < remembered.take("start_us", right)
+        span = _span(times, np.maximum(left, right), np.minimum(left, right), lateness_us)
+        follows = times.take("end_us", left) < times.take("start_us", right)
         return cls(left, right, span, follows)
 
     @classmethod
     def of_runs(
-        cls, remembered: Remembered, newer: Ints, counts: Ints, older: Ints, lateness_us: int
+        cls, times: Times, newer: Ints, counts: Ints, older: Ints, lateness_us: int
     ) -> Pairs:
         """Return the pairs of older instances on the left and newer ones on the right.
 
         `newer[i]`, which has the larger number, is the right one of the next `counts[i]` pairs.
         """
-        older_end = remembered.take("end_us", older)
-        span = np.repeat(remembered.take("end_us", newer), counts) - older_end
+        older_end = times.take("end_us", older)
+        span = np.repeat(times.take("end_us", newer), counts) - older_end
         np.abs(span, out=span)
-        until = remembered.take("watermark_us", newer) - lateness_us
+        until = times.take("watermark_us", newer) - lateness_us
         np.maximum(span, np.repeat(until, counts) - older_end, out=span)
-        follows = older_end < np.repeat(remembered.take("start_us", newer), counts)
+        follows = older_end < np.repeat(times.take("start_us", newer), counts)
         right = np.repeat(newer, counts)
-        if not remembered.is_ordered:
-            span = _span(remembered, right, older, lateness_us)
+        if not times.is_ordered:
+            span = _span(times, right, older, lateness_us)
         return cls(older, right, span, follows)
 
     @classmethod
-    def of_codes(cls, remembered: Remembered, codes: Ints, base: int, lateness_us: int) -> Pairs:
+    def of_codes(cls, times: Times, codes: Ints, base: int, lateness_us: int) -> Pairs:
         """Return the pairs that have some codes (`pair_codes`), which ascend."""
         older = ((codes >> 1) & _NUMBERS) + base
         newer, counts = runs(codes >> (_NUMBER_BITS + 1))
-        pairs = cls.of_runs(remembered, newer + base, counts, older, lateness_us)
+        pairs = cls.of_runs(times, newer + base, counts, older, lateness_us)
         turned = np.flatnonzero((codes & 1) == 0)
         if len(turned):
             left, right = pairs.right[turned], pairs.left[turned]
             pairs.left[turned], pairs.right[turned] = left, right
-            ends, starts = remembered.take("end_us", left), remembered.take("start_us", right)
+            ends, starts = times.take("end_us", left), times.take("start_us", right)
             pairs.follows[turned] = ends < starts
         return pairs
 
@@ -115,31 +128,31 @@ def distinct(codes: Sequence[Ints]) -> Ints:
     return ordered[is_first]
 
 
-def _span(remembered: Remembered, newer: Ints, older: Ints, lateness_us: int) -> Ints:
+def _span(times: Times, newer: Ints, older: Ints, lateness_us: int) -> Ints:
     """Return the smallest window that holds two instances, whichever of them is the left one.
 
     `newer` are the instances with the larger numbers.  With `Y` the instance of the larger position
     and `X` the other: `T >= |R.end - L.end|` and `T >= W(Y) - A - X.end`.
     """
-    newer_end, older_end = remembered.take("end_us", newer), remembered.take("end_us", older)
-    reach = remembered.take("watermark_us", newer) - older_end
-    if not remembered.is_ordered:
-        earlier = ~_is_later(remembered, newer, older)
-        reach[earlier] = (remembered.take("watermark_us", older) - newer_end)[earlier]
+    newer_end, older_end = times.take("end_us", newer), times.take("end_us", older)
+    reach = times.take("watermark_us", newer) - older_end
+    if not times.is_ordered:
+        earlier = ~_is_later(times, newer, older)
+        reach[earlier] = (times.take("watermark_us", older) - newer_end)[earlier]
     widest: Ints = np.maximum(np.abs(newer_end - older_end), reach - lateness_us)
     return widest
 
 
-def _is_later(remembered: Remembered, left: Ints, right: Ints) -> Flags:
+def _is_later(times: Times, left: Ints, right: Ints) -> Flags:
     """Return where the left position `(docid, depth, match id)` is the larger one."""
-    docid1, docid2 = remembered.take("docid", left), remembered.take("docid", right)
+    docid1, docid2 = times.take("docid", left), times.take("docid", right)
     later: Flags = docid1 > docid2
     ties = np.flatnonzero(docid1 == docid2)
     if len(ties):
-        depth1 = remembered.take("depth", left[ties])
-        depth2 = remembered.take("depth", right[ties])
+        depth1 = times.take("depth", left[ties])
+        depth2 = times.take("depth", right[ties])
         later[ties] = depth1 > depth2
         for i in ties[(depth1 == depth2) & (depth1 > 0)].tolist():
-            ids = remembered.published_ids
+            ids = times.published_ids
             later[i] = ids[int(left[i])] > ids[int(right[i])]
     return later

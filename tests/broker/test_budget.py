@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import json
-import random
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from budget_runs import FREE, Running, Way, documents, run
 from click.testing import CliRunner
 
-import xscl
-from broker.budget import Budget, Pause, Spent
+from broker.budget import Budget
 from broker.cli import main
-from broker.document import FIRST_WATERMARK_US, Document
-from broker.engine import Engine, RegisteredQuery
 from joins.engines import ENGINES, EngineName
-
-MINUTE_US = 60_000_000
-FREE = Budget(0, 0, 0, 0)
 
 BOMB = "S//i->a FOLLOWED BY {a/lang = b/lang, 1 d} S//i->b"
 OTHERS = {
@@ -28,60 +22,6 @@ OTHERS = {
     "both": "S//i->a JOIN {a/lang = b/lang AND a/t = b/t, 1 d} S//i->b",
     "short": "S//i->a FOLLOWED BY {a/lang = b/lang, 2 m} S//i->b",
 }
-
-
-def documents(count: int = 60, seed: int = 1) -> list[Document]:
-    random_ = random.Random(seed)
-    watermark_us, found = FIRST_WATERMARK_US, []
-    for docid in range(1, count + 1):
-        lang = "en" if random_.random() < 0.8 else "de"
-        time_us = (docid + random_.randint(-3, 3)) * MINUTE_US
-        xml = f"<i><lang>{lang}</lang><t>{random_.randrange(count)}</t></i>"
-        found.append(
-            Document(docid, "S", str(docid), time_us, time_us, time_us, watermark_us, xml.encode())
-        )
-        watermark_us = max(watermark_us, time_us)
-    return found
-
-
-class Running:
-    def __init__(
-        self, texts: dict[str, str], budget: Budget, engine: EngineName = "signatures"
-    ) -> None:
-        queries = [RegisteredQuery(xscl.parse(text, id=name)[0]) for name, text in texts.items()]
-        self.engine = Engine(queries, lateness_us=0, engine=engine, budget=budget)
-        self.lines: list[tuple[str, int, str]] = []
-        self.pauses: list[Pause] = []
-        self.spent: list[Spent] = []
-
-    def feed(self, stream: Sequence[Document], batch: int, after: int = 0) -> Running:
-        xml = {one.docid: one.xml for one in stream}
-        for start in range(after, len(stream), batch):
-            step = self.engine.process(
-                self.engine.evaluate(stream[start : start + batch]),
-                lambda docids: {docid: xml[docid] for docid in docids},
-            )
-            self.lines += [(m.query, m.position, m.render()) for m in step.matches]
-            self.pauses += step.pauses
-            self.spent = step.spent
-        return self
-
-    def of(self, query: str, before: int = 1 << 62) -> list[str]:
-        return [line for name, docid, line in self.lines if name == query and docid < before]
-
-    def counts(self, query: str) -> dict[int, int]:
-        docids = [docid for name, docid, _ in self.lines if name == query]
-        return {docid: docids.count(docid) for docid in docids}
-
-
-def run(
-    texts: dict[str, str],
-    budget: Budget,
-    stream: Sequence[Document],
-    batch: int = 60,
-    engine: EngineName = "signatures",
-) -> Running:
-    return Running(texts, budget, engine).feed(stream, batch)
 
 
 def first_over(counts: dict[int, int], most: int) -> int:
@@ -118,7 +58,7 @@ def test_every_engine_pauses_at_the_first_document_with_too_many_matches(
 ) -> None:
     stream, texts = documents(40), {"bomb": BOMB, "title": OTHERS["title"]}
     free = run(texts, FREE, stream)
-    found = run(texts, replace(FREE, matches_per_document=9), stream, 11, engine)
+    found = run(texts, replace(FREE, matches_per_document=9), stream, 11, Way(engine))
     [pause] = found.pauses
     assert pause.docid == first_over(free.counts("bomb"), 9)
     assert pause.reason == (

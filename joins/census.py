@@ -1,0 +1,219 @@
+"""Which new instances may go over the budget: who has too little in common with others is left out.
+
+It keeps no instances.  Each value under a variable has a counter, which it shares with others
+whose hashes fall on it; so what the counters of an instance's values add up to is at least the
+number of pairs that it makes by a value join.  Only where that exceeds the budget, by every value
+join of a class, is it worth to have those counted who can be joined, hold in time, and so on.
+
+Counters lie in **layers**, the instances of one stretch each: those that no window reaches any more
+are dropped, and those behind a join's widest window are not added up.  Neighbours of like size are
+laid together, so there are few, and all take some megabytes whatever is remembered.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joins.classes import ClassRegistry
+from joins.entries import Entries
+from joins.meeting import MOMENT, ValueJoin, Visitor
+from joins.ration import UNBOUNDED
+from joins.slots import Ints
+from joins.times import Flags
+from joins.valueindex import entry_keys
+
+__all__ = ["Census", "Suspect"]
+
+_COUNTERS_BITS = 16
+"""Two to this many counters in a layer, 256 KB: ten values in each of 100,000 documents that are
+all different add 15 to a counter."""
+
+_LAYER_INSTANCES = 5_000
+_LAYERS_MAX = 12
+
+Edge = tuple[int, int, int, int]
+
+
+class Suspect(NamedTuple):
+    """A new instance, and the classes in which it may go over the budget."""
+
+    visitor: Visitor
+    classes: tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Layer:
+    """Counters of a stretch of instances that all end by `newest_us`."""
+
+    counters: npt.NDArray[np.uint32]
+    instances: int
+    newest_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class _New:
+    """Instances that have come in this batch, and their values, by variable."""
+
+    rows: pa.Table
+    values: dict[int, tuple[Ints, npt.NDArray[np.uint64]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The value joins of a stratum's classes that pair instances, each with its widest window."""
+
+    classes: dict[int, frozenset[ValueJoin]]
+    joins: dict[ValueJoin, int]
+    joined: frozenset[int]
+
+    @classmethod
+    def of(cls, classes: ClassRegistry, stratum: int) -> _Asked:
+        """Return what the classes of a stratum ask for."""
+        paired = {
+            number: frozenset(query_class.value_pairs())
+            for number, query_class in classes.by_number.items()
+            if query_class.stratum == stratum and query_class.template.has_right
+        }
+        windows = {(a, b): w for s, a, b, w, _ in classes.value_pairs() if s == stratum}
+        return cls(paired, windows, frozenset(v for join in windows for v in join))
+
+
+class Census:
+    """Counts the values of a join's instances, and says which new ones are to be looked at."""
+
+    def __init__(self, classes: ClassRegistry, pairs_max: int) -> None:
+        self._classes = classes
+        self._pairs_max = pairs_max
+        self._edges: dict[int, Sequence[Edge]] = {}
+        self._layers: list[_Layer] = []
+        self._new: list[_New] = []
+        self._by_stratum: dict[int, _Asked] = {}
+        self._version = -1
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is a budget."""
+        return self._pairs_max != UNBOUNDED
+
+    def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
+        """Learn a shape by its edges."""
+        self._edges[shape] = edges
+
+    def begin_batch(self) -> None:
+        """Make what is counted from now on new."""
+        self._new = []
+
+    def note(self, rows: pa.Table, entries: Entries) -> None:
+        """Count instances, rows of `INSTANCE_SCHEMA`, with their entries under joined variables."""
+        if not self.is_needed or not rows.num_rows:
+            return
+        if not self._layers or self._layers[-1].instances >= _LAYER_INSTANCES:
+            self._begin_layer()
+        layer = self._layers[-1]
+        places = _places(entries.hashes, entries.variables)
+        layer.counters += np.bincount(places, minlength=1 << _COUNTERS_BITS).astype(np.uint32)
+        layer.instances += rows.num_rows
+        layer.newest_us = max(layer.newest_us, int(rows.column("end_us").to_numpy().max()))
+        values = {}
+        for variable in np.unique(entries.variables).tolist():
+            held = entries.variables == variable
+            values[variable] = entries.owners[held], entries.hashes[held]
+        self._new.append(_New(rows, values))
+
+    def _begin_layer(self) -> None:
+        """Begin a layer; lay the two neighbours together that are smallest where there are many."""
+        if len(self._layers) >= _LAYERS_MAX:
+            sizes = [layer.instances for layer in self._layers]
+            i = min(range(len(sizes) - 1), key=lambda i: sizes[i] + sizes[i + 1])
+            earlier, later = self._layers[i : i + 2]
+            both = _Layer(
+                earlier.counters + later.counters,
+                earlier.instances + later.instances,
+                max(earlier.newest_us, later.newest_us),
+            )
+            self._layers[i : i + 2] = [both]
+        counters = np.zeros(1 << _COUNTERS_BITS, np.uint32)
+        self._layers.append(_Layer(counters, 0, np.iinfo(np.int64).min))
+
+    def evict(self, before_us: int) -> None:
+        """Forget stretches of instances that all end before a time."""
+        self._layers = [layer for layer in self._layers if layer.newest_us >= before_us]
+
+    def suspects(self, stratum: int) -> Iterator[Suspect]:
+        """Yield the new instances that may go over the budget in a stratum, by their docids."""
+        remembered = sum(layer.instances for layer in self._layers)
+        if not self.is_needed or 2 * remembered <= self._pairs_max:
+            return
+        asked = self._asked(stratum)
+        found = [
+            (new.rows.column("docid")[row].as_py(), new, row, numbers)
+            for new in self._new
+            for row, numbers in self._suspected(new, asked).items()
+        ]
+        for _, new, row, numbers in sorted(found, key=lambda each: each[0]):
+            visitor = self._visitor(new.rows.slice(row, 1), asked.joined)
+            standing = (n for n in numbers if self._can_stand(visitor, n))
+            if classes := tuple(standing):
+                yield Suspect(visitor, classes)
+
+    def _asked(self, stratum: int) -> _Asked:
+        """Return what the classes of a stratum ask for."""
+        if self._version != self._classes.version:
+            self._version = self._classes.version
+            self._by_stratum = {s: _Asked.of(self._classes, s) for s in self._classes.strata}
+        return self._by_stratum[stratum]
+
+    def _suspected(self, new: _New, asked: _Asked) -> dict[int, list[int]]:
+        """Return the rows that may go over the budget, and the classes in which they may."""
+        over = {join: self._is_over(new, join, window) for join, window in asked.joins.items()}
+        over = {join: flags for join, flags in over.items() if flags.any()}
+        suspected: dict[int, list[int]] = defaultdict(list)
+        for number, joins in asked.classes.items():
+            if joins <= over.keys():
+                flags = [np.ones(len(new.rows), np.bool_), *(over[join] for join in joins)]
+                for row in np.flatnonzero(np.logical_and.reduce(flags)).tolist():
+                    suspected[row].append(number)
+        return suspected
+
+    def _can_stand(self, visitor: Visitor, number: int) -> bool:
+        query_class = self._classes.by_number[number]
+        return any(visitor.fits(query_class, is_right=is_right) for is_right in (True, False))
+
+    def _is_over(self, new: _New, value_join: ValueJoin, window_us: int) -> Flags:
+        """Return which new instances may make too many pairs by a value join."""
+        left, right = value_join
+        oldest_us = int(new.rows.column("end_us").to_numpy().min()) - window_us
+        layers = [layer.counters for layer in self._layers if layer.newest_us >= oldest_us]
+        pairs = np.zeros(len(new.rows), np.int64)
+        for mine, other in ((right, left), (left, right)):
+            if mine in new.values:
+                owners, hashes = new.values[mine]
+                places = _places(hashes, np.full(len(hashes), other))
+                counts = sum(counters[places].astype(np.int64) for counters in layers)
+                np.add.at(pairs, owners, counts)
+        return pairs > self._pairs_max
+
+    def _visitor(self, row: pa.Table, joined: Set[int]) -> Visitor:
+        """Return an instance as a visitor, with its values under some variables."""
+        (instance,) = row.select(["instance", "match_id", "shape", "vals", *MOMENT]).to_pylist()
+        edges, strings = self._edges[instance.pop("shape")], instance.pop("vals")
+        nodes: dict[int, set[int]] = defaultdict(set)
+        for left, right, left_node, right_node in edges:
+            nodes[left].add(left_node)
+            nodes[right].add(right_node)
+        values = {v: {strings[n] or "" for n in nodes[v]} - {""} for v in nodes.keys() & joined}
+        filled = {variable: tuple(sorted(own)) for variable, own in values.items() if own}
+        return Visitor(**instance, values=filled, bound=frozenset(nodes))
+
+
+def _places(hashes: npt.NDArray[np.uint64], variables: Ints) -> Ints:
+    """Return the counters of values under variables."""
+    shift = np.uint64(64 - _COUNTERS_BITS)
+    return (entry_keys(hashes, variables) >> shift).astype(np.int64)

@@ -1,0 +1,148 @@
+"""What one instance meets: the pairs that it is part of by one value join, and how many they are.
+
+The instance may be remembered where its partners are, or be a **visitor** from elsewhere: a join
+that is spread over shards asks each of them for its part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from joins.classes import QueryClass, UseKind
+from joins.slots import Ints
+from joins.times import Flags, Pairs, Times
+
+__all__ = ["MOMENT", "Meeting", "Moments", "Partners", "ValueJoin", "Visitor"]
+
+MOMENT = ("docid", "depth", "start_us", "end_us", "watermark_us")
+"""The columns of an instance that say when it came, and what of."""
+
+ValueJoin = tuple[int, int]
+"""Two variables whose values are equal: the left one, the right one."""
+
+Partners = list[tuple[Ints, bool]]
+"""Instances, each once, and whether what they are held against is the right one of the pair."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """An instance as others are held against it, with its position and its interval.
+
+    `values` are its values, never the empty string, by variable of a value join; `bound` are all
+    variables that its shape binds.
+    """
+
+    instance: int
+    docid: int
+    depth: int
+    match_id: str
+    start_us: int
+    end_us: int
+    watermark_us: int
+    values: Mapping[int, tuple[str, ...]]
+    bound: frozenset[int]
+
+    def fits(self, query_class: QueryClass, *, is_right: bool) -> bool:
+        """Return whether the instance can stand on a side of a class."""
+        has = self.values.keys() if query_class.template.value_joins else self.bound
+        return query_class.asked()[is_right] <= has
+
+
+class Moments:
+    """The positions and intervals of a few instances, numbered from 0; a visitor comes last."""
+
+    is_ordered = False
+
+    def __init__(
+        self, visitor: Visitor, columns: Mapping[str, Ints], ids: Mapping[int, str]
+    ) -> None:
+        self._columns = {
+            name: np.append(column, getattr(visitor, name)) for name, column in columns.items()
+        }
+        self.published_ids = {**ids, len(self._columns["docid"]) - 1: visitor.match_id}
+
+    def take(self, name: str, instances: Ints) -> Ints:
+        """Return a column's values of some instances."""
+        return self._columns[name][instances]
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """The pairs of one instance, its owner, with partners that have the docids `docids`.
+
+    Partners with a docid that is not above the owner's count (`is_counted`); pairs with those
+    that came before it are the owner's to list (`is_own`).  The two differ only for tuples of
+    operators, which come after all documents of their batch.
+    """
+
+    met: Pairs
+    docids: Ints
+    is_counted: Flags
+    is_own: Flags
+
+    @classmethod
+    def of(cls, times: Times, owner: int, found: Partners, lateness_us: int) -> Meeting:
+        """Return the meeting of an instance with partners."""
+        lefts, rights = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for partners, is_right in found:
+            partners = partners[partners != owner]
+            owners = np.full(len(partners), owner)
+            lefts.append(partners if is_right else owners)
+            rights.append(owners if is_right else partners)
+        left, right = np.concatenate(lefts), np.concatenate(rights)
+        partner = left + right - owner
+        docids = times.take("docid", partner)
+        is_counted = docids <= times.take("docid", np.array([owner]))
+        met = Pairs.of(times, left, right, lateness_us)
+        return cls(met, docids, is_counted, partner < owner)
+
+    @classmethod
+    def visited(
+        cls,
+        visitor: Visitor,
+        found: Partners,
+        columns: Mapping[str, Ints],
+        ids: Mapping[int, str],
+        lateness_us: int,
+    ) -> Meeting:
+        """Return the meeting of a visitor with partners, whose columns stand in `found`'s order."""
+        ends = np.cumsum([0, *(len(partners) for partners, _ in found)])
+        places = [
+            (np.arange(start, end), is_right)
+            for start, end, (_, is_right) in zip(ends[:-1], ends[1:], found, strict=True)
+        ]
+        return cls.of(Moments(visitor, columns, ids), int(ends[-1]), places, lateness_us)
+
+    def partners(self, window_us: int, *, is_symmetric: bool) -> int:
+        """Return how many pairs a window holds."""
+        (count,) = self.count([UseKind(window_us, -1)], is_symmetric=is_symmetric)
+        return int(count)
+
+    def count(self, kinds: Sequence[UseKind], *, is_symmetric: bool) -> Ints:
+        """Return how many pairs each use sees."""
+        counted = self.is_counted & (self.met.follows | is_symmetric)
+        spans, docids = self.met.span[counted], self.docids[counted]
+        order = np.argsort(spans)
+        spans, docids = spans[order], docids[order]
+        windows, points = (np.array(column, np.int64) for column in zip(*kinds, strict=True))
+        seen: Ints = np.searchsorted(spans, windows, "right")
+        hiding = points >= docids.min(initial=np.iinfo(np.int64).max)
+        ends = seen.copy()
+        for end in np.unique(ends[hiding]).tolist():
+            rows = np.flatnonzero(hiding & (ends == end))
+            seen[rows] -= np.searchsorted(np.sort(docids[:end]), points[rows], "right")
+        return seen
+
+    def pairs(self, kinds: Sequence[UseKind], *, is_symmetric: bool) -> Pairs:
+        """Return the pairs that are the owner's to list and that any of some uses sees."""
+        held = np.zeros(len(self.met), np.bool_)
+        point = np.iinfo(np.int64).max
+        for kind in sorted(kinds, key=lambda kind: (-kind.window_us, kind.point)):
+            if kind.point < point:
+                point = kind.point
+                held |= (self.met.span <= kind.window_us) & (self.docids > point)
+        held &= self.is_own & (self.met.follows | is_symmetric)
+        return self.met.keep(np.flatnonzero(held))

@@ -1,0 +1,142 @@
+"""A query is paused at the same document, for the same reason, however documents are joined."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from functools import cache
+
+import pytest
+from budget_runs import FREE, MINUTE_US, Running, Way
+
+from broker.document import FIRST_WATERMARK_US, Document
+from joins import sharded
+from joins.orders import Answer, Order
+
+LANG = "S//i->a FOLLOWED BY {a/lang = b/lang, %s} S//i->b"
+QUERIES = {
+    "bomb": LANG % "1 d",
+    "short": LANG % "8 m",
+    "both": "S//i->a JOIN {a/lang = b/lang AND a/t = b/t, 1 d} S//i->b",
+    "two": "S//i->a JOIN {a/lang = b/lang AND a/c = b/c, 30 m} S//i->b",
+    "tags": "S//i->a JOIN {a/c = b/c, 20 m} R//i->b",
+    "product": "S//i->a JOIN {a/t != b/t, 12 m} R//i->b",
+    "nested": f"({LANG % '6 m'}) FOLLOWED BY {{b/t = c/t, 1 d}} S//i->c",
+    "late": "(S//i->a FOLLOWED BY {a/t = b/t, 1 d} S//i->b)"
+    " FOLLOWED BY {b/lang = c/lang, 1 d} S//i->c",
+    "pairs": "SELECT * FROM S//i->a FOLLOWED BY {a/c = b/c, 5 m} R//i->b PUBLISH pairs",
+    "reader": "pairs//i->p JOIN {p/lang = q/lang, 10 m} S//i->q",
+    "either": "S//i->a JOIN {a/t = b/t OR a/lang = b/lang, 25 m} R//i->b",
+}
+WAYS = [
+    (Way(), 1),
+    (Way(), 7),
+    (Way(shards=2), 40),
+    (Way(shards=5), 9),
+    (Way("mmqjp"), 9),
+    (Way("mmqjp-views"), 40),
+    (Way("sequential"), 20),
+    (Way("mmqjp-views", 2), 20),
+]
+
+
+def documents(seed: int, count: int = 40) -> list[Document]:
+    """Return documents with several tags, of two streams; some have no language, some are late."""
+    random_, watermark_us, found = random.Random(seed), FIRST_WATERMARK_US, []
+    for docid in range(1, count + 1):
+        lang = random_.choice(["", "de", *["en"] * 6])
+        tags = "".join(f"<c>{random_.randrange(6)}</c>" for _ in range(random_.randrange(4)))
+        xml = f"<i><lang>{lang}</lang>{tags}<t>{random_.randrange(count)}</t></i>"
+        time_us = (docid + random_.randint(-3, 3)) * MINUTE_US
+        times = (time_us, time_us, time_us, watermark_us)
+        found.append(Document(docid, random_.choice("SSR"), str(docid), *times, xml.encode()))
+        watermark_us = max(watermark_us, time_us)
+    return found
+
+
+def paused(running: Running) -> dict[str, tuple[int, str]]:
+    return {pause.query: (pause.docid, pause.reason) for pause in running.pauses}
+
+
+@cache
+def at_once(most: int) -> Running:
+    return Running(QUERIES, replace(FREE, pairs_per_document=most)).feed(documents(most), 40)
+
+
+@pytest.mark.parametrize("most", [4, 9])
+@pytest.mark.parametrize(("way", "batch"), WAYS, ids=str)
+def test_engines_shards_and_batches_pause_alike(way: Way, batch: int, most: int) -> None:
+    expected = at_once(most)
+    found = Running(QUERIES, replace(FREE, pairs_per_document=most), way)
+    found.feed(documents(most), batch)
+    assert paused(found) == paused(expected)
+    assert sorted(found.lines) == sorted(expected.lines)
+    assert {"bomb", "either"} <= paused(found).keys() < QUERIES.keys()
+
+
+@pytest.mark.parametrize("way", [Way(), Way(shards=3), Way("mmqjp-views")], ids=str)
+def test_a_restart_does_not_move_a_pause(way: Way) -> None:
+    stream, budget, expected = documents(9), replace(FREE, pairs_per_document=9), at_once(9)
+    for after in (12, 24):
+        found = Running(QUERIES, budget, way).feed(stream[:after], 6)
+        found.restart(stream[:after]).feed(stream, 6, after)
+        assert paused(found) == paused(expected)
+        assert sorted(found.lines) == sorted(expected.lines)
+
+
+@pytest.mark.parametrize("way", [Way(), Way(shards=2), Way("mmqjp")], ids=str)
+def test_other_queries_do_not_move_a_pause_nor_change_what_is_said_of_it(way: Way) -> None:
+    stream, budget = documents(3), replace(FREE, pairs_per_document=9)
+    points = dict.fromkeys(["short", "tags", "two"], 15)
+    renamed = {
+        f"other {name}": text.replace("a/", "x/").replace("->a", "->x")
+        for name, text in QUERIES.items()
+        if name not in ("pairs", "reader")
+    }
+    all_ = Running({**renamed, **QUERIES}, budget, way, points).feed(stream, 10)
+    for name in ("bomb", "short", "tags", "two", "nested", "product"):
+        alone = Running({name: QUERIES[name]}, budget, points=points).feed(stream, 40)
+        assert paused(all_).get(name) == paused(alone).get(name)
+        assert all_.of(name) == alone.of(name)
+
+
+def test_documents_before_a_registration_do_not_count() -> None:
+    stream, budget = documents(4), replace(FREE, pairs_per_document=6)
+    texts = {"early": QUERIES["bomb"], "late": QUERIES["bomb"]}
+    found = [
+        paused(Running(texts, budget, way, {"late": 18}).feed(stream, 7))
+        for way in (Way(), Way(shards=2))
+    ]
+    assert found[0] == found[1]
+    assert found[0]["early"][0] < 18 + 6 < found[0]["late"][0]
+
+
+class Listening:
+    """Counts the tuples that shards answer with."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.tuples = 0
+        ask = sharded.ShardedProcessor._ask
+
+        def listen(processor: sharded.ShardedProcessor, orders: list[Order]) -> list[Answer]:
+            answers = ask(processor, orders)
+            self.tuples += sum(len(answer.tuples.classes) for answer in answers)
+            return answers
+
+        monkeypatch.setattr(sharded.ShardedProcessor, "_ask", listen)
+
+
+def test_a_query_that_explodes_is_paused_before_shards_list_its_pairs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = documents(1)[0]
+    xml = b"<i><lang>en</lang></i>"
+    stream = [
+        replace(one, docid=n, stream="S", key=str(n), start_us=n, end_us=n, xml=xml)
+        for n in range(1, 401)
+    ]
+    listening = Listening(monkeypatch)
+    budget = replace(FREE, pairs_per_document=10)
+    found = Running({"bomb": QUERIES["bomb"]}, budget, Way(shards=2)).feed(stream, 400)
+    assert paused(found)["bomb"][0] == 12
+    assert listening.tuples == len(found.lines) == 55, "those of documents 1 to 11"
