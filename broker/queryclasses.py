@@ -12,7 +12,7 @@ witness shape is flat: a root, and one node for each variable that is carried.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
@@ -35,6 +35,7 @@ from xscl.query import (
     Residual,
     VariableValue,
     Window,
+    operand_variables,
 )
 
 __all__ = [
@@ -188,28 +189,12 @@ def _added(window_us: int | Parameter, sides: list[_Side]) -> int:
     return min(INFINITE_US, own + max(side.source.reach_us for side in sides))
 
 
-def _variables(operand: Operand) -> Iterator[str]:
-    match operand:
-        case VariableValue(variable):
-            yield variable
-        case Call(_, arguments):
-            for each in arguments:
-                yield from _variables(each)
-
-
-def _operands(disjunct: Disjunct) -> Iterator[Operand]:
-    for value_join in disjunct.value_joins:
-        yield from (value_join.left, value_join.right)
-    for residual in disjunct.residuals:
-        yield from (residual.left, residual.right)
-
-
 def _as_derived(operand: Operand) -> Derived | None:
     """Return the operand when it is a value derived from one variable, else None."""
     match operand:
         case VariableValue():
             return operand
-        case Call() if len(set(_variables(operand))) == 1:
+        case Call() if len(operand_variables(operand)) == 1:
             return operand
     return None
 
@@ -238,8 +223,8 @@ class _Compiler:
 
     def __post_init__(self) -> None:
         self.block_of = {variable.name: variable.block for variable in self.query.variables}
-        operands = [o for disjunct in self.choice.values() for o in _operands(disjunct)]
-        self.compared = {v for operand in operands for v in _variables(operand)}
+        operands = [o for disjunct in self.choice.values() for o in disjunct.operands()]
+        self.compared = {v for operand in operands for v in operand_variables(operand)}
         self.derived = {term(d): d for o in operands if isinstance(d := _as_derived(o), Call)}
         # A parameter whose type is left open may be a number in some assignments (`QuerySet`).
         self.texts = {n for n, kind in self.query.parameters if kind not in ("number", "duration")}
@@ -272,9 +257,9 @@ class _Compiler:
         return clause
 
     def _terms(self, disjunct: Disjunct) -> frozenset[str]:
-        operands = list(_operands(disjunct))
+        operands = list(disjunct.operands())
         derived = {term(d) for o in operands if (d := _as_derived(o)) is not None}
-        return frozenset(derived | {v for o in operands for v in _variables(o)})
+        return frozenset(derived | {v for o in operands for v in operand_variables(o)})
 
     def _side(self, node: Operator | int, needed: frozenset[str]) -> _Side:
         if isinstance(node, int):
@@ -340,7 +325,7 @@ class _Compiler:
         def meta(ref: NodeRef) -> int:
             return place[ref[0], moved[ref[0]][ref[1]]]
 
-        compared = frozenset(v for o in _operands(disjunct) for v in _variables(o)).union(
+        compared = frozenset(v for o in disjunct.operands() for v in operand_variables(o)).union(
             *(side.source.below.compared for side in sides if side.source.below is not None)
         )
         return Clause(

@@ -6,7 +6,7 @@ A path from a variable becomes a fresh variable; `PredicateBuilder.fresh` says w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from xscl.canonical import render_expression
@@ -30,7 +30,16 @@ from xscl.path import (
 )
 from xscl.path import Call as PathCall
 from xscl.positions import TURNED
-from xscl.query import Call, Disjunct, Operand, Residual, ValueJoin, Variable, VariableValue
+from xscl.query import (
+    Call,
+    Disjunct,
+    Operand,
+    Residual,
+    ValueJoin,
+    Variable,
+    VariableValue,
+    operand_variables,
+)
 from xscl.signatures import (
     DERIVING_FUNCTIONS,
     STRING_TESTS,
@@ -52,7 +61,7 @@ from xscl.syntax import (
     StringLiteral,
 )
 
-__all__ = ["DISJUNCT_LIMIT", "PredicateBuilder", "attach", "operand_variables"]
+__all__ = ["DISJUNCT_LIMIT", "PredicateBuilder", "attach"]
 
 DISJUNCT_LIMIT = 64
 """Disjuncts of one operator's predicate; each is evaluated by itself."""
@@ -336,19 +345,6 @@ def _residual(term: _Compared) -> Residual:
     if isinstance(left, (Literal, Parameter)) and not isinstance(right, (Literal, Parameter)):
         return Residual(right, TURNED[operator], left)
     return Residual(left, operator, right)
-
-
-def operand_variables(operand: Operand) -> tuple[str, ...]:
-    """Return the variables that an operand mentions, each once."""
-    return tuple(dict.fromkeys(_mentioned(operand)))
-
-
-def _mentioned(operand: Operand) -> Iterator[str]:
-    if isinstance(operand, VariableValue):
-        yield operand.variable
-    elif isinstance(operand, Call):
-        for each in operand.arguments:
-            yield from _mentioned(each)
 
 
 # -- fresh variables in their blocks -----------------------------------------------------------

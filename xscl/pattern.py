@@ -45,7 +45,7 @@ from xscl.path import (
     value_paths,
 )
 from xscl.pruning import strip_variables, without_predicates
-from xscl.query import Block, Derived, VariableValue
+from xscl.query import Block, Derived, VariableValue, operand_variables
 from xscl.query import Call as DerivedCall
 
 Filters = tuple[Condition, ...]
@@ -105,19 +105,8 @@ class TreePattern:
 
 def term_variable(operand: Derived) -> str:
     """Return the one variable of a derived operand."""
-    if isinstance(operand, VariableValue):
-        return operand.variable
-    return next(
-        term_variable(argument)
-        for argument in operand.arguments
-        if isinstance(argument, VariableValue | DerivedCall) and _has_variable(argument)
-    )
-
-
-def _has_variable(operand: object) -> bool:
-    if isinstance(operand, VariableValue):
-        return True
-    return isinstance(operand, DerivedCall) and any(map(_has_variable, operand.arguments))
+    (variable,) = operand_variables(operand)
+    return variable
 
 
 def derivation(operand: DerivedCall) -> DerivedCall:

@@ -104,6 +104,16 @@ Derived = VariableValue | Call
 """An operand of exactly one variable: its own string value, or functions of it and literals."""
 
 
+def operand_variables(operand: Operand) -> tuple[str, ...]:
+    """Return the variables that an operand mentions, each once, in the order of the text."""
+    match operand:
+        case VariableValue(variable):
+            return (variable,)
+        case Call(arguments=arguments):
+            return tuple(dict.fromkeys(v for each in arguments for v in operand_variables(each)))
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class ValueJoin:
     """Equality of a value of the left operand and a value of the right one."""
@@ -127,6 +137,12 @@ class Disjunct:
 
     value_joins: tuple[ValueJoin, ...] = ()
     residuals: tuple[Residual, ...] = ()
+
+    def operands(self) -> Iterator[Operand]:
+        """Yield both sides of each comparison."""
+        comparisons: tuple[ValueJoin | Residual, ...] = (*self.value_joins, *self.residuals)
+        for each in comparisons:
+            yield from (each.left, each.right)
 
 
 class OperatorKind(enum.Enum):

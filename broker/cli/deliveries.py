@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from broker.cli.connection import Connection, connect
-from broker.cli.terminal import emit_rows, format_option, message
+from broker.cli.terminal import emit_rows, format_option, limit_option, message, text_or_json
 
 __all__ = ["deliveries", "test_subscription"]
 
@@ -44,14 +44,7 @@ def deliveries() -> None:
     type=click.Choice(["due", "delivered", "dead", "cancelled"]),
     help="In one state; `due` are those that are tried again.",
 )
-@click.option(
-    "--limit",
-    "-n",
-    type=click.IntRange(1),
-    default=50,
-    show_default=True,
-    help="How many at most, the newest.",
-)
+@limit_option
 @format_option
 @click.pass_context
 def list_deliveries(
@@ -68,14 +61,7 @@ def list_deliveries(
 
 @deliveries.command("dead-letters")
 @click.option("--subscription", metavar="ID", help="Of one subscription.")
-@click.option(
-    "--limit",
-    "-n",
-    type=click.IntRange(1),
-    default=50,
-    show_default=True,
-    help="How many at most, the newest.",
-)
+@limit_option
 @format_option
 @click.pass_context
 def dead_letters(context: click.Context, subscription: str | None, limit: int, output: str) -> None:
@@ -90,14 +76,7 @@ def dead_letters(context: click.Context, subscription: str | None, limit: int, o
 
 @deliveries.command()
 @click.argument("delivery_id", metavar="DELIVERY")
-@click.option(
-    "--format",
-    "output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print it.",
-)
+@text_or_json()
 @click.pass_context
 def show(context: click.Context, delivery_id: str, output: str) -> None:
     """Show one delivery: its matches, and each attempt with the answer.

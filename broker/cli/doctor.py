@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from broker.cli.connection import settings_of
-from broker.cli.terminal import EXIT_FAILED, is_coloured, message
+from broker.cli.terminal import EXIT_FAILED, is_coloured, message, text_or_json
 from broker.config import Settings
 
 if TYPE_CHECKING:
@@ -22,14 +22,7 @@ __all__ = ["doctor", "examine"]
 
 @click.command()
 @click.option("--offline", is_flag=True, help="Do not ask the mail server and the feeds.")
-@click.option(
-    "--format",
-    "output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print what was found.",
-)
+@text_or_json("How to print what was found.")
 @click.pass_context
 def doctor(context: click.Context, offline: bool, output: str) -> None:
     """Check what the broker needs on this machine, and say what to do about what is missing.

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from broker.cli.connection import Connection, connect
-from broker.cli.terminal import emit_rows, format_option, message
+from broker.cli.terminal import emit_rows, format_option, message, text_or_json
 
 __all__ = ["list_queries", "pause", "remove", "resume", "show"]
 
@@ -36,14 +36,7 @@ def list_queries(context: click.Context, output: str) -> None:
 
 @click.command()
 @click.argument("query_id", metavar="QUERY")
-@click.option(
-    "--format",
-    "output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print it.",
-)
+@text_or_json()
 @click.pass_context
 def show(context: click.Context, query_id: str, output: str) -> None:
     """Show one query: its text, its state, and who gets its matches.

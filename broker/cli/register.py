@@ -11,7 +11,7 @@ import click
 
 from broker.cli.connection import Connection, connect
 from broker.cli.progress import progress_bar
-from broker.cli.terminal import Failure, message
+from broker.cli.terminal import Failure, message, text_or_json
 from broker.parameters import parameter
 
 if TYPE_CHECKING:
@@ -60,14 +60,7 @@ _TEXT = "text/plain; charset=utf-8"
     metavar="NAME=VALUE",
     help="With --dry-run: the value of a parameter; a number where it reads as one.",
 )
-@click.option(
-    "--format",
-    "output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print what --dry-run finds.",
-)
+@text_or_json("How to print what --dry-run finds.")
 @click.pass_context
 def register(
     context: click.Context,

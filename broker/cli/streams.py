@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from broker.cli.connection import connect
-from broker.cli.terminal import emit_rows, format_option, message
+from broker.cli.terminal import emit_rows, format_option, limit_option, message
 
 __all__ = ["dead_letters", "streams"]
 
@@ -42,14 +42,7 @@ def streams(context: click.Context, output: str) -> None:
 
 
 @click.group("dead-letters", invoke_without_command=True)
-@click.option(
-    "--limit",
-    "-n",
-    type=click.IntRange(1),
-    default=50,
-    show_default=True,
-    help="How many at most, the newest.",
-)
+@limit_option
 @format_option
 @click.pass_context
 def dead_letters(context: click.Context, limit: int, output: str) -> None:

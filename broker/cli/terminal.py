@@ -22,8 +22,10 @@ __all__ = [
     "emit_rows",
     "format_option",
     "is_coloured",
+    "limit_option",
     "message",
     "table_lines",
+    "text_or_json",
 ]
 
 EXIT_FAILED = 1
@@ -91,6 +93,31 @@ def format_option(command: _Command) -> _Command:
         default="table",
         show_default=True,
         help="How to print the rows.",
+    )
+    return option(command)
+
+
+def text_or_json(help_text: str = "How to print it.") -> Callable[[_Command], _Command]:
+    """Add `--format text|json` to a verb that prints one thing."""
+    return click.option(
+        "--format",
+        "output",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help=help_text,
+    )
+
+
+def limit_option(command: _Command) -> _Command:
+    """Add `--limit` to a verb that lists what is newest."""
+    option = click.option(
+        "--limit",
+        "-n",
+        type=click.IntRange(1),
+        default=50,
+        show_default=True,
+        help="How many at most, the newest.",
     )
     return option(command)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from broker.cli.terminal import Failure
+from broker.cli.terminal import Failure, text_or_json
 
 if TYPE_CHECKING:
     from broker.document import Document
@@ -27,14 +27,7 @@ __all__ = ["witnesses"]
     help="One XML document, or a file whose first line is a document line.",
 )
 @click.option("--stream", help="The stream of an XML document, where the queries read several.")
-@click.option(
-    "--format",
-    "output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="How to print it.",
-)
+@text_or_json()
 def witnesses(queries: tuple[Path, ...], document: Path, stream: str | None, output: str) -> None:
     """Show what QUERIES (files, or directories of them) find in one document.
 

@@ -20,14 +20,13 @@ from xscl import functions
 from xscl.durations import render_duration
 from xscl.query import (
     INFINITE_US,
-    Call,
     Derived,
     Disjunct,
     Operand,
     OperatorKind,
     Residual,
     ValueJoin,
-    VariableValue,
+    operand_variables,
 )
 
 __all__ = ["Joining", "Side"]
@@ -198,7 +197,7 @@ class Joining:
 
     def _projections(self, residual: Residual) -> Iterator[Binding]:
         """Yield the different choices of the nodes that a comparison looks at."""
-        names = {*_variables(residual.left), *_variables(residual.right)}
+        names = {*operand_variables(residual.left), *operand_variables(residual.right)}
         lefts = _distinct(self.left.tuples, names)
         rights = _distinct(self.right.tuples, names)
         return islice((a | b for a in lefts for b in rights), PAIRS_MAX)
@@ -267,15 +266,6 @@ def _operand(operand: Operand, binding: Mapping[str, Bound]) -> tuple[str | floa
 
 def _all_values(operand: Derived, tuples: Iterable[Binding]) -> set[str]:
     return {str(value) for one in tuples for value in _operand(operand, one)}
-
-
-def _variables(operand: Operand) -> Iterator[str]:
-    match operand:
-        case VariableValue(variable):
-            yield variable
-        case Call(arguments=arguments):
-            for each in arguments:
-                yield from _variables(each)
 
 
 def _distinct(tuples: Iterable[Binding], names: set[str]) -> list[Binding]:

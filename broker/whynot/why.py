@@ -21,7 +21,7 @@ from broker.whynot.operators import Joining, Side
 from broker.whynot.reason import Reason
 from xpath_eval.structure import Tree, XmlError, parse_xml
 from xscl.pattern import tree_pattern
-from xscl.query import Call, Disjunct, Operand, Operator, Query, VariableValue, Window
+from xscl.query import Disjunct, Operator, Query, Window, operand_variables
 from xscl.substitution import substitute
 
 __all__ = ["why_not"]
@@ -76,24 +76,6 @@ def _wrong_documents(query: Query, documents: Sequence[Document]) -> Reason | No
     return None
 
 
-def _mentioned(operand: Operand) -> Iterator[str]:
-    match operand:
-        case VariableValue(variable):
-            yield variable
-        case Call(arguments=arguments):
-            for each in arguments:
-                yield from _mentioned(each)
-
-
-def _compared(disjunct: Disjunct) -> Iterator[str]:
-    for value_join in disjunct.value_joins:
-        yield from _mentioned(value_join.left)
-        yield from _mentioned(value_join.right)
-    for residual in disjunct.residuals:
-        yield from _mentioned(residual.left)
-        yield from _mentioned(residual.right)
-
-
 BlockResult = tuple[Reason, Sequence[Binding]]
 
 
@@ -123,7 +105,8 @@ class _Attempts:
     def _alternative(
         self, documents: Sequence[Document], choice: Mapping[int, Disjunct], number: int
     ) -> Reason:
-        compared = frozenset(v for disjunct in choice.values() for v in _compared(disjunct))
+        operands = (o for disjunct in choice.values() for o in disjunct.operands())
+        compared = frozenset(v for operand in operands for v in operand_variables(operand))
         found = [self._block(i, d, compared) for i, d in enumerate(documents)]
         parts = [reason for reason, _ in found]
         if all(reason.holds for reason in parts):
