@@ -1,6 +1,7 @@
-"""Plots of the paper's figures, as small SVG files that differ from run to run in values only.
+"""The paper's figures as tables in Markdown, and as plots: small SVG files.
 
-matplotlib is in the extra `bench`; it is imported when plots are asked for.
+These differ from run to run in values only.  matplotlib is in the extra `bench`; it is imported
+when plots are asked for.
 """
 
 from __future__ import annotations
@@ -15,12 +16,23 @@ if TYPE_CHECKING:
 
     from matplotlib.axes import Axes
 
-__all__ = ["Curves", "plot_bars", "plot_curves"]
+__all__ = ["Curves", "plot_bars", "plot_curves", "print_head", "print_row"]
 
 Curves = dict[str, list[tuple[float, float]]]
 """For each engine (what is varied, milliseconds or documents/s)."""
 
 STYLE = {"svg.hashsalt": "xscl", "svg.fonttype": "none", "font.size": 10, "axes.grid": True}
+
+
+def print_head(*names: str) -> None:
+    """Print the head of a table."""
+    print_row(*names)
+    print_row(*["---"] * len(names))
+
+
+def print_row(*cells: str) -> None:
+    """Print a row of a table at once: one may take minutes."""
+    print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def plot_curves(
