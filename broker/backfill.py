@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
@@ -26,7 +26,7 @@ from broker.engine import Engine, Step
 from broker.outbox import Outbox
 from broker.queryset import RegisteredQuery
 from broker.registered import fits, queries_of
-from broker.registry import Backfill, Registry
+from broker.registry import Backfill, QueryState, Registry
 from broker.segment import document_batch
 from broker.spool import Spool
 from joins.engines import DEFAULT_ENGINE, EngineName
@@ -94,8 +94,9 @@ def check_unread(registry: Registry, query: Query) -> None:
         if other.query.id != query.id and query.publish in _streams(other):
             raise LookBackError(
                 f"{other.query.id!r} reads {query.publish!r} already, and would miss what is "
-                f"published late; register {query.id!r} without looking back, or its readers "
-                "after it"
+                f"published late: register {query.id!r} without looking back; or remove "
+                f"{other.query.id!r}, register {query.id!r} looking back, and then "
+                f"{other.query.id!r} again, looking back as well"
             )
 
 
@@ -116,14 +117,18 @@ def backfill(
 ) -> int:
     """Do all backfills that wait, one query after another; return how many matches they found.
 
-    Ends early once `is_stopping`; what is not finished then waits on.  A query that goes over the
-    budget is paused, from the first document on that it did not look back at.
+    Ends early once `is_stopping`; what is not finished then waits on, and so does a query that is
+    paused.  One that goes over the budget is paused, from the first document on that it did not
+    look back at.
     """
     found = 0
     while waiting := registry.backfills():
         query = waiting[0].query
         those = [each for each in waiting if each.query == query]
-        for step in _steps(registry, spool, those, lateness_us, engine, budget):
+        present = {each.query.id: each for each in queries_of(registry, registry.revision())}
+        if query not in present and not _is_over(registry, those):
+            continue  # it has been paused, or resumed, in between
+        for step in _steps(present, spool, those, lateness_us, engine, budget):
             if is_stopping():
                 return found
             matches = [m for m in step.matches if m.query == query]
@@ -141,8 +146,14 @@ def backfill(
     return found
 
 
+def _is_over(registry: Registry, waiting: Sequence[Backfill]) -> bool:
+    """Return whether the query that waits has been removed, or replaced by another text."""
+    query = registry.query(waiting[0].query)
+    return query.state is QueryState.REMOVED or query.version != waiting[0].version
+
+
 def _steps(
-    registry: Registry,
+    present: Mapping[str, RegisteredQuery],
     spool: Spool,
     waiting: Sequence[Backfill],
     lateness_us: int,
@@ -150,10 +161,9 @@ def _steps(
     budget: Budget,
 ) -> Iterator[Step]:
     """Yield what one query and those it reads from find in retained documents, in order."""
-    present = {each.query.id: each for each in queries_of(registry, registry.revision())}
     asked = present.get(waiting[0].query)
     if asked is None or asked.query.version != waiting[0].version:
-        return  # it has been removed, paused or replaced since
+        return  # it has been removed or replaced since
     waiting = [each for each in waiting if fits(asked.query, json.loads(each.parameters))]
     if not waiting:
         return  # nobody subscribes yet

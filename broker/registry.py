@@ -130,10 +130,16 @@ class Registry:
         )
 
     def backfills(self) -> list[Backfill]:
-        """Return the registrations that look back and wait for it, by query."""
-        return [
-            Backfill(*row) for row in self._file.rows("SELECT * FROM backfill ORDER BY 1, 2, 3")
-        ]
+        """Return the registrations that look back and wait for it, by query.
+
+        Those of paused queries wait until these are resumed, and hold nothing till then.
+        """
+        rows = self._file.rows(
+            "SELECT * FROM backfill WHERE (SELECT state FROM query WHERE id = backfill.query"
+            " ORDER BY revision DESC LIMIT 1) <> ? ORDER BY 1, 2, 3",
+            QueryState.PAUSED,
+        )
+        return [Backfill(*row) for row in rows]
 
     def finish_backfills(self, backfills: Iterable[Backfill]) -> None:
         """Take backfills away, unless they have been asked to look further back meanwhile."""

@@ -22,6 +22,7 @@ from broker.backfill import (
 )
 from broker.budget import Budget
 from broker.document import DocumentLine
+from broker.registry import QueryState
 
 SAME = "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"
 
@@ -113,6 +114,18 @@ def test_a_query_that_was_removed_meanwhile_finds_nothing(broker: Broker) -> Non
     broker.register(query(SAME), since=0)
     broker.register(query(SAME.replace("1 h", "2 h")))
     assert broker.look_back() == 0
+    assert broker.registry.backfills() == []
+
+
+def test_a_query_that_is_paused_looks_back_when_it_is_resumed(broker: Broker) -> None:
+    broker.take(items("x", "x"))
+    broker.register(query(SAME), since=0)
+    broker.registry.set_state("q", QueryState.PAUSED, effective=2, reason="by hand")
+    assert broker.look_back() == 0
+    assert first_waiting(broker.registry.backfills()) is None, "what is paused holds no documents"
+    broker.take(items("y", minute=5))
+    broker.registry.set_state("q", QueryState.ACTIVE, effective=3)
+    assert broker.look_back() == 1
     assert broker.registry.backfills() == []
 
 
