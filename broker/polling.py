@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Iterable
 
 from broker.config import Settings
@@ -13,7 +14,7 @@ from broker.ingest_thread import Busy, Submit
 from feeds import Feed, FeedStore, Poller, networks
 from feeds.push import Push
 
-__all__ = ["poller"]
+__all__ = ["poller", "push_of"]
 
 _log = logging.getLogger(__name__)
 
@@ -29,6 +30,14 @@ def poller(
         await _take(submit, DocumentLine(stream=stream, xml=xml, time_us=time_us, key=key))
 
     return Poller(store, take, allowed=networks(settings.allow_networks), push=push)
+
+
+def push_of(settings: Settings, store: FeedStore) -> Push | None:
+    """Return what WebSub hubs reach, where the settings say under which URL they can."""
+    public_url = settings.http.public_url
+    if not public_url:
+        return None
+    return Push(store, base_url=public_url, now_us=lambda: time.time_ns() // 1_000)
 
 
 async def _take(submit: Submit, line: DocumentLine) -> None:

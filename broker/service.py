@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
@@ -46,7 +45,7 @@ from broker.outbox import Outbox
 from broker.pausing import Pausing
 from broker.pipeline import Pipeline, StepSummary
 from broker.planning import Planning
-from broker.polling import poller
+from broker.polling import poller, push_of
 from broker.registered import Engines
 from broker.registry import Registry
 from broker.shards import Join, ShardTask, Tasks
@@ -60,7 +59,6 @@ from broker.tokens import Tokens
 from broker.upkeep import Upkeep
 from broker.web import pages
 from feeds import FeedStore, networks
-from feeds.push import Push
 from joins.orders import Answer
 from joins.processor import Processor
 from xpath_eval.counters import counters_of
@@ -164,8 +162,7 @@ class Service:
     def _processor(self) -> Processor | None:
         """Return a join that is spread over tasks of Spark, where the settings ask for shards."""
         settings = self._settings
-        lateness_us = settings.lateness // timedelta(microseconds=1)
-        join = Join(settings.engine, lateness_us, settings.shards, settings.budget.pairs_max)
+        join = Join(settings.engine, self._lateness_us, settings.shards, settings.budget.pairs_max)
         return join.processor(Tasks(self._run_tasks, self._data / "shards"))
 
     def _run_tasks(self, tasks: Sequence[ShardTask]) -> Sequence[Answer]:
@@ -188,8 +185,7 @@ class Service:
         self._spool = SpoolWriter(self._data / "spool", processed=self._outbox.through())
         self._tokens = Tokens(self._data / "tokens.db")
         self._feed_store = FeedStore(self._data / "feeds.db")
-        public_url = self._settings.http.public_url
-        self._push = _push(self._feed_store, public_url) if public_url else None
+        self._push = push_of(self._settings, self._feed_store)
         self._numbering = Ingest(self._spool)
 
     def _close_files(self) -> None:
@@ -395,7 +391,3 @@ class Service:
     def _note_delivery(self, event: DeliveryEvent) -> None:
         self._stages.delivered(event)
         log_delivery(event)
-
-
-def _push(store: FeedStore, public_url: str) -> Push:
-    return Push(store, base_url=public_url, now_us=lambda: time.time_ns() // 1_000)
