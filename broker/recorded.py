@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from broker.disk import Disk
 from broker.document import Document, DocumentError, DocumentLine, parse_document_line
-from broker.ingest import Ingest
+from broker.ingest import Ingest, Outcome
 from broker.spool import SpoolWriter
 from broker.stored import documents_of
 
@@ -81,7 +81,8 @@ def recent_documents(path: Path, limit: int = SAMPLE_DOCUMENTS) -> list[Document
 def number_lines(lines: Iterable[ReadLine]) -> Iterator[Document]:
     """Yield the documents of recorded lines with their numbers, keys, times and watermarks.
 
-    Lines that are repetitions give nothing; a line that is not one raises `RecordedError`.
+    Lines that are repetitions give nothing; a line that is not one, or whose document would be
+    refused, raises `RecordedError`.
     """
     with tempfile.TemporaryDirectory(prefix="xscl-recorded-") as directory:
         writer = SpoolWriter(Path(directory), Disk(is_durable=False))
@@ -89,7 +90,10 @@ def number_lines(lines: Iterable[ReadLine]) -> Iterator[Document]:
         iterator = iter(lines)
         while group := list(islice(iterator, _LINES_AT_ONCE)):
             first = writer.next_docid
-            ingest.append([_line(*each) for each in group], registry_version=1)
+            receipts = ingest.append([_line(*each) for each in group], registry_version=1)
+            for (place, _), receipt in zip(group, receipts, strict=True):
+                if receipt.outcome is Outcome.REFUSED:
+                    raise RecordedError(f"{place}: {receipt.reason}")
             yield from _documents(writer, first)
         writer.close()
 

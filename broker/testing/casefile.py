@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import xscl
-from broker.document import DocumentLine, parse_time
+from broker.document import DocumentError, DocumentLine, check_stream, parse_time
 from broker.parameters import parameters
 from broker.testing.lines import Line, Statement, read_lines, statements
 from xpath_eval.structure import XmlError, parse_xml
@@ -175,6 +175,10 @@ class _Reader:
         key, stream = said["key"], said["stream"]
         if any(document.key == key for document in case.documents):
             self._wrong("XT005", statement.line.span, f"`{key}` is the key of another document")
+        try:
+            check_stream(stream)
+        except DocumentError as error:
+            self._wrong("XT005", statement.line.span, str(error))
         publisher = next((q for q in self._queries.values() if q.publish == stream), None)
         if publisher is not None:
             hint = "give the documents that it is made of"

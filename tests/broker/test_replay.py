@@ -15,7 +15,7 @@ from standin import StandInEngine
 
 import xscl
 from broker.cli import main
-from broker.recorded import read_document_lines
+from broker.recorded import RecordedError, number_lines, read_document_lines
 from broker.replay import ReplayError, ReplaySummary, read_assignments, replay, replay_documents
 
 if TYPE_CHECKING:
@@ -158,3 +158,11 @@ def test_the_command_points_at_an_error_in_a_query(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 1
     assert "^" in result.stderr
+
+
+def test_a_recorded_document_that_would_be_refused_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "documents.jsonl"
+    lines = [document(1, "a"), document(2, "a", stream="bad stream")]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with pytest.raises(RecordedError, match=r"documents\.jsonl:2: 'bad stream' cannot be"):
+        list(number_lines(read_document_lines([path])))
