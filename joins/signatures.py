@@ -1,18 +1,22 @@
 """The default engine: pairs of instances are looked up by what they have in common.
 
-Theory.  Take two instances and a query class.  Whether the class's conjunctive query holds on the
-pair, and with which nodes, depends on the variables that bind which nodes on either side, and on
-which of those nodes have equal values; on nothing else.  The first is the pair's two witness
-shapes; the second a set of pairs of nodes.  Both together are the **pair signature**.  So two pairs
-with one signature have the same tuples of nodes in every class, and a class needs to be evaluated
-once for each signature that ever occurs, not once for each pair (`signatureview`).  This is exact:
-`R_bin` and the value joins are the only relations in the body of `CQ_T` (Hong 2009, section 6.4.4)
-that speak of the instances, and the signature determines both.  Times, residuals and constants are
-not part of the body; they are tested afterwards, pair by pair.
+Theory.  The body of a class's conjunctive query `CQ_T` (Hong 2009, section 6.4.4) asks three things
+of a pair of instances: which variables bind which nodes on the left, the same on the right, and
+which nodes have equal values.  The **pair signature** is just that: the two layouts, which name the
+witness shapes, and all pairs of slots with equal values.
+
+    Pairs with one signature have the same tuples of nodes in every class.
+
+For a tuple assigns nodes to meta-variables so that each structural edge is an edge of a shape, and
+the ends of each value join have equal values; the signature says both.  So a class is evaluated
+once for each signature that ever occurs (`signatureview`), not once for each pair.  The key needs
+no more and can have no less: docs/signatures.md has the proof, a counter-example for each part that
+might be left out, and the costs.  What differs from pair to pair, times, registration points,
+constants and residuals, is no part of the body and is tested afterwards, pair by pair.
 
 One probe:
 
-    candidates   every class is anchored in one of its value joins, the one that is met least often;
+    candidates   every class is anchored in one of its value joins, the one whose values are rarest;
                  new values are looked up under the anchors' variables, once for both sides; what
                  is outside the anchor's widest window is dropped before it is listed
     signatures   for each candidate pair, all equal pairs of slots, as bits; pairs with equal bits
@@ -23,12 +27,13 @@ One probe:
 A pair is a candidate if any class's anchor holds on it, and its entry has every class; so every
 tuple is found once, whichever anchor found the pair.
 
-Values are compared by two independent 64-bit hashes.  The value joins of what is reported are
-checked against the strings by `FanOut`, where they are at hand; a residual `!=` takes two values
-that agree in both hashes, 128 bits, for equal.
+Values are compared by two independent 64-bit hashes.  A collision adds an equal pair, so it can
+add tuples but lose none, for the body has no negation; `FanOut` checks the strings of the value
+joins of all that is reported.  A residual takes two values that agree in all 128 bits for equal.
 
-Bounds: pairs are worked on in slices of `PAIRS_MAX`; instances with many equal values cost the
-square of those; the view keeps `ENTRIES_MAX` entries, then finds them again.
+Bounds: pairs are worked on in slices of `PAIRS_MAX`; instances with k equal values on either side
+have k * k equal pairs; the view keeps `ENTRIES_MAX` entries and `ROWS_MAX` tuples, then finds them
+again; a class whose pairs exceed its budget is paired by a rarer value join or cut (`ration`).
 """
 
 from __future__ import annotations
@@ -57,9 +62,6 @@ SHAPES_MIN = 1_000
 """So many shapes are kept in any case; those that nothing has any more are looked for when there
 are more, and twice as many as after the last time."""
 
-ANCHORING_BATCHES = 256
-"""Anchors are looked at again after so many batches, and whenever classes change."""
-
 Edge = tuple[int, int, int, int]
 
 
@@ -83,7 +85,6 @@ class SignatureProcessor(Classified):
         self._evicted = 0
         self._limits: dict[int, ClassLimits] = {}
         self._version = self._limits_version = -1
-        self._batches = 0
 
     @property
     def next_instance(self) -> int:
@@ -107,13 +108,12 @@ class SignatureProcessor(Classified):
     def begin_batch(self) -> None:
         """Start a batch: what is absorbed from now on is new."""
         self._candidates.begin_batch()
-        self._batches += 1
-        has_changed = self._version != self.classes.version
-        if has_changed:
+        if self._version == self.classes.version:
+            self._candidates.follow_values()
+        else:
             self._version = self.classes.version
             self._layouts.compare(self.classes.compared())
-        if has_changed or self._batches % ANCHORING_BATCHES == 0:
-            self._candidates.choose_anchors()
+            self._candidates.follow_classes()
 
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances; they get the next numbers."""
