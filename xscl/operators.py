@@ -66,6 +66,9 @@ __all__ = ["DISJUNCT_LIMIT", "PredicateBuilder", "attach"]
 DISJUNCT_LIMIT = 64
 """Disjuncts of one operator's predicate; each is evaluated by itself."""
 
+ALTERNATIVES_LIMIT = 4_096
+"""Choices of one disjunct for each operator of a query: each is compiled and kept by itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
@@ -98,6 +101,7 @@ class PredicateBuilder:
         self.fresh: list[tuple[str, Variable, Path]] = []
         self.labels: dict[str, int] = {}
         self.scope = _Scope(frozenset(), frozenset())
+        self.alternatives = 1
 
     def disjuncts(
         self, predicate: Expression | None, left: frozenset[int], right: frozenset[int]
@@ -115,7 +119,21 @@ class PredicateBuilder:
                 "write several queries, or compare fewer alternatives",
             )
             return (Disjunct(),)
-        return tuple(dict.fromkeys(self._disjunct(terms) for terms in _expand(tree)))
+        found = tuple(dict.fromkeys(self._disjunct(terms) for terms in _expand(tree)))
+        self._multiply(len(found), predicate.span)
+        return found
+
+    def _multiply(self, disjuncts: int, span: Span) -> None:
+        """Count the alternatives of the operators so far; say once that they are too many."""
+        before, self.alternatives = self.alternatives, self.alternatives * disjuncts
+        if before <= ALTERNATIVES_LIMIT < self.alternatives:
+            self.report.error(
+                "XS503",
+                span,
+                f"with this predicate the query has {self.alternatives:,} alternatives, one for"
+                f" each choice of a disjunct in every operator, more than {ALTERNATIVES_LIMIT:,}",
+                "write several queries, or compare fewer alternatives",
+            )
 
     def _disjunct(self, terms: tuple[_Compared, ...]) -> Disjunct:
         joins: list[ValueJoin] = []

@@ -109,6 +109,19 @@ def test_disjuncts_are_counted_before_they_are_made() -> None:
     assert codes(f"S//a->a[b->b] JOIN {{{many}, 1 h}} T//c->c[d->d]") == ["XS503"]
 
 
+def test_alternatives_of_several_operators_are_bounded_together() -> None:
+    def chain(operators: int, disjuncts: int) -> str:
+        predicates = [
+            " OR ".join(f"v{i}/a{k} = v{i + 1}" for k in range(disjuncts)) for i in range(operators)
+        ]
+        steps = (f" JOIN {{{p}, 1 h}} T->v{i}" for i, p in enumerate(predicates, 1))
+        return "S->v0" + "".join(steps)
+
+    assert codes(chain(operators=12, disjuncts=2)) == []
+    assert codes(chain(operators=16, disjuncts=2)) == ["XS503"]
+    assert codes(chain(operators=3, disjuncts=64)) == ["XS503"]
+
+
 # -- paths from variables ----------------------------------------------------------------------
 
 
