@@ -1,9 +1,9 @@
 """Candidate pairs: a new instance, and another one that has an anchored value in common with it.
 
-Every class is anchored in one of its value joins: the one whose look-ups have met the fewest
-partners so far.  The classes of a stratum have few different anchors, however many they are, so
-the new values of a batch are looked up under all of them at once.  All joined values are in the
-index, not only anchored ones, so a class may be anchored anew at any time.  Classes without a
+Every class is anchored in one of its value joins: the one that makes the fewest pairs in a sample
+of recent values (`sample`).  The classes of a stratum have few different anchors, however many they
+are, so the new values of a batch are looked up under all of them at once.  All joined values are in
+the index, not only anchored ones, so a class may be anchored anew at any time.  Classes without a
 value join are paired by `products`.
 
 A pair is found from the instance that came later.  How many partners a new instance has under an
@@ -28,6 +28,7 @@ from joins.pairsignature import SharedSlots
 from joins.products import Products
 from joins.ration import UNBOUNDED, Bounds, Group, Ration
 from joins.remembered import EMPTY, Hashes, Remembered
+from joins.sample import Sample, rarest
 from joins.slots import Edge, Ints, Layouts, ranges
 from joins.times import Flags, Pairs, distinct, pair_codes, runs
 from joins.valueindex import Hits, ValueIndex, entry_keys
@@ -40,9 +41,6 @@ news, 57 pairs a document, 10,000 to 30,000 are a fifth faster than 1,000,000.""
 
 FOUND_MAX = 1_000_000
 """Candidates that are held at once (25 MB), where one instance alone does not have more."""
-
-ANCHOR_CHANGE = 4
-"""A class changes its anchor for one that is met this many times less often, not for less."""
 
 
 NONE = -1
@@ -119,8 +117,8 @@ class Candidates:
         self._lateness_us = bounds.lateness_us
         self._index = ValueIndex()
         self._anchors: dict[int, _Anchors] = {}
-        self._anchor_of: dict[int, ValueJoin] = {}
-        self._met: Counter[ValueJoin] = Counter()
+        self._anchor_of: dict[tuple[ValueJoin, ...], ValueJoin] = {}
+        self._sample = Sample()
         self._new: list[_Entries] = []
         self._shared: SharedSlots | None = None
         self.ration = Ration(classes, bounds)
@@ -146,24 +144,30 @@ class Candidates:
         self.ration.begin_batch()
         self._new, self._shared = [], None
 
-    def choose_anchors(self) -> None:
-        """Anchor every class in the value join that was met least often."""
+    def follow_classes(self) -> None:
+        """Anchor the classes that there are now."""
+        counts = self._sample.counts()
         chosen: dict[tuple[int, ValueJoin], list[int]] = {}
-        anchor_of: dict[int, ValueJoin] = {}
+        anchor_of: dict[tuple[ValueJoin, ...], ValueJoin] = {}
         for number, query_class in self._classes.by_number.items():
-            pairs = list(query_class.value_pairs())
-            if not pairs:
-                continue
-            anchor = min(pairs, key=lambda pair: (self._met[pair], pair))
-            before = self._anchor_of.get(number)
-            if before is not None and self._met[before] < ANCHOR_CHANGE * (self._met[anchor] + 1):
-                anchor = before
-            anchor_of[number] = anchor
-            chosen.setdefault((query_class.stratum, anchor), []).append(number)
+            if value_joins := tuple(query_class.value_pairs()):
+                if value_joins not in anchor_of:
+                    now = self._anchor_of.get(value_joins)
+                    anchor_of[value_joins] = rarest(value_joins, counts, now)
+                key = query_class.stratum, anchor_of[value_joins]
+                chosen.setdefault(key, []).append(number)
         self._anchor_of = anchor_of
         groups = {key: Group.of(members, self._classes) for key, members in sorted(chosen.items())}
         self._anchors = {stratum: _columns(stratum, groups) for stratum in {s for s, _ in groups}}
         self.products.group(self._classes)
+        self._sample.look_soon()
+
+    def follow_values(self) -> None:
+        """Anchor classes anew where, now and then, the values of late say so."""
+        if self._sample.is_due():
+            counts = self._sample.counts()
+            if any(rarest(of, counts, now) != now for of, now in self._anchor_of.items()):
+                self.follow_classes()
 
     def absorb(self, first: int, layouts: Ints) -> None:
         """Index the values of instances that have just been remembered."""
@@ -178,6 +182,7 @@ class Candidates:
         new = entries.take(np.flatnonzero(values != EMPTY))
         self._new.append(new)
         self._shared = None
+        self._sample.note(len(layouts), new.variables, new.values)
         self._index.add(entry_keys(new.values, new.variables), new.owners, self._remembered.base)
 
     def pairs(self, stratum: int) -> Iterator[Pairs]:
@@ -206,7 +211,7 @@ class Candidates:
         """Yield the codes of pairs, possibly with repetitions, for some new instances at a time."""
         anchors = self._anchors.get(stratum, _NO_ANCHORS)
         look_ups = self._look_ups(anchors)
-        partners = self._count(anchors, look_ups)
+        partners = self._count(look_ups)
         has_products = self.products.has(stratum)
         if has_products:
             partners += self.products.partners_max(stratum, self.first)
@@ -251,17 +256,13 @@ class Candidates:
             self._new = [_Entries(*map(np.concatenate, zip(*self._new, strict=True)))]
         return self._new[0]
 
-    def _count(self, anchors: _Anchors, look_ups: _LookUps) -> Ints:
-        """Count the hits of each new instance, and note those of each anchor."""
+    def _count(self, look_ups: _LookUps) -> Ints:
+        """Count the hits of each new instance."""
         new = self._remembered.next_instance - self.first
         partners = np.zeros(new, np.int64)
-        met = np.zeros(len(anchors.left), np.int64)
         for hits in look_ups.hits:
-            for which, owners, counts in look_ups.served(hits):
+            for _, owners, counts in look_ups.served(hits):
                 partners += np.bincount(owners - self.first, counts, new).astype(np.int64)
-                met += np.bincount(which, counts, len(met)).astype(np.int64)
-        for i in np.flatnonzero(met).tolist():
-            self._met[anchors.value_join(i)] += int(met[i])
         return partners
 
     def _over(self, look_ups: _LookUps, heavy: Ints) -> dict[int, list[int]]:

@@ -34,7 +34,6 @@ from joins.orders import Answer, Catalog, Limit, Order, Piece, Question, Store
 from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, Ration
 from joins.remembered import hash_values
 from joins.routing import Router
-from joins.signatures import ANCHORING_BATCHES
 from joins.slots import Ints
 from joins.spill import InstanceRows
 
@@ -76,7 +75,6 @@ class ShardedProcessor(Classified):
         self._catalog = ""
         self._catalogs = 0
         self._version = -1
-        self._batches = 0
         self._pieces: dict[int, list[Piece]] = defaultdict(list)
         self._pending: dict[int, list[pa.Table]] = defaultdict(list)
         self._pending_rows = 0
@@ -118,13 +116,10 @@ class ShardedProcessor(Classified):
             pairs = self.classes.value_pairs()
             self._reader.want({v for _, left, right, *_ in pairs for v in (left, right)})
             self._catalog = ""
-        if (has_changed or self._is_time_to_anchor()) and self._anchors.choose(self._first_new):
+            self._anchors.sample.look_soon()
+        is_time = has_changed or self._anchors.sample.is_due()
+        if is_time and self._anchors.choose(self._first_new):
             self._catalog = ""
-        self._batches += 1
-
-    def _is_time_to_anchor(self) -> bool:
-        """Return whether anchors are looked at again: often at first, then now and then."""
-        return self._batches & (self._batches - 1) == 0 or self._batches % ANCHORING_BATCHES == 0
 
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances; they get the next numbers."""
@@ -138,7 +133,7 @@ class ShardedProcessor(Classified):
         self._ends.append(rows.column("end_us").to_numpy())
         self.next_instance += size
         entries = self._reader.read(rows)
-        self._anchors.note(size, entries)
+        self._anchors.sample.note(size, entries.variables, entries.hashes)
         self._census.note(rows, entries)
         shapes = rows.column("shape").to_numpy().astype(np.int64)
         anchored = entries.under(self._anchors.variables())

@@ -62,6 +62,9 @@ SHAPES_MIN = 1_000
 """So many shapes are kept in any case; those that nothing has any more are looked for when there
 are more, and twice as many as after the last time."""
 
+_EVER = int(np.iinfo(np.int64).min)
+"""Before all times."""
+
 Edge = tuple[int, int, int, int]
 
 
@@ -175,9 +178,9 @@ class SignatureProcessor(Classified):
         """Return who is paired with a visitor in a class by one value join; None: there is none."""
         asked = query_class.asked()
         if value_join is None:
-            return self._candidates.products.partners(visitor.bound, asked)
+            return self._candidates.products.partners(visitor.bound, asked, _EVER)
         values = {v: self._hashing(pa.array(own))[0] for v, own in visitor.values.items()}
-        return self._candidates.partners(values, value_join, asked, np.iinfo(np.int64).min)
+        return self._candidates.partners(values, value_join, asked, _EVER)
 
     def meeting(self, visitor: Visitor, found: Partners) -> Meeting:
         """Return the meeting of a visitor with partners."""

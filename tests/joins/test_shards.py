@@ -17,7 +17,7 @@ from kit import Case, cases, check, parse_case
 from runners import ENGINES, EngineName, engine_of, run_engine, run_oracle, seeds_with_joins
 from strategies import case_texts, random_case
 
-import joins.anchors
+import joins.sample
 import joins.sharded
 import xscl
 from broker.match import Match
@@ -181,8 +181,8 @@ def hundred_documents(seed: int) -> Case:
 @pytest.mark.parametrize("seed", range(3))
 def test_anchors_may_change_at_any_batch(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)
-    monkeypatch.setattr(joins.anchors._Pairs, "of", lambda *_: chance.randrange(100))
-    monkeypatch.setattr(ShardedProcessor, "_is_time_to_anchor", lambda self: True)
+    monkeypatch.setattr(joins.sample.PairCounts, "of", lambda *_: chance.randrange(100))
+    monkeypatch.setattr(joins.sample.Sample, "is_due", lambda _: True)
     case = hundred_documents(seed)
     expected = lines(run_engine(case))
     assert len(expected) > 20

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import xscl
 from broker.document import Document
 from broker.engine import Engine, RegisteredQuery
-from joins import candidates, pairsignature, remembered, signatureview, valueindex
+from joins import candidates, pairsignature, remembered, sample, signatureview, valueindex
 from joins.remembered import EMPTY, Remembered, hash_values
 from joins.slots import Layouts, ranges
 from joins.times import Pairs, distinct, pair_codes
@@ -145,21 +145,28 @@ def test_twenty_shared_categories_are_one_match_with_its_witnesses() -> None:
 def test_anchors_follow_what_is_met() -> None:
     (query,) = xscl.parse("S//i->a FOLLOWED BY {a/c = b/c AND a/t = b/t, 1 h} S//i->b", id="q")
     running = Engine([RegisteredQuery(query)], lateness_us=0)
-    stream = []
-    for n in range(1, 61):
-        # Every document has the one <c>; each <t> occurs twice.
-        xml = f"<i><c>same</c><t>{n % 30}</t></i>".encode()
-        stream.append(Document(n, "S", str(n), n * 1000, n * 1000, n * 1000, (n - 1) * 1000, xml))
+    # What every document has moves from <c> to <t>; the other value occurs twice.
+    bodies = [f"<c>same</c><t>{n % 30}</t>" for n in range(1, 61)]
+    bodies += [f"<c>{n % 30}</c><t>same</t>" for n in range(61, 121)]
+    stream = [
+        Document(n, "S", str(n), n * 1000, n * 1000, n * 1000, (n - 1) * 1000, _item(body))
+        for n, body in enumerate(bodies, 1)
+    ]
     xml_of = {d.docid: d.xml for d in stream}
-    found = []
-    with changed(__import__("joins.signatures").signatures, ANCHORING_BATCHES=1):
+    found, anchors = [], []
+    with changed(sample, SAMPLE_INSTANCES=40, FIRST_LOOK=1, LOOKS_APART=1):
         for one in stream:
             step = running.process(running.evaluate([one]), lambda ids: {i: xml_of[i] for i in ids})
             found += [[d.docid for d in match.documents] for match in step.matches]
-    assert found == [[n, n + 30] for n in range(1, 31)]
-    processor = running.processor
-    ((left, _),) = processor._candidates._anchor_of.values()
-    assert running.variable_names[left] == "a/t"
+            ((left, _),) = running.processor._candidates._anchor_of.values()
+            anchors.append(running.variable_names[left])
+    assert found == [[n, n + 30] for n in (*range(1, 31), *range(61, 91))]
+    assert anchors[50] == "a/t"
+    assert anchors[-1] == "a/c"
+
+
+def _item(body: str) -> bytes:
+    return f"<i>{body}</i>".encode()
 
 
 def test_eviction_gives_memory_back_and_changes_nothing() -> None:
