@@ -23,6 +23,7 @@ from broker.explain.spelling import ParameterText
 from broker.explain.survey import survey_with_plan
 from broker.statistics import DAY_US, Occurrences, Sample, Timing, take_sample
 from broker.whynot import why_not
+from xscl.durations import render_duration
 from xscl.query import INFINITE_US, Operator, Query
 
 __all__ = [
@@ -56,6 +57,8 @@ SAMPLE_MIN_US = DAY_US // 24
 """A shorter sample says little of a day, and that is told."""
 
 _OVERHEAD_BYTES = 150
+
+_UNITS_US = (DAY_US, 3_600_000_000, 60_000_000, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,12 +296,10 @@ class _Estimator:
         if 0 < self.sample.span_us < SAMPLE_MIN_US:
             minutes = self.sample.span_us / 60_000_000
             yield f"the documents are of {minutes:.0f} minutes: what is said of a day is a guess"
+        yield from self._over_budget(operators, matches)
         for one in operators:
             if one.partners > PARTNERS_MAX:
                 yield _bomb(one)
-            most = self.budget.pairs_per_document
-            if most and one.partners > most:
-                yield f"{one.text}: it would be paused, budget.pairs_per_document is {most:,}"
             if one.is_unbounded:
                 yield (
                     f"{one.text}: nothing is forgotten; after {INFINITE_AS_US // DAY_US} days about"
@@ -306,20 +307,41 @@ class _Estimator:
                 )
         if matches is not None and matches > MATCHES_PER_DAY_MAX:
             yield f"about {_number(matches)} matches a day: nobody reads them"
-        yield from self._over_budget(matches)
 
-    def _over_budget(self, matches: float | None) -> Iterator[str]:
-        """Warn where so many matches would pause the query."""
+    def _over_budget(
+        self, operators: Sequence[OperatorEstimate], matches: float | None
+    ) -> Iterator[str]:
+        """Warn where so many pairs or matches would pause the query, and say what would do."""
+        for one in operators:
+            most = self.budget.pairs_per_document
+            if most and one.partners > most:
+                yield (
+                    f"it would be paused: each document makes about {_number(one.partners)} pairs,"
+                    f" and budget.pairs_per_document is {most:,}"
+                    f"{self._narrower(most / one.partners)}"
+                )
         rate = len(self.sample.documents) / self.sample.days if self.sample.days else 0.0
         each = matches / rate if matches is not None and rate else 0.0
         for name, documents in (("matches_per_document", 1), ("matches_per_1000_documents", 1_000)):
             most = getattr(self.budget, name)
             if most and each * documents > most:
+                found = each * documents
                 yield (
-                    f"about {_number(each * documents)} matches in {documents:,}"
-                    f" document{'s' if documents > 1 else ''}: it would be paused, budget.{name} is"
-                    f" {most:,}"
+                    f"it would be paused: about {_number(found)} matches in {documents:,}"
+                    f" document{'s' if documents > 1 else ''}, and budget.{name} is {most:,}"
+                    f"{self._narrower(most / found)}"
                 )
+
+    def _narrower(self, share: float) -> str:
+        """Return a hint at a window of some share of the query's own, where it has one window."""
+        operators = [c for clauses in self.view.alternatives for c in clauses if c.is_join]
+        if len(operators) != 1 or operators[0].window.startswith("$"):
+            return ""
+        length_us = int(min(operators[0].window_us, INFINITE_AS_US) * share)
+        unit_us = next((unit for unit in _UNITS_US if unit <= length_us), None)
+        if unit_us is None:
+            return ""
+        return f"; a window of {render_duration(length_us // unit_us * unit_us)} would do"
 
 
 def _commonest(occurrences: Occurrences) -> tuple[str | None, float]:

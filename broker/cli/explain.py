@@ -6,11 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from textwrap import indent
 from typing import TYPE_CHECKING
 
 import click
 
 from broker.cli.connection import Connection, connect
+from broker.cli.costs import estimates_from, render_estimates, statistics_option
 from broker.cli.terminal import Failure, message
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ _DEFAULT_SECTIONS = tuple(name for name in _SECTIONS if name != "sql")
     metavar="DURATION",
     help="How late a document may come and still find every partner.",
 )
+@statistics_option
 @click.option(
     "--why-not",
     "is_why_not",
@@ -84,6 +87,7 @@ def explain(
     output: str,
     sections: Sequence[str],
     lateness: str,
+    statistics: Path | None,
     is_why_not: bool,
     documents: Path | None,
     times: Sequence[str],
@@ -93,7 +97,7 @@ def explain(
 
     For one query: its variables, tree patterns, join graph and minor, its template and who shares
     it, the conjunctive query, its SQL, and what is not shared and why.  For several: what they
-    have in common.
+    have in common.  With --statistics: what they will cost besides.
 
     With --why-not QUERY DOCUMENT DOCUMENT ...: which block, step, comparison, window or lateness
     rule keeps these documents from matching.  Where QUERY is no file, the running broker is asked:
@@ -103,6 +107,7 @@ def explain(
     Examples:
       xscl explain examples/queries/
       xscl explain examples/queries/ --query same-story --section sql
+      xscl explain same-story.xscl --statistics recent.jsonl.gz
       xscl explain examples/queries/ --query book-and-blog --format dot | dot -Tsvg
       xscl explain --why-not same-story.xscl first.xml second.xml
       xscl explain --why-not same-story.xscl 17 item-23 --documents docs.jsonl.gz
@@ -127,8 +132,13 @@ def explain(
         click.echo(_automaton([q for q in queries if not query_ids or q.id in query_ids], output))
         return
     chosen = [_query(found, query_id) for query_id in query_ids]
+    shown = [query for query in queries if not query_ids or query.id in query_ids]
+    estimates = estimates_from(statistics, shown) if statistics else []
     if output == "json":
-        click.echo(json.dumps(as_data(found, tuple(query_ids)), ensure_ascii=False, indent=2))
+        data = as_data(found, tuple(query_ids))
+        if statistics:
+            data["estimates"] = [each.as_data() for each in estimates]
+        click.echo(json.dumps(data, ensure_ascii=False, indent=2))
         return
     if not chosen and (len(found.queries) == 1 or (sections and "overview" not in sections)):
         chosen = list(found.queries)
@@ -139,6 +149,8 @@ def explain(
     else:
         wanted = _SECTIONS if "all" in sections else sections or _DEFAULT_SECTIONS
         click.echo("\n".join(render_query(found, query, wanted) for query in chosen), nl=False)
+    if output == "text" and estimates:
+        click.echo(f"\nCost\n{indent(render_estimates(estimates), '  ')}", nl=False)
 
 
 def _load(paths: Sequence[Path]) -> list[xscl.Query]:

@@ -7,15 +7,15 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from broker.cli.costs import estimates_from, render_estimates, statistics_option
 from broker.cli.terminal import EXIT_FAILED, Failure, is_coloured, message
 
 if TYPE_CHECKING:
-    from broker.estimate import QueryEstimate
-    from xscl.query import Query
+    pass
 
 __all__ = ["check", "completion", "fmt"]
 
@@ -40,11 +40,7 @@ _STDIN_NAME = "<stdin>"
     help="How to print what was found.",
 )
 @click.option("--deny-warnings", is_flag=True, help="Exit with 1 for warnings too.")
-@click.option(
-    "--statistics",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Recent document lines: estimate from them what the queries will cost and match.",
-)
+@statistics_option
 @click.pass_context
 def check(
     context: click.Context,
@@ -72,14 +68,16 @@ def check(
     texts = {_STDIN_NAME: _standard_input()} if len(files) < len(paths) else {}
     queries, found = check_files(files, texts)
     errors = sum(each.is_error for each in found)
-    estimates = _estimates(queries, statistics) if statistics is not None and not errors else []
+    estimates = estimates_from(statistics, queries) if statistics and not errors else []
     if output == "text":
         if found:
             text = render_diagnostics(found, color=is_coloured(sys.stdout))
             click.echo(text, color=is_coloured(sys.stdout))
-        _show_estimates(estimates)
+        if estimates:
+            click.echo(render_estimates(estimates), nl=False)
     elif output == "json" and statistics is not None:
-        both = {"diagnostics": list(map(as_dict, found)), "estimates": _as_data(estimates)}
+        costs = [each.as_data() for each in estimates]
+        both = {"diagnostics": list(map(as_dict, found)), "estimates": costs}
         click.echo(json.dumps(both, ensure_ascii=False, indent=2))
     else:
         click.echo(to_json(found) if output == "json" else to_sarif(found))
@@ -97,27 +95,6 @@ def _standard_input() -> str:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
         raise Failure(f"cannot read standard input: byte {error.start} is not UTF-8") from error
-
-
-def _estimates(queries: Sequence[Query], statistics: Path) -> list[QueryEstimate]:
-    from broker.estimate import estimate
-    from broker.recorded import RecordedError, recent_documents
-
-    try:
-        return estimate(queries, recent_documents(statistics))
-    except RecordedError as error:
-        raise Failure(str(error)) from error
-
-
-def _show_estimates(estimates: Sequence[QueryEstimate]) -> None:
-    if estimates:
-        from broker.estimate import render_estimate
-
-        click.echo("\n".join(map(render_estimate, estimates)), nl=False)
-
-
-def _as_data(estimates: Sequence[QueryEstimate]) -> list[dict[str, Any]]:
-    return [each.as_data() for each in estimates]
 
 
 def _count(number: int, one: str, many: str = "") -> str:
