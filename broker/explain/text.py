@@ -232,12 +232,15 @@ def _datalog(survey: Survey, query: QueryView) -> Iterator[str]:
     for i, view in enumerate(_used_templates(survey, query)):
         yield from ([""] if i else [])
         yield from view.datalog.splitlines()
+    yield "(l, r: documents; R_doc, R_docW: values of nodes; R_bin, R_binW: nodes above nodes;"
+    yield " R_T: the table of the template; equal names are equal values)"
 
 
 def _sql(survey: Survey, query: QueryView) -> Iterator[str]:
     for i, view in enumerate(_used_templates(survey, query)):
         yield from ([""] if i else [])
-        yield f"-- template {view.number}, over the materialised value joins R_vj"
+        yield f"-- template {view.number}, as the engine mmqjp-views asks it of a batch:"
+        yield f"-- value_join is R_vj, template_row_{view.number} R_T, shape_edge R_bin and R_binW"
         for statement in view.sql:
             yield from f"{statement};".splitlines()
 
