@@ -32,9 +32,9 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 
 from subscribers import LOOPBACK, Broker, broker_in, found  # noqa: E402
 
+from broker.api.delivery import install  # noqa: E402
+from broker.api.pickup import Pickup  # noqa: E402
 from broker.delivery.desk import Desk  # noqa: E402
-from broker.delivery.pickup import Pickup  # noqa: E402
-from broker.delivery.routes import install  # noqa: E402
 from broker.delivery.webhook import WebhookChannel  # noqa: E402
 from broker.delivery.worker import DeliveryEventKind, DeliveryWorker  # noqa: E402
 from broker.subscription import Destination, DestinationKind, Subscription, parameters_key  # noqa: E402

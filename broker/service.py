@@ -23,15 +23,15 @@ from aiohttp import web
 from broker.api import feeds as feeds_api
 from broker.api.access import gate_of
 from broker.api.backend import Backend
+from broker.api.delivery import install
 from broker.api.limits import RateLimit
+from broker.api.pickup import Pickup
 from broker.backfill import backfill
 from broker.channels import notifier, open_channels
 from broker.commits import announce
 from broker.config import KafkaSettings, Settings
 from broker.configured_feeds import configured_feeds
 from broker.delivery.attempt import Channel
-from broker.delivery.pickup import Pickup
-from broker.delivery.routes import install
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker
 from broker.evaluation import PlanStore
 from broker.figures import Figures

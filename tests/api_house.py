@@ -14,8 +14,8 @@ from api_room import Room, match
 
 from broker.api import feeds as feeds_api
 from broker.api.access import Gate
-from broker.delivery.pickup import Pickup
-from broker.delivery.routes import install
+from broker.api.delivery import install
+from broker.api.pickup import Pickup
 from broker.http import make_application
 from broker.subscription import Destination
 from broker.tokens import Scope, Tokens

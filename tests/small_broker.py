@@ -13,8 +13,8 @@ from subscribers import FAST, LOOPBACK, broker_in
 
 from broker.api import feeds as feeds_api
 from broker.api.backend import Backend
-from broker.delivery.pickup import Pickup
-from broker.delivery.routes import install
+from broker.api.delivery import install
+from broker.api.pickup import Pickup
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryWorker
 from broker.evaluation import PlanStore

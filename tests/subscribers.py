@@ -16,9 +16,9 @@ from typing import Any
 from aiohttp import web
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
+from broker.api.delivery import install
+from broker.api.pickup import Pickup
 from broker.api.problem import problems
-from broker.delivery.pickup import Pickup
-from broker.delivery.routes import install
 from broker.delivery.schedule import Policy
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker

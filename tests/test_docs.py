@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from broker.api import feeds
+from broker.api import delivery, feeds
 from broker.cli.group import VERBS
 from broker.cli.terminal import EXIT_FAILED, EXIT_NO_BROKER, EXIT_PAUSED, EXIT_SETTINGS
 from broker.config import Settings
-from broker.delivery import routes as delivery
 from broker.http import MODULES
 
 ROOT = Path(__file__).parent.parent

@@ -11,10 +11,10 @@ from typing import Any
 from aiohttp import web
 
 from broker.api.backend import BACKEND, Backend, in_thread
+from broker.api.pickup import PICKUP
 from broker.api.problem import Problem
 from broker.api.querystring import number
 from broker.deadletters import resubmission
-from broker.delivery.pickup import PICKUP
 from broker.document import Document, DocumentError, render_time
 from broker.outbox import DeadLetter
 from broker.registry import QueryState

@@ -17,10 +17,10 @@ from aiohttp import web
 
 from broker.api.access import GATE, PAGES, SESSIONS, caller_of, name_of
 from broker.api.backend import BACKEND, in_thread
+from broker.api.pickup import PICKUP
 from broker.api.problem import Problem
 from broker.api.queries import present_query
 from broker.api.sessions import COOKIE, Sessions
-from broker.delivery.pickup import PICKUP
 from broker.registryfile import RegistryError
 from broker.tokens import Scope, Token
 from broker.web import sights

@@ -14,11 +14,11 @@ from api_house import BODY_BYTES_MAX, House, Route, open_house, routes_of
 from api_room import Room
 
 from broker import service
+from broker.api import pull
 from broker.api.access import PAGES, RULES, Gate, Rule, gate_of
+from broker.api.delivery import install
+from broker.api.pickup import Pickup
 from broker.config import HttpSettings, Settings
-from broker.delivery import pull
-from broker.delivery.pickup import Pickup
-from broker.delivery.routes import install
 from broker.http import make_application
 from broker.service import Service
 from broker.tokens import Scope, Tokens

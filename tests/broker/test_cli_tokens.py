@@ -14,9 +14,9 @@ from api_room import Room
 from click.testing import CliRunner, Result
 
 from broker.api.access import Gate
+from broker.api.delivery import install
+from broker.api.pickup import Pickup
 from broker.cli import main
-from broker.delivery.pickup import Pickup
-from broker.delivery.routes import install
 from broker.http import make_application
 from broker.registry import Registry
 from broker.subscription import Destination

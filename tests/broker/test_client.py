@@ -17,8 +17,8 @@ from aiohttp import web
 from subscribers import LOOPBACK, Broker, broker_in, found, receiving
 
 from broker.api.backend import Backend
-from broker.delivery.pickup import Pickup
-from broker.delivery.routes import install
+from broker.api.delivery import install
+from broker.api.pickup import Pickup
 from broker.delivery.webhook import WebhookChannel
 from broker.http import make_application
 from broker.ingest import Ingest

@@ -12,7 +12,7 @@ import pytest
 from lxml import etree
 from subscribers import Broker, broker_in, found, serving
 
-from broker.delivery import pull
+from broker.api import pull
 from broker.delivery.links import link_token
 from broker.document import Document
 from broker.subscription import SubscriptionState
@@ -205,9 +205,9 @@ async def test_a_refused_match_comes_again_after_its_delay_and_a_given_up_one_do
         consumer = Durable(http, url, subscription.id)
         await consumer.create(start="all")
         await consumer.fetch()
-        await consumer.answer(nak=[1], delay_s=0.1, term=[2], reason="cannot read it")
+        await consumer.answer(nak=[1], delay_s=2, term=[2], reason="cannot read it")
         assert await consumer.fetch() == []
-        (again,) = await consumer.fetch(wait_s=5)
+        (again,) = await consumer.fetch(wait_s=10)
         assert (again["seq"], again["attempt"]) == (1, 2)
         assert (await consumer.state())["pending"] == 1
         async with http.get(f"{url}/v1/deliveries?state=dead") as response:

@@ -15,9 +15,9 @@ from lxml import html
 from playwright.async_api import Browser, Page, async_playwright
 
 from broker.api.access import Gate
+from broker.api.delivery import install
+from broker.api.pickup import Pickup
 from broker.api.sessions import COOKIE, SESSION_S, Sessions
-from broker.delivery.pickup import Pickup
-from broker.delivery.routes import install
 from broker.http import make_application
 from broker.match import Match, MatchDocument, MatchNode
 from broker.registry import QueryState

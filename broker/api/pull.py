@@ -10,11 +10,11 @@ from typing import NoReturn
 
 from aiohttp import web
 
+from broker.api.pickup import PICKUP
 from broker.api.problem import Problem
 from broker.api.querystring import number
 from broker.committed import CommittedMatch
 from broker.delivery import atom
-from broker.delivery.pickup import PICKUP
 from broker.registryfile import RegistryError
 
 __all__ = ["ROUTES"]

@@ -10,10 +10,10 @@ from typing import Any
 
 from aiohttp import web
 
+from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import Problem
 from broker.api.querystring import number
 from broker.delivery.deliveries import Delivery, DeliveryError
-from broker.delivery.pickup import PICKUP, Pickup
 from broker.delivery.sample import sample_attempt
 from broker.delivery.store import DeliveryState
 from broker.document import parse_time, render_time

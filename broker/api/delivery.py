@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from broker.delivery import consuming, office, pull
-from broker.delivery.pickup import PICKUP, Pickup
+from broker.api import consumers, deliveries, pull
+from broker.api.pickup import PICKUP, Pickup
 
 __all__ = ["ROUTES", "install"]
 
-ROUTES = [*pull.ROUTES, *consuming.ROUTES, *office.ROUTES]
+ROUTES = [*pull.ROUTES, *consumers.ROUTES, *deliveries.ROUTES]
 
 
 def install(application: web.Application, pickup: Pickup) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 from aiohttp import web
 
 from broker.api.body import json_object
+from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import Problem
 from broker.delivery.consumers import Consumer, ConsumerError, ConsumerSettings, Fetched
-from broker.delivery.pickup import PICKUP, Pickup
 from broker.document import parse_time, render_time
 from broker.subscription import Subscription
 
