@@ -128,7 +128,7 @@ def backfill(
         present = {each.query.id: each for each in queries_of(registry, registry.revision())}
         if query not in present and not _is_over(registry, those):
             continue  # it has been paused, or resumed, in between
-        for step in _steps(present, spool, those, lateness_us, engine, budget):
+        for step in _steps(present, outbox, spool, those, lateness_us, engine, budget):
             if is_stopping():
                 return found
             matches = [m for m in step.matches if m.query == query]
@@ -154,6 +154,7 @@ def _is_over(registry: Registry, waiting: Sequence[Backfill]) -> bool:
 
 def _steps(
     present: Mapping[str, RegisteredQuery],
+    outbox: Outbox,
     spool: Spool,
     waiting: Sequence[Backfill],
     lateness_us: int,
@@ -175,7 +176,9 @@ def _steps(
     first = 1 if behind else min(each.point for each in waiting) + 1
     for batch in retained_documents(spool, first, max(each.through for each in waiting)):
         witnesses = pa.Table.from_batches(evaluate_batches(alone.plan, [batch]), WITNESS_SCHEMA)
-        yield alone.process(witnesses, spool.documents)
+        docids = witnesses.column("docid")
+        published = outbox.published(after=docids[0].as_py() - 1, through=docids[-1].as_py())
+        yield alone.process(witnesses, spool.documents, published)
 
 
 def _asking(registered: RegisteredQuery, waiting: Sequence[Backfill]) -> RegisteredQuery:

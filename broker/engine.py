@@ -185,31 +185,42 @@ class Engine:
         batch = document_batch(documents)
         return pa.Table.from_batches(evaluate_batches(self.plan, [batch]), WITNESS_SCHEMA)
 
-    def process(self, witnesses: pa.Table, documents: Documents) -> Step:
-        """Join a batch with everything remembered, and remember it."""
+    def process(
+        self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()
+    ) -> Step:
+        """Join a batch with everything remembered, and remember it.
+
+        `published` are the documents at its positions that have been published before.
+        """
         # Those that came of documents which were absorbed hold from the next one on.
         first = max(self._last_docid + 1, pc.min(witnesses.column("docid")).as_py() or 0)
         self._pauses = [replace(pause, docid=first) for pause in self._pauses]
         batch = _Batch(documents)
-        dead = self._run(witnesses, batch)
+        dead = self._run(witnesses, batch, published)
         order = sorted(batch.matches, key=lambda match: (match.position, match.query, match.id))
         pauses, self._pauses = self._pauses, []
         return Step(order, batch.published, dead, pauses, self._spending.spent())
 
-    def absorb(self, witnesses: pa.Table, documents: Documents) -> None:
-        """Remember a batch whose matches are known already.
+    def absorb(
+        self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()
+    ) -> None:
+        """Remember a batch whose matches are known already, and what they published.
 
-        A query that goes over its budget even so is paused with the next batch that is processed.
+        `published` may leave out what the present queries find again.  A query that goes over its
+        budget even so is paused with the next batch that is processed.
         """
-        self._run(witnesses, _Batch(documents, is_known=True))
+        self._run(witnesses, _Batch(documents, is_known=True), published)
 
     def resume(self, spent: Iterable[Spent]) -> None:
         """Hear what queries have spent in the last block of documents, before the next batch."""
         self._spending.resume(spent)
 
-    def _run(self, witnesses: pa.Table, batch: _Batch) -> list[tuple[int, str]]:
+    def _run(
+        self, witnesses: pa.Table, batch: _Batch, published: Iterable[Document]
+    ) -> list[tuple[int, str]]:
         self._spending.begin_batch()
         dead = self._begin(witnesses)
+        self._absorb_published([d for d in published if self._queries.is_read(d.stream)])
         if not batch.is_known or self._queries.must_probe:
             for stratum in self._processor.strata:
                 self._probe(stratum, batch)
@@ -400,10 +411,21 @@ class Engine:
             for match, behind in builder.build(instances, batch.roots):
                 batch.matches.append(match)
                 stream = builder.subscriber.query.publish
-                if stream is not None:
+                if stream is not None and self._is_news(match, stream):
                     published.append(_publish(match, stream, behind))
+        batch.published += published
+        self._absorb_published(published)
+
+    def _is_news(self, match: Match, stream: str) -> bool:
+        """Return whether a match publishes what is not there yet.
+
+        While a query was paused it published nothing; what an earlier life published is known.
+        """
+        is_known = (stream, match.id) in self._published
+        return not is_known and match.position > self._queries.paused_through(match.query)
+
+    def _absorb_published(self, published: Sequence[Document]) -> None:
         if published:
-            batch.published += published
             self._published.update({(d.stream, d.key): d for d in published})
             self._absorb_witnesses(self.evaluate(published))
 

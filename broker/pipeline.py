@@ -93,8 +93,10 @@ class JoinEngine(Protocol):
     def process(self, witnesses: pa.Table, documents: Documents) -> EngineStep:
         """Join a batch with the state and remember it."""
 
-    def absorb(self, witnesses: pa.Table, documents: Documents) -> None:
-        """Remember a batch whose matches are known."""
+    def absorb(
+        self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()
+    ) -> None:
+        """Remember a batch whose matches are known, and what they published."""
 
     def resume(self, spent: Iterable[Spent]) -> None:
         """Hear what queries have spent in the last block of documents, before the next batch."""
@@ -130,6 +132,9 @@ class Results(Protocol):
 
     def spent(self) -> list[Spent]:
         """Return what queries have spent in the last block of documents."""
+
+    def published(self, *, after: int, through: int) -> list[Document]:
+        """Return the documents published at positions in (after, through], in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,8 +325,16 @@ class Pipeline:
         if needed is not None:
             first, last = needed.first_docid, done[-1].last_docid
             for witnesses in self._remembered(engine, first, last):
-                engine.absorb(witnesses, self._spool.documents)
+                engine.absorb(witnesses, self._spool.documents, self._published(witnesses))
         engine.resume(self._outbox.spent())
+
+    def _published(self, witnesses: pa.Table) -> list[Document]:
+        """Return what has been published at the documents of a table.
+
+        Who published it may be paused, stated anew or gone by now.
+        """
+        first, last = (witnesses.column("docid")[i].as_py() for i in (0, -1))
+        return self._outbox.published(after=first - 1, through=last)
 
     def _remembered(self, engine: JoinEngine, first: int, last: int) -> Iterator[pa.Table]:
         """Yield the witnesses of documents that are committed, some at a time."""

@@ -36,7 +36,8 @@ class RegisteredQuery:
     It sees documents with a docid above `registration_point`.  A parameterised query has matches
     for each of its `assignments`, which are canonical (`xscl.assignment`); equal ones are one.
     Each assignment has a point of its own, where `assignment_points` says so.  `revision` is the
-    registry's number of this statement.
+    registry's number of this statement.  A query that publishes and was paused published nothing
+    through `paused_through` that it had not published before the pause.
     """
 
     query: Query
@@ -44,6 +45,7 @@ class RegisteredQuery:
     assignments: tuple[Assignment, ...] = ()
     assignment_points: tuple[int, ...] = ()
     revision: int = 0
+    paused_through: int = 0
 
     def pointed(self) -> Iterator[tuple[Assignment, int]]:
         """Yield each assignment with its point; a query without parameters has the empty one."""
@@ -75,6 +77,7 @@ class _Member:
     query: Query
     registration_point: int
     revision: int
+    paused_through: int
     prepared: list[Alternative] | None = None
     alternatives: list[Alternative] = field(default_factory=list)
     uses: dict[str, list[Use]] = field(default_factory=dict)
@@ -123,6 +126,14 @@ class QuerySet:
         """Return the number of a query's statement."""
         return self._members[query_id].revision
 
+    def paused_through(self, query_id: str) -> int:
+        """Return through which document a query was paused; 0 if it never was."""
+        return self._members[query_id].paused_through
+
+    def is_read(self, stream: str) -> bool:
+        """Return whether some query reads a stream."""
+        return stream in self._readers
+
     def hands_on(self, query_id: str) -> bool:
         """Return whether a query's tuples or matches are read by other operators."""
         member = self._members[query_id]
@@ -170,7 +181,10 @@ class QuerySet:
         query = registered.query
         assert query.id not in self._members, query.id
         member = self._members[query.id] = _Member(
-            query, registered.registration_point, registered.revision
+            query,
+            registered.registration_point,
+            registered.revision,
+            registered.paused_through,
         )
         for streams, stream in self._streams_of(query):
             streams.setdefault(stream, {})[query.id] = member
@@ -211,6 +225,7 @@ class QuerySet:
                 continue
             if _is_same(member, registered):
                 member.revision = registered.revision
+                member.paused_through = registered.paused_through
             else:
                 self.remove(registered.query.id)
         for registered in publishers_first(change.queries):
@@ -399,6 +414,7 @@ def _registered(member: _Member) -> RegisteredQuery:
         tuple(subscriber.parameters for subscriber in subscribers),
         tuple(subscriber.registration_point for subscriber in subscribers),
         member.revision,
+        member.paused_through,
     )
 
 

@@ -229,8 +229,11 @@ def _publishers_of(registry: Registry) -> _Publishers:
 
 def _registered(registry: Registry, text: RegisteredText) -> RegisteredQuery:
     query = _query(text.id, text.text)
+    paused_through = 0 if query.publish is None else registry.paused_through(text)
     if not query.parameters:
-        return RegisteredQuery(query, text.point, revision=text.revision)
+        return RegisteredQuery(
+            query, text.point, revision=text.revision, paused_through=paused_through
+        )
     read = ((json.loads(key), point) for key, point in registry.subscriptions.assignments(text.id))
     assigned = [(values, point) for values, point in read if fits(query, values)]
     return RegisteredQuery(
@@ -239,6 +242,7 @@ def _registered(registry: Registry, text: RegisteredText) -> RegisteredQuery:
         tuple(values for values, _ in assigned),
         tuple(point for _, point in assigned),
         text.revision,
+        paused_through,
     )
 
 

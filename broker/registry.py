@@ -219,6 +219,21 @@ class Registry:
             raise RegistryError(f"no query {query_id!r}")
         return present
 
+    def paused_through(self, text: RegisteredText) -> int:
+        """Return the last document of the pause that a state of a query ended; 0 if it ended none.
+
+        Stated anew, a query looks back behind a pause if it is asked to.
+        """
+        rows = self._file.rows(
+            f"SELECT {_QUERY}, revision FROM query WHERE id = ? AND revision < ?"
+            " ORDER BY revision DESC LIMIT 1",
+            text.id,
+            text.revision,
+        )
+        before = _registered(rows[0]) if rows else None
+        is_resumed = before is not None and before.state is QueryState.PAUSED
+        return text.effective if is_resumed and text.point < text.effective else 0
+
     def history(self, query_id: str) -> list[RegisteredText]:
         """Return every state that a query has had, oldest first."""
         rows = self._file.rows(

@@ -242,6 +242,10 @@ class _MatchFile:
         """Return nothing: the engine lives as long as the replay."""
         return []
 
+    def published(self, *, after: int, through: int) -> list[Document]:
+        """Return nothing, for the same reason."""
+        return []
+
 
 class _Run:
     """The parts of one replay, in a temporary directory."""

@@ -61,7 +61,9 @@ class StandInEngine:
                 self.seen[value.decode()].append(here)
         return step
 
-    def absorb(self, witnesses: pa.Table, documents: Documents) -> None:
+    def absorb(
+        self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()
+    ) -> None:
         self.process(witnesses, documents)
 
     def resume(self, spent: Iterable[Spent]) -> None:
