@@ -28,11 +28,11 @@ import pyarrow.compute as pc
 from lxml import etree
 
 from broker.budget import DEFAULT_BUDGET, Budget, Pause, Spending, Spent, Tally
+from broker.clauses import Clause
 from broker.document import Document
 from broker.fanout import Found, Subscriber, Use
 from broker.match import Match
 from broker.matches import MatchBuilder
-from broker.queryclasses import Clause
 from broker.queryset import QuerySet, RegisteredQuery, SetChange, publishers_first
 from joins.classes import UseKind
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor

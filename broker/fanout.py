@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from broker.queryclasses import Clause
+from broker.clauses import Clause
 from joins.classes import ClassTuple
 from joins.instance import Instance
 from xscl import functions

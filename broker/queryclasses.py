@@ -1,21 +1,17 @@
 """From a query to the query classes that answer it.
 
-A query in normal form is a union: one **alternative** for each choice of a disjunct in each of its
-operators.  In an alternative every operator is one conjunction, a `Clause`: a query class (what
-the join evaluates once for all queries that share it) and what is the query's own: its window,
-its constants, its residuals that are not equalities of strings, and which node of the class is
-which variable.
-
-An operator below another one hands on its tuples as instances of a stream of its own, whose
-witness shape is flat: a root, and one node for each variable that is carried.
+Each operator of each alternative becomes a clause (`clauses`).  An operator below another one hands
+on its tuples as instances of a stream of its own, whose witness shape is flat: a root, and one node
+for each variable that is carried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import product
 
+from broker.clauses import Alternative, Clause, Edge, Published, Source, term
 from joins.classes import QueryClass
 from templates.joingraph import Constant as GraphConstant
 from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
@@ -38,124 +34,7 @@ from xscl.query import (
     operand_variables,
 )
 
-__all__ = [
-    "Alternative",
-    "Clause",
-    "Published",
-    "Source",
-    "compile_query",
-    "is_prepared",
-    "term",
-]
-
-Edge = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """One operand of a clause: a block, or the clause below whose tuples it reads."""
-
-    block: int | None
-    below: Clause | None
-    stratum: int
-    reach_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """A published stream: the stratum in which it is read, how far its documents reach back."""
-
-    stratum: int
-    reach_us: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Clause:
-    """One operator, or a block alone, under one conjunction.
-
-    `places` gives for each term of a block operand its meta-variable.  `compared` are the
-    variables whose nodes make up the witness tuples, those of the clauses below included.
-    `carried` are the terms that the clause hands on, in the order of its instances' nodes 1, 2, ...
-    `tuple_variables` are the variables of those nodes, that of the root first.  `reach_us` is how
-    far the oldest document of a tuple may lie behind the tuple's end: the windows of the operator
-    and of what stands below it, added up.
-    """
-
-    query_class: QueryClass
-    window_us: int | Parameter
-    sources: tuple[Source, ...]
-    places: Mapping[str, int]
-    constants: tuple[tuple[int, Constant], ...]
-    residuals: tuple[Residual, ...]
-    compared: frozenset[str]
-    carried: tuple[str, ...]
-    reach_us: int
-    stream: str = ""
-    tuple_variables: tuple[int, ...] = ()
-
-    def terms_of(self, value_join: tuple[int, int]) -> list[str]:
-        """Return what the query calls the two variables of a value join of its class."""
-        return [self._term(variable, side) for side, variable in enumerate(value_join)]
-
-    def _term(self, variable: int, side: int) -> str:
-        size = self.query_class.template.left_size
-        own = [t for t, i in self.places.items() if (i >= size) == bool(side)]
-        variables = self.query_class.row.variables
-        found = [t for t in own if variables[self.places[t]] == variable]
-        below = self.sources[side].below
-        if below is not None:
-            handed_on = zip(below.carried, below.tuple_variables[1:], strict=True)
-            found += [t for t, v in handed_on if v == variable]
-        return min(found)
-
-
-@dataclass(frozen=True, slots=True)
-class Alternative:
-    """One conjunctive reading of a query: its clauses, inner ones first, the root last.
-
-    `patterns`, `edges` and `valued` are what it asks of the pattern catalog.
-    """
-
-    clauses: tuple[Clause, ...]
-    patterns: tuple[TreePattern, ...]
-    edges: tuple[Edge, ...]
-    valued: tuple[int, ...]
-
-    @property
-    def root(self) -> Clause:
-        """The outermost clause."""
-        return self.clauses[-1]
-
-
-def is_prepared(alternatives: Sequence[Alternative]) -> bool:
-    """Return whether all parameters of a compiled query are data, in one clause each.
-
-    Then an assignment needs no compiling: it is a row of constants and windows.
-    """
-    return all(
-        len(alternative.clauses) == 1
-        and "Parameter(" not in repr([[n.filters for n in p.nodes] for p in alternative.patterns])
-        and "Parameter("
-        not in repr([[n.derivation for n in p.nodes] for p in alternative.patterns])
-        for alternative in alternatives
-    )
-
-
-def term(operand: Derived) -> str:
-    """Return the name of a derived operand: a variable's own, or the text of the function."""
-    if isinstance(operand, VariableValue):
-        return operand.variable
-    return f"{operand.function}({', '.join(map(_argument, operand.arguments))})"
-
-
-def _argument(operand: Operand) -> str:
-    match operand:
-        case VariableValue() | Call():
-            return term(operand)
-        case Literal(value):
-            return repr(value)
-        case Parameter(name):
-            return f"${name}"
+__all__ = ["compile_query"]
 
 
 def compile_query(

@@ -16,8 +16,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from broker.clauses import Alternative, Clause, Published, is_prepared
 from broker.fanout import FanOut, Subscriber, Use
-from broker.queryclasses import Alternative, Clause, Published, compile_query, is_prepared
+from broker.queryclasses import compile_query
 from joins.classes import QueryClass
 from xpath_eval.catalog import EvaluationPlan, Numbering, PatternCatalog
 from xscl.path import Parameter

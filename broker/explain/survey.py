@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
+from broker.clauses import Alternative, Clause, Published, is_prepared, term
 from broker.explain.model import (
     BlockView,
     ClassView,
@@ -32,14 +33,7 @@ from broker.explain.spelling import (
     spell_operand,
     spell_step,
 )
-from broker.queryclasses import (
-    Alternative,
-    Clause,
-    Published,
-    compile_query,
-    is_prepared,
-    term,
-)
+from broker.queryclasses import compile_query
 from broker.queryset import RegisteredQuery, publishers_first
 from joins.classes import QueryClass
 from joins.sql import Moment, render_sql
