@@ -372,9 +372,10 @@ class Engine:
     def _why_cut(self, cut: Cut, use: Use) -> str:
         most = f"{self._spending.budget.pairs_per_document:,} (budget.pairs_per_document)"
         met = f"document {cut.docid} makes {cut.pairs:,} pairs, more than {most},"
-        if cut.value_join is None:
+        if not cut.value_joins:
             return f"{met} because there is no value join: add an equality, or shorten the window"
-        left, right = use.clause.terms_of(cut.value_join)
+        # Their order in the class depends on other queries, their names in this one do not.
+        left, right = min(map(use.clause.terms_of, cut.value_joins))
         return (
             f"{met} by `{left} = {right}`, its most selective value join; join on something rarer"
             " as well, or shorten the window"

@@ -15,7 +15,8 @@ shards or engines decide it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from joins.classes import ClassRegistry, UseKind
@@ -67,14 +68,14 @@ class Group:
 class Cut:
     """The uses of a class with one window and point went over the budget at a document.
 
-    There they made `pairs`, by the value join that makes fewest; None: there is none.
+    There they made `pairs` by the value joins that make fewest; without any, there is none.
     """
 
     query_class: int
     kind: UseKind
     docid: int
     pairs: int
-    value_join: ValueJoin | None
+    value_joins: tuple[ValueJoin, ...]
 
 
 Count = Callable[[ValueJoin | None, Sequence[UseKind]], Ints]
@@ -190,18 +191,26 @@ class Ration:
         """
         joins: list[ValueJoin | None] = [*self._classes.by_number[number].value_pairs()] or [None]
         judged: list[tuple[ValueJoin | None, list[UseKind]]] = []
-        over, fewest = self.kinds(number, docid), dict[UseKind, tuple[int, int]]()
-        for i, value_join in enumerate(joins):
+        over = self.kinds(number, docid)
+        made: dict[UseKind, dict[ValueJoin | None, int]] = defaultdict(dict)
+        for value_join in joins:
             if not over:
                 break
-            counts = dict(zip(over, count(value_join, over).tolist(), strict=True))
-            judged.append((value_join, [k for k in over if counts[k] <= self.pairs_max]))
-            over = [kind for kind in over if counts[kind] > self.pairs_max]
-            for kind in over:
-                fewest[kind] = min(fewest.get(kind, (UNBOUNDED, i)), (counts[kind], i))
+            for kind, pairs in zip(over, count(value_join, over).tolist(), strict=True):
+                made[kind][value_join] = pairs
+            within = {kind for kind in over if made[kind][value_join] <= self.pairs_max}
+            judged.append((value_join, [kind for kind in over if kind in within]))
+            over = [kind for kind in over if kind not in within]
         if self._is_part:
-            judged += [(joins[fewest[kind][1]], [kind]) for kind in over]
+            judged += [(min(made[kind], key=made[kind].__getitem__), [kind]) for kind in over]
         else:
-            self.cuts += [Cut(number, k, docid, fewest[k][0], joins[fewest[k][1]]) for k in over]
-            self._open[number] = [k for k in self._open[number] if k not in set(over)]
+            self.cuts += [_cut(number, kind, docid, made[kind]) for kind in over]
+            self._open[number] = [kind for kind in self._open[number] if kind not in set(over)]
         return [each for each in judged if each[1]]
+
+
+def _cut(number: int, kind: UseKind, docid: int, made: Mapping[ValueJoin | None, int]) -> Cut:
+    """Return the cut of a use that made so many pairs by each value join."""
+    pairs = min(made.values())
+    joins = tuple(join for join, count in made.items() if join is not None and count == pairs)
+    return Cut(number, kind, docid, pairs, joins)

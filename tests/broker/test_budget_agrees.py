@@ -111,6 +111,31 @@ def test_documents_before_a_registration_do_not_count() -> None:
     assert found[0]["early"][0] < 18 + 6 < found[0]["late"][0]
 
 
+def test_of_value_joins_that_make_as_many_pairs_the_first_by_its_name_is_told() -> None:
+    one = documents(1)[0]
+    stream = [
+        replace(
+            one,
+            docid=n,
+            stream="S",
+            key=str(n),
+            start_us=n,
+            end_us=n,
+            xml=b"<i><lang>en</lang><c>x</c></i>",
+        )
+        for n in range(1, 16)
+    ]
+    text, budget = {"two": QUERIES["two"]}, replace(FREE, pairs_per_document=9)
+    first = {"tags": QUERIES["pairs"], "bomb": QUERIES["bomb"]}
+    reasons = {
+        paused(Running(texts, budget, way).feed(stream, 5))["two"]
+        for texts in (text, {**text, **first}, {**first, **text})
+        for way in (Way(), Way(shards=2))
+    }
+    [(_, reason)] = reasons
+    assert "by `a/c = b/c`" in reason
+
+
 class Listening:
     """Counts the tuples that shards answer with."""
 
