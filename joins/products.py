@@ -75,21 +75,25 @@ class Products:
 
     def pairs(self, stratum: int, owner: int) -> Iterator[Pairs]:
         """Yield the pairs of a new instance and those that came before it."""
-        docid, layout = (
-            int(self._remembered.take(name, np.array([owner]))[0]) for name in ("docid", "layout")
+        docid, layout, end_us = (
+            int(self._remembered.take(name, np.array([owner]))[0])
+            for name in ("docid", "layout", "end_us")
         )
         bound = self._bound[self._layouts.layouts[layout].shape]
         for product in self._products.get(stratum, ()):
-            found = self.partners(bound, product.sides)
+            found = self.partners(bound, product.sides, end_us - product.group.window_us)
             met = Meeting.of(self._remembered, owner, found, self._lateness_us)
             yield from self._ration.pairs(product.group, docid, met, lambda *_, met=met: met)
 
-    def partners(self, bound: Set[int], sides: Sides) -> Partners:
-        """Return who fits the other side, for each side that an instance of some variables fits."""
-        base = self._remembered.base
-        layouts = self._remembered.take("layout", np.arange(base, self._remembered.next_instance))
+    def partners(self, bound: Set[int], sides: Sides, since_us: int) -> Partners:
+        """Return who fits the other side, for each side that an instance of some variables fits.
+
+        All that do not end before a time are among them.
+        """
+        first = int(self._remembered.first_from(np.array([since_us]))[0])
+        layouts = self._remembered.take("layout", np.arange(first, self._remembered.next_instance))
         return [
-            (np.flatnonzero(self._fits(sides[not is_right])[layouts]) + base, is_right)
+            (np.flatnonzero(self._fits(sides[not is_right])[layouts]) + first, is_right)
             for is_right in (True, False)
             if sides[is_right] <= bound
         ]
