@@ -15,33 +15,28 @@ here; the uses of one that has none are cut, and paired no more in this batch.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
 from joins.classes import ClassRegistry, Sides
-from joins.meeting import Meeting, Partners, ValueJoin
-from joins.pairsignature import SharedSlots
+from joins.joinedvalues import FOUND_MAX, JoinedValues
+from joins.meeting import Meeting, ValueJoin
 from joins.products import Products
 from joins.ration import UNBOUNDED, Bounds, Group, Ration
-from joins.remembered import EMPTY, Hashes, Remembered
+from joins.remembered import Remembered
 from joins.sample import Sample, rarest
 from joins.slots import Edge, Ints, Layouts, ranges
 from joins.times import Flags, Pairs, distinct, pair_codes, runs
-from joins.valueindex import Hits, ValueIndex, entry_keys
+from joins.valueindex import Hits, entry_keys
 
 __all__ = ["PAIRS_MAX", "Candidates"]
 
 PAIRS_MAX = 20_000
 """Pairs that are worked on at once: what describes them then stays in a core's cache.  On recorded
 news, 57 pairs a document, 10,000 to 30,000 are a fifth faster than 1,000,000."""
-
-FOUND_MAX = 1_000_000
-"""Candidates that are held at once (25 MB), where one instance alone does not have more."""
-
 
 NONE = -1
 """Stands for an anchor where there is none."""
@@ -91,20 +86,6 @@ class _LookUps:
             yield served[rows], self.owners[hits.positions[rows]], hits.counts[rows]
 
 
-class _Entries(NamedTuple):
-    """New values in columns: `values[i]`, of slot `slots[i]` of `owners[i]`, under a variable."""
-
-    owners: Ints
-    variables: Ints
-    slots: Ints
-    values: Hashes
-
-    def take(self, rows: Ints | slice) -> _Entries:
-        """Return some of the entries."""
-        owners, variables, slots, values = self
-        return _Entries(owners[rows], variables[rows], slots[rows], values[rows])
-
-
 class Candidates:
     """Finds candidate pairs; holds the index and what is new in the batch in hand."""
 
@@ -115,12 +96,10 @@ class Candidates:
         self._layouts = layouts
         self._classes = classes
         self._lateness_us = bounds.lateness_us
-        self._index = ValueIndex()
         self._anchors: dict[int, _Anchors] = {}
         self._anchor_of: dict[tuple[ValueJoin, ...], ValueJoin] = {}
         self._sample = Sample()
-        self._new: list[_Entries] = []
-        self._shared: SharedSlots | None = None
+        self.values = JoinedValues(remembered, layouts)
         self.ration = Ration(classes, bounds)
         self.products = Products(remembered, layouts, self.ration, bounds.lateness_us)
         self.first = 1
@@ -133,16 +112,11 @@ class Candidates:
         """Forget shapes that nothing remembered has."""
         self.products.forget_shapes(shapes)
 
-    @property
-    def index(self) -> ValueIndex:
-        """The values of what is remembered."""
-        return self._index
-
     def begin_batch(self) -> None:
         """Make what is absorbed from now on new."""
         self.first = self._remembered.next_instance
         self.ration.begin_batch()
-        self._new, self._shared = [], None
+        self.values.begin_batch()
 
     def follow_classes(self) -> None:
         """Anchor the classes that there are now."""
@@ -170,20 +144,9 @@ class Candidates:
                 self.follow_classes()
 
     def absorb(self, first: int, layouts: Ints) -> None:
-        """Index the values of instances that have just been remembered."""
-        arrays = self._layouts.arrays
-        counts = arrays.binding_counts[layouts]
-        bindings = ranges(arrays.binding_starts[layouts], counts)
-        owners = np.repeat(np.arange(first, first + len(layouts)), counts)
-        hashes, _ = self._remembered.hashes
-        slots = arrays.binding_slots[bindings]
-        values = hashes[self._remembered.slots(owners) + slots]
-        entries = _Entries(owners, arrays.binding_variables[bindings], slots, values)
-        new = entries.take(np.flatnonzero(values != EMPTY))
-        self._new.append(new)
-        self._shared = None
+        """Take in instances that have just been remembered."""
+        new = self.values.absorb(first, layouts)
         self._sample.note(len(layouts), new.variables, new.values)
-        self._index.add(entry_keys(new.values, new.variables), new.owners, self._remembered.base)
 
     def pairs(self, stratum: int) -> Iterator[Pairs]:
         """Yield the pairs that a class of a stratum may hold on, each once."""
@@ -193,19 +156,6 @@ class Candidates:
             for start in range(0, len(codes), PAIRS_MAX):
                 part = codes[start : start + PAIRS_MAX]
                 yield Pairs.of_codes(self._remembered, part, base, self._lateness_us)
-
-    @property
-    def shared(self) -> SharedSlots:
-        """The slots of new instances whose values another instance may have too."""
-        if self._shared is None:
-            remembered = self._remembered
-            new = np.arange(self.first, remembered.next_instance)
-            counts = self._layouts.arrays.slot_counts[remembered.take("layout", new)]
-            first = int(remembered.slots(new[:1])[0])
-            hashes, _ = remembered.hashes
-            flags = self._index.shared(hashes[first:], np.repeat(new, counts))
-            self._shared = SharedSlots(first, flags)
-        return self._shared
 
     def _found(self, stratum: int) -> Iterator[list[Ints]]:
         """Yield the codes of pairs, possibly with repetitions, for some new instances at a time."""
@@ -234,27 +184,17 @@ class Candidates:
         return pair_codes(pairs.left, pairs.right, self._remembered.base)
 
     def _look_ups(self, anchors: _Anchors) -> _LookUps:
-        if not self._new or not len(anchors.left):
-            return _NO_LOOK_UPS
-        entries = self._entries()
-        places = self._remembered.slots(entries.owners) + entries.slots
-        entries = entries.take(np.flatnonzero(self.shared.has(places)))
-        order = np.argsort(entries.variables, kind="stable")
-        starts = np.searchsorted(entries.variables, anchors.mine, "left", sorter=order)
-        counts = np.searchsorted(entries.variables, anchors.mine, "right", sorter=order) - starts
-        new = entries.take(order[ranges(starts, counts)])
+        shared = self.values.new_of_shared_slots()
+        order = np.argsort(shared.variables, kind="stable")
+        starts = np.searchsorted(shared.variables, anchors.mine, "left", sorter=order)
+        counts = np.searchsorted(shared.variables, anchors.mine, "right", sorter=order) - starts
+        new = shared.take(order[ranges(starts, counts)])
         under = np.repeat(np.arange(len(counts)), counts)
-        found = self._index.find(entry_keys(new.values, anchors.other[under]))
+        found = self.values.index.find(entry_keys(new.values, anchors.other[under]))
         ends = self._remembered.take("end_us", new.owners)
         oldest = self._remembered.first_from(ends - anchors.reach[under])
         hits = [each.since(oldest[each.positions]) for each in found]
         return _LookUps(new.owners, anchors.as_right[under], anchors.as_left[under], hits)
-
-    def _entries(self) -> _Entries:
-        """Return the new values; owners ascend."""
-        if len(self._new) > 1:
-            self._new = [_Entries(*map(np.concatenate, zip(*self._new, strict=True)))]
-        return self._new[0]
 
     def _count(self, look_ups: _LookUps) -> Ints:
         """Count the hits of each new instance."""
@@ -343,13 +283,13 @@ class Candidates:
 
     def _rationed(self, owner: int, anchors: _Anchors, i: int) -> Iterator[Pairs]:
         """Yield the pairs of a new instance that goes over the budget under an anchor."""
-        values = self._values_of(owner)
+        values = self.values.values_of(owner)
         times = self._remembered.take
         docid, end_us = (int(times(name, np.array([owner]))[0]) for name in ("docid", "end_us"))
         group = anchors.groups[i]
 
         def met(value_join: ValueJoin, asked: Sides | None) -> Meeting:
-            found = self.partners(values, value_join, asked, end_us - group.window_us)
+            found = self.values.partners(values, value_join, asked, end_us - group.window_us)
             return Meeting.of(self._remembered, owner, found, self._lateness_us)
 
         @cache
@@ -359,66 +299,6 @@ class Candidates:
 
         first = met(anchors.value_join(i), None)
         yield from self.ration.pairs(group, docid, first, meet)
-
-    def _values_of(self, owner: int) -> dict[int, Hashes]:
-        """Return the values of a new instance by variable."""
-        entries = self._entries()
-        own = entries.take(slice(*np.searchsorted(entries.owners, [owner, owner + 1])))
-        return {int(v): own.values[own.variables == v] for v in np.unique(own.variables)}
-
-    def partners(
-        self,
-        values: Mapping[int, Hashes],
-        value_join: ValueJoin,
-        asked: Sides | None,
-        since_us: int,
-    ) -> Partners:
-        """Return who has a value in common, under a value join, with an instance of some values.
-
-        Both have values under all variables that are `asked` for on their sides.  Those that end
-        before `since_us` may be left out.
-        """
-        left, right = value_join
-        found: Partners = []
-        for mine, other, is_right in ((right, left, True), (left, right, False)):
-            fits = asked is None or asked[is_right] <= values.keys()
-            if mine in values and fits:
-                partners = self._having(values[mine], other, since_us)
-                if asked is not None:
-                    partners = partners[self._have_all(partners, asked[not is_right])]
-                found.append((partners, is_right))
-        return found
-
-    def _having(self, values: Hashes, variable: int, since_us: int) -> Ints:
-        """Return the instances with any of some values under a variable, each once."""
-        keys = entry_keys(values, np.full(len(values), variable))
-        (first,) = self._remembered.first_from(np.array([since_us]))
-        oldest = np.full(len(keys), max(first, self._remembered.base))
-        parts = [
-            partners
-            for hits in self._index.find(keys)
-            for *_, partners in hits.since(oldest[hits.positions]).listed(FOUND_MAX)
-        ]
-        found: Ints = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
-        return found
-
-    def _have_all(self, instances: Ints, variables: Set[int]) -> Flags:
-        """Return which instances have values under all of some variables."""
-        have = np.ones(len(instances), np.bool_)
-        positions, bound, values = self._bindings(instances)
-        for variable in variables:
-            with_value = positions[(bound == variable) & (values != EMPTY)]
-            have &= np.bincount(with_value, minlength=len(instances)) > 0
-        return have
-
-    def _bindings(self, instances: Ints) -> tuple[Ints, Ints, Hashes]:
-        """Return all values of instances as (index into `instances`, variable, value)."""
-        layouts, arrays = self._remembered.take("layout", instances), self._layouts.arrays
-        counts = arrays.binding_counts[layouts]
-        bindings = ranges(arrays.binding_starts[layouts], counts)
-        positions = np.repeat(np.arange(len(instances)), counts)
-        slots = self._remembered.slots(instances)[positions] + arrays.binding_slots[bindings]
-        return positions, arrays.binding_variables[bindings], self._remembered.hashes[0][slots]
 
 
 def _columns(stratum: int, groups: dict[tuple[int, ValueJoin], Group]) -> _Anchors:
@@ -442,4 +322,3 @@ def _columns(stratum: int, groups: dict[tuple[int, ValueJoin], Group]) -> _Ancho
 
 
 _NO_ANCHORS = _columns(0, {})
-_NO_LOOK_UPS = _LookUps(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), [])

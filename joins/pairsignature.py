@@ -184,7 +184,7 @@ def _equal_slots(
     The bits of a pair are in words, after one that is set if the newer instance is the right one.
     """
     width = int(pairs.older_count.max())
-    first, other = remembered.padded_hashes(width), remembered.hashes[1]
+    first, other = remembered.padded_hashes(width)
     at_older: dict[int, Hashes] = {}
     places: list[tuple[int, int]] = []
     words = [pairs.is_right.astype(np.int64)]
@@ -195,20 +195,20 @@ def _equal_slots(
         counts, slots = pairs.counts[instances], pairs.newer[instances] + i
         at_newer = np.repeat(first[slots], counts)
         is_all = len(at_newer) == len(pairs)
-        rows = np.arange(len(pairs)) if is_all else _rows_of(pairs, instances)
+        rows = slice(None) if is_all else _rows_of(pairs, instances)
+        older = pairs.older[rows]
         for j in range(width):
             if j not in at_older:
                 at_older[j] = _slot(first, pairs.older, pairs.older_count, j)
-            equal = np.flatnonzero(at_newer == (at_older[j] if is_all else at_older[j][rows]))
-            if not len(equal):
+            equal = at_newer == (at_older[j] if is_all else at_older[j][rows])
+            if not equal.any():
                 continue
-            found = rows[equal]
-            confirmed = np.repeat(other[slots], counts)[equal] == other[pairs.older[found] + j]
+            equal &= np.repeat(other[slots], counts) == other[j:][older]
             places.append((i, j))
             word, bit = divmod(len(places), WORD_BITS)
             if word == len(words):
                 words.append(np.zeros(len(pairs), np.int64))
-            words[word][found[confirmed]] |= 1 << bit
+            words[word][rows] |= equal.astype(np.int64) << bit
     return places, words
 
 
@@ -226,10 +226,9 @@ def _rows_of(pairs: _Compared, instances: Ints) -> Ints:
 
 def _slot(hashes: Hashes, starts: Ints, counts: Ints, i: int) -> Hashes:
     """Return the hashes of the `i`-th slots; where there is none `EMPTY`, which is not shared."""
-    values: Hashes = hashes[starts + i]
-    missing = counts <= i
-    if missing.any():
-        values[missing] = EMPTY
+    values: Hashes = hashes[i:][starts]
+    if int(counts.min()) <= i:
+        values[counts <= i] = EMPTY
     return values
 
 

@@ -100,9 +100,9 @@ class Remembered:
         """The hashes of all slots, instance by instance."""
         return self._first_hash.values, self._other_hash.values
 
-    def padded_hashes(self, width: int) -> Hashes:
-        """Return the first hashes of all slots, and `width` more places behind them."""
-        return self._first_hash.padded(width)
+    def padded_hashes(self, width: int) -> tuple[Hashes, Hashes]:
+        """Return the hashes of all slots, and `width` more places behind them."""
+        return self._first_hash.padded(width), self._other_hash.padded(width)
 
     @property
     def memory_bytes(self) -> int:

@@ -11,7 +11,6 @@ from templates.template import Template
 
 __all__ = [
     "BINDING",
-    "EQUAL_NODES",
     "JOINED_VARIABLE",
     "REMEMBERED",
     "SHAPE_BINDING",
@@ -36,7 +35,6 @@ SLICE = "slice"
 VALUE_JOIN = "value_join"
 SIGNATURE_LEFT = "signature_left"
 SIGNATURE_RIGHT = "signature_right"
-EQUAL_NODES = "equal_nodes"
 
 TABLES = {
     # R_docTS, R_docTSW: one row for each instance.  `docid` is its largest docid, `docid_min` its
@@ -64,10 +62,9 @@ TABLES = {
     VALUE_JOIN: """
         l BIGINT, r BIGINT, left_variable INTEGER, right_variable INTEGER,
         left_node INTEGER, right_node INTEGER""",
-    # Signatures that are being looked at: the shapes of both sides, and the equal pairs of nodes.
+    # Signatures that are being looked at: the shapes of both sides.
     SIGNATURE_LEFT: "instance BIGINT, shape INTEGER",
     SIGNATURE_RIGHT: "instance BIGINT, shape INTEGER",
-    EQUAL_NODES: "instance BIGINT, left_node INTEGER, right_node INTEGER",
 }
 
 

@@ -156,7 +156,7 @@ class SignatureProcessor(Classified):
     def _pairs(self, limits: ClassLimits, pairs: Pairs) -> TupleColumns:
         """Return the tuples on some pairs."""
         codes, inverse = pair_signatures(
-            self._remembered, self._layouts, pairs.left, pairs.right, self._candidates.shared
+            self._remembered, self._layouts, pairs.left, pairs.right, self._candidates.values.shared
         )
         layouts = self._layouts.layouts
         entries = self.view.look_up([(layouts[a], layouts[b], equal) for a, b, equal in codes])
@@ -180,7 +180,7 @@ class SignatureProcessor(Classified):
         if value_join is None:
             return self._candidates.products.partners(visitor.bound, asked, _EVER)
         values = {v: self._hashing(pa.array(own))[0] for v, own in visitor.values.items()}
-        return self._candidates.partners(values, value_join, asked, _EVER)
+        return self._candidates.values.partners(values, value_join, asked, _EVER)
 
     def meeting(self, visitor: Visitor, found: Partners) -> Meeting:
         """Return the meeting of a visitor with partners."""
@@ -217,7 +217,7 @@ class SignatureProcessor(Classified):
 
     def figures(self) -> dict[str, int]:
         """Return what is remembered, in numbers; see `Processor.figures`."""
-        remembered, index = self._remembered, self._candidates.index
+        remembered, index = self._remembered, self._candidates.values.index
         return {
             "documents": remembered.next_instance - remembered.base,
             "evicted_total": self._evicted,

@@ -11,6 +11,7 @@ added, only those are asked.  Classes that were removed are skipped by whoever r
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import product, takewhile
@@ -23,7 +24,7 @@ from joins.classes import ClassRegistry
 from joins.pairsignature import SLOT_BITS
 from joins.rows import TemplateTables, connect, insert, run
 from joins.slots import Ints, Layout
-from joins.sql import signature_sql, signature_value_join_sql
+from joins.sql import signature_sql
 from templates.conjunctive import view_query
 from templates.template import Template
 
@@ -40,6 +41,9 @@ many equal values have few signatures in common, and long ones."""
 
 ValueJoin = tuple[int, int]
 Joins = frozenset[ValueJoin]
+
+_Joined = tuple[int, int, int, int]
+"""Left variable, right variable, left node, right node."""
 
 _Need = tuple[int, Joins]
 """A class's number, and its value joins."""
@@ -84,24 +88,17 @@ class Entry:
             (left.nodes[i], right.nodes[j]) for i, j in (divmod(c, 1 << SLOT_BITS) for c in codes)
         ]
 
-    def equal_variables(self) -> Joins:
-        """Return the pairs of variables that are bound to some equal values."""
-        left, right, codes = self.signature
-        if right is None:
-            return frozenset()
-        bound = left.variables(), right.variables()
-        pairs = (divmod(code, 1 << SLOT_BITS) for code in codes)
-        return frozenset(each for i, j in pairs for each in product(bound[0][i], bound[1][j]))
-
 
 class _Needs:
     """The value joins of classes by template: who needs more than a signature has is not asked.
 
     Most signatures have few equal values, and most templates join several: so most statements are
-    saved, each of which costs milliseconds.  Classes stand under the least of their value joins.
+    saved, each of which costs milliseconds.  Classes stand under the least of their value joins;
+    `joins` are those of all.
     """
 
     def __init__(self, registry: ClassRegistry) -> None:
+        self.joins: set[ValueJoin] = set()
         self._registry = registry
         self._under: dict[Template, dict[ValueJoin | None, list[_Need]]] = {}
         self._last = 0
@@ -111,10 +108,11 @@ class _Needs:
         """Learn the classes that are new; those that are gone go when they are half of all."""
         classes = self._registry.by_number
         if self._count > 2 * len(classes):
-            self._under, self._last, self._count = {}, 0, 0
+            self.joins, self._under, self._last, self._count = set(), {}, 0, 0
         for number in takewhile(self._last.__lt__, reversed(classes)):
             query_class = classes[number]
             joins = frozenset(query_class.value_pairs())
+            self.joins |= joins
             under = self._under.setdefault(query_class.template, {})
             under.setdefault(min(joins, default=None), []).append((number, joins))
             self._count += 1
@@ -142,7 +140,7 @@ class SignatureView:
         self._needs = _Needs(registry)
         self._entries: dict[Signature, Entry] = {}
         self._edges: list[tuple[int, ...]] = []
-        self._bindings: list[tuple[int, ...]] = []
+        self._bound: dict[int, dict[int, set[int]]] = {}
         self.hits = 0
         self.misses = 0
         self.rows = 0
@@ -168,9 +166,11 @@ class SignatureView:
 
     def add_shape(self, shape: int, edges: Sequence[tuple[int, int, int, int]]) -> None:
         """Learn a shape by its edges."""
-        ends = {(v, n) for v1, v2, n1, n2 in edges for v, n in ((v1, n1), (v2, n2))}
         self._edges += [(shape, *edge) for edge in edges]
-        self._bindings += [(shape, *end) for end in sorted(ends)]
+        bound = self._bound[shape] = defaultdict(set)
+        for v1, v2, n1, n2 in edges:
+            bound[n1].add(v1)
+            bound[n2].add(v2)
 
     def forget_shapes(self, shapes: Set[int]) -> None:
         """Forget shapes that nothing remembered has."""
@@ -181,21 +181,21 @@ class SignatureView:
             if not any(side is not None and side.shape in shapes for side in signature[:2])
         }
         self.rows = sum(entry.size for entry in self._entries.values())
+        for shape in shapes:
+            del self._bound[shape]
         gone = pa.table({"shape": pa.array(sorted(shapes), pa.int64())})
         self.db.register("gone", gone)
-        for table in (schema.SHAPE_EDGE, schema.SHAPE_BINDING):
-            # Rows that DELETE removes would stay in memory.
-            kept = f"SELECT * FROM {table} WHERE shape NOT IN (SELECT shape FROM gone)"
-            run(self.db, f"CREATE TABLE kept AS {kept}")
-            run(self.db, f"DROP TABLE {table}")
-            run(self.db, f"ALTER TABLE kept RENAME TO {table}")
+        # Rows that DELETE removes would stay in memory.
+        kept = f"SELECT * FROM {schema.SHAPE_EDGE} WHERE shape NOT IN (SELECT shape FROM gone)"
+        run(self.db, f"CREATE TABLE kept AS {kept}")
+        run(self.db, f"DROP TABLE {schema.SHAPE_EDGE}")
+        run(self.db, f"ALTER TABLE kept RENAME TO {schema.SHAPE_EDGE}")
         self.db.unregister("gone")
 
     def _write_shapes(self) -> None:
         """Write the shapes learnt since the last time: each statement costs a millisecond."""
         self._insert(schema.SHAPE_EDGE, self._edges)
-        self._insert(schema.SHAPE_BINDING, self._bindings)
-        self._edges, self._bindings = [], []
+        self._edges = []
 
     def _insert(self, table: str, rows: Sequence[tuple[int, ...]]) -> None:
         if rows:
@@ -220,13 +220,16 @@ class SignatureView:
     def _evaluate(self, entries: list[Entry], since: int) -> None:
         """Ask the templates' queries for all entries at once, of classes after `since`."""
         self.misses += len(entries)
+        joined = [self._joined(entry) for entry in entries]
+        equal = {frozenset((left, right) for left, right, *_ in rows) for rows in joined}
+        numbers = self._tables.numbers
+        asked = [template for template in numbers if self._needs.may_hold(template, since, equal)]
+        if not asked:
+            return
         self._write_shapes()
-        self._write(entries)
-        run(self.db, signature_value_join_sql())
-        equal = {entry.equal_variables() for entry in entries}
-        for template, number in self._tables.numbers.items():
-            if not self._needs.may_hold(template, since, equal):
-                continue
+        self._write(entries, joined)
+        for template in asked:
+            number = numbers[template]
             sql = signature_sql(view_query(template), template, number, since)
             found: dict[int, tuple[list[int], list[tuple[int, ...]]]] = {}
             for query_class, i, *nodes in run(self.db, sql):
@@ -238,20 +241,31 @@ class SignatureView:
                 entries[i].add(*rows)
                 self.rows += len(rows[0])
 
-    def _write(self, entries: list[Entry]) -> None:
+    def _joined(self, entry: Entry) -> list[_Joined]:
+        """Return the equal nodes of a signature under the variables that are joined."""
+        left, right, _ = entry.signature
+        if right is None:
+            return []
+        bound, joins = (self._bound[left.shape], self._bound[right.shape]), self._needs.joins
+        return [
+            (*variables, *nodes)
+            for nodes in entry.equal_nodes()
+            for variables in product(*(of[node] for of, node in zip(bound, nodes, strict=True)))
+            if variables in joins
+        ]
+
+    def _write(self, entries: Sequence[Entry], joined: Sequence[list[_Joined]]) -> None:
+        """Write what the statements for some signatures read."""
         left: list[tuple[int, ...]] = []
         right: list[tuple[int, ...]] = []
-        equal: list[tuple[int, ...]] = []
         for i, entry in enumerate(entries):
             left.append((i, entry.signature[0].shape))
             if entry.signature[1] is not None:
                 right.append((i, entry.signature[1].shape))
-            equal += [(i, *nodes) for nodes in entry.equal_nodes()]
         tables: dict[str, list[tuple[int, ...]]] = {
             schema.SIGNATURE_LEFT: left,
             schema.SIGNATURE_RIGHT: right,
-            schema.EQUAL_NODES: equal,
-            schema.VALUE_JOIN: [],
+            schema.VALUE_JOIN: [(i, i, *row) for i, rows in enumerate(joined) for row in rows],
         }
         for table, rows in tables.items():
             run(self.db, f"TRUNCATE {table}")

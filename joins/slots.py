@@ -42,13 +42,6 @@ class Layout:
     nodes: tuple[int, ...]
     bindings: tuple[tuple[int, int], ...]
 
-    def variables(self) -> list[list[int]]:
-        """Return the variables that bind each slot."""
-        bound: list[list[int]] = [[] for _ in self.nodes]
-        for slot, variable in self.bindings:
-            bound[slot].append(variable)
-        return bound
-
 
 _NO_LAYOUT = Layout(-1, (), ())
 """Stands where a layout has been forgotten."""

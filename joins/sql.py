@@ -28,7 +28,6 @@ __all__ = [
     "Moment",
     "render_sql",
     "signature_sql",
-    "signature_value_join_sql",
     "value_join_sql",
 ]
 
@@ -233,17 +232,6 @@ class _Probe:
             pairs = pairs[1:]
             select.where.append(f"{alias}.shape = d{atom.terms[0]}.shape")
         select.add(table, alias, pairs)
-
-
-def signature_value_join_sql() -> str:
-    """Return the statement that fills `R_vj` for signatures, from their equal nodes."""
-    return f"""INSERT INTO {schema.VALUE_JOIN}
-SELECT DISTINCT q.instance, q.instance, p.left_variable, p.right_variable, q.left_node, q.right_node
-FROM {schema.EQUAL_NODES} AS q, {schema.SIGNATURE_LEFT} AS dl, {schema.SIGNATURE_RIGHT} AS dr,
-    {schema.SHAPE_BINDING} AS l, {schema.SHAPE_BINDING} AS r, {schema.VALUE_PAIR} AS p
-WHERE dl.instance = q.instance AND dr.instance = q.instance
-    AND l.shape = dl.shape AND l.node = q.left_node AND l.variable = p.left_variable
-    AND r.shape = dr.shape AND r.node = q.right_node AND r.variable = p.right_variable"""
 
 
 def signature_sql(query: ConjunctiveQuery, template: Template, number: int, since: int) -> str:

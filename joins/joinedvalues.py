@@ -1,0 +1,162 @@
+"""The values of instances that some class compares: which are new, and who has one in common.
+
+All of them are in the index, under every variable that binds their nodes.  Those of the batch in
+hand are kept beside it, to be looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import NamedTuple
+
+import numpy as np
+
+from joins.classes import Sides
+from joins.meeting import Partners, ValueJoin
+from joins.pairsignature import SharedSlots
+from joins.remembered import EMPTY, Hashes, Remembered
+from joins.slots import Ints, Layouts, ranges
+from joins.times import Flags
+from joins.valueindex import ValueIndex, entry_keys
+
+__all__ = ["FOUND_MAX", "JoinedValues", "NewValues"]
+
+FOUND_MAX = 1_000_000
+"""Partners that are listed at once (25 MB), where one value alone does not have more."""
+
+
+class NewValues(NamedTuple):
+    """New values in columns: `values[i]`, of slot `slots[i]` of `owners[i]`, under a variable."""
+
+    owners: Ints
+    variables: Ints
+    slots: Ints
+    values: Hashes
+
+    def take(self, rows: Ints | slice) -> NewValues:
+        """Return some of the entries."""
+        owners, variables, slots, values = self
+        return NewValues(owners[rows], variables[rows], slots[rows], values[rows])
+
+
+class JoinedValues:
+    """The index of remembered values, and the new ones of a batch."""
+
+    def __init__(self, remembered: Remembered, layouts: Layouts) -> None:
+        self.index = ValueIndex()
+        self._remembered = remembered
+        self._layouts = layouts
+        self._new: list[NewValues] = []
+        self._shared: SharedSlots | None = None
+        self._first = 1
+
+    def begin_batch(self) -> None:
+        """Make what is absorbed from now on new."""
+        self._first = self._remembered.next_instance
+        self._new, self._shared = [], None
+
+    def absorb(self, first: int, layouts: Ints) -> NewValues:
+        """Index the values of instances that have just been remembered, and return them."""
+        arrays = self._layouts.arrays
+        counts = arrays.binding_counts[layouts]
+        bindings = ranges(arrays.binding_starts[layouts], counts)
+        owners = np.repeat(np.arange(first, first + len(layouts)), counts)
+        hashes, _ = self._remembered.hashes
+        slots = arrays.binding_slots[bindings]
+        values = hashes[self._remembered.slots(owners) + slots]
+        entries = NewValues(owners, arrays.binding_variables[bindings], slots, values)
+        new = entries.take(np.flatnonzero(values != EMPTY))
+        self._new.append(new)
+        self._shared = None
+        self.index.add(entry_keys(new.values, new.variables), new.owners, self._remembered.base)
+        return new
+
+    def new(self) -> NewValues:
+        """Return the values of new instances; owners ascend."""
+        if len(self._new) != 1:
+            parts = [_NOTHING, *self._new]
+            self._new = [NewValues(*map(np.concatenate, zip(*parts, strict=True)))]
+        return self._new[0]
+
+    @property
+    def shared(self) -> SharedSlots:
+        """The slots of new instances whose values another instance may have too."""
+        if self._shared is None:
+            remembered = self._remembered
+            new = np.arange(self._first, remembered.next_instance)
+            counts = self._layouts.arrays.slot_counts[remembered.take("layout", new)]
+            first = int(remembered.slots(new[:1])[0])
+            hashes, _ = remembered.hashes
+            flags = self.index.shared(hashes[first:], np.repeat(new, counts))
+            self._shared = SharedSlots(first, flags)
+        return self._shared
+
+    def new_of_shared_slots(self) -> NewValues:
+        """Return the values of new instances that another one may have too."""
+        new = self.new()
+        places = self._remembered.slots(new.owners) + new.slots
+        return new.take(np.flatnonzero(self.shared.has(places)))
+
+    def values_of(self, owner: int) -> dict[int, Hashes]:
+        """Return the values of a new instance by variable."""
+        entries = self.new()
+        own = entries.take(slice(*np.searchsorted(entries.owners, [owner, owner + 1])))
+        return {int(v): own.values[own.variables == v] for v in np.unique(own.variables)}
+
+    def partners(
+        self,
+        values: Mapping[int, Hashes],
+        value_join: ValueJoin,
+        asked: Sides | None,
+        since_us: int,
+    ) -> Partners:
+        """Return who has a value in common, under a value join, with an instance of some values.
+
+        Both have values under all variables that are `asked` for on their sides.  Those that end
+        before `since_us` may be left out.
+        """
+        left, right = value_join
+        found: Partners = []
+        for mine, other, is_right in ((right, left, True), (left, right, False)):
+            fits = asked is None or asked[is_right] <= values.keys()
+            if mine in values and fits:
+                partners = self._having(values[mine], other, since_us)
+                if asked is not None:
+                    partners = partners[self._have_all(partners, asked[not is_right])]
+                found.append((partners, is_right))
+        return found
+
+    def _having(self, values: Hashes, variable: int, since_us: int) -> Ints:
+        """Return the instances with any of some values under a variable, each once."""
+        keys = entry_keys(values, np.full(len(values), variable))
+        (first,) = self._remembered.first_from(np.array([since_us]))
+        oldest = np.full(len(keys), max(first, self._remembered.base))
+        parts = [
+            partners
+            for hits in self.index.find(keys)
+            for *_, partners in hits.since(oldest[hits.positions]).listed(FOUND_MAX)
+        ]
+        found: Ints = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
+        return found
+
+    def _have_all(self, instances: Ints, variables: Set[int]) -> Flags:
+        """Return which instances have values under all of some variables."""
+        have = np.ones(len(instances), np.bool_)
+        positions, bound, values = self._bindings(instances)
+        for variable in variables:
+            with_value = positions[(bound == variable) & (values != EMPTY)]
+            have &= np.bincount(with_value, minlength=len(instances)) > 0
+        return have
+
+    def _bindings(self, instances: Ints) -> tuple[Ints, Ints, Hashes]:
+        """Return all values of instances as (index into `instances`, variable, value)."""
+        layouts, arrays = self._remembered.take("layout", instances), self._layouts.arrays
+        counts = arrays.binding_counts[layouts]
+        bindings = ranges(arrays.binding_starts[layouts], counts)
+        positions = np.repeat(np.arange(len(instances)), counts)
+        slots = self._remembered.slots(instances)[positions] + arrays.binding_slots[bindings]
+        return positions, arrays.binding_variables[bindings], self._remembered.hashes[0][slots]
+
+
+_INTS = np.zeros(0, np.int64)
+_NOTHING = NewValues(_INTS, _INTS, _INTS, np.zeros(0, np.uint64))
