@@ -91,6 +91,7 @@ class ClassRegistry:
         self.last_number = 0
         self._numbers: dict[QueryClass, int] = {}
         self._windows: dict[int, Counter[int]] = defaultdict(Counter)
+        self._widest: dict[int, int] = {}
         self._kinds: dict[int, Counter[UseKind]] = defaultdict(Counter)
         self._strata: list[int] = []
         self._strata_version = 0
@@ -102,10 +103,10 @@ class ClassRegistry:
             self.last_number += 1
             number = self._numbers[query_class] = self.last_number
             self.by_number[number] = query_class
-        windows = self._windows[number]
-        if not windows or window_us > max(windows):
+        if number not in self._widest or window_us > self._widest[number]:
+            self._widest[number] = window_us
             self._touch(query_class)
-        windows[window_us] += 1
+        self._windows[number][window_us] += 1
         self._kinds[number][UseKind(window_us, point)] += 1
         return number
 
@@ -122,10 +123,11 @@ class ClassRegistry:
         del windows[window_us]
         query_class = self.by_number[number]
         if not windows:
-            del self._windows[number], self._kinds[number]
+            del self._windows[number], self._kinds[number], self._widest[number]
             del self._numbers[query_class], self.by_number[number]
             self._touch(query_class)
-        elif window_us > max(windows):
+        elif window_us == self._widest[number]:
+            self._widest[number] = max(windows)
             self._touch(query_class)
 
     def _touch(self, query_class: QueryClass) -> None:
@@ -134,7 +136,7 @@ class ClassRegistry:
 
     def window_us(self, number: int) -> int:
         """Return the widest window of a class."""
-        return max(self._windows[number])
+        return self._widest[number]
 
     def kinds(self, number: int) -> list[UseKind]:
         """Return the different uses of a class, in order."""
