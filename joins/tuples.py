@@ -23,28 +23,31 @@ class ClassLimits:
     """What a stratum's classes ask of time, by class number.
 
     The widest window of a class, -1 for one that is not in the stratum or not in use any more,
-    whether its operator is symmetric, and whether it has residuals.  `has_singles` says whether
-    any class is of one block.
+    whether its operator is symmetric, and which of `forms`, templates with residuals, it has; -1
+    where it has none.  `has_singles` says whether any class is of one block.
     """
 
     window: Ints
     is_symmetric: Flags
-    has_residuals: Flags
+    form: Ints
+    forms: tuple[Template, ...]
     has_singles: bool
 
     @classmethod
     def of(cls, classes: ClassRegistry, stratum: int) -> ClassLimits:
         """Return the limits of the classes in use now."""
-        window = np.full(classes.last_number + 1, -1, np.int64)
-        is_symmetric, has_residuals = np.zeros((2, classes.last_number + 1), np.bool_)
+        window, form = np.full((2, classes.last_number + 1), -1, np.int64)
+        is_symmetric = np.zeros(classes.last_number + 1, np.bool_)
+        forms: dict[Template, int] = {}
         has_singles = False
         for number, query_class in classes.by_number.items():
             if query_class.stratum == stratum:
                 window[number] = classes.window_us(number)
                 is_symmetric[number] = query_class.is_symmetric
-                has_residuals[number] = bool(query_class.template.residuals)
                 has_singles |= not query_class.template.has_right
-        return cls(window, is_symmetric, has_residuals, has_singles)
+                if query_class.template.residuals:
+                    form[number] = forms.setdefault(query_class.template, len(forms))
+        return cls(window, is_symmetric, form, tuple(forms), has_singles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +93,7 @@ class TupleColumns:
     def __len__(self) -> int:
         return len(self.pairs)
 
-    def keep(self, rows: Flags) -> TupleColumns:
+    def keep(self, rows: Flags | Ints) -> TupleColumns:
         """Return some of the rows."""
         return replace(
             self,
@@ -133,8 +136,9 @@ def _expand(entries: list[Entry], inverse: Ints) -> tuple[Ints, Ints, Ints]:
 class Residuals:
     """Tests the residuals that classes share, on hashes: equal strings have equal ones.
 
-    An instance that came before any class compared a value has no hash of it.  No query with that
-    residual sees the instance, so none holds there.
+    Classes of one template are tested together, each with its own constants.  An instance that came
+    before any class compared a value has no hash of it.  No query with that residual sees the
+    instance, so none holds there.
     """
 
     def __init__(self, classes: ClassRegistry, hashing: HashValues) -> None:
@@ -145,50 +149,64 @@ class Residuals:
         self, columns: TupleColumns, limits: ClassLimits, remembered: Remembered
     ) -> TupleColumns:
         """Keep the rows on which every residual of their class holds."""
-        tested = limits.has_residuals[columns.classes]
-        if not tested.any():
+        forms = limits.form[columns.classes]
+        if (forms < 0).all():
             return columns
-        held = ~tested
-        for query_class in np.unique(columns.classes[tested]).tolist():
-            rows = np.flatnonzero(columns.classes == query_class)
-            held[rows] = self._holds(query_class, columns, rows, remembered)
+        held = forms < 0
+        tuples = columns.tuples()
+        for form in np.unique(forms[~held]).tolist():
+            rows = np.flatnonzero(forms == form)
+            values = _Values(columns.keep(rows), limits.forms[form], tuples, remembered)
+            held[rows] = self._holds(values)
         return columns.keep(held)
 
-    def _holds(
-        self, number: int, columns: TupleColumns, rows: Ints, remembered: Remembered
-    ) -> Flags:
-        query_class = self._classes.by_number[number]
-        template, constants = query_class.template, iter(query_class.row.constants)
-        held = np.ones(len(rows), np.bool_)
-        for left, operator, right in template.residuals:
-            known, *first = _hashes(left, template, columns, rows, remembered)
+    def _holds(self, values: _Values) -> Flags:
+        """Return in which rows, all of one template, every residual holds."""
+        held = np.ones(len(values.columns), np.bool_)
+        constants = self._constants(values.columns.classes)
+        for left, operator, right in values.template.residuals:
+            known, *first = values.hashes(left)
             held &= known
             if right is None:
-                hashes = self._hashing(pa.array([next(constants)]))
-                other = [np.repeat(each, len(rows)) for each in hashes]
+                other = next(constants)
             else:
-                known, *other = _hashes(right, template, columns, rows, remembered)
+                known, *other = values.hashes(right)
                 held &= known
             equal = (first[0] == other[0]) & (first[1] == other[1])
             held &= equal if operator == "=" else ~equal
         return held
 
+    def _constants(self, classes: Ints) -> Iterator[list[Hashes]]:
+        """Yield the hashes of the first constant of each row's class, of the second, and so on."""
+        numbers, inverse = np.unique(classes, return_inverse=True)
+        rows = [self._classes.by_number[number].row.constants for number in numbers.tolist()]
+        for constants in zip(*rows, strict=True):
+            yield [hashes[inverse] for hashes in self._hashing(pa.array(constants))]
 
-def _hashes(
-    meta: int, template: Template, columns: TupleColumns, rows: Ints, remembered: Remembered
-) -> tuple[Flags, Hashes, Hashes]:
-    """Return in which rows a meta-variable's value has hashes, and both of them."""
-    is_left = meta < template.left_size
-    which, inverse = np.unique(columns.which[rows], return_inverse=True)
-    tuples = columns.tuples()
-    slots = np.array([_slot(tuples[i], meta, is_left=is_left) for i in which.tolist()], np.int64)
-    known = (slots >= 0)[inverse]
-    side = columns.left if is_left or columns.right is None else columns.right
-    places = remembered.slots(side[columns.pairs[rows[known]]]) + slots[inverse[known]]
-    first, other = np.zeros((2, len(rows)), np.uint64)
-    for hashes, column in zip((first, other), remembered.hashes, strict=True):
-        hashes[known] = column[places]
-    return known, first, other
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """The values of meta-variables in rows of one template; `tuples` are those of `columns`."""
+
+    columns: TupleColumns
+    template: Template
+    tuples: list[tuple[Entry, tuple[int, ...]]]
+    remembered: Remembered
+
+    def hashes(self, meta: int) -> tuple[Flags, Hashes, Hashes]:
+        """Return in which rows a meta-variable's value has hashes, and both of them."""
+        columns, is_left = self.columns, meta < self.template.left_size
+        which, inverse = np.unique(columns.which, return_inverse=True)
+        found = [_slot(self.tuples[i], meta, is_left=is_left) for i in which.tolist()]
+        slots = np.array(found, np.int64)
+        known = (slots >= 0)[inverse]
+        side = columns.left if is_left or columns.right is None else columns.right
+        instances = side[columns.pairs[known]]
+        places = self.remembered.slots(instances) + slots[inverse[known]]
+        first, other = np.zeros((2, len(columns)), np.uint64)
+        for hashes, column in zip((first, other), self.remembered.hashes, strict=True):
+            hashes[known] = column[places]
+        return known, first, other
 
 
 def _slot(held: tuple[Entry, tuple[int, ...]], meta: int, *, is_left: bool) -> int:
