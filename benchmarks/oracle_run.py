@@ -1,28 +1,126 @@
 """Compare the engines with the oracle on many generated cases, and name the seeds that differ.
 
     python benchmarks/oracle_run.py --cases 5000 [--seed 0] [--engine mmqjp-views] [--keep DIR]
+    python benchmarks/oracle_run.py --cases 5000 --dynamic
 
 Each seed is a query set with a document stream (see `tests/strategies.py`).  The engine gets the
 documents in batches of one, of three, and all at once, in turn; every fourth case restarts in the
 middle.  A case that differs is printed as it stands, with expected and found matches.
+
+With `--dynamic` each seed is a history, in which queries and subscriptions come and go between
+documents (see `tests/histories.py`), and happens to a broker in one of the ways that must not show:
+engine, shards, batches, restarts, and bounds so small that everything is done in pieces.
+
+At the end comes a table of the clauses of the language: how many cases each stands in, and in how
+many it decides which matches there are.  That takes many runs of the oracle, so it looks at every
+tenth case (`--coverage 1` at each, `--coverage 0` at none).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import difflib
 import sys
+import tempfile
 import time
 import traceback
 from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from clause_coverage import Coverage  # noqa: E402
+from histories import history_matches, parse_history  # noqa: E402
+from history_runs import random_way, run_history  # noqa: E402
+from history_strategies import random_history  # noqa: E402
 from kit import parse_case  # noqa: E402
 from runners import ENGINES, EngineName, run_engine, run_oracle  # noqa: E402
 from strategies import random_case  # noqa: E402
+
+MEMORY = Path("/dev/shm")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is done with a seed."""
+
+    engines: tuple[EngineName, ...]
+    is_dynamic: bool
+    coverage_every: int
+
+    def __call__(self, seed: int) -> Outcome:
+        return self._history(seed) if self.is_dynamic else self._case(seed)
+
+    def _case(self, seed: int) -> Outcome:
+        text = random_case(seed)
+        case = parse_case(text)
+        engine = self.engines[seed % len(self.engines)]
+        batch_size = (1, None, 3)[seed // len(ENGINES) % 3]
+        restart = len(case.lines) // 2 if seed % 4 == 0 else 0
+        matches = run_oracle(case)
+        found = _lines(
+            lambda: [
+                match.render()
+                for match in run_engine(case, engine, batch_size=batch_size, restart_after=restart)
+            ]
+        )
+        how = f"{engine}, batch size {batch_size}, restart {restart}"
+        outcome = Outcome.of(seed, how, text, [match.render() for match in matches], found)
+        if self.coverage_every and seed % self.coverage_every == 0:
+            outcome.coverage.add(case, matches)
+        return outcome
+
+    def _history(self, seed: int) -> Outcome:
+        text = random_history(seed)
+        way = random_way(seed, self.engines)
+        expected = history_matches(parse_history(text))
+        with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as directory:
+            found = _lines(lambda: run_history(parse_history(text), Path(directory), way))
+        outcome = Outcome.of(seed, str(way), text, expected, found)
+        outcome.counts.update(f"histories with {word}" for word in _words(text))
+        return outcome
+
+
+@dataclass
+class Outcome:
+    """What came of a seed: what is to be counted, and how it differs, if it does."""
+
+    seed: int
+    text: str
+    counts: Counter[str] = field(default_factory=Counter)
+    coverage: Coverage = field(default_factory=Coverage)
+    difference: str = ""
+
+    @classmethod
+    def of(cls, seed: int, how: str, text: str, expected: list[str], found: list[str]) -> Outcome:
+        """Return the outcome of a comparison."""
+        outcome = cls(seed, text)
+        outcome.counts.update(
+            {"cases": 1, "cases with matches": bool(expected), "matches": len(expected)}
+        )
+        if found != expected:
+            lines = difflib.unified_diff(expected, found, "oracle", "found", lineterm="", n=0)
+            outcome.difference = f"seed {seed}: {how}\n{text}" + "\n".join(lines)
+        return outcome
+
+
+def _lines(run: Callable[[], list[str]]) -> list[str]:
+    """Return what is found, or how the search ended."""
+    try:
+        return run()
+    except Exception:
+        return traceback.format_exc(limit=-4).splitlines()
+
+
+def _words(text: str) -> set[str]:
+    """Return what kinds of things happen in a history."""
+    words = {line.split()[0] for line in text.splitlines() if line[:1].isalpha()}
+    return words | {word for word in ("since", "PUBLISH") if f" {word} " in text}
 
 
 def main() -> None:
@@ -30,43 +128,36 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--engine", choices=[*ENGINES, "all"], default="all")
+    parser.add_argument("--dynamic", action="store_true", help="queries come and go")
     parser.add_argument("--keep", type=Path, help="write cases that differ to this directory")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--coverage", type=int, default=10, help="look at every so many cases")
     options = parser.parse_args()
-    engines = list(ENGINES) if options.engine == "all" else [options.engine]
+    engines = ENGINES if options.engine == "all" else (options.engine,)
+    run = Run(engines, options.dynamic, 0 if options.dynamic else options.coverage)
+    seeds = range(options.seed, options.seed + options.cases)
     counts: Counter[str] = Counter()
+    coverage = Coverage()
     started = time.monotonic()
-    for seed in range(options.seed, options.seed + options.cases):
-        difference = compare(seed, engines[seed % len(engines)], counts)
-        if difference:
-            counts["different"] += 1
-            print(f"seed {seed}, {engines[seed % len(engines)]}:\n{difference}\n", flush=True)
-            if options.keep:
-                options.keep.mkdir(parents=True, exist_ok=True)
-                (options.keep / f"{seed}.case").write_text(random_case(seed))
+    with contextlib.ExitStack() as stack:
+        outcomes: Iterator[Outcome] = map(run, seeds)
+        if options.processes > 1:
+            pool = stack.enter_context(get_context("spawn").Pool(options.processes))
+            outcomes = pool.imap(run, seeds)
+        for outcome in outcomes:
+            counts.update(outcome.counts)
+            coverage.update(outcome.coverage)
+            if outcome.difference:
+                counts["different"] += 1
+                print(f"{outcome.difference}\n", flush=True)
+                if options.keep:
+                    options.keep.mkdir(parents=True, exist_ok=True)
+                    (options.keep / f"{outcome.seed}.case").write_text(outcome.text)
     seconds = time.monotonic() - started
+    if run.coverage_every:
+        print(f"Of every {run.coverage_every}th case:\n\n{coverage.table()}\n")
     print(", ".join(f"{n} {name}" for name, n in counts.items()) + f", {seconds:.0f} s")
     sys.exit(1 if counts["different"] else 0)
-
-
-def compare(seed: int, engine: EngineName, counts: Counter[str]) -> str:
-    """Return how the engine differs from the oracle, or nothing."""
-    text = random_case(seed)
-    case = parse_case(text)
-    batch_size = (1, None, 3)[seed // len(ENGINES) % 3]
-    restart = len(case.lines) // 2 if seed % 4 == 0 else 0
-    expected = [match.render() for match in run_oracle(case)]
-    counts["cases"] += 1
-    counts["cases with matches"] += bool(expected)
-    counts["matches"] += len(expected)
-    try:
-        matches = run_engine(case, engine, batch_size=batch_size, restart_after=restart)
-        found = [match.render() for match in matches]
-    except Exception:
-        found = traceback.format_exc(limit=-4).splitlines()
-    if found == expected:
-        return ""
-    lines = difflib.unified_diff(expected, found, "oracle", engine, lineterm="", n=0)
-    return f"batch size {batch_size}, restart {restart}\n{text}" + "\n".join(lines)
 
 
 if __name__ == "__main__":

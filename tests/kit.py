@@ -47,7 +47,9 @@ __all__ = [
     "cases",
     "check",
     "document",
+    "entries",
     "parse_case",
+    "read_document",
     "us",
 ]
 
@@ -141,9 +143,9 @@ def parse_case(text: str) -> Case:
     case = Case(name=next((x[1:].strip() for x in text.splitlines() if x.startswith("#")), ""))
     above, line, below = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).partition("\n----\n")
     assert line, f"no line ---- in the case: {case.name}"
-    for head, body in _entries(above):
+    for head, body in entries(above):
         _read_input(case, head, body)
-    for head, body in _entries(below):
+    for head, body in entries(below):
         query, *docids = head.split()
         details: dict[str, list[str]] = {}
         for kind, _, rest in (detail.partition(" ") for detail in body):
@@ -152,7 +154,7 @@ def parse_case(text: str) -> Case:
     return case
 
 
-def _entries(text: str) -> Iterator[tuple[str, list[str]]]:
+def entries(text: str) -> Iterator[tuple[str, list[str]]]:
     """Yield each line that is not indented, with the indented ones below it, stripped."""
     for entry in re.findall(r"^\S.*\n?(?:(?:[ \t]+.*)?(?:\n|\Z))*", text + "\n", re.MULTILINE):
         head, *body = [line.strip() for line in entry.splitlines() if line.strip()]
@@ -165,7 +167,9 @@ def _read_input(case: Case, head: str, body: list[str]) -> None:
         case "query":
             case.queries.extend(xscl.parse("\n".join(body), id=rest.strip()))
         case "document":
-            _read_document(case, "\n".join([rest.strip(), *body]))
+            number, line = read_document("\n".join([rest.strip(), *body]))
+            case.numbers.append(number)
+            case.lines.append(line)
         case "lateness":
             case.lateness_us = us(rest.strip())
         case "register":
@@ -180,22 +184,21 @@ def _read_input(case: Case, head: str, body: list[str]) -> None:
             raise AssertionError(f"what is {head!r}?")
 
 
-def _read_document(case: Case, text: str) -> None:
+def read_document(text: str) -> tuple[int | None, DocumentLine]:
+    """Read what stands behind `document`: the number that it gets, and its line."""
     number, stream, time, rest = text.split(maxsplit=3)
     named: dict[str, str] = {}
     while found := re.match(r"(arrival|key)=(\S+)\s+", rest):
         named[found[1]] = found[2]
         rest = rest[found.end() :]
-    case.numbers.append(None if number == "-" else int(number))
-    case.lines.append(
-        DocumentLine(
-            stream=stream,
-            xml=rest.encode(),
-            time_us=None if time == "-" else time_us(time),
-            arrival_us=time_us(named["arrival"]) if "arrival" in named else None,
-            key=named.get("key"),
-        )
+    line = DocumentLine(
+        stream=stream,
+        xml=rest.encode(),
+        time_us=None if time == "-" else time_us(time),
+        arrival_us=time_us(named["arrival"]) if "arrival" in named else None,
+        key=named.get("key"),
     )
+    return None if number == "-" else int(number), line
 
 
 def _order(match: Match) -> tuple[Any, ...]:

@@ -4,40 +4,65 @@ One generator serves two masters: Hypothesis, which shrinks, and a seeded `rando
 runs that name a failing case by its number.  It writes a match case as text (see `kit`), so that
 the parser is on trial too and a failing case can be kept as it stands.
 
-Vocabulary and values are small on purpose, for matches, ties and near misses.  Half of the cases
-are *wild*: every construct is likely, matches are few.  In the others constructs are rare, and
-operators of three and four blocks find something too.
+Vocabulary and values are small on purpose, for matches, ties and near misses.  A case is of one of
+three moods: in a *tame* one constructs are rare, and operators of three and four blocks find
+something too; in a *wild* one every construct is likely, and matches are few; most have a *focus*,
+one construct that is in everything, the others rare, so that it decides which matches there are.
+`clauses` counts how often that comes true.
 """
 
 from __future__ import annotations
 
 import json
-import random
+import re
 from collections.abc import Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
+from choosers import Chooser, DrawnChooser, RandomChooser
 from hypothesis import strategies as st
 
-__all__ = ["Chooser", "RandomChooser", "case_texts", "generate", "random_case"]
-
-T = TypeVar("T")
+__all__ = ["FOCI", "Generator", "case_texts", "random_case"]
 
 NAMES = ("c", "t", "c", "c", "c", "t", "p", "i")
 COMMON = ("x", "x", "y", "x", "1", "x")
 RARE = ("X", " x", "x,y", "x y", "", "1.0", "2", "10", "http://www.a.org/x", "n,", "http://a.org")
+DERIVED = ("X", "x", " x", "x ", "x,y", "y", "x y", "http://www.a.org/x", "http://a.org", "a.org")
 ATTRIBUTES = ("h", "k")
+NAMESPACES = (("dc", "http://purl.org/dc/elements/1.1/"), ("n", "urn:n"))
 WINDOWS = ("INF", "1 h", "1.5 h", "INF", "2 h", "PT30M", "10 m")
 LATENESSES = ("1 d", "1 d", "1 h", "10 m", "0 s")
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+FOCI = (
+    *("function", "function", "condition", "condition", "position", "parameter", "parameter"),
+    *(
+        "residual",
+        "residual",
+        "or",
+        "publish",
+        "publish",
+        "stream",
+        "axis",
+        "key",
+        "late",
+        "nested",
+    ),
+    *("symmetric", "namespace", "select", "register", "empty", "unjoined", "single"),
+)
+"""The constructs that a case can be about."""
+
 FUNCTIONS = (
     "lower-case({})",
+    "upper-case({})",
+    "string({})",
+    "substring({}, 2)",
+    "substring-after({}, ',')",
     "normalize-space({})",
     "tokenize({}, ',')",
     "host({})",
     "substring-before({}, ',')",
     "concat({}, 'y')",
     "lower-case(tokenize({}, ' '))",
-    "translate({}, 'xX', 'yY')",
+    "translate({}, 'X', 'x')",
     "replace({}, '^ ', '')",
 )
 CONDITIONS = (
@@ -76,108 +101,121 @@ POSITIONS = (
 )
 
 
-class Chooser(Protocol):
-    """Where the generator gets its choices from; what comes first is the simpler choice."""
-
-    def choice(self, items: Sequence[T]) -> T: ...
-
-    def integer(self, least: int, most: int) -> int: ...
-
-
-class RandomChooser:
-    """Choices by a seeded generator."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def choice(self, items: Sequence[T]) -> T:
-        return self._random.choice(items)
-
-    def integer(self, least: int, most: int) -> int:
-        return self._random.randint(least, most)
-
-
-class _DrawnChooser:
-    """Choices by Hypothesis."""
-
-    def __init__(self, draw: Any) -> None:
-        self._draw = draw
-
-    def choice(self, items: Sequence[T]) -> T:
-        return items[self.integer(0, len(items) - 1)]
-
-    def integer(self, least: int, most: int) -> int:
-        return int(self._draw(st.integers(least, most)))
-
-
 @st.composite
 def case_texts(draw: Any) -> str:
     """Return a strategy of cases as text."""
-    return generate(_DrawnChooser(draw))
+    return Generator(DrawnChooser(draw)).case()
 
 
 def random_case(seed: int) -> str:
     """Return the case of a seed as text."""
-    return generate(RandomChooser(seed))
+    return Generator(RandomChooser(seed)).case()
 
 
-def generate(chooser: Chooser) -> str:
-    """Write a case, without expectations, from the choices of a chooser."""
-    return _Generator(chooser).case()
+class Generator:
+    """Writes documents and queries from the choices of a chooser; so many percent are wild."""
 
-
-class _Generator:
-    def __init__(self, chooser: Chooser) -> None:
+    def __init__(self, chooser: Chooser, *, wild: int = 25, foci: Sequence[str] = FOCI) -> None:
         self._choose = chooser
         self._variables = 0
         self._roots: set[str] = set()
-        self._published: list[str] = []
+        self._readable: list[str] = []
         self._parameters: dict[str, list[Any]] = {}
-        self._is_wild = self._chance(50)
+        self._is_wild = self._chance(wild)
+        self._keyed: dict[str, str] = {}
+        self._focus = ""
+        if not self._is_wild and self._chance(75):
+            self._focus = chooser.choice(foci)
 
-    def _rarely(self, percent: int) -> bool:
-        """Return true for so many percent of wild cases, and a quarter of it in others."""
-        return self._chance(percent if self._is_wild else percent // 4)
+    def _rarely(self, percent: int, construct: str = "") -> bool:
+        """Return true for so many percent of wild cases, and for few of others.
+
+        Of cases that are about the construct, it is true for most.
+        """
+        if construct and construct == self._focus:
+            return self._chance(60)
+        if self._is_wild:
+            return self._chance(percent)
+        return self._chance(percent // (8 if self._focus else 4))
+
+    def _is_about(self, *constructs: str) -> bool:
+        return self._focus in constructs
 
     def _chance(self, percent: int) -> bool:
         return self._choose.integer(0, 99) >= 100 - percent
 
     def case(self) -> str:
-        queries = [self._query(i) for i in range(self._choose.integer(1, 4))]
-        lines = [f"lateness {self._choose.choice(LATENESSES)}", *queries]
+        """Return a case, without expectations."""
+        if self._chance(1):
+            return self._crowd()
+        queries: list[str] = []
+        published: list[str] = []
+        for number in range(self._choose.integer(2 if self._is_about("publish") else 1, 4)):
+            queries.append(self._query(number, published))
+            if f"PUBLISH P{number}" in queries[-1]:
+                published.append(f"P{number}")
+        lines = [f"lateness {self.lateness()}", *queries]
         count = self._choose.choice((3, 5, 6, 7, 8, 9, 2))
         for number in range(len(queries)):
-            if self._chance(10):
+            if self._chance(60 if self._is_about("register") else 8):
                 lines.append(f"register q{number} after {self._choose.integer(1, count // 2)}")
-        lines += [self._document(number) for number in range(1, count + 1)]
+        lines += [self.document(number) for number in range(1, count + 1)]
+        return "# Generated.\n" + "\n".join(lines) + "\n----\n"
+
+    def _crowd(self) -> str:
+        """Return a case of two documents with more than a thousand pairs of equal values."""
+        residual = self._choose.choice(("", " AND v2 != 'y'", " AND v1/t != v3/t"))
+        kind = self._choose.choice(("FOLLOWED BY", "JOIN"))
+        select = self._choose.choice(("", " SELECT v1, v3", " SELECT v2"))
+        from_ = f"S//i->v1[c->v2] {kind} {{v2 = v4{residual}, 1 h}} S//i->v3[c->v4]"
+        lines = ["lateness 1 h", f"query q0\n    FROM {from_}{select}"]
+        for number in (1, 2):
+            values = "".join(f"<c>{self._choose.choice('xxxxxxxy')}</c>" for _ in range(38))
+            lines.append(f"document {number} S 00:{number:02}  <i><t>{number}</t>{values}</i>")
         return "# Generated.\n" + "\n".join(lines) + "\n----\n"
 
     # Documents
 
-    def _document(self, number: int) -> str:
-        stream = "T" if self._rarely(20) else "S"
+    def lateness(self) -> str:
+        """Return an allowed lateness."""
+        return self._choose.choice(LATENESSES[2:] if self._is_about("late") else LATENESSES)
+
+    def document(self, number: int) -> str:
+        """Return the line of a document."""
+        stream = "T" if self._rarely(20, "stream") else "S"
         minute = 5 * self._choose.integer(0, 24)
         time = f"{minute // 60:02}:{minute % 60:02}"
         options = ""
-        if self._rarely(20):
+        if self._rarely(20, "late"):
             late = minute + 5 * self._choose.integer(-3, 12)
             options = f" arrival={max(late, 0) // 60:02}:{max(late, 0) % 60:02}"
         if self._rarely(5):
             time, options = "-", f" arrival={time}"
-        if self._rarely(15):
-            options += f" key=k{self._choose.integer(0, 2)}"
-        return f"document {number} {stream} {time}{options}  {self._element(0)}"
+        xml = self._element(0)
+        if self._rarely(4):
+            xml = xml[: len(xml) // 2]
+        if self._rarely(15, "key"):
+            key = f"k{self._choose.integer(0, 2)}"
+            options += f" key={key}"
+            xml = self._keyed.setdefault(key, xml) if self._chance(40) else xml
+        return f"document {number} {stream} {time}{options}  {xml}"
 
     def _element(self, depth: int) -> str:
         name = "i" if depth == 0 and not self._rarely(10) else self._choose.choice(NAMES)
         attributes = "".join(
-            f' {attribute}="{self._value()}"' for attribute in ATTRIBUTES if self._chance(25)
+            f' {attribute}="{self._value()}"'
+            for attribute in ATTRIBUTES
+            if self._chance(70 if self._is_about("axis") else 25)
         )
+        tag = name
+        if self._rarely(4, "namespace"):
+            prefix, uri = self._choose.choice(NAMESPACES)
+            tag, attributes = f"{prefix}:{name}", f'{attributes} xmlns:{prefix}="{uri}"'
         if depth > 0 and not (name in "ip" and self._chance(80)):
             content = self._value()
         else:
             content = "".join(self._content(depth) for _ in range(self._choose.integer(2, 5)))
-        return f"<{name}{attributes}>{content}</{name}>"
+        return f"<{tag}{attributes}>{content}</{tag}>"
 
     def _content(self, depth: int) -> str:
         if depth < 2 and not self._rarely(10):
@@ -185,26 +223,46 @@ class _Generator:
         return self._choose.choice((self._value(), "<!-- no -->", "x<!-- no -->y"))
 
     def _value(self) -> str:
+        if self._is_about("empty") and self._chance(40):
+            return ""
+        if self._is_about("function") and self._chance(70):
+            return self._choose.choice(DERIVED)
         return self._choose.choice(RARE if self._rarely(25) else COMMON)
 
     # Queries
 
-    def _query(self, number: int) -> str:
+    def _query(self, number: int, published: Sequence[str]) -> str:
+        lines = [f"query q{number}", f"    {self.statement(number, published)}"]
+        for row in range(self._choose.choice((2, 1, 2, 0)) if self._parameters else 0):
+            lines.append(f"parameters q{number} {self.values(row)}")
+        return "\n".join(lines)
+
+    def values(self, row: int) -> str:
+        """Return values of the parameters of the statement that was written last: 0 or 1."""
+        return json.dumps({name: given[row] for name, given in self._parameters.items()})
+
+    def statement(self, number: int, published: Sequence[str]) -> str:
+        """Return a query; it may read these published streams, and publish that of its number."""
         self._parameters = {}
-        from_, variables = self._from(self._choose.choice((2, 1, 2, 2, 2, 2, 2, 3, 3, 4)))
+        self._readable = list(published)
+        from_, variables = self._from(self._choose.choice(self._blocks()))
         select = self._select(variables)
         text = f"SELECT {select} FROM {from_}" if self._chance(50) else f"FROM {from_}"
         if text.startswith("FROM") and self._chance(30):
             text += f" SELECT {select}"
-        lines = [f"query q{number}", f"    {text}"]
-        if self._chance(25):
-            name = f"P{number}"
-            self._published.append(name)
-            lines[1] += f" PUBLISH {name}"
-        for row in range(self._choose.integer(0, 2) if self._parameters else 0):
-            values = {name: given[row] for name, given in self._parameters.items()}
-            lines.append(f"parameters q{number} {json.dumps(values)}")
-        return "\n".join(lines)
+        if self._chance(70 if self._is_about("publish") else 25):
+            text += f" PUBLISH P{number}"
+        if "n:" in from_:
+            text = f'DECLARE NAMESPACE n = "urn:n"; {text}'
+        return text
+
+    def _blocks(self) -> tuple[int, ...]:
+        """Return how many blocks a query may have."""
+        if self._is_about("nested"):
+            return (3, 3, 3, 4)
+        if self._is_about("single", "condition", "position", "publish"):
+            return (2, 1)
+        return (2, 2, 2, 2, 1, 2, 2, 3) if self._focus else (2, 1, 2, 2, 2, 2, 2, 3, 3, 4)
 
     def _from(self, blocks: int) -> tuple[str, list[str]]:
         """Return an operand of some blocks, and the variables that it binds."""
@@ -212,16 +270,31 @@ class _Generator:
             return self._block()
         inner = self._choose.integer(1, blocks - 1)
         left, left_variables = self._from(blocks - inner)
-        right, right_variables = self._from(inner)
         kind = self._choose.choice(("FOLLOWED BY", "JOIN"))
-        predicate = self._predicate(left_variables, right_variables)
+        if blocks == 2 and self._rarely(10, "symmetric"):
+            right, right_variables, predicate = self._mirrored(left, left_variables)
+        else:
+            right, right_variables = self._from(inner)
+            predicate = self._predicate(left_variables, right_variables)
         if inner > 1:
             right = f"({right})"
         text = f"{left} {kind} {{{predicate}, {self._window()}}} {right}"
         return text, left_variables + right_variables
 
+    def _mirrored(self, text: str, variables: list[str]) -> tuple[str, list[str], str]:
+        """Return a block that asks for the same, its variables, and a predicate of equal pairs."""
+        names = {variable: self._new_variable() for variable in variables}
+        self._roots.update(names[variable] for variable in variables if variable in self._roots)
+
+        def renamed(text: str) -> str:
+            return re.sub(r"\bv\d+\b", lambda found: names[found[0]], text)
+
+        compared = [self._operand(variables) for _ in range(self._choose.integer(1, 2))]
+        equal = [f"{operand} = {renamed(operand)}" for operand in compared]
+        return renamed(text), list(names.values()), " AND ".join(equal)
+
     def _window(self) -> str:
-        if self._rarely(10):
+        if self._rarely(10, "parameter"):
             return self._parameter(["10 m", "1 h"])
         return self._choose.choice(WINDOWS)
 
@@ -235,66 +308,96 @@ class _Generator:
         return f"v{self._variables}"
 
     def _block(self) -> tuple[str, list[str]]:
-        stream = self._choose.choice(("T", "*", "*")) if self._rarely(40) else "S"
-        if self._published and self._chance(20):
-            stream = self._choose.choice(self._published)
+        stream = self._choose.choice(("T", "*", "*")) if self._rarely(40, "stream") else "S"
+        if self._readable and self._chance(70 if self._is_about("publish") else 20):
+            stream = self._choose.choice(self._readable)
+            if self._chance(80):
+                # Matches of matches of matches are too many for the oracle.
+                self._readable = []
+            return self._reader(stream)
         if self._chance(10):
             variable = self._new_variable()
             self._roots.add(variable)
             return f"{stream} AS {variable}", [variable]
-        start = self._choose.choice(("//i", "/i")) if not self._rarely(35) else self._start()
+        start = (
+            self._choose.choice(("//i", "/i")) if not self._rarely(35, "path") else self._start()
+        )
         variables = [self._new_variable()]
         if start in ("//i", "/i"):
             self._roots.update(variables)
         steps = [f"{start}->{variables[0]}"]
-        for _ in range(self._choose.choice((1, 1, 2, 0, 3))):
+        for _ in range(self._choose.choice((1, 1, 2, 1) if self._focus else (1, 1, 2, 0, 3))):
             steps.append(self._bracket(variables))
-        if self._rarely(10):
+        if self._rarely(10, "axis"):
             variables.append(self._new_variable())
             steps.append(f"/{self._choose.choice(('c', '*', '@h', 'text()'))}->{variables[-1]}")
         return stream + "".join(steps), variables
+
+    def _reader(self, stream: str) -> tuple[str, list[str]]:
+        """Return a block that reads what a query publishes."""
+        variables = [self._new_variable()]
+        self._roots.update(variables)
+        start = self._choose.choice(("//i", "/*", "/*", "//*"))
+        bracket = self._bracket(variables) if self._chance(50) else ""
+        return f"{stream}{start}->{variables[0]}{bracket}", variables
 
     def _start(self) -> str:
         return self._choose.choice(("//*", "//p", "//i/p", "//c", "//i//t", "//*:i", "//i/c[1]"))
 
     def _bracket(self, variables: list[str]) -> str:
         """Return a predicate of a step; it may bind, and then says so in `variables`."""
-        if self._rarely(4):
+        if self._rarely(4, "position"):
             return f"[{self._choose.choice(POSITIONS)}]"
-        if self._rarely(12):
+        if self._rarely(12, "condition"):
             condition = self._choose.choice(CONDITIONS)
             return f"[{condition.format(self._path())}]"
-        if self._rarely(6):
-            return f"[c = {self._parameter(['x', 'y'])}]"
+        if self._rarely(6, "parameter"):
+            return f"[{self._given()}]"
         variables.append(self._new_variable())
         path = f"{self._path()}->{variables[-1]}"
         if self._rarely(15):
             inner = self._new_variable()
             variables.append(inner)
             return f"[{path}[{self._path()}->{inner}]]"
-        if self._rarely(15):
+        if self._rarely(15, "condition"):
             path += self._choose.choice((" = 'x'", " > 1", "[1]", "[. != 'x']"))
+        elif self._rarely(5, "position"):
+            path += f"[{self._choose.choice(POSITIONS)}]"
         return f"[{path}]"
+
+    def _given(self) -> str:
+        """Return a condition with a parameter: a string, a number, or either."""
+        if self._chance(30):
+            return f"contains({self._path()}, {self._parameter(['x', 'y'])})"
+        if self._chance(20):
+            comparison = self._choose.choice(COMPARISONS[2:])
+            return f"{self._path()} {comparison} {self._parameter([1, 2])}"
+        return (
+            f"{self._path()} {self._choose.choice(('=', '=', '!='))} {self._parameter(['x', 'y'])}"
+        )
 
     def _path(self) -> str:
         usual = ("c", "c", "c", "t", ".//c", "*")
         rare = ("@h", "@k", "p", ".//t", "p/c", ".", "text()", ".//@h", "i", ".//p", "c[last()]")
-        return self._choose.choice(rare if self._rarely(25) else usual)
+        if self._rarely(4, "namespace"):
+            return self._choose.choice(("dc:c", "n:c", "*:c", "n:*", ".//dc:c", ".//*:t"))
+        return self._choose.choice(rare if self._rarely(25, "axis") else usual)
 
     # Predicates of operators
 
     def _predicate(self, left: list[str], right: list[str]) -> str:
-        if self._chance(5):
+        if self._chance(60 if self._is_about("unjoined") else 5):
             return ""
-        alternatives = [self._conjunction(left, right) for _ in range(2 if self._chance(12) else 1)]
+        count = 2 if self._chance(80 if self._is_about("or") else 12) else 1
+        alternatives = [self._conjunction(left, right) for _ in range(count)]
         return " OR ".join(alternatives)
 
     def _conjunction(self, left: list[str], right: list[str]) -> str:
         parts = [
             f"{self._operand(left)} = {self._operand(right)}"
-            for _ in range(0 if self._rarely(15) else 1 + self._rarely(20))
+            for _ in range(0 if self._rarely(15, "unjoined") else 1 + self._rarely(20))
         ]
-        while not parts or self._rarely(16):
+        while not parts or (len(parts) < 4 and self._rarely(16, "residual")):
             parts.append(self._residual(left, right))
         return " AND ".join(parts)
 
@@ -310,7 +413,7 @@ class _Generator:
                 f"concat({self._choose.choice(left)}, {self._choose.choice(right)})",
             )
         )
-        if self._chance(6):
+        if self._chance(50 if self._is_about("parameter") else 6):
             second = self._parameter(["x", "1"] if comparison in ("=", "!=") else [1, 2])
         return f"{first} {comparison} {second}"
 
@@ -318,8 +421,8 @@ class _Generator:
         operand = self._choose.choice(variables)
         if self._chance(90 if operand in self._roots else 6):
             rare = ("//t", "/*", "/@h", "/p/c", "/text()")
-            operand += self._choose.choice(rare if self._rarely(50) else ("/c", "//c"))
-        if self._rarely(20):
+            operand += self._choose.choice(rare if self._rarely(50, "axis") else ("/c", "//c"))
+        if self._rarely(20, "function"):
             operand = self._choose.choice(FUNCTIONS).format(operand)
         return operand
 
@@ -333,5 +436,7 @@ class _Generator:
                 listed,
                 f'<i h="{{{chosen}}}"><c>{{string({other})}}</c></i>',
                 f'<i h="x"><p>{{{chosen}/c}}</p><t>{{{chosen}/@h}}</t></i>',
+                f'<i h="{{start()}}"><c>{{end()}}</c><t>{{dur()}}</t>{{{chosen}}}</i>',
+                f"<i>{{{chosen}}}{{{other}/c[1]}}<c>{{xs:integer(string({other}))}}</c></i>",
             )
         )

@@ -7,7 +7,7 @@ outputs with it; paths, values, operators, numbering, positions and lateness it 
 
 from __future__ import annotations
 
-from oracle.matching import matches
+from oracle.matching import InForce, matches, matches_of
 from oracle.numbering import number_documents
 
-__all__ = ["matches", "number_documents"]
+__all__ = ["InForce", "matches", "matches_of", "number_documents"]

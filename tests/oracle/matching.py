@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -15,12 +16,30 @@ from oracle.paths import Assignment, bindings
 from oracle.tree import Node, is_well_formed, parse_tree
 from xscl.query import Block, Disjunct, Operator, Query, SelectAll
 
-__all__ = ["matches"]
+__all__ = ["InForce", "matches", "matches_of"]
 
 WITNESSES_MAX = 1_000
 
 Witness = tuple[tuple[str, Node], ...]
 """The compared variables of one tuple in order, each with its node."""
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """A query under one assignment, while it is registered: section 7.
+
+    It sees documents above `point`; the newest document of a match is in (`after`, `through`].
+    """
+
+    query: Query
+    parameters: Mapping[str, Any]
+    point: int = 0
+    after: int = 0
+    through: int = 1 << 62
+
+    def has(self, match: Match) -> bool:
+        """Return whether a match was found while the query was in force."""
+        return self.after < match.position <= self.through
 
 
 def matches(
@@ -31,32 +50,47 @@ def matches(
     assignments: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
     registered: Mapping[str, int] | None = None,
 ) -> list[Match]:
-    """Return all matches, sorted by (largest docid, query id, match id).
+    """Return all matches of queries that stay, sorted by (largest docid, query id, match id).
 
     `assignments` are the canonical parameters of each parameterised query, `registered` the
     registration points (a query without one sees every document).
     """
+    in_force = [
+        InForce(query, parameters, (registered or {}).get(query.id, 0))
+        for query in queries
+        for parameters in _distinct((assignments or {}).get(query.id, ()), query)
+    ]
+    return matches_of(in_force, documents, lateness_us=lateness_us)
+
+
+def matches_of(
+    in_force: Iterable[InForce], documents: Sequence[Document], *, lateness_us: int
+) -> list[Match]:
+    """Return the matches of queries that come and go, each once, sorted as `matches` does."""
     streams = _Streams(documents)
-    found: list[Match] = []
-    for query in _publishers_first(queries):
-        point = (registered or {}).get(query.id, 0)
-        for parameters in _distinct((assignments or {}).get(query.id, ()), query):
-            rules = Rules(parameters, lateness_us)
-            for match, newest in _query_matches(query, streams, rules, point):
-                found.append(match)
-                streams.publish(query, match, newest)
-    return sorted(found, key=lambda match: (match.position, match.query, match.id))
+    found: dict[str, Match] = {}
+    for one in _publishers_first(in_force):
+        rules = Rules(one.parameters, lateness_us)
+        for match, newest in _query_matches(one.query, streams, rules, one.point):
+            if one.has(match) and match.id not in found:
+                found[match.id] = match
+                streams.publish(one.query, match, newest)
+    return sorted(found.values(), key=lambda match: (match.position, match.query, match.id))
 
 
-def _publishers_first(queries: Sequence[Query]) -> Iterator[Query]:
+def _publishers_first(in_force: Iterable[InForce]) -> Iterator[InForce]:
     """Yield every query after all those whose published streams it reads."""
-    waiting = list(queries)
+    waiting = list(in_force)
     while waiting:
-        unfinished = {query.publish for query in waiting if query.publish is not None}
-        ready = [q for q in waiting if unfinished.isdisjoint(block.stream for block in q.blocks)]
+        unfinished = {one.query.publish for one in waiting if one.query.publish is not None}
+        ready = [
+            one
+            for one in waiting
+            if unfinished.isdisjoint(block.stream for block in one.query.blocks)
+        ]
         assert ready, "published streams form a cycle"
         yield from ready
-        waiting = [query for query in waiting if query not in ready]
+        waiting = [one for one in waiting if one not in ready]
 
 
 def _distinct(rows: Iterable[Mapping[str, Any]], query: Query) -> list[Mapping[str, Any]]:

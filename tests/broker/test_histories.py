@@ -1,0 +1,75 @@
+"""Queries and subscriptions come and go while documents flow: a broker finds what the oracle finds.
+
+`python benchmarks/oracle_run.py --dynamic --cases 5000` tries many more.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import pytest
+from histories import history_matches, parse_history
+from history_runs import Way, random_way, run_history
+from history_strategies import history_texts, random_history
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
+
+SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+def assert_right(text: str, way: Way) -> list[str]:
+    history = parse_history(text)
+    expected = history_matches(history)
+    with tempfile.TemporaryDirectory() as directory:
+        assert run_history(history, Path(directory), way) == expected
+    return expected
+
+
+@pytest.mark.parametrize("first_seed", range(0, 30, 15))
+def test_a_history_finds_what_the_oracle_finds_for_each_stretch(first_seed: int) -> None:
+    found = 0
+    for seed in range(first_seed, first_seed + 15):
+        found += len(assert_right(random_history(seed), random_way(seed, [DEFAULT_ENGINE])))
+    assert found > 20
+
+
+@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@given(text=history_texts(), way=st.integers(0, 99))
+def test_any_history_finds_what_the_oracle_finds(text: str, way: int) -> None:
+    assert_right(text, random_way(way, [DEFAULT_ENGINE]))
+
+
+PUBLISHED = """
+register publisher
+    FROM S//i->a FOLLOWED BY {{a/c = b/c, 1 h}} S//i->b PUBLISH P
+register reader
+    FROM P//i->a JOIN {{a/c = b/c, INF}} S//i->b
+document 1 S 00:05 <i><c>x</c></i>
+document 2 S 00:06 <i><c>x</c></i>
+{first}
+document 3 S 00:07 <i><c>x</c></i>
+drain
+{then}
+document 4 S 00:08 <i><c>x</c></i>
+"""
+ANOTHER = "register publisher\n    FROM S//i->a JOIN {a/c = b/c, 2 h} S//i->b PUBLISH P"
+LATE = "register late since 0\n    FROM P//i->a JOIN {a/c = b/c, INF} S//i->b"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_was_published_stays_whatever_becomes_of_its_publisher(engine: EngineName) -> None:
+    ends = ["remove publisher", "pause publisher", ANOTHER]
+    for first in ends if engine == DEFAULT_ENGINE else ends[:1]:
+        for then in ("restart", "drain", LATE, "register other since 0\n    S//i[c]"):
+            text = PUBLISHED.format(first=first, then=then)
+            found = assert_right(text, Way(engine=engine))
+            assert any('"docid": 4' in line and '"reader"' in line for line in found)
+
+
+@pytest.mark.parametrize("then", ["drain", "restart"])
+def test_a_publisher_that_goes_on_has_published_nothing_while_it_was_paused(then: str) -> None:
+    text = PUBLISHED.format(first="pause publisher", then=f"resume publisher\n{then}")
+    assert_right(text, Way())

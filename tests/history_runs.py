@@ -1,0 +1,286 @@
+"""A broker without Spark, HTTP and clock, on real files, to which a history happens.
+
+What must not show is a `Way`: the engine, shards, batches, where the process is started anew, and
+the bounds at which the engines work in pieces, spill, forget and start again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from histories import (
+    Arrive,
+    Change,
+    Drain,
+    Event,
+    History,
+    Register,
+    Restart,
+    Subscribe,
+    Unsubscribe,
+)
+
+import broker.engine
+import joins.candidates
+import joins.column
+import joins.pairsignature
+import joins.remembered
+import joins.sample
+import joins.signatures
+import joins.signatureview
+import joins.spill
+import joins.valueindex
+import xscl
+from broker.backfill import backfill
+from broker.budget import Budget
+from broker.disk import Disk
+from broker.document import DocumentLine
+from broker.evaluation import PlanStore
+from broker.ingest import Ingest
+from broker.outbox import Outbox
+from broker.pipeline import Pipeline
+from broker.registered import Engines, check_among, parsed
+from broker.registry import QueryState, Registry
+from broker.shards import Join
+from broker.snapshot import Snapshot
+from broker.spool import Spool, SpoolWriter
+from broker.subscription import Destination, SubscriptionState
+from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
+from xscl.query import Query
+
+__all__ = ["BOUNDS", "Way", "bounded", "random_way", "run_history"]
+
+UNLIMITED = Budget(0, 0, 0, 0)
+PULL = Destination.parse("pull")
+STATES = {
+    "pause": QueryState.PAUSED,
+    "resume": QueryState.ACTIVE,
+    "remove": QueryState.REMOVED,
+}
+
+BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
+    broker.engine: {"_TUPLES_MAX": (1, 3)},
+    joins.candidates: {"PAIRS_MAX": (1, 5), "FOUND_MAX": (1, 10)},
+    joins.column: {"RESERVED_ROWS": (16, 64)},
+    joins.pairsignature: {"FEW_PAIRS": (0, 2)},
+    joins.remembered: {"EVICTED_ROWS": (1, 2), "_SCANNED_ROWS": (1, 3)},
+    joins.sample: {"SAMPLE_INSTANCES": (1, 3), "FIRST_LOOK": (1,), "CHANGE": (0, 4)},
+    joins.signatures: {"SHAPES_MIN": (0, 2)},
+    joins.signatureview: {"ENTRIES_MAX": (0, 3), "ROWS_MAX": (0, 5)},
+    joins.spill: {"MEMORY_BYTES": (0,), "FILE_BYTES": (1, 500), "CHUNK_ROWS": (1, 2)},
+    joins.valueindex: {"RUN_ENTRIES": (2, 8), "FILTERED_ENTRIES": (1, 4)},
+}
+"""The engines' named bounds, with values so small that these cases reach them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a history happens.  With `restarts` the process ends behind so many of its events."""
+
+    engine: EngineName = DEFAULT_ENGINE
+    shards: int = 1
+    segment_documents: int = 1
+    batch_documents: int = 1_000
+    restarts: frozenset[int] = frozenset()
+    snapshot_documents: int = 4
+    bounds_seed: int | None = None
+
+
+def random_way(seed: int, engines: Sequence[EngineName] = ENGINES) -> Way:
+    """Return one of the ways that must not show; mostly the default engine's, where it may be."""
+    chance = random.Random(seed)
+    # The engines in SQL take a second for what the default one does in fifty milliseconds.
+    usual = [DEFAULT_ENGINE] * 12 if DEFAULT_ENGINE in engines else []
+    engine = chance.choice([*usual, *engines])
+    return Way(
+        engine=engine,
+        shards=chance.choice([1, 1, 3]) if engine == DEFAULT_ENGINE else 1,
+        segment_documents=chance.choice([1, 1, 3]),
+        batch_documents=chance.choice([1, 3, 1_000]),
+        restarts=frozenset(chance.sample(range(1, 20), chance.choice([0, 0, 1, 3]))),
+        snapshot_documents=chance.choice([1, 4, 1_000]),
+        bounds_seed=chance.choice([None, seed]),
+    )
+
+
+@contextmanager
+def bounded(seed: int | None) -> Iterator[None]:
+    """Make every named bound of the engines tiny, or leave it; None leaves all."""
+    chance = random.Random(seed)
+    before = [
+        (module, name, getattr(module, name)) for module, names in BOUNDS.items() for name in names
+    ]
+    try:
+        if seed is not None:
+            for module, name, usual in before:
+                setattr(module, name, chance.choice([*BOUNDS[module][name], usual]))
+        yield
+    finally:
+        for module, name, usual in before:
+            setattr(module, name, usual)
+
+
+def run_history(history: History, directory: Path, way: Way) -> list[str]:
+    """Return the lines of all matches that a broker finds, sorted; its files go to a directory."""
+    with bounded(way.bounds_seed):
+        broker = _Broker(directory, history.lateness_us, way)
+        try:
+            for number, event in enumerate(history.events, 1):
+                broker.take(event)
+                if number in way.restarts:
+                    broker.restart()
+            return broker.found()
+        finally:
+            broker.close()
+
+
+class _Broker:
+    """The files of a broker and its pipeline; what is not in the files outlives the process."""
+
+    def __init__(self, directory: Path, lateness_us: int, way: Way) -> None:
+        self._directory = directory
+        self._lateness_us = lateness_us
+        self._way = way
+        self._names: dict[str, str] = {}
+        self._of: dict[str, str] = {}
+        self._recorded_us: int | None = None
+        self._waiting: list[DocumentLine] = []
+        self._open()
+
+    def _open(self) -> None:
+        directory, way = self._directory, self._way
+        self._files = ExitStack()
+        self._registry = self._files.enter_context(closing(Registry(directory / "registry.db")))
+        self._outbox = self._files.enter_context(closing(Outbox(directory / "outbox.db")))
+        disk = Disk(is_durable=False)
+        self._spool = self._files.enter_context(closing(SpoolWriter(directory / "spool", disk)))
+        self._ingest = Ingest(
+            self._spool, dedup_horizon_us=None, recorded_time_us=self._recorded_us
+        )
+        join = Join(way.engine, self._lateness_us, way.shards)
+        engines = Engines(
+            self._registry,
+            lateness_us=self._lateness_us,
+            engine=way.engine,
+            budget=UNLIMITED,
+            processors=lambda: join.processor(None),
+        )
+        self._pipeline = Pipeline(
+            Spool(directory / "spool"),
+            self._outbox,
+            engines.make,
+            PlanStore(directory / "plans"),
+            plan_of=engines.plan,
+            follow=engines.follow,
+            snapshot=Snapshot(directory / "state", disk=disk, documents=way.snapshot_documents),
+        )
+        self._pipeline.recover(self._registry.revision())
+
+    def close(self) -> None:
+        self._files.close()
+
+    def restart(self) -> None:
+        """End, with documents that are accepted and not joined, and go on."""
+        self._accept()
+        self._recorded_us = self._ingest.recorded_time_us
+        self.close()
+        self._open()
+
+    def take(self, event: Event) -> None:
+        """Have an event happen."""
+        if isinstance(event, Arrive):
+            self._waiting.append(event.line)
+            if len(self._waiting) >= self._way.segment_documents:
+                self._accept()
+            return
+        self._accept()
+        match event:
+            case Restart():
+                self.restart()
+            case Drain():
+                self._drain()
+            case _:
+                self._change(event)
+                self._pipeline.prepare(self._registry.revision())
+
+    def found(self) -> list[str]:
+        """Return the lines of all matches, sorted."""
+        self._accept()
+        self._drain()
+        return sorted(match.line for match in self._outbox.matches.find(limit=1 << 40))
+
+    @property
+    def _newest(self) -> int:
+        return self._spool.next_docid - 1
+
+    def _accept(self) -> None:
+        lines, self._waiting = self._waiting, []
+        if lines:
+            self._ingest.append(lines, registry_version=self._registry.revision())
+
+    def _drain(self) -> None:
+        for _ in self._pipeline.drain(batch_documents_max=self._way.batch_documents):
+            pass
+
+    def _change(self, event: Event) -> None:
+        match event:
+            case Register(query, since):
+                self._register(query, since)
+            case Change(verb, name):
+                if verb == "remove":
+                    self._unsubscribe(*[n for n, of in self._of.items() if of == name])
+                self._registry.set_state(name, STATES[verb], effective=self._newest)
+            case Subscribe(name, query_id, values, since):
+                self._subscribe(name, query_id, values, since)
+            case Unsubscribe(name):
+                self._unsubscribe(name)
+
+    def _register(self, query: Query, since: int | None) -> None:
+        check_among(self._registry, query)
+        newest = self._newest
+        since = None if since is None else min(since, newest)
+        self._registry.register(
+            query.id, query.text, version=query.version, point=newest, since=since
+        )
+        self._look_back(since)
+
+    def _subscribe(
+        self, name: str, query_id: str, values: Mapping[str, Any], since: int | None
+    ) -> None:
+        self._drain()
+        query = parsed(self._registry.query(query_id))
+        made = self._registry.subscribe(
+            query_id,
+            PULL,
+            point=self._newest,
+            since=since,
+            parameters=xscl.assignment(query, values),
+        )
+        self._names[name], self._of[name] = made.id, query_id
+        self._look_back(since)
+
+    def _unsubscribe(self, *names: str) -> None:
+        if names:
+            # Who subscribes is no part of a registry version: it holds for what waits, too.
+            self._drain()
+        for name in names:
+            del self._of[name]
+            subscriptions = self._registry.subscriptions
+            subscriptions.set_state(self._names.pop(name), SubscriptionState.REMOVED)
+
+    def _look_back(self, since: int | None) -> None:
+        if since is not None:
+            backfill(
+                self._registry,
+                self._outbox,
+                Spool(self._directory / "spool"),
+                lateness_us=self._lateness_us,
+                engine=self._way.engine,
+                budget=UNLIMITED,
+            )
