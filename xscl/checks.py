@@ -110,9 +110,6 @@ def _number(literal: Literal) -> float:
     return to_double(literal.value)
 
 
-# -- paths that select nothing -----------------------------------------------------------------
-
-
 def _check_path(path: Path, report: Report, span: Span) -> None:
     before: Step | None = None
     for step in path.steps:

@@ -158,9 +158,6 @@ def _string(value: Atom) -> str:
     return {"inf": "INF", "-inf": "-INF", "nan": "NaN"}.get(repr(value), repr(value))
 
 
-# -- the functions, each on single values; the result is a sequence ---------------------------
-
-
 def _string_function(value: Atom) -> tuple[Atom, ...]:
     return (_string(value),)
 

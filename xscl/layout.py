@@ -82,9 +82,6 @@ def statement_text(statement: Statement) -> str:
     )
 
 
-# -- lines of pieces ---------------------------------------------------------------------------
-
-
 def _lines(statement: Statement, notes: Sequence[int] = ()) -> Iterator[_Line]:
     """Yield a statement's lines; `notes` are where `--` comments stand."""
     for declaration in statement.prolog:
@@ -218,9 +215,6 @@ def _block(block: BlockSyntax) -> list[_Piece]:
         for each in step.predicates:
             pieces.append(_Piece(f"[{render_expression(each)}]", each.span.start))
     return pieces
-
-
-# -- text with comments ------------------------------------------------------------------------
 
 
 class _Writer:

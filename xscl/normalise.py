@@ -10,11 +10,12 @@ from xscl.checks import check_query
 from xscl.conditions import Binding, ParameterUse, PatternBuilder
 from xscl.layout import statement_text
 from xscl.namespaces import Namespaces
-from xscl.operators import PredicateBuilder, attach
+from xscl.operators import PredicateBuilder
 from xscl.parameters import parameter_types
 from xscl.path import ANY, Axis, Condition, Exists, NodeTest, Parameter, Path, Step
 from xscl.query import Block, Operator, OperatorKind, Query, Variable, Window
 from xscl.report import Report
+from xscl.rewriting import attach
 from xscl.selects import build_select
 from xscl.syntax import BlockSyntax, DurationSyntax, JoinSyntax, Operand, Statement
 

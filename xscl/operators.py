@@ -1,7 +1,7 @@
 """Operators' predicates: from syntax to disjuncts of value joins and residuals.
 
 A path from a variable becomes a fresh variable; `PredicateBuilder.fresh` says which, and
-`attach` puts them into the blocks' paths.
+`xscl.rewriting.attach` puts them into the blocks' paths.
 """
 
 from __future__ import annotations
@@ -13,22 +13,14 @@ from xscl.canonical import render_expression
 from xscl.conditions import OutsideFragmentError, ParameterUse, PatternBuilder
 from xscl.path import (
     ANY,
-    And,
     Axis,
-    Comparison,
-    Condition,
-    Exists,
     Literal,
     NodeTest,
     Parameter,
     Path,
-    PathValue,
     Span,
     Step,
-    StringTest,
-    Value,
 )
-from xscl.path import Call as PathCall
 from xscl.positions import TURNED
 from xscl.query import (
     Call,
@@ -61,7 +53,7 @@ from xscl.syntax import (
     StringLiteral,
 )
 
-__all__ = ["DISJUNCT_LIMIT", "PredicateBuilder", "attach"]
+__all__ = ["DISJUNCT_LIMIT", "PredicateBuilder"]
 
 DISJUNCT_LIMIT = 64
 """Disjuncts of one operator's predicate; each is evaluated by itself."""
@@ -363,45 +355,3 @@ def _residual(term: _Compared) -> Residual:
     if isinstance(left, (Literal, Parameter)) and not isinstance(right, (Literal, Parameter)):
         return Residual(right, TURNED[operator], left)
     return Residual(left, operator, right)
-
-
-# -- fresh variables in their blocks -----------------------------------------------------------
-
-
-def attach(path: Path, additions: Mapping[str, tuple[Condition, ...]]) -> Path:
-    """Return a path with conditions appended to the steps that bind these variables."""
-    return Path(tuple(_attach_step(step, additions) for step in path.steps))
-
-
-def _attach_step(step: Step, additions: Mapping[str, tuple[Condition, ...]]) -> Step:
-    added = additions.get(step.variable, ()) if step.variable is not None else ()
-    if not (added or step.predicates):
-        return step
-    predicates = (*(_attach_condition(each, additions) for each in step.predicates), *added)
-    return Step(step.axis, step.test, step.is_deep, step.variable, predicates, step.span)
-
-
-def _attach_condition(
-    condition: Condition, additions: Mapping[str, tuple[Condition, ...]]
-) -> Condition:
-    match condition:
-        case Exists(path):
-            return Exists(attach(path, additions))
-        case And(conditions):
-            return And(tuple(_attach_condition(each, additions) for each in conditions))
-        case Comparison(left=value):
-            return replace(condition, left=_attach_value(value, additions))
-        case StringTest(value=value):
-            return replace(condition, value=_attach_value(value, additions))
-    return condition
-
-
-def _attach_value(value: Value, additions: Mapping[str, tuple[Condition, ...]]) -> Value:
-    match value:
-        case PathValue(path):
-            return PathValue(attach(path, additions))
-        case PathCall(arguments=arguments):
-            return replace(
-                value, arguments=tuple(_attach_value(each, additions) for each in arguments)
-            )
-    return value

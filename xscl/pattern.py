@@ -44,9 +44,9 @@ from xscl.path import (
     counts_positions,
     value_paths,
 )
-from xscl.pruning import strip_variables, without_predicates
 from xscl.query import Block, Derived, VariableValue, operand_variables
 from xscl.query import Call as DerivedCall
+from xscl.rewriting import strip_variables, without_predicates
 
 Filters = tuple[Condition, ...]
 

@@ -39,9 +39,6 @@ def constructed(content: str, *documents: str) -> str:
     return text
 
 
-# -- numbering (section 1) ---------------------------------------------------------------------
-
-
 def test_elements_then_attributes_then_texts_are_numbered() -> None:
     root = etree.XML(
         "<a xmlns:p='urn:a' z='1' p:b='2' a='3'>one<b c='4'/>two<!-- no -->three<?no no?></a>"
@@ -78,9 +75,6 @@ def test_string_values_are_those_of_xpath() -> None:
     assert [string_value(each) for each in nodes] == ["12 3", "2", "v", "1", "2", " 3"]
     assert isinstance(nodes[2], AttributeNode)
     assert isinstance(nodes[3], TextNode)
-
-
-# -- SELECT * and lists ------------------------------------------------------------------------
 
 
 def test_select_all_copies_each_block_root_in_the_order_of_the_blocks() -> None:
@@ -130,9 +124,6 @@ def test_visible_nodes_are_the_roots_and_what_the_clause_mentions() -> None:
     assert query(text).visible() == ("#0", "z")
     assert query(f"{text} SELECT y, z").visible() == ("#0", "z", "y")
     assert query(f"{text} SELECT <r a='{{x}}'>{{y/d}}</r>").visible() == ("#0", "z", "x", "y")
-
-
-# -- constructors ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,6 @@ def test_alternatives_of_several_operators_are_bounded_together() -> None:
     assert codes(chain(operators=3, disjuncts=64)) == ["XS503"]
 
 
-# -- paths from variables ----------------------------------------------------------------------
-
-
 def test_a_path_from_a_variable_is_a_fresh_variable_of_its_block() -> None:
     found = query("S//a->x[b] JOIN {x/c//@d = y, 1 h} T->y")
     fresh = found.variables[1]
@@ -247,9 +244,6 @@ def test_a_condition_that_can_never_hold_is_a_warning(predicate: str) -> None:
 )
 def test_a_condition_that_can_hold_is_none(predicate: str) -> None:
     assert codes(f"S//a->a JOIN {{a = c AND {predicate}, 1 h}} T//c->c", warnings=True) == []
-
-
-# -- section 5: derived values -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

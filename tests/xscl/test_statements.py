@@ -284,9 +284,6 @@ def test_a_plus_after_a_block_is_reserved() -> None:
     assert codes("S//a+ FOLLOWED BY {, 1 h} T") == ["XS108"]
 
 
-# -- 2.1 parameters ----------------------------------------------------------------------------
-
-
 def test_a_parameter_stands_for_a_literal_or_a_duration() -> None:
     found = query("S//item[author = $who]->a FOLLOWED BY {a/link = b/link, $within} T//item->b")
     assert found.parameters == (("who", "value"), ("within", "duration"))

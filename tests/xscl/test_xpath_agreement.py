@@ -57,9 +57,6 @@ PLACES: dict[Any, int] = {
 }
 
 
-# -- a plain evaluator of our values, node by node ---------------------------------------------
-
-
 def select(path: Path, contexts: list[Any]) -> list[int]:
     """Return the numbers of the nodes that a path selects; `None` is the document node."""
     for step in path.steps:

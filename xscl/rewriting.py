@@ -1,7 +1,8 @@
-"""Paths and conditions with something left out: variables, or the predicates that bind some."""
+"""Paths with conditions added at variables, without some predicates, or without any variable."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from xscl.path import (
@@ -14,11 +15,51 @@ from xscl.path import (
     Or,
     Path,
     PathValue,
+    Step,
     StringTest,
     Value,
 )
 
-__all__ = ["strip_variables", "without_predicates"]
+__all__ = ["attach", "strip_variables", "without_predicates"]
+
+
+def attach(path: Path, additions: Mapping[str, tuple[Condition, ...]]) -> Path:
+    """Return a path with conditions appended to the steps that bind these variables."""
+    return Path(tuple(_attach_step(step, additions) for step in path.steps))
+
+
+def _attach_step(step: Step, additions: Mapping[str, tuple[Condition, ...]]) -> Step:
+    added = additions.get(step.variable, ()) if step.variable is not None else ()
+    if not (added or step.predicates):
+        return step
+    predicates = (*(_attach_condition(each, additions) for each in step.predicates), *added)
+    return Step(step.axis, step.test, step.is_deep, step.variable, predicates, step.span)
+
+
+def _attach_condition(
+    condition: Condition, additions: Mapping[str, tuple[Condition, ...]]
+) -> Condition:
+    match condition:
+        case Exists(path):
+            return Exists(attach(path, additions))
+        case And(conditions):
+            return And(tuple(_attach_condition(each, additions) for each in conditions))
+        case Comparison(left=value):
+            return replace(condition, left=_attach_value(value, additions))
+        case StringTest(value=value):
+            return replace(condition, value=_attach_value(value, additions))
+    return condition
+
+
+def _attach_value(value: Value, additions: Mapping[str, tuple[Condition, ...]]) -> Value:
+    match value:
+        case PathValue(path):
+            return PathValue(attach(path, additions))
+        case Call(arguments=arguments):
+            return replace(
+                value, arguments=tuple(_attach_value(each, additions) for each in arguments)
+            )
+    return value
 
 
 def without_predicates(path: Path, dropped: frozenset[str]) -> Path:
