@@ -122,11 +122,23 @@ def explain(
         reason = _why_not(asked, paths[1:], documents, times, lateness, parameters)
         _show_reason(reason, output)
         return
+    _show_queries(
+        _load([Path(path) for path in paths]), query_ids, output, sections, lateness, statistics
+    )
+
+
+def _show_queries(
+    queries: Sequence[xscl.Query],
+    query_ids: Sequence[str],
+    output: str,
+    sections: Sequence[str],
+    lateness: str,
+    statistics: Path | None,
+) -> None:
     from broker.explain.data import as_data
     from broker.explain.survey import survey
     from broker.explain.text import render_overview, render_query
 
-    queries = _load([Path(path) for path in paths])
     found = survey(queries, lateness_us=_duration_us(lateness))
     if "automaton" in sections:
         click.echo(_automaton([q for q in queries if not query_ids or q.id in query_ids], output))
