@@ -98,6 +98,17 @@ class Alternative:
         """The outermost clause."""
         return self.clauses[-1]
 
+    def windows_above(self) -> list[tuple[Clause, int]]:
+        """Return each clause with the windows of those that read its tuples, added up."""
+        above_us = {self.root: 0}
+        for clause in reversed(self.clauses):
+            for source in clause.sources:
+                if source.below is not None:
+                    # Parameters stand in windows only where no clause is below another.
+                    assert isinstance(clause.window_us, int)
+                    above_us[source.below] = above_us[clause] + clause.window_us
+        return [(clause, above_us[clause]) for clause in self.clauses]
+
 
 def is_prepared(alternatives: Sequence[Alternative]) -> bool:
     """Return whether all parameters of a compiled query are data, in one clause each.

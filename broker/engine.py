@@ -57,6 +57,10 @@ WATERMARK_MIN_US = -(1 << 61)
 _TUPLES_MAX = 50_000
 """Tuples that are fanned out at a time: a query that explodes is noticed before it fills memory."""
 
+PUBLISHED_MIN = 1_000
+"""So many published documents are kept in any case; those of no use any more are looked for when
+there are more, and twice as many as after the last time."""
+
 _ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
 """An instance before it has a number."""
 
@@ -124,6 +128,7 @@ class Engine:
         self._queries = QuerySet(self._processor, numbering)
         self._last_docid = 0
         self._published: dict[tuple[str, str], Document] = {}
+        self._published_max = PUBLISHED_MIN
         self._watermark_us = WATERMARK_MIN_US
         for registered in publishers_first(queries):
             self._queries.add(registered)
@@ -171,6 +176,17 @@ class Engine:
         if reach_us >= INFINITE_US:
             return WATERMARK_MIN_US
         return watermark_us - reach_us - self._lateness_us
+
+    def needed_from(self, watermark_us: int, docid: int) -> dict[str, int]:
+        """Return since when documents up to a docid are needed, by stream, as `horizon_us` does.
+
+        Of streams that are not named nothing is needed; `*` stands for all from outside.
+        """
+        late_us = watermark_us - self._lateness_us
+        return {
+            stream: WATERMARK_MIN_US if reach_us >= INFINITE_US else late_us - reach_us
+            for stream, reach_us in self._queries.reaches_us(docid).items()
+        }
 
     def figures(self) -> dict[str, int]:
         """Return how much the join remembers: see `Processor.figures`."""
@@ -235,23 +251,26 @@ class Engine:
         self._queries.remove(query)
 
     def _pause_farthest(self) -> None:
-        """Pause the queries that reach back farthest while too many documents are remembered.
+        """Pause the queries that most are remembered for while too many documents are.
 
-        What is remembered for the allowed lateness alone is no query's doing.
+        A document is remembered for the queries that reach back farthest of those it can fill.
         """
         most = self._spending.budget.remembered_documents
-        while most and self._queries.reach_us and self._remembered() > most:
-            for query in self._queries.farthest():
+        while self._remembered(most) > most > 0:
+            keepers = self._processor.keepers(self._horizon_us())
+            for query in self._queries.keeping(keepers.classes, keepers.reach_us):
                 self._pause(
                     query,
                     self._last_docid + 1,
                     f"more than {most:,} documents are remembered (budget.remembered_documents),"
-                    " and of all queries this one reaches back farthest; shorten its window",
+                    f" {keepers.documents:,} of them for queries like this one, which reaches back"
+                    " farthest of all that can use them; shorten its window",
                 )
 
-    def _remembered(self) -> int:
-        """Return how many instances some query can still use."""
-        return self._processor.remembered(self.horizon_us(self._watermark_us))
+    def _remembered(self, most: int) -> int:
+        """Return how many instances some query can still use, exactly if more than `most`."""
+        stored = self._processor.figures()["documents"]
+        return self._processor.remembered(self._horizon_us()) if stored > most else stored
 
     def _begin(self, witnesses: pa.Table) -> list[tuple[int, str]]:
         self._processor.begin_batch()
@@ -440,14 +459,21 @@ class Engine:
                 xml = outside[instance.docid]
             batch.roots[instance.instance] = parse_xml(xml).root
 
+    def _horizon_us(self) -> int:
+        """Return the event time behind which windows are counted (section 1.1)."""
+        return self._watermark_us - self._lateness_us
+
     def _evict(self) -> None:
-        horizon_us = self.horizon_us(self._watermark_us)
-        if self._processor.evict(horizon_us):
+        horizon_us = self._horizon_us()
+        self._processor.evict(horizon_us)
+        if len(self._published) > self._published_max:
+            kept_us = self._queries.kept_us()
             self._published = {
-                key: document
-                for key, document in self._published.items()
-                if document.end_us >= horizon_us
+                (stream, key): document
+                for (stream, key), document in self._published.items()
+                if document.end_us >= horizon_us - kept_us.get(stream, 0)
             }
+            self._published_max = max(PUBLISHED_MIN, 2 * len(self._published))
 
 
 def document_batch(documents: Iterable[Document]) -> pa.RecordBatch:

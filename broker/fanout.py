@@ -32,12 +32,27 @@ class Subscriber:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Use:
-    """One subscriber's use of a class: the clause, with the values of its parameters put in."""
+    """One subscriber's use of a class: the clause, with the values of its parameters put in.
+
+    `kept_us` is for how long what it joins is kept: for its window, and those of the clauses above.
+    """
 
     query_class: int
     clause: Clause
     window_us: int
     subscriber: Subscriber
+    kept_us: int
+
+    @property
+    def is_join(self) -> bool:
+        """Whether anything is joined: a block alone is not."""
+        return len(self.clause.sources) > 1
+
+    def joins(self, stream: str) -> bool:
+        """Return whether documents of a stream are joined here."""
+        blocks = self.subscriber.query.blocks
+        own = (source.block for source in self.clause.sources if source.block is not None)
+        return self.is_join and any(blocks[block].stream == stream for block in own)
 
 
 @dataclass(frozen=True, slots=True)

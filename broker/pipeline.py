@@ -21,6 +21,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -103,6 +104,9 @@ class JoinEngine(Protocol):
 
     def horizon_us(self, watermark_us: int) -> int:
         """Return the oldest event time that is still needed when `W` is `watermark_us`."""
+
+    def needed_from(self, watermark_us: int, docid: int) -> Mapping[str, int]:
+        """Return the same by stream, for documents up to a docid; see `thinning.Needed`."""
 
     def figures(self) -> dict[str, int]:
         """Return how much is remembered; see `joins.processor.Processor.figures`."""
@@ -273,9 +277,13 @@ class Pipeline:
         self._join_figures = current.engine.figures()
         self._reached("committed")
         if self._snapshot is not None:
-            horizon_us = current.engine.horizon_us(_watermark_us(run))
-            plan = self._plans.get(run[0].registry_version)
-            self._snapshot.add(plan, rows, horizon_us=horizon_us)
+            watermark_us = _watermark_us(run)
+            self._snapshot.add(
+                self._plans.get(run[0].registry_version),
+                rows,
+                horizon_us=current.engine.horizon_us(watermark_us),
+                needed_from=partial(current.engine.needed_from, watermark_us),
+            )
         summary = StepSummary(
             through=run[-1].last,
             documents=rows.num_rows,
@@ -344,7 +352,8 @@ class Pipeline:
 
         if self._snapshot is None:
             return evaluate(first, last)
-        return self._snapshot.witnesses(engine, first, last, evaluate)
+        needed_from = partial(engine.needed_from, _watermark_us(self._done()))
+        return self._snapshot.witnesses(engine, first, last, evaluate, needed_from)
 
     def _done(self) -> list[Segment]:
         return [s for s in self._spool.all_segments() if s.last <= self._through]

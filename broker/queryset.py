@@ -94,6 +94,12 @@ class Classes(Protocol):
     def remove(self, number: int, window_us: int, point: int) -> None:
         """Undo one `add`."""
 
+    def outlast(self, number: int, reach_us: int) -> None:
+        """Keep what can fill a class for longer than its window: its tuples are joined again."""
+
+    def forget_after(self, number: int, reach_us: int) -> None:
+        """Undo one `outlast`."""
+
 
 class QuerySet:
     """The queries in force, and what they ask of evaluation and join.
@@ -144,10 +150,17 @@ class QuerySet:
         """Return the numbers of a query's classes."""
         return {use.query_class for uses in self._members[query_id].uses.values() for use in uses}
 
-    def farthest(self) -> list[str]:
-        """Return the queries that reach back farthest."""
-        reaches = {name: _reach(member) for name, member in self._members.items()}
-        return sorted(name for name, reach in reaches.items() if reach == self.reach_us)
+    def keeping(self, classes: Collection[int], kept_us: int) -> list[str]:
+        """Return the queries that keep what can fill some classes for so long."""
+        return sorted(
+            name
+            for name, member in self._members.items()
+            if any(
+                use.kept_us == kept_us and use.query_class in classes
+                for uses in member.uses.values()
+                for use in uses
+            )
+        )
 
     @property
     def plan(self) -> EvaluationPlan:
@@ -165,6 +178,46 @@ class QuerySet:
     def reach_us(self) -> int:
         """How far behind the newest document the oldest one of a match may lie, at most."""
         return max(self._reaches, default=0)
+
+    def kept_us(self) -> dict[str, int]:
+        """Return for how long documents that queries publish are kept, by stream."""
+        return {
+            stream: max(
+                (
+                    use.kept_us
+                    for member in self._readers.get(stream, {}).values()
+                    for uses in member.uses.values()
+                    for use in uses
+                    if use.joins(stream)
+                ),
+                default=0,
+            )
+            for stream in self._streams
+        }
+
+    def reaches_us(self, docid: int) -> dict[str, int]:
+        """Return for how long documents up to a docid are needed to make the state again.
+
+        By stream; those that nothing is joined with are left out.  What a published document is
+        made of is needed for as long as the document, and longer by the publisher's windows.
+        """
+        needed: dict[str, int] = {}
+
+        def reach(member: _Member) -> int:
+            name = member.query.id
+            if name not in needed:
+                uses = (use for uses in member.uses.values() for use in uses if use.is_join)
+                readers = self._readers.get(member.query.publish or "", {}).values()
+                own = max((use.kept_us for use in uses), default=0)
+                later = max(map(reach, readers), default=0)
+                is_asked = member.registration_point < docid
+                needed[name] = min(INFINITE_US, own + later) if is_asked else 0
+            return needed[name]
+
+        reaches = {
+            stream: max(map(reach, readers.values())) for stream, readers in self._readers.items()
+        }
+        return {stream: reach_us for stream, reach_us in reaches.items() if reach_us}
 
     def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
         """Return the lowest point of the queries that ask for any of these, None without such."""
@@ -293,8 +346,11 @@ class QuerySet:
             self._plan = None
         elif self._plans_only:
             return
-        clauses = [clause for alternative in alternatives for clause in alternative.clauses]
-        uses = member.uses[name] = [self._use(clause, subscriber) for clause in clauses]
+        uses = member.uses[name] = [
+            self._use(clause, above_us, subscriber)
+            for alternative in alternatives
+            for clause, above_us in alternative.windows_above()
+        ]
         read = self._streams.get(member.query.publish or "")
         if read is not None and max(map(_reach_of, uses), default=0) > read.reach_us:
             self._settle(member.query.publish)
@@ -317,12 +373,16 @@ class QuerySet:
         else:
             self._release(member, alternatives)
 
-    def _use(self, clause: Clause, subscriber: Subscriber) -> Use:
+    def _use(self, clause: Clause, above_us: int, subscriber: Subscriber) -> Use:
         window_us = clause.window_us
         if isinstance(window_us, Parameter):
             window_us = int(subscriber.parameters[window_us.name])
-        number = self._classes.add(clause.query_class, window_us, subscriber.registration_point)
-        use = Use(number, clause, window_us, subscriber)
+        point = subscriber.registration_point
+        number = self._classes.add(clause.query_class, window_us, point)
+        kept_us = min(INFINITE_US, window_us + above_us)
+        if above_us:
+            self._classes.outlast(number, kept_us)
+        use = Use(number, clause, window_us, subscriber, kept_us)
         self.fan_out.add(use)
         self._reaches[_reach_of(use)] += 1
         return use
@@ -333,6 +393,8 @@ class QuerySet:
             self._reaches[_reach_of(use)] -= 1
             if not self._reaches[_reach_of(use)]:
                 del self._reaches[_reach_of(use)]
+            if use.kept_us != use.window_us:
+                self._classes.forget_after(use.query_class, use.kept_us)
             point = use.subscriber.registration_point
             self._classes.remove(use.query_class, use.window_us, point)
         if name in member.compiled:

@@ -193,7 +193,10 @@ class MemoryStore:
         """Keep a catalog."""
         # The driver's own mappings change; what an order names does not.
         self._catalogs[name] = Catalog(
-            dict(catalog.shapes), dict(catalog.classes), dict(catalog.epochs)
+            dict(catalog.shapes),
+            dict(catalog.classes),
+            dict(catalog.epochs),
+            dict(catalog.reaches),
         )
 
     def get_catalog(self, name: str) -> Catalog:

@@ -7,6 +7,8 @@ Files are written after the commit, so they lag the outbox and never lead it.  T
 what evaluation would find: one that is missing, damaged, of another release, or evaluated with a
 plan that did not ask for all that some query needs of it, costs time and changes nothing.
 
+Once half of a file's documents are needed no more, it is written anew without them (`thinning`).
+
 A query needs nothing of the documents up to its registration point.  So files stay good while
 queries come and go, except for those who look back (`SINCE`).
 """
@@ -14,7 +16,7 @@ queries come and go, except for those who look back (`SINCE`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from importlib.metadata import version
 from math import inf
@@ -24,11 +26,21 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from broker.disk import Disk
+from broker.thinning import (
+    Needed,
+    NeededFrom,
+    has_all,
+    is_worth_thinning,
+    rows_in,
+    stream_facts,
+    thin,
+)
 from joins.variablenames import Asked, VariableNames
 from joins.witnessfile import (
     Header,
     WitnessFileError,
     encode_witnesses,
+    read_as_written,
     read_header,
     read_witnesses,
 )
@@ -125,20 +137,27 @@ class Snapshot:
         self._disk.remove(path)
         self._files = [file for file in self._files if file.path != path]
 
-    def add(self, plan: EvaluationPlan, witnesses: pa.Table, *, horizon_us: int) -> None:
+    def add(
+        self,
+        plan: EvaluationPlan,
+        witnesses: pa.Table,
+        *,
+        horizon_us: int,
+        needed_from: NeededFrom,
+    ) -> None:
         """Keep the witnesses of the documents committed last, in a file with others.
 
-        `horizon_us` is the oldest event time that is needed still.  A file that cannot be written
-        is a warning.
+        `horizon_us` is the oldest event time that is needed still, and `needed_from` says it by
+        stream.  A file that cannot be written is a warning.
         """
         if self._plan is not None and self._plan.version != plan.version:
-            self._write(SMALL_DOCUMENTS, horizon_us)
+            self._write(SMALL_DOCUMENTS, horizon_us, needed_from)
         if not self._follows(witnesses):
             self._waiting = []
         self._plan = plan
         self._waiting.append(witnesses)
         if sum(table.num_rows for table in self._waiting) >= self._documents:
-            self._write(1, horizon_us)
+            self._write(1, horizon_us, needed_from)
 
     def _follows(self, witnesses: pa.Table) -> bool:
         if not self._waiting:
@@ -146,7 +165,7 @@ class Snapshot:
         last = self._waiting[-1].column("docid")[-1].as_py()
         return bool(witnesses.column("docid")[0].as_py() == last + 1)
 
-    def _write(self, documents_min: int, horizon_us: int) -> None:
+    def _write(self, documents_min: int, horizon_us: int, needed_from: NeededFrom) -> None:
         plan, waiting = self._plan, self._waiting
         self._plan, self._waiting = None, []
         assert plan is not None
@@ -154,9 +173,10 @@ class Snapshot:
             return
         try:
             self._publish(plan, pa.concat_tables(waiting))
+            self._prune(horizon_us)
+            self._thin(needed_from(waiting[-1].column("docid")[-1].as_py()))
         except (OSError, KeyError) as error:
             _log.warning("the state of some documents was not kept for a restart: %s", error)
-        self._prune(horizon_us)
 
     def _publish(self, plan: EvaluationPlan, witnesses: pa.Table) -> None:
         if self._named is None or self._named.plan is not plan:
@@ -165,12 +185,17 @@ class Snapshot:
         path = self._directory / f"{asked.id}.asked"
         if not path.exists():
             self._disk.publish(path, [asked.written()])
-        facts = {"asked": asked.id, "release": self._release}
-        content = encode_witnesses(witnesses, self._named.names, facts)
+        facts = {"asked": asked.id, "release": self._release, **stream_facts(witnesses)}
+        self._files.append(self._file(witnesses, facts, self._named.names))
+
+    def _file(
+        self, witnesses: pa.Table, facts: Mapping[str, str], names: Mapping[int, bytes]
+    ) -> _File:
+        """Write a file of witnesses."""
         first, last = (witnesses.column("docid")[i].as_py() for i in (0, -1))
         path = self._directory / f"{first:015}-{last:015}.witnesses"
-        self._disk.publish(path, content)
-        self._files.append(_File(path, read_header(path)))
+        self._disk.publish(path, encode_witnesses(witnesses, names, facts))
+        return _File(path, read_header(path))
 
     def _prune(self, horizon_us: int) -> None:
         """Remove the files that no window reaches, and the demands that no file names."""
@@ -184,8 +209,45 @@ class Snapshot:
             if path.name not in named:
                 self._disk.remove(path)
 
+    def _thin(self, needed: Needed) -> None:
+        """Write one file anew, without what is needed no more, and with the one before it."""
+        for i, file in enumerate(self._files):
+            if is_worth_thinning(file.header, needed):
+                first = i - 1 if i and self._are_small(*self._files[i - 1 : i + 1]) else i
+                self._replace(first, i + 1, needed)
+                return
+
+    def _are_small(self, earlier: _File, later: _File) -> bool:
+        """Return whether two files can be one that is not large."""
+        a, b = earlier.header, later.header
+        is_like = a.facts["asked"] == b.facts["asked"] and a.last_docid + 1 == b.first_docid
+        return is_like and "whole_since" in a.facts and rows_in(a) < self._documents // 2
+
+    def _replace(self, start: int, stop: int, needed: Needed) -> None:
+        before, tables, names = self._files[start:stop], [], dict[int, bytes]()
+        for file in before:
+            try:
+                witnesses, own = read_as_written(file.path)
+            except (OSError, WitnessFileError) as error:
+                self._discard(file.path, str(error))
+                return
+            if any(names.get(number, name) != name for number, name in own.items()):
+                return  # they were written by processes that number variables in other ways
+            names |= own
+            tables.append((file.header, witnesses))
+        after = self._file(*thin(tables, needed), names)
+        self._files[start:stop] = [after]
+        for file in before:
+            if file.path != after.path:
+                self._disk.remove(file.path)
+
     def witnesses(
-        self, engine: Looking, first: int, last: int, evaluate: Evaluate
+        self,
+        engine: Looking,
+        first: int,
+        last: int,
+        evaluate: Evaluate,
+        needed_from: NeededFrom,
     ) -> Iterator[pa.Table]:
         """Yield the witnesses of the documents from `first` to `last`, as an engine needs them.
 
@@ -198,12 +260,14 @@ class Snapshot:
             header = file.header
             if not (first <= header.first_docid and is_enough(header)):
                 continue
+            if not has_all(header, needed_from(header.last_docid)):
+                continue
             witnesses = self._read(file.path, numbers)
             if witnesses is not None:
                 if first < header.first_docid:
                     yield from evaluate(first, header.first_docid - 1)
                 yield witnesses
-                read += witnesses.num_rows
+                read += header.last_docid + 1 - header.first_docid
                 first = header.last_docid + 1
         if first <= last:
             yield from evaluate(first, last)

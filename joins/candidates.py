@@ -150,12 +150,12 @@ class Candidates:
 
     def pairs(self, stratum: int) -> Iterator[Pairs]:
         """Yield the pairs that a class of a stratum may hold on, each once."""
-        base = self._remembered.base
+        bases = self._remembered.base, self.first
         for found in self._found(stratum):
             codes = distinct(found)
             for start in range(0, len(codes), PAIRS_MAX):
                 part = codes[start : start + PAIRS_MAX]
-                yield Pairs.of_codes(self._remembered, part, base, self._lateness_us)
+                yield Pairs.of_codes(self._remembered, part, bases, self._lateness_us)
 
     def _found(self, stratum: int) -> Iterator[list[Ints]]:
         """Yield the codes of pairs, possibly with repetitions, for some new instances at a time."""
@@ -181,7 +181,7 @@ class Candidates:
             yield found
 
     def _codes(self, pairs: Pairs) -> Ints:
-        return pair_codes(pairs.left, pairs.right, self._remembered.base)
+        return pair_codes(pairs.left, pairs.right, (self._remembered.base, self.first))
 
     def _look_ups(self, anchors: _Anchors) -> _LookUps:
         shared = self.values.new_of_shared_slots()
@@ -249,11 +249,10 @@ class Candidates:
 
     def _list(self, look_ups: _LookUps, anchors: _Anchors) -> Iterator[Ints]:
         """Yield the codes of the pairs that an anchor's classes could hold in time."""
-        base = self._remembered.base
         for hits in look_ups.hits:
             for found, counts, partners in hits.listed(PAIRS_MAX):
                 owners = np.repeat(look_ups.owners[found], counts)
-                earlier = (partners >= base) & (partners < owners)
+                earlier = self._remembered.are_there(partners) & (partners < owners)
                 if not earlier.all():
                     rows = np.flatnonzero(earlier)
                     partners = partners[rows]

@@ -106,6 +106,11 @@ class Census:
         """Learn a shape by its edges."""
         self._edges[shape] = edges
 
+    def forget_shapes(self, shapes: Set[int]) -> None:
+        """Forget shapes that nothing will have any more."""
+        for shape in shapes:
+            del self._edges[shape]
+
     def begin_batch(self) -> None:
         """Make what is counted from now on new."""
         self._new = []

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from joins.reach import Reaches, sides
 from templates.template import Template, TemplateRow
 
-__all__ = ["ClassRegistry", "ClassTuple", "Classified", "QueryClass", "Sides", "UseKind"]
+__all__ = ["ClassRegistry", "ClassTuple", "Classified", "Keepers", "QueryClass", "Sides", "UseKind"]
 
 Sides = tuple[frozenset[int], frozenset[int]]
 """Variables of the left and of the right side of a class."""
@@ -80,8 +82,9 @@ class ClassTuple:
 class ClassRegistry:
     """The classes in use, by number, and how often with which window and registration point.
 
-    Numbers only grow.  `dirty` collects the templates whose tables are out of date; `version`
-    changes with every change.
+    Numbers only grow.  `reaches` says for how long what can fill a class is kept: for its widest
+    window, or longer, where its tuples are joined again (`outlast`).  `dirty` collects the
+    templates whose tables are out of date; `version` changes with every change.
     """
 
     def __init__(self) -> None:
@@ -91,6 +94,8 @@ class ClassRegistry:
         self.last_number = 0
         self._numbers: dict[QueryClass, int] = {}
         self._windows: dict[int, Counter[int]] = defaultdict(Counter)
+        self._outlasting: dict[int, Counter[int]] = defaultdict(Counter)
+        self.reaches = Reaches()
         self._widest: dict[int, int] = {}
         self._kinds: dict[int, Counter[UseKind]] = defaultdict(Counter)
         self._strata: list[int] = []
@@ -106,7 +111,10 @@ class ClassRegistry:
         if number not in self._widest or window_us > self._widest[number]:
             self._widest[number] = window_us
             self._touch(query_class)
-        self._windows[number][window_us] += 1
+        windows = self._windows[number]
+        if not windows[window_us]:
+            self.reaches.add(query_class.template, query_class.row, window_us)
+        windows[window_us] += 1
         self._kinds[number][UseKind(window_us, point)] += 1
         return number
 
@@ -122,6 +130,7 @@ class ClassRegistry:
             return
         del windows[window_us]
         query_class = self.by_number[number]
+        self.reaches.remove(query_class.template, query_class.row, window_us)
         if not windows:
             del self._windows[number], self._kinds[number], self._widest[number]
             del self._numbers[query_class], self.by_number[number]
@@ -129,6 +138,39 @@ class ClassRegistry:
         elif window_us == self._widest[number]:
             self._widest[number] = max(windows)
             self._touch(query_class)
+
+    def outlast(self, number: int, reach_us: int) -> None:
+        """Keep what can fill a class for longer than its window."""
+        query_class = self.by_number[number]
+        self._outlasting[number][reach_us] += 1
+        self.reaches.add(query_class.template, query_class.row, reach_us)
+
+    def forget_after(self, number: int, reach_us: int) -> None:
+        """Undo one `outlast`."""
+        query_class, outlasting = self.by_number[number], self._outlasting[number]
+        outlasting[reach_us] -= 1
+        if not outlasting[reach_us]:
+            del outlasting[reach_us]
+        if not outlasting:
+            del self._outlasting[number]
+        self.reaches.remove(query_class.template, query_class.row, reach_us)
+
+    def reach_us(self, number: int) -> int:
+        """Return for how long what can fill a class is kept."""
+        return max(self.window_us(number), *self._outlasting.get(number, (0,)))
+
+    def keepers(self, of_use: Mapping[int, int]) -> Keepers:
+        """Return the classes that keep the most instances, of those counted by shape."""
+        kept: Counter[tuple[frozenset[int], int]] = Counter()
+        for shape, count in of_use.items():
+            reach_us = self.reaches.of(shape)
+            for side in self.reaches.keeping(shape):
+                kept[side, reach_us] += count
+        if not kept:
+            return Keepers(frozenset(), 0, 0)
+        (side, reach_us), documents = max(kept.items(), key=lambda each: (each[1], each[0][1]))
+        classes = (n for n, c in self.by_number.items() if side in sides(c.template, c.row))
+        return Keepers(frozenset(classes), reach_us, documents)
 
     def _touch(self, query_class: QueryClass) -> None:
         self.dirty.add(query_class.template)
@@ -164,7 +206,15 @@ class ClassRegistry:
         return [(*k, max(w for w, _ in u), any(s for _, s in u)) for k, u in uses.items()]
 
 
-class Classified:
+class Keepers(NamedTuple):
+    """The classes with a reach because of which the most documents are remembered."""
+
+    classes: frozenset[int]
+    reach_us: int
+    documents: int
+
+
+class Classified(ABC):
     """What every processor does with its classes."""
 
     def __init__(self) -> None:
@@ -182,6 +232,26 @@ class Classified:
     def remove(self, number: int, window_us: int, point: int = 0) -> None:
         """Undo one `add`."""
         self.classes.remove(number, window_us, point)
+
+    def outlast(self, number: int, reach_us: int) -> None:
+        """Keep what can fill a class for longer than its window: its tuples are joined again."""
+        self.classes.outlast(number, reach_us)
+
+    def forget_after(self, number: int, reach_us: int) -> None:
+        """Undo one `outlast`."""
+        self.classes.forget_after(number, reach_us)
+
+    @abstractmethod
+    def of_use(self, horizon_us: int) -> Mapping[int, int]:
+        """Return how many instances of each shape some class can still use."""
+
+    def remembered(self, horizon_us: int) -> int:
+        """Return how many instances are remembered that some class can still use."""
+        return sum(self.of_use(horizon_us).values())
+
+    def keepers(self, horizon_us: int) -> Keepers:
+        """Return the classes because of which most of those are remembered."""
+        return self.classes.keepers(self.of_use(horizon_us))
 
     def template_of(self, number: int) -> Template:
         """Return the template of a class."""

@@ -98,6 +98,20 @@ class Column:
             self._mapping.use_huge_pages()
         self._size = size
 
+    def extend(self, rows: int) -> None:
+        """Add rows at the end that hold anything, and take no memory until they are written."""
+        self._make_room(rows)
+        self._size += rows
+
+    def shift(self, rows: npt.NDArray[np.int64], to: int) -> None:
+        """Copy some rows, in ascending order, to `to` and the rows after it."""
+        self.write(to, self.values[rows - self.origin])
+
+    def write(self, first: int, values: npt.NDArray[Any]) -> None:
+        """Write over the rows from `first` on."""
+        at = first - self.origin
+        self._mapping.array[at : at + len(values)] = values
+
     def drop(self, before: int) -> None:
         """Drop the rows with numbers below `before`."""
         self.start = before

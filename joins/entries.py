@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,6 +43,10 @@ class EntryReader:
     def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
         """Learn a shape by its edges."""
         self._layouts.add_shape(shape, edges)
+
+    def forget_shapes(self, shapes: Set[int]) -> None:
+        """Forget shapes; their numbers are not given again."""
+        self._layouts.forget_shapes(shapes)
 
     def want(self, variables: Collection[int]) -> None:
         """Say under which variables values are read from now on."""

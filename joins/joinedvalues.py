@@ -68,7 +68,8 @@ class JoinedValues:
         new = entries.take(np.flatnonzero(values != EMPTY))
         self._new.append(new)
         self._shared = None
-        self.index.add(entry_keys(new.values, new.variables), new.owners, self._remembered.base)
+        keys = entry_keys(new.values, new.variables)
+        self.index.add(keys, new.owners, self._remembered.base, self._remembered.are_there)
         return new
 
     def new(self) -> NewValues:
@@ -130,14 +131,14 @@ class JoinedValues:
         """Return the instances with any of some values under a variable, each once."""
         keys = entry_keys(values, np.full(len(values), variable))
         (first,) = self._remembered.first_from(np.array([since_us]))
-        oldest = np.full(len(keys), max(first, self._remembered.base))
+        oldest = np.full(len(keys), first)
         parts = [
             partners
             for hits in self.index.find(keys)
             for *_, partners in hits.since(oldest[hits.positions]).listed(FOUND_MAX)
         ]
         found: Ints = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
-        return found
+        return found[self._remembered.are_there(found)]
 
     def _have_all(self, instances: Ints, variables: Set[int]) -> Flags:
         """Return which instances have values under all of some variables."""

@@ -52,16 +52,19 @@ class Piece:
     first: int
     last: int
     rows: int
-    end_max_us: int
 
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What all shards know: shapes by number, and each class with its widest window and anchors."""
+    """What all shards know: shapes by number, and each class with its widest window and anchors.
+
+    `reaches` says for how long what can fill a class is kept.
+    """
 
     shapes: Mapping[int, Sequence[Edge]]
     classes: Mapping[int, tuple[QueryClass, int]]
     epochs: Mapping[int, Epochs]
+    reaches: Mapping[int, int]
 
 
 class Limit(NamedTuple):
@@ -86,16 +89,16 @@ class Order:
     """What a shard is to do.
 
     It takes on the state that `pieces` make up, in which instances from `first_new` on are new,
-    and those that end before `evict_before_us` may be gone.  Then it answers `questions`, finds the
-    tuples of `stratum`, if there is one, those apart that `limits` leave out, reads the instances
-    `wanted`, and makes one piece of `merged`.
+    and those that no class can use at `horizon_us` any more may be gone.  Then it answers
+    `questions`, finds the tuples of `stratum`, if there is one, those apart that `limits` leave
+    out, reads the instances `wanted`, and makes one piece of `merged`.
     """
 
     shard: int
     catalog: str
     pieces: tuple[Piece, ...]
     first_new: int
-    evict_before_us: int
+    horizon_us: int
     stratum: int | None = None
     limits: tuple[Limit, ...] = ()
     questions: tuple[Question, ...] = ()

@@ -9,7 +9,7 @@ one value here, which is as good: both instances are in that hash's shard.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 import numpy as np
 import pyarrow as pa
@@ -47,6 +47,10 @@ class Ownership:
     def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
         """Learn a shape by its edges."""
         self._reader.add_shape(shape, edges)
+
+    def forget_shapes(self, shapes: Set[int]) -> None:
+        """Forget shapes that nothing will have any more."""
+        self._reader.forget_shapes(shapes)
 
     def follow(self, classes: Mapping[int, QueryClass], epochs: Mapping[int, Epochs]) -> None:
         """Judge by these classes and anchors from now on."""

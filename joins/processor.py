@@ -31,7 +31,7 @@ import pyarrow as pa
 
 from joins import schema
 from joins.census import Census
-from joins.classes import Classified, ClassTuple, QueryClass, UseKind
+from joins.classes import Classified, ClassTuple, Keepers, QueryClass, UseKind
 from joins.entries import EntryReader
 from joins.instance import Instance
 from joins.meeting import Meeting, Partners, ValueJoin, Visitor
@@ -70,6 +70,12 @@ class Processor(Protocol):
     def remove(self, number: int, window_us: int, point: int = 0) -> None:
         """Undo one `add`."""
 
+    def outlast(self, number: int, reach_us: int) -> None:
+        """Keep what can fill a class for longer than its window: its tuples are joined again."""
+
+    def forget_after(self, number: int, reach_us: int) -> None:
+        """Undo one `outlast`."""
+
     def template_of(self, number: int) -> Template:
         """Return the template of a class."""
 
@@ -97,8 +103,14 @@ class Processor(Protocol):
         That is from a document on, in this batch.
         """
 
-    def remembered(self, since_us: int) -> int:
-        """Return how many instances are remembered that do not end before a time."""
+    def remembered(self, horizon_us: int) -> int:
+        """Return how many instances are remembered that some class can still use.
+
+        `horizon_us` is the newest event time less the allowed lateness.
+        """
+
+    def keepers(self, horizon_us: int) -> Keepers:
+        """Return the classes because of which most of those are remembered."""
 
     def cuts(self) -> list[Cut]:
         """Return the uses of classes that went over the budget in this batch.
@@ -106,8 +118,11 @@ class Processor(Protocol):
         Their tuples from the document of the cut on may be missing.
         """
 
-    def evict(self, before_us: int) -> int:
-        """Free instances that end before a time, lazily; return how many went."""
+    def evict(self, horizon_us: int) -> int:
+        """Free instances that no class can use any more, lazily; return how many went.
+
+        They end before the horizon by more than the reach of their shapes (`reach`).
+        """
 
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return remembered instances by number."""
@@ -148,12 +163,9 @@ class SqlProcessor(Classified):
 
     def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
         """Learn witness shapes by their edges."""
-        self.state.add_shapes(shapes)
-        for shape, edges in shapes.items():
-            number = self.state.shape_number(shape)
-            assert number is not None
-            self._reader.add_shape(number, edges)
-            self._census.add_shape(number, edges)
+        for number, edges in self.state.add_shapes(shapes):
+            for each in (self.classes.reaches, self._reader, self._census):
+                each.add_shape(number, edges)
 
     def shape_number(self, shape: str) -> int | None:
         """Return the number of a witness shape, or None while it is not known."""
@@ -261,18 +273,23 @@ class SqlProcessor(Classified):
         """Leave out tuples of a class in the strata that are still to be probed."""
         self._ration.limit(number, docid, window_us)
 
-    def remembered(self, since_us: int) -> int:
-        """Return how many instances are remembered that do not end before a time."""
-        return self.state.count(since_us)
+    def of_use(self, horizon_us: int) -> Mapping[int, int]:
+        """Return how many instances of each shape some class can still use."""
+        return self.state.of_use(self._needed_from(horizon_us))
+
+    def _needed_from(self, horizon_us: int) -> dict[int, int]:
+        """Return, for each shape, since when instances of it are of use if they end then."""
+        reaches = self.classes.reaches.of_shapes()
+        return {shape: horizon_us - reach_us for shape, reach_us in reaches.items()}
 
     def cuts(self) -> list[Cut]:
         """Return the uses of classes that went over the budget in this batch."""
         return self._ration.cuts
 
-    def evict(self, before_us: int) -> int:
-        """Free instances that end before a time, lazily; return how many went."""
-        self._census.evict(before_us)
-        gone = self.state.evict(before_us)
+    def evict(self, horizon_us: int) -> int:
+        """Free instances that no class can use any more, lazily; return how many went."""
+        self._census.evict(horizon_us - self.classes.reaches.widest())
+        gone = self.state.evict(self._needed_from(horizon_us))
         if gone:
             self.view_cache.clear()
         return gone

@@ -70,7 +70,8 @@ class Products:
 
     def partners_max(self, stratum: int, first: int) -> Ints:
         """Return how many partners each instance from `first` on may have here, at most."""
-        older = np.arange(first, self._remembered.next_instance) - self._remembered.base
+        new = self._remembered.next_instance - first
+        older = np.arange(new) + len(self._remembered) - new
         return 2 * len(self._products[stratum]) * older
 
     def pairs(self, stratum: int, owner: int) -> Iterator[Pairs]:
@@ -90,10 +91,12 @@ class Products:
 
         All that do not end before a time are among them.
         """
-        first = int(self._remembered.first_from(np.array([since_us]))[0])
-        layouts = self._remembered.take("layout", np.arange(first, self._remembered.next_instance))
+        (first,) = self._remembered.first_from(np.array([since_us]))
+        numbers = self._remembered.numbers()
+        numbers = numbers[np.searchsorted(numbers, first) :]
+        layouts = self._remembered.take("layout", numbers)
         return [
-            (np.flatnonzero(self._fits(sides[not is_right])[layouts]) + first, is_right)
+            (numbers[self._fits(sides[not is_right])[layouts]], is_right)
             for is_right in (True, False)
             if sides[is_right] <= bound
         ]

@@ -1,114 +1,93 @@
-"""Instances as columns: times, layouts and hashed values in arrays, whole rows beside them.
-
-Rows stand in the order of their instance numbers.  `evict` drops them from the front: it looks at
-what has died since the last time and no further, and what it drops is given back at once.
-"""
+"""What the join remembers of instances: numbers and hashes in a table, whole rows beside them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 
-from joins.column import Column
+from joins.eviction import Eviction, Flags
 from joins.instance import INSTANCE_SCHEMA, Instance
-from joins.slots import Ints, Layouts, ranges
+from joins.instancetable import EMPTY, Hashes, HashValues, InstanceTable, hash_values
+from joins.reach import LayoutReaches
+from joins.slots import Ints, Layouts
 from joins.spill import InstanceRows
 
 __all__ = ["EMPTY", "HashValues", "Hashes", "Remembered", "hash_values"]
 
-Hashes = npt.NDArray[np.uint64]
-HashValues = Callable[[pa.Array], tuple[Hashes, Hashes]]
-
-EMPTY = np.uint64(0)
-"""Stands for the empty string, which joins nothing; no other value has it."""
-
-_KEYS = ("xscl, first hash", "xscl, other hash")
-
-EVICTED_ROWS = 16_384
-"""Instances that are evicted at a time, unless half of all can go: eviction costs by the piece."""
-
-_SCANNED_ROWS = 4_096
-
-
-def hash_values(values: pa.Array) -> tuple[Hashes, Hashes]:
-    """Return two independent 64-bit hashes of strings (SipHash); the empty string's are `EMPTY`."""
-    # Of bytes a hash is made as they are; a string would be encoded for each of the two.
-    strings = values.cast(pa.binary()).to_numpy(zero_copy_only=False)
-    first, other = (pd.util.hash_array(strings, hash_key=key, categorize=False) for key in _KEYS)
-    empty = strings == b""
-    first[(first == EMPTY) | (first == ~EMPTY)] = 1
-    first[empty] = other[empty] = EMPTY
-    return first, other
-
-
-_TIMES = {"docid": np.int64, "depth": np.int32, "start_us": np.int64, "end_us": np.int64}
-_COLUMNS = {
-    **_TIMES,
-    "newest_us": np.int64,  # the latest end so far
-    "watermark_us": np.int64,
-    "layout": np.int32,
-    "slot": np.int64,
-}
-
 
 class Remembered:
-    """What the join remembers of instances; `base` is the first of them.
+    """What the join remembers of instances, by their numbers; `base` is the first of them.
 
     `is_ordered` says that so far every instance stands at a larger docid than all before it.
+    `sweeps` counts how often instances have gone from between others.
     """
 
     def __init__(
-        self, layouts: Layouts, hashing: HashValues, spill_directory: Path | None = None
+        self,
+        layouts: Layouts,
+        reaches: LayoutReaches,
+        hashing: HashValues,
+        spill_directory: Path | None = None,
     ) -> None:
-        self.base = 1
-        self.next_instance = 1
-        self._newest_docid = -1
-        self._newest_us = np.iinfo(np.int64).min
-        self._layouts = layouts
-        self._hashing = hashing
-        self._columns = {name: Column(dtype, self.base) for name, dtype in _COLUMNS.items()}
-        self._first_hash = Column(np.uint64)
-        self._other_hash = Column(np.uint64)
+        self._table = InstanceTable(layouts, hashing)
+        self._places = self._table.places
+        self._eviction = Eviction(self._table, reaches, self._forget_published)
         self._rows = InstanceRows(spill_directory)
-        self._scanned = self.base
+        self._rows_sweep: Iterator[None] = iter(())
+        self._newest_docid = -1
+        self.sweeps = 0
         self.published_ids: dict[int, str] = {}
         self.is_ordered = True
 
+    def __len__(self) -> int:
+        return len(self._places)
+
+    @property
+    def next_instance(self) -> int:
+        """The number that the next instance will get."""
+        return self._places.end
+
+    @property
+    def base(self) -> int:
+        """The number of the first instance that is there."""
+        return self._places.base
+
     def take(self, name: str, instances: Ints) -> Ints:
-        """Return a column's values of some instances."""
-        column = self._columns[name]
-        taken: Ints = column.values[instances - column.origin]
-        return taken
+        """Return a column's values of some instances; of those evicted, anything."""
+        return self._table.at(name, self._places.of(instances))
+
+    def are_there(self, instances: Ints) -> Flags:
+        """Return which instances have not been evicted."""
+        return self._places.are_there(instances)
+
+    def numbers(self) -> Ints:
+        """Return the numbers of all instances, in order."""
+        return self._places.numbers(self._places.all())
 
     def first_from(self, times_us: Ints) -> Ints:
         """Return, for each time, an instance before which all end before that time."""
-        column = self._columns["newest_us"]
-        newest = column.values[self.base - column.origin :]
-        return np.searchsorted(newest, times_us, "left") + self.base
+        return self._places.numbers(self._table.first_from(times_us))
 
     def slots(self, instances: Ints) -> Ints:
         """Return where the slots of instances start in `hashes`."""
-        return self.take("slot", instances) - self._first_hash.origin
+        return self._table.slots(self._places.of(instances))
 
     @property
     def hashes(self) -> tuple[Hashes, Hashes]:
         """The hashes of all slots, instance by instance."""
-        return self._first_hash.values, self._other_hash.values
+        return self._table.hashes
 
     def padded_hashes(self, width: int) -> tuple[Hashes, Hashes]:
         """Return the hashes of all slots, and `width` more places behind them."""
-        return self._first_hash.padded(width), self._other_hash.padded(width)
+        return self._table.padded_hashes(width)
 
     @property
     def memory_bytes(self) -> int:
         """The memory that instances take."""
-        columns = [*self._columns.values(), self._first_hash, self._other_hash]
-        return sum(column.memory_bytes for column in columns) + self._rows.memory_bytes
+        return self._table.memory_bytes + self._rows.memory_bytes
 
     @property
     def spilled_bytes(self) -> int:
@@ -117,41 +96,26 @@ class Remembered:
 
     def layouts_in_use(self) -> set[int]:
         """Return the numbers of the layouts that instances have."""
-        column = self._columns["layout"]
-        return set(np.unique(column.values[self.base - column.origin :]).tolist())
+        return set(np.flatnonzero(np.bincount(self._layouts_at(self._places.all()))).tolist())
+
+    def layouts_of_use(self, horizon_us: int) -> Ints:
+        """Return how many instances some class can still use, by the numbers of their layouts."""
+        places = self._places.all()
+        of_use = places[self._eviction.are_of_use(places, horizon_us)]
+        return np.bincount(self._layouts_at(of_use))
+
+    def _layouts_at(self, places: Ints) -> Ints:
+        return self._table.at("layout", places)
 
     def append(self, rows: pa.Table) -> tuple[int, Ints]:
         """Add instances; return the first one's number, and their layouts."""
         first = self.next_instance
         rows = rows.combine_chunks()
-        layouts = self._layouts.current(rows.column("shape").to_numpy().astype(np.int64))
-        counts = self._layouts.arrays.slot_counts[layouts]
-        for name in ("docid", "depth", "start_us", "end_us", "watermark_us"):
-            self._columns[name].append(rows.column(name).to_numpy())
-        newest = np.maximum.accumulate(rows.column("end_us").to_numpy())
-        self._columns["newest_us"].append(np.maximum(newest, self._newest_us))
-        self._newest_us = max(self._newest_us, int(newest[-1]))
-        self._columns["layout"].append(layouts)
-        self._columns["slot"].append(self._first_hash.end + np.cumsum(counts) - counts)
-        for column, hashes in zip(
-            (self._first_hash, self._other_hash), self._hash(rows, layouts, counts), strict=True
-        ):
-            column.append(hashes)
+        layouts = self._table.append(rows)
         self._remember_published(rows, first)
         self._check_order(rows)
         self._rows.append(first, rows)
-        self.next_instance += rows.num_rows
         return first, layouts
-
-    def _hash(self, rows: pa.Table, layouts: Ints, counts: Ints) -> tuple[Hashes, Hashes]:
-        values = rows.column("vals").combine_chunks()
-        if isinstance(values, pa.ChunkedArray):
-            values = values.chunk(0) if values.num_chunks else pa.array([], values.type)
-        offsets = values.offsets.to_numpy().astype(np.int64)
-        arrays = self._layouts.arrays
-        nodes = arrays.slot_nodes[ranges(arrays.slot_starts[layouts], counts)]
-        places = np.repeat(offsets[:-1], counts) + nodes
-        return self._hashing(values.values.take(pa.array(places)).fill_null(""))
 
     def _check_order(self, rows: pa.Table) -> None:
         """Note when a position is not above all before it, as of tuples of inner operators."""
@@ -166,46 +130,32 @@ class Remembered:
         for i in np.flatnonzero(depths > 0):
             self.published_ids[first + int(i)] = rows.column("match_id")[int(i)].as_py()
 
-    def evict(self, before_us: int) -> int:
-        """Drop instances from the front that end before a time; return how many went.
+    def _forget_published(self, places: Ints) -> None:
+        published = places[self._table.at("depth", places) > 0]
+        for number in self._places.numbers(published).tolist():
+            del self.published_ids[number]
 
-        It is lazy: they go many at a time, and those that are not dropped may still be found.
+    def evict(self, horizon_us: int) -> int:
+        """Drop instances that no class can use any more; return how many went.
+
+        They are those that end before the horizon by more than the reach of their shapes.  It is
+        lazy: those that are not dropped may still be found.
         """
-        self._scan(before_us)
-        dead = self._scanned - self.base
-        if not dead or (dead < EVICTED_ROWS and 2 * dead < self.next_instance - self.base):
-            return 0
-        self._drop()
-        return dead
-
-    def _scan(self, before_us: int) -> None:
-        """Move `_scanned` to the first instance that does not end before a time."""
-        column = self._columns["end_us"]
-        while self._scanned < self.next_instance:
-            start = self._scanned - column.origin
-            alive = np.flatnonzero(column.values[start : start + _SCANNED_ROWS] >= before_us)
-            if len(alive):
-                self._scanned += int(alive[0])
-                return
-            self._scanned = min(self._scanned + _SCANNED_ROWS, self.next_instance)
-
-    def _drop(self) -> None:
-        """Drop the instances before `_scanned`."""
-        slots = self._columns["slot"]
-        is_all = self._scanned == self.next_instance
-        slot = self._first_hash.end if is_all else int(slots.values[self._scanned - slots.origin])
-        for column in self._columns.values():
-            column.drop(self._scanned)
-        for hashes in (self._first_hash, self._other_hash):
-            hashes.drop(slot)
-        self._rows.evict(self._scanned)
-        self.base = self._scanned
-        self.published_ids = {i: m for i, m in self.published_ids.items() if i >= self.base}
+        before, sweeps = len(self), self._eviction.sweeps
+        self._eviction.run(horizon_us)
+        if len(self) < before:
+            self._rows.evict(self.base if len(self) else self.next_instance)
+        if self._eviction.sweeps > sweeps:
+            self.sweeps += 1
+            self._rows_sweep = self._rows.sweep(self.are_there)
+        next(self._rows_sweep, None)
+        return before - len(self)
 
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
-        """Return remembered instances by number."""
+        """Return those instances that are remembered, by number."""
         found: dict[int, Instance] = {}
-        for wanted, rows in self._rows.take(numbers):
+        asked = np.array(sorted(set(numbers)), np.int64)
+        for wanted, rows in self._rows.take(asked[self.are_there(asked)].tolist()):
             columns = [rows.column(name).to_pylist() for name in _READ]
             for number, values in zip(wanted, zip(*columns, strict=True), strict=True):
                 found[number] = Instance(number, *values[:-3], *map(tuple, values[-3:]))

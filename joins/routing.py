@@ -11,7 +11,7 @@ pair's tuples in a class; both instances are there, so nothing is missed, and no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from zlib import crc32
 
 import numpy as np
@@ -66,6 +66,11 @@ class Router:
     def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
         """Learn a shape by its edges."""
         self._bound[shape] = frozenset(v for left, right, *_ in edges for v in (left, right))
+
+    def forget_shapes(self, shapes: Set[int]) -> None:
+        """Forget shapes that nothing will have any more."""
+        for shape in shapes:
+            del self._bound[shape]
 
     def follow(self, classes: Mapping[int, QueryClass]) -> None:
         """Route for these classes from now on."""

@@ -22,6 +22,7 @@ from joins.meeting import ValueJoin, Visitor
 from joins.orders import Answer, Catalog, Limit, Order, Piece, Question, Store, Tuples
 from joins.ownership import Ownership
 from joins.ration import UNBOUNDED
+from joins.reach import Reaches
 from joins.remembered import hash_values
 from joins.routing import is_product, shard_of_class
 from joins.signatures import SignatureProcessor
@@ -63,8 +64,9 @@ class Shard:
         self._catalog_name = ""
         self._catalog: Catalog
         self._shapes: dict[int, Sequence[Edge]] = {}
-        # What the driver calls a class, and what the processor calls it; and its window.
-        self._classes: dict[int, tuple[int, int]] = {}
+        # What the driver calls a class, and what the processor calls it; its window and reach.
+        self._classes: dict[int, tuple[int, int, int]] = {}
+        self._reaches = Reaches()
         self._last = 0
         self._first_new = 0
 
@@ -87,6 +89,10 @@ class Shard:
         return Answer(self._number, tuples, instances, counts, piece)
 
     def _learn(self, catalog: Catalog) -> None:
+        gone = self._shapes.keys() - catalog.shapes.keys()
+        self._ownership.forget_shapes(gone)
+        for shape in gone:
+            del self._shapes[shape]
         for shape, edges in catalog.shapes.items():
             if shape not in self._shapes:
                 self._shapes[shape] = edges
@@ -97,16 +103,24 @@ class Shard:
 
     def _follow_classes(self, catalog: Catalog) -> None:
         before, self._classes = self._classes, {}
+        self._reaches = Reaches()
+        for shape, edges in self._shapes.items():
+            self._reaches.add_shape(shape, edges)
         for number, (query_class, window_us) in catalog.classes.items():
+            reach_us = catalog.reaches[number]
+            self._reaches.add(query_class.template, query_class.row, reach_us)
             here = shard_of_class(query_class, self._shards) == self._number
             if is_product(query_class) and not here:
                 continue
             # A window changes by adding the new one first: the class and its number stay.
-            if number in before and before[number][1] == window_us:
+            if number in before and before[number][1:] == (window_us, reach_us):
                 self._classes[number] = before.pop(number)
             else:
-                self._classes[number] = (self._processor.add(query_class, window_us), window_us)
-        for own, window_us in before.values():
+                own = self._processor.add(query_class, window_us)
+                self._processor.outlast(own, reach_us)
+                self._classes[number] = own, window_us, reach_us
+        for own, window_us, reach_us in before.values():
+            self._processor.forget_after(own, reach_us)
             self._processor.remove(own, window_us)
 
     def _take_on(self, order: Order) -> None:
@@ -119,8 +133,8 @@ class Shard:
             self._absorb(old)
         if self._first_new != order.first_new:
             # Before the new ones come: late as they may be, they are still to be paired.
-            self._processor.evict(order.evict_before_us)
-            self._ownership.evict(order.evict_before_us)
+            self._processor.evict(order.horizon_us)
+            self._ownership.evict(order.horizon_us - self._reaches.widest())
             self._processor.begin_batch()
             self._first_new = order.first_new
         self._absorb(new)
@@ -193,8 +207,8 @@ class Shard:
         """Yield what the processor finds, with classes as the driver numbers them."""
         if stratum is None:
             return
-        names = np.zeros(1 + max((own for own, _ in self._classes.values()), default=0), np.int64)
-        for number, (own, _) in self._classes.items():
+        names = np.zeros(1 + max((own for own, *_ in self._classes.values()), default=0), np.int64)
+        for number, (own, *_) in self._classes.items():
             names[own] = number
         if isinstance(self._processor, SignatureProcessor):
             for columns in self._processor.probe_columns(stratum):
@@ -219,13 +233,16 @@ class Shard:
     def _merge(self, order: Order) -> Piece:
         """Make one piece of several neighbours, without what is dead, under a name of its own."""
         rows = pa.concat_tables([self._store.get(piece.name) for piece in order.merged])
-        rows = rows.filter(pc.greater_equal(rows.column("end_us"), order.evict_before_us))
+        shapes = rows.column("shape").to_numpy()
+        distinct, which = np.unique(shapes, return_inverse=True)
+        reaches = np.array([self._reaches.of(shape) for shape in distinct.tolist()], np.int64)
+        of_use = rows.column("end_us").to_numpy() >= order.horizon_us - reaches[which]
+        rows = rows.filter(pa.array(of_use))
         piece = Piece(
             name=f"{self._number}-{order.merged[0].first}-{uuid.uuid4().hex}",
             first=order.merged[0].first,
             last=order.merged[-1].last,
             rows=rows.num_rows,
-            end_max_us=max(piece.end_max_us for piece in order.merged),
         )
         self._store.put(piece.name, rows)
         return piece

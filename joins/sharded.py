@@ -7,7 +7,7 @@ It looks like any other processor.  Behind it,
     judge     instances that may go over the budget are counted in all shards (`census`, `ration`)
     probe     every shard with something new gets an order that names its pieces, finds the tuples
               that it owns, and answers with them and with the older instances that they consist of
-    evict     pieces in which everything is dead are deleted
+    evict     pieces in which nothing is of use are deleted, and thin ones written anew
 
 Who carries out orders is not said here: N shards in this process, or tasks of Spark.
 
@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import groupby, islice
 
 import numpy as np
 import pyarrow as pa
@@ -27,13 +27,14 @@ import pyarrow as pa
 from joins.anchors import Anchors
 from joins.census import Census
 from joins.classes import Classified, ClassTuple
-from joins.column import Column
 from joins.entries import EntryReader
 from joins.instance import INSTANCE_SCHEMA, Instance, read_instances
+from joins.lumps import Lump, Lumps, merged
 from joins.orders import Answer, Catalog, Limit, Order, Piece, Question, Store
 from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, Ration
 from joins.remembered import hash_values
 from joins.routing import Router
+from joins.signatures import SHAPES_MIN
 from joins.slots import Ints
 from joins.spill import InstanceRows
 
@@ -47,6 +48,8 @@ Answerer = Callable[[Sequence[Order]], Iterable[Answer]]
 PENDING_ROWS = 20_000
 """Instances that wait to be written while nothing is asked: so many are a piece worth its file."""
 
+THINNED_PIECES = 8
+"""Pieces that are written anew at a time, as one, for what is left of them."""
 FIRST_ASKED = 16
 """New instances of which shards are asked at once whether they go over the budget, then four times
 as many, and so on: the first of them closes a class that explodes, and most do not."""
@@ -71,6 +74,8 @@ class ShardedProcessor(Classified):
         self._ration = Ration(self.classes, Bounds(0, pairs_max))
         self._reader = EntryReader(hash_values)
         self._shapes: dict[str, int] = {}
+        self._next_shape = 0
+        self._shapes_max = SHAPES_MIN
         self._edges: dict[int, Sequence[Edge]] = {}
         self._catalog = ""
         self._catalogs = 0
@@ -78,9 +83,11 @@ class ShardedProcessor(Classified):
         self._pieces: dict[int, list[Piece]] = defaultdict(list)
         self._pending: dict[int, list[pa.Table]] = defaultdict(list)
         self._pending_rows = 0
+        self._evicted = 0
         self._written = 0
-        self._evict_before_us = -(1 << 62)
-        self._ends = Column(np.int64, 1)
+        self._horizon_us = -(1 << 62)
+        self._lumps = Lumps()
+        self._lump_of: dict[str, Lump] = {}
         self._first_new = 1
         self._new = InstanceRows()
         self._read: dict[int, Instance] = {}
@@ -91,8 +98,10 @@ class ShardedProcessor(Classified):
         """Learn witness shapes by their edges."""
         for shape, edges in shapes.items():
             if shape not in self._shapes:
-                number = self._shapes[shape] = len(self._shapes)
+                number = self._shapes[shape] = self._next_shape
+                self._next_shape += 1
                 self._edges[number] = edges
+                self.classes.reaches.add_shape(number, edges)
                 self._router.add_shape(number, edges)
                 self._reader.add_shape(number, edges)
                 self._census.add_shape(number, edges)
@@ -130,7 +139,7 @@ class ShardedProcessor(Classified):
         rows = instances.add_column(0, INSTANCE_SCHEMA.field("instance"), pa.array(numbers))
         rows = rows.select(INSTANCE_SCHEMA.names).combine_chunks()
         self._new.append(first, rows)
-        self._ends.append(rows.column("end_us").to_numpy())
+        self._lumps.append(Lump.of(rows))
         self.next_instance += size
         entries = self._reader.read(rows)
         self._anchors.sample.note(size, entries.variables, entries.hashes)
@@ -148,12 +157,13 @@ class ShardedProcessor(Classified):
         """Write what has been routed as pieces."""
         for shard, tables in self._pending.items():
             rows = pa.concat_tables(tables)
-            numbers, ends = rows.column("instance"), rows.column("end_us").to_numpy()
+            numbers = rows.column("instance")
             name = f"{shard}-{numbers[0].as_py()}-{self._written}"
             self._store.put(name, rows)
             self._pieces[shard].append(
-                Piece(name, numbers[0].as_py(), numbers[-1].as_py(), len(rows), int(ends.max()))
+                Piece(name, numbers[0].as_py(), numbers[-1].as_py(), len(rows))
             )
+            self._lump_of[name] = Lump.of(rows)
         self._written += 1
         self.routed_rows += self._pending_rows
         self._pending.clear()
@@ -209,10 +219,10 @@ class ShardedProcessor(Classified):
         """Return the uses of classes that went over the budget in this batch."""
         return self._ration.cuts
 
-    def remembered(self, since_us: int) -> int:
-        """Return how many instances are remembered that do not end before a time."""
-        ends = self._ends
-        return int(np.count_nonzero(ends.values[ends.start - ends.origin :] >= since_us))
+    def of_use(self, horizon_us: int) -> dict[int, int]:
+        """Return how many instances of each shape some class can still use, or some more."""
+        of_use = merged(lump.of_use(self.classes.reaches, horizon_us) for lump in self._lumps)
+        return {shape: count for shape, (count, _) in of_use.by_shape.items()}
 
     def _order(
         self,
@@ -229,13 +239,24 @@ class ShardedProcessor(Classified):
             catalog=self._current_catalog(),
             pieces=tuple(pieces),
             first_new=self._first_new,
-            evict_before_us=self._evict_before_us,
+            horizon_us=self._horizon_us,
             stratum=stratum,
             limits=limits,
             questions=questions,
             wanted=wanted,
-            merged=tuple(_to_merge(pieces)) if len(pieces) > PIECES_MAX else (),
+            merged=tuple(self._to_merge(pieces)),
         )
+
+    def _to_merge(self, pieces: list[Piece]) -> list[Piece]:
+        """Return neighbouring pieces of which half is of no use, or the newest of too many."""
+        for thin, group in groupby(pieces, self._is_thin):
+            if thin:
+                return list(group)[:THINNED_PIECES]
+        return _newest(pieces) if len(pieces) > PIECES_MAX else []
+
+    def _is_thin(self, piece: Piece) -> bool:
+        of_use = self._lump_of[piece.name].of_use(self.classes.reaches, self._horizon_us)
+        return 2 * len(of_use) <= piece.rows
 
     def _current_catalog(self) -> str:
         """Return the name of what shards have to know now, written if it is not yet."""
@@ -246,7 +267,8 @@ class ShardedProcessor(Classified):
             self._catalog = f"catalog-{self._catalogs}"
             classes = self.classes
             uses = {n: (c, classes.window_us(n)) for n, c in classes.by_number.items()}
-            catalog = Catalog(self._edges, uses, self._anchors.epochs)
+            reaches = {n: classes.reach_us(n) for n in classes.by_number}
+            catalog = Catalog(self._edges, uses, self._anchors.epochs, reaches)
             self._store.put_catalog(self._catalog, catalog)
         return self._catalog
 
@@ -260,32 +282,63 @@ class ShardedProcessor(Classified):
                 pieces = self._pieces[order.shard]
                 start = pieces.index(order.merged[0])
                 pieces[start : start + len(order.merged)] = [answer.piece]
-                self._store.remove([piece.name for piece in order.merged])
+                lump = merged(self._lump_of[piece.name] for piece in order.merged)
+                self._lump_of[answer.piece.name] = lump.of_use(
+                    self.classes.reaches, self._horizon_us
+                )
+                self._remove(order.merged)
         return answers
 
-    def evict(self, before_us: int) -> int:
-        """Delete pieces in which all instances end before a time; return how many rows went."""
-        self._evict_before_us = before_us
-        self._census.evict(before_us)
-        gone = 0
+    def evict(self, horizon_us: int) -> int:
+        """Delete pieces in which no class can use any instance; return how many of those went."""
+        self._horizon_us = horizon_us
+        self._census.evict(horizon_us - self.classes.reaches.widest())
+        reaches, is_any_gone = self.classes.reaches, False
         for shard, pieces in self._pieces.items():
-            dead = [piece for piece in pieces if piece.end_max_us < before_us]
-            self._pieces[shard] = [piece for piece in pieces if piece.end_max_us >= before_us]
-            self._store.remove([piece.name for piece in dead])
-            gone += sum(piece.rows for piece in dead)
-        if gone:
-            alive = [pieces[0].first for pieces in self._pieces.values() if pieces]
-            alive += [tables[0]["instance"][0].as_py() for tables in self._pending.values()]
-            first = min(alive, default=self.next_instance)
-            self._ends.drop(first)
-            if self._anchors.forget(first):
-                self._catalog = ""
+            of_use = [self._lump_of[p.name].of_use(reaches, horizon_us) for p in pieces]
+            dead = [piece for piece, left in zip(pieces, of_use, strict=True) if not left.by_shape]
+            self._pieces[shard] = [piece for piece in pieces if piece not in dead]
+            self._remove(dead)
+            is_any_gone |= bool(dead)
+        if is_any_gone:
+            self._forget_epochs()
+        gone = self._lumps.evict(reaches, horizon_us)
+        self._evicted += gone
+        if gone and len(self._shapes) > self._shapes_max:
+            self._forget_shapes()
+            self._shapes_max = max(SHAPES_MIN, 2 * len(self._shapes))
         return gone
+
+    def _forget_shapes(self) -> None:
+        """Forget the shapes that nothing remembered has: an evaluator spells them out again."""
+        waiting = (Lump.of(table) for tables in self._pending.values() for table in tables)
+        lumps = (*self._lumps, *self._lump_of.values(), *waiting)
+        used = {shape for lump in lumps for shape in lump.by_shape}
+        gone = self._edges.keys() - used
+        self._shapes = {name: n for name, n in self._shapes.items() if n not in gone}
+        for shape in gone:
+            del self._edges[shape]
+        for each in (self._router, self._reader, self._census, self.classes.reaches):
+            each.forget_shapes(gone)
+        self._catalog = ""
+
+    def _remove(self, pieces: Iterable[Piece]) -> None:
+        names = [piece.name for piece in pieces]
+        self._store.remove(names)
+        for name in names:
+            del self._lump_of[name]
+
+    def _forget_epochs(self) -> None:
+        alive = [pieces[0].first for pieces in self._pieces.values() if pieces]
+        alive += [tables[0]["instance"][0].as_py() for tables in self._pending.values()]
+        if self._anchors.forget(min(alive, default=self.next_instance)):
+            self._catalog = ""
 
     def figures(self) -> dict[str, int]:
         """Return what is remembered, in numbers; see `Processor.figures`."""
         return {
-            "documents": self._ends.end - self._ends.start,
+            "documents": len(self._lumps),
+            "evicted_total": self._evicted,
             "shapes": len(self._shapes),
         }
 
@@ -312,7 +365,7 @@ def _rows(answer: Answer) -> Iterator[ClassTuple]:
         yield ClassTuple(number, left, right or None, span, tuples.nodes[i])
 
 
-def _to_merge(pieces: list[Piece]) -> list[Piece]:
+def _newest(pieces: list[Piece]) -> list[Piece]:
     """Return the newest pieces, back to one that is larger than all after it twice over."""
     start = len(pieces) - 2
     rows = pieces[-1].rows + pieces[-2].rows

@@ -38,6 +38,7 @@ again; a class whose pairs exceed its budget is paired by a rarer value join or 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -50,6 +51,7 @@ from joins.instance import Instance
 from joins.meeting import MOMENT, Meeting, Partners, ValueJoin, Visitor
 from joins.pairsignature import pair_signatures
 from joins.ration import CLOSED, Bounds, Cut
+from joins.reach import LayoutReaches
 from joins.remembered import HashValues, Remembered
 from joins.signatureview import SignatureView
 from joins.slots import Layouts
@@ -78,7 +80,8 @@ class SignatureProcessor(Classified):
         self.view = SignatureView(self.classes)
         self._lateness_us = bounds.lateness_us
         self._layouts = Layouts()
-        self._remembered = Remembered(self._layouts, hashing, spill_directory)
+        self._reaches = LayoutReaches(self.classes.reaches, self._layouts)
+        self._remembered = Remembered(self._layouts, self._reaches, hashing, spill_directory)
         self._candidates = Candidates(self._remembered, self._layouts, self.classes, bounds)
         self._hashing = hashing
         self._residuals = Residuals(self.classes, hashing)
@@ -86,6 +89,7 @@ class SignatureProcessor(Classified):
         self._next_shape = 0
         self._shapes_max = SHAPES_MIN
         self._evicted = 0
+        self._index_sweep: Iterator[None] = iter(())
         self._limits: dict[int, ClassLimits] = {}
         self._version = self._limits_version = -1
 
@@ -101,6 +105,7 @@ class SignatureProcessor(Classified):
                 number = self._shapes[shape] = self._next_shape
                 self._next_shape += 1
                 self._layouts.add_shape(number, edges)
+                self.classes.reaches.add_shape(number, edges)
                 self._candidates.add_shape(number, edges)
                 self.view.add_shape(number, edges)
 
@@ -190,19 +195,26 @@ class SignatureProcessor(Classified):
         ids = {i: self._remembered.published_ids[int(partners[i])] for i in published}
         return Meeting.visited(visitor, found, columns, ids, self._lateness_us)
 
-    def remembered(self, since_us: int) -> int:
-        """Return how many instances are remembered that do not end before a time."""
-        kept = np.arange(self._remembered.base, self._remembered.next_instance)
-        return int(np.count_nonzero(self._remembered.take("end_us", kept) >= since_us))
+    def of_use(self, horizon_us: int) -> Counter[int]:
+        """Return how many instances of each shape some class can still use."""
+        by_layout = self._remembered.layouts_of_use(horizon_us)
+        by_shape: Counter[int] = Counter()
+        for layout in np.flatnonzero(by_layout).tolist():
+            by_shape[self._layouts.layouts[layout].shape] += int(by_layout[layout])
+        return by_shape
 
     def cuts(self) -> list[Cut]:
         """Return the uses of classes that went over the budget in this batch."""
         return self._candidates.ration.cuts
 
-    def evict(self, before_us: int) -> int:
-        """Free instances that end before a time, lazily; return how many went."""
-        evicted = self._remembered.evict(before_us)
+    def evict(self, horizon_us: int) -> int:
+        """Free instances that no class can use, lazily; return how many went: see `Processor`."""
+        sweeps = self._remembered.sweeps
+        evicted = self._remembered.evict(horizon_us)
         self._evicted += evicted
+        if self._remembered.sweeps > sweeps:
+            self._index_sweep = self._candidates.values.index.sweep(self._remembered.are_there)
+        next(self._index_sweep, None)
         if evicted and len(self._shapes) > self._shapes_max:
             self._forget_shapes()
             self._shapes_max = max(SHAPES_MIN, 2 * len(self._shapes))
@@ -212,6 +224,8 @@ class SignatureProcessor(Classified):
         """Forget the shapes that nothing remembered has: an evaluator spells them out again."""
         gone = self._layouts.keep(self._remembered.layouts_in_use())
         self._shapes = {name: n for name, n in self._shapes.items() if n not in gone}
+        self.classes.reaches.forget_shapes(gone)
+        self._reaches.forget()
         self._candidates.forget_shapes(gone)
         self.view.forget_shapes(gone)
 
@@ -219,7 +233,7 @@ class SignatureProcessor(Classified):
         """Return what is remembered, in numbers; see `Processor.figures`."""
         remembered, index = self._remembered, self._candidates.values.index
         return {
-            "documents": remembered.next_instance - remembered.base,
+            "documents": len(remembered),
             "evicted_total": self._evicted,
             "values": len(index),
             "shapes": len(self._shapes),

@@ -10,7 +10,7 @@ All is kept as flat arrays, so that a batch is laid out without a loop over its 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import numpy as np
@@ -110,16 +110,26 @@ class Layouts:
         Nothing may be remembered that has another layout; numbers are given again.
         """
         gone = [number for number in self._numbers.values() if number not in used]
-        for number in gone:
-            del self._numbers[self.layouts[number]]
-            self.layouts[number] = _NO_LAYOUT
-        self._free += gone
-        self._arrays = None
+        self._forget(gone)
         shapes = {self.layouts[number].shape for number in used}
         self._current = {s: n for s, n in self._current.items() if n in used}
         forgotten = self._bound.keys() - shapes
         self._bound = {shape: self._bound[shape] for shape in shapes}
         return forgotten
+
+    def forget_shapes(self, shapes: Set[int]) -> None:
+        """Forget shapes that nothing will have any more, and their layouts."""
+        self._forget([n for layout, n in self._numbers.items() if layout.shape in shapes])
+        for shape in shapes:
+            del self._bound[shape]
+            self._current.pop(shape, None)
+
+    def _forget(self, gone: Sequence[int]) -> None:
+        for number in gone:
+            del self._numbers[self.layouts[number]]
+            self.layouts[number] = _NO_LAYOUT
+        self._free += gone
+        self._arrays = None
 
     def _make(self, shape: int, bound: Mapping[int, set[int]]) -> Layout:
         compared = {n: sorted(vs & self._compared) for n, vs in bound.items()}

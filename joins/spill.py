@@ -12,11 +12,15 @@ import mmap
 import os
 import tempfile
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+
+from joins.slots import Ints
 
 __all__ = ["InstanceRows", "SpillError"]
 
@@ -29,22 +33,64 @@ FILE_BYTES = 64 << 20
 CHUNK_ROWS = 512
 """Rows of small batches are put together up to this many: each batch costs some kilobytes."""
 
+THINNED_BYTES = 1 << 20
+"""What is left of chunks in memory is put together up to this many bytes."""
+
+_SWEPT_ROWS = 16_384
+
 
 class SpillError(RuntimeError):
     """The state of the join does not fit into memory, and cannot be written to the disk."""
 
 
+AreThere = Callable[[Ints], npt.NDArray[np.bool_]]
+"""Says of instances, by number, which have not been evicted."""
+
+
 class _Chunk(NamedTuple):
-    """Rows of consecutive instances from `first` on; `is_spilled` if they are in a file."""
+    """Rows of instances from number `first` on; `is_spilled` if they are in a file.
+
+    `chosen` are the numbers of those that are there, where others between them are not.
+    """
 
     first: int
     rows: pa.RecordBatch
     is_spilled: bool
+    chosen: Ints | None = None
+
+    @property
+    def numbers(self) -> Ints:
+        """The numbers of the rows."""
+        if self.chosen is not None:
+            return self.chosen
+        return np.arange(self.first, self.first + self.rows.num_rows)
 
     @property
     def end(self) -> int:
-        """The number of the instance after the last."""
+        """The number after the last."""
+        if self.chosen is not None:
+            return int(self.chosen[-1]) + 1
         return self.first + int(self.rows.num_rows)
+
+    def take(self, numbers: Sequence[int]) -> pa.RecordBatch:
+        """Return the rows of some numbers."""
+        places = np.array(numbers, np.int64) - self.first
+        if self.chosen is not None:
+            places = np.searchsorted(self.chosen, numbers)
+        return self.rows.take(pa.array(places))
+
+    def of(self, are_there: npt.NDArray[np.bool_]) -> _Chunk:
+        """Return a chunk of some of the rows, in memory."""
+        numbers = self.numbers[are_there]
+        rows = self.rows.take(pa.array(np.flatnonzero(are_there)))
+        return _Chunk(int(numbers[0]), rows, is_spilled=False, chosen=numbers)
+
+    def followed_by(self, later: _Chunk) -> _Chunk:
+        """Return this and a later chunk as one, in memory."""
+        chosen = None
+        if self.chosen is not None or later.chosen is not None or self.end != later.first:
+            chosen = np.concatenate([self.numbers, later.numbers])
+        return _Chunk(self.first, _joined([self.rows, later.rows]), False, chosen)
 
 
 class InstanceRows:
@@ -83,9 +129,21 @@ class InstanceRows:
 
     def _merge(self) -> None:
         earlier, later = self._chunks[-2:]
-        rows = _joined([earlier.rows, later.rows])
-        self._chunks[-2:] = [_Chunk(earlier.first, rows, is_spilled=False)]
-        self.memory_bytes += rows.nbytes - earlier.rows.nbytes - later.rows.nbytes
+        self._replace(len(self._chunks) - 2, 2, earlier.followed_by(later))
+
+    def _replace(self, start: int, count: int, *chunks: _Chunk) -> None:
+        """Put chunks in the place of `count` others."""
+        for chunk in self._chunks[start : start + count]:
+            self._account(chunk, -1)
+        self._chunks[start : start + count] = chunks
+        for chunk in chunks:
+            self._account(chunk, 1)
+
+    def _account(self, chunk: _Chunk, sign: int) -> None:
+        if chunk.is_spilled:
+            self.spilled_bytes += sign * chunk.rows.nbytes
+        else:
+            self.memory_bytes += sign * chunk.rows.nbytes
 
     def _spill(self) -> None:
         """Write the oldest rows in memory to a file, and map them from there."""
@@ -94,10 +152,11 @@ class InstanceRows:
         while size < FILE_BYTES and stop < len(self._chunks):
             size += self._chunks[stop].rows.nbytes
             stop += 1
-        rows = self._written(_joined([chunk.rows for chunk in self._chunks[start:stop]]))
-        self._chunks[start:stop] = [_Chunk(self._chunks[start].first, rows, is_spilled=True)]
-        self.memory_bytes -= size
-        self.spilled_bytes += rows.nbytes
+        together = _together(self._chunks[start:stop])
+        self._replace(start, stop - start, self._in_file(together))
+
+    def _in_file(self, chunk: _Chunk) -> _Chunk:
+        return chunk._replace(rows=self._written(chunk.rows), is_spilled=True)
 
     def _written(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Write rows to a file without a name; return them as they are there."""
@@ -124,22 +183,65 @@ class InstanceRows:
     def evict(self, before: int) -> None:
         """Forget chunks that hold only instances with numbers below `before`."""
         gone = bisect_right(self._chunks, before, key=lambda chunk: chunk.end)
-        for chunk in self._chunks[:gone]:
-            if chunk.is_spilled:
-                self.spilled_bytes -= chunk.rows.nbytes
-            else:
-                self.memory_bytes -= chunk.rows.nbytes
-        del self._chunks[:gone]
+        self._replace(0, gone)
+
+    def sweep(self, are_there: AreThere) -> Iterator[None]:
+        """Forget rows between others, chunk by chunk, of which half are not there any more.
+
+        Yields once in a while: between two steps, anything may be appended and evicted.
+        """
+        seen = 0
+        for chunk in list(self._chunks):
+            there = are_there(chunk.numbers)
+            if 2 * np.count_nonzero(there) <= len(there):
+                self._thin(chunk, there)
+            seen += len(there)
+            if chunk.is_spilled or seen >= _SWEPT_ROWS:
+                seen = 0
+                yield
+
+    def _thin(self, chunk: _Chunk, there: npt.NDArray[np.bool_]) -> None:
+        """Keep some rows of a chunk, unless it has been merged, spilled or evicted meanwhile."""
+        at = bisect_right(self._chunks, chunk.first, key=lambda each: each.first) - 1
+        if at < 0 or self._chunks[at] is not chunk:
+            return
+        if not there.any():
+            self._replace(at, 1)
+            return
+        first, kept = at, chunk.of(there)
+        most = FILE_BYTES if chunk.is_spilled else THINNED_BYTES
+        while first and _are_worth_merging(self._chunks[first - 1], kept, chunk, most):
+            first -= 1
+            kept = self._chunks[first].followed_by(kept)
+        try:
+            kept = self._in_file(kept) if chunk.is_spilled else kept
+        except SpillError:
+            return  # for want of room: what is there is as good
+        self._replace(first, at + 1 - first, kept)
 
     def take(self, numbers: Iterable[int]) -> Iterator[tuple[list[int], pa.RecordBatch]]:
-        """Yield instances' numbers with their rows, some at a time."""
+        """Yield the numbers of instances, which are there, with their rows, some at a time."""
         by_chunk: dict[int, list[int]] = {}
         for number in sorted(set(numbers)):
             at = bisect_right(self._chunks, number, key=lambda chunk: chunk.first) - 1
             by_chunk.setdefault(at, []).append(number)
         for at, wanted in by_chunk.items():
             chunk = self._chunks[at]
-            yield wanted, chunk.rows.take(pa.array([n - chunk.first for n in wanted]))
+            yield wanted, chunk.take(wanted)
+
+
+def _are_worth_merging(earlier: _Chunk, kept: _Chunk, chunk: _Chunk, most: int) -> bool:
+    """Return whether an earlier chunk is to be merged with what is kept of the next one."""
+    sizes = earlier.rows.nbytes, kept.rows.nbytes
+    return earlier.is_spilled == chunk.is_spilled and sizes[0] < min(most - sizes[1], 2 * sizes[1])
+
+
+def _together(chunks: Sequence[_Chunk]) -> _Chunk:
+    """Return neighbours as one chunk, in memory."""
+    numbers = np.concatenate([chunk.numbers for chunk in chunks])
+    is_whole = int(numbers[-1]) - int(numbers[0]) + 1 == len(numbers)
+    rows = _joined([chunk.rows for chunk in chunks])
+    return _Chunk(chunks[0].first, rows, False, None if is_whole else numbers)
 
 
 def _joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -2,13 +2,14 @@
 
 Eviction has two halves.  Which instances a join may still see is decided in its SQL, by the rule
 of section 1.1, and does not depend on what is stored.  Freeing memory is lazy: once half of what
-is stored can no longer be reached by any window, the tables are written anew without it.  (Rows
+is stored is of no use to any class (`reach`), the tables are written anew without it.  (Rows
 removed by DELETE stay in DuckDB's memory, so nothing is ever deleted.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -46,19 +47,22 @@ class JoinState:
         """Return the number of a witness shape, or None while it is not known."""
         return self._shapes.get(shape)
 
-    def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
-        """Learn witness shapes by their edges; those already known are left as they are."""
+    def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> list[tuple[int, Sequence[Edge]]]:
+        """Learn witness shapes by their edges; return those that were not known, by number."""
+        added: list[tuple[int, Sequence[Edge]]] = []
         edges: list[tuple[int, ...]] = []
         bindings: list[tuple[int, ...]] = []
         for shape, shape_edges in shapes.items():
             if shape in self._shapes:
                 continue
             number = self._shapes[shape] = len(self._shapes)
+            added.append((number, shape_edges))
             edges += [(number, *edge) for edge in shape_edges]
             ends = {(v, n) for v1, v2, n1, n2 in shape_edges for v, n in ((v1, n1), (v2, n2))}
             bindings += [(number, *end) for end in sorted(ends)]
         self._insert(schema.SHAPE_EDGE, ("shape", "var1", "var2", "node1", "node2"), edges)
         self._insert(schema.SHAPE_BINDING, ("shape", "variable", "node"), bindings)
+        return added
 
     def _insert(self, table: str, names: Sequence[str], found: Sequence[tuple[int, ...]]) -> None:
         if found:
@@ -95,6 +99,16 @@ WHERE value <> ''"""
         """Say which variables' values are kept for value joins, from the next instance on."""
         self.run(f"DELETE FROM {schema.JOINED_VARIABLE}")
         self._insert(schema.JOINED_VARIABLE, ("variable",), [(v,) for v in sorted(variables)])
+
+    def of_use(self, needed_from: Mapping[int, int]) -> dict[int, int]:
+        """Return how many instances of each shape do not end before the shape's time."""
+        with self._by_shape(needed_from):
+            return dict(
+                self.run(
+                    f"""SELECT shape, count(*) FROM {schema.REMEMBERED} JOIN needed USING (shape)
+WHERE end_us >= needed_from GROUP BY shape"""
+                )
+            )
 
     def having(self, variable: int, values: Iterable[str], others: Iterable[int]) -> Ints:
         """Return who has one of some values under a variable, and any under all `others`."""
@@ -138,23 +152,30 @@ FROM wanted JOIN {schema.REMEMBERED} USING (instance) ORDER BY row""",
             if wanted is not None:
                 self.db.unregister("wanted")
 
-    def count(self, since_us: int) -> int:
-        """Return how many instances do not end before a time."""
-        (kept,) = self._row(f"SELECT count(*) FROM {schema.REMEMBERED} WHERE end_us >= {since_us}")
-        return int(kept)
-
-    def evict(self, before_us: int) -> int:
-        """Free instances that end before a time, when they are half of all; return how many."""
-        (dead,) = self._row(f"SELECT count(*) FROM {schema.REMEMBERED} WHERE end_us < {before_us}")
+    def evict(self, needed_from: Mapping[int, int]) -> int:
+        """Free instances that end before their shapes' times, once they are half of all."""
+        dead = self.instance_count - sum(self.of_use(needed_from).values())
         if not dead or 2 * dead < self.instance_count:
             return 0
-        self.rewrite(
-            schema.BINDING,
-            f"instance IN (SELECT instance FROM {schema.REMEMBERED} WHERE end_us >= {before_us})",
-        )
-        self.rewrite(schema.REMEMBERED, f"end_us >= {before_us}")
+        kept = f"""instance IN (SELECT instance FROM {schema.REMEMBERED} JOIN needed USING (shape)
+    WHERE end_us >= needed_from)"""
+        with self._by_shape(needed_from):
+            self.rewrite(schema.BINDING, kept)
+            self.rewrite(schema.REMEMBERED, kept)
         self.instance_count -= dead
-        return int(dead)
+        return dead
+
+    @contextmanager
+    def _by_shape(self, needed_from: Mapping[int, int]) -> Iterator[None]:
+        columns = [
+            pa.array(list(needed_from), pa.int32()),
+            pa.array(list(needed_from.values()), pa.int64()),
+        ]
+        self.db.register("needed", pa.table(columns, ["shape", "needed_from"]))
+        try:
+            yield
+        finally:
+            self.db.unregister("needed")
 
     def figures(self) -> dict[str, int]:
         """Return how much is remembered."""
@@ -165,9 +186,6 @@ FROM wanted JOIN {schema.REMEMBERED} USING (instance) ORDER BY row""",
         self.run(f"CREATE TABLE kept AS SELECT * FROM {table} WHERE {condition}")
         self.run(f"DROP TABLE {table}")
         self.run(f"ALTER TABLE kept RENAME TO {table}")
-
-    def _row(self, sql: str) -> tuple[Any, ...]:
-        return self.run(sql)[0]
 
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return remembered instances by number."""

@@ -15,8 +15,9 @@ __all__ = ["Flags", "Pairs", "Times", "distinct", "pair_codes", "runs"]
 
 Flags = npt.NDArray[np.bool_]
 
-_NUMBER_BITS = 31
-"""Bits that hold the number of a remembered instance, counted from the first one."""
+_NUMBER_BITS = 40
+"""Bits that hold the number of a remembered instance, counted from the first one.  One instance of
+a pair is of the batch in hand, which has less than 2 ** 22."""
 
 _NUMBERS = (1 << _NUMBER_BITS) - 1
 
@@ -74,11 +75,12 @@ class Pairs:
         return cls(older, right, span, follows)
 
     @classmethod
-    def of_codes(cls, times: Times, codes: Ints, base: int, lateness_us: int) -> Pairs:
+    def of_codes(cls, times: Times, codes: Ints, bases: tuple[int, int], lateness_us: int) -> Pairs:
         """Return the pairs that have some codes (`pair_codes`), which ascend."""
+        base, first = bases
         older = ((codes >> 1) & _NUMBERS) + base
         newer, counts = runs(codes >> (_NUMBER_BITS + 1))
-        pairs = cls.of_runs(times, newer + base, counts, older, lateness_us)
+        pairs = cls.of_runs(times, newer + first, counts, older, lateness_us)
         turned = np.flatnonzero((codes & 1) == 0)
         if len(turned):
             left, right = pairs.right[turned], pairs.left[turned]
@@ -95,12 +97,14 @@ class Pairs:
         return Pairs(self.left[which], self.right[which], self.span[which], self.follows[which])
 
 
-def pair_codes(left: Ints, right: Ints, base: int) -> Ints:
-    """Return numbers for pairs of instances from `base` on, in the order of (newer, older) ones.
+def pair_codes(left: Ints, right: Ints, bases: tuple[int, int]) -> Ints:
+    """Return numbers for pairs of instances, in the order of (newer, older) ones.
 
-    The newer instance is the one with the larger number.
+    The newer instance is the one with the larger number.  `bases` are the first number that an
+    older and that a newer one can have.
     """
-    newer, older = np.maximum(left, right) - base, np.minimum(left, right) - base
+    base, first = bases
+    newer, older = np.maximum(left, right) - first, np.minimum(left, right) - base
     codes: Ints = (newer << (_NUMBER_BITS + 1)) | (older << 1) | (right > left)
     return codes
 

@@ -13,7 +13,7 @@ not in the run, at the price of one look into a table that stays in the cache.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,6 +43,12 @@ OWN_ENTRIES = 8
 """Entries of a value that are looked at to find that all are of the instance that asks; one that
 has a value more often, as under many variables, is taken to share it."""
 
+_OFFSETS = 1 << 32
+"""Instances that the entries of a run can be apart."""
+
+AreThere = Callable[[Ints], npt.NDArray[np.bool_]]
+"""Says of instances, by number, which have not been evicted."""
+
 
 def entry_keys(hashes: Hashes, variables: Ints) -> Hashes:
     """Return the keys of values under variables; those of one value have the first half in common.
@@ -52,7 +58,7 @@ def entry_keys(hashes: Hashes, variables: Ints) -> Hashes:
     return hashes ^ ((variables.astype(np.uint64) * _MIX) >> _HALF_BITS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Run:
     """Entries by key; the owner of entry `i` is the instance `first + offsets[i]`."""
 
@@ -84,13 +90,11 @@ class _Run:
         """Return the instances of some entries."""
         return self.offsets[places].astype(np.int64) + self.first
 
-    def entries(self, base: int) -> tuple[Hashes, Ints]:
-        """Return the keys and instances of the entries of instances from `base` on."""
+    def entries(self, are_there: AreThere) -> tuple[Hashes, Ints]:
+        """Return the keys and instances of the entries of instances that are there."""
         owners = self.offsets.astype(np.int64) + self.first
-        if self.first >= base:
-            return self.keys, owners
-        alive = owners >= base
-        return self.keys[alive], owners[alive]
+        there = are_there(owners)
+        return self.keys[there], owners[there]
 
     def find(self, needles: Hashes) -> tuple[Ints, Ints, Ints]:
         """Return which of sorted keys are here, where they start, and how often each occurs."""
@@ -166,26 +170,51 @@ class ValueIndex:
         """The memory that entries take."""
         return sum(run.memory_bytes for run in self._runs)
 
-    def add(self, keys: Hashes, instances: Ints, base: int) -> None:
-        """Add entries as a run; entries of instances below `base` may be dropped."""
+    def add(self, keys: Hashes, instances: Ints, base: int, are_there: AreThere) -> None:
+        """Add entries as a run; those of instances that are not there may be dropped.
+
+        None is there below `base`.
+        """
         while self._runs and self._runs[0].last < base:
             del self._runs[0]
         if not len(keys):
             return
         self._runs.append(_Run.of(keys, instances))
-        while self._is_worth_merging():
-            self._merge(base)
+        while self._is_worth_merging(len(self._runs) - 1):
+            self._merge(len(self._runs) - 1, are_there)
 
-    def _is_worth_merging(self) -> bool:
-        if len(self._runs) < 2:
+    def _is_worth_merging(self, i: int) -> bool:
+        """Return whether a run and the one before it are of like size."""
+        if not 0 < i < len(self._runs):
             return False
-        earlier, later = map(len, self._runs[-2:])
-        return earlier < 2 * later and earlier + later <= RUN_ENTRIES
+        earlier, later = self._runs[i - 1 : i + 1]
+        are_near = later.last - earlier.first < _OFFSETS
+        sizes = len(earlier), len(later)
+        return are_near and sizes[0] < 2 * sizes[1] and sum(sizes) <= RUN_ENTRIES
 
-    def _merge(self, base: int) -> None:
-        earlier, later = (run.entries(base) for run in self._runs[-2:])
+    def _merge(self, i: int, are_there: AreThere) -> None:
+        earlier, later = (run.entries(are_there) for run in self._runs[i - 1 : i + 1])
         keys, instances = (np.concatenate(parts) for parts in zip(earlier, later, strict=True))
-        self._runs[-2:] = [_Run.of(keys, instances)] if len(keys) else []
+        self._runs[i - 1 : i + 1] = [_Run.of(keys, instances)] if len(keys) else []
+
+    def sweep(self, are_there: AreThere) -> Iterator[None]:
+        """Write anew the runs of which half are entries of instances that are not there.
+
+        Yields between two runs; anything may be added then.
+        """
+        for run in list(self._runs):
+            yield
+            if run in self._runs:
+                keys, instances = run.entries(are_there)
+                if 2 * len(keys) <= len(run):
+                    self._put(self._runs.index(run), keys, instances, are_there)
+
+    def _put(self, i: int, keys: Hashes, instances: Ints, are_there: AreThere) -> None:
+        """Put what is left in the place of a run; merge it with those before it."""
+        self._runs[i : i + 1] = [_Run.of(keys, instances)] if len(keys) else []
+        while self._is_worth_merging(i):
+            self._merge(i, are_there)
+            i -= 1
 
     def shared(self, hashes: Hashes, owners: Ints) -> Flags:
         """Return which values may occur in another instance than their owner, under any variable.

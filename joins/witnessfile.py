@@ -29,7 +29,15 @@ import pyarrow.compute as pc
 
 from xpath_eval.witnesses import EDGE, WITNESS_SCHEMA
 
-__all__ = ["Header", "WitnessFileError", "encode_witnesses", "read_header", "read_witnesses"]
+__all__ = [
+    "Header",
+    "WitnessFileError",
+    "encode_witnesses",
+    "read_as_written",
+    "read_header",
+    "read_witnesses",
+    "thinned",
+]
 
 FORMAT_VERSION = 1
 
@@ -85,6 +93,20 @@ def encode_witnesses(
 _EDGES = WITNESS_SCHEMA.get_field_index("edges")
 
 
+def thinned(witnesses: pa.Table, kept: npt.NDArray[np.bool_]) -> pa.Table:
+    """Return some rows of a table that spells out each shape once; so does the result."""
+    rows = np.flatnonzero(kept)
+    edges = _flat(witnesses.column("edges"))
+    spelled = np.flatnonzero(pc.is_valid(edges).to_numpy(zero_copy_only=False))
+    shapes = witnesses.column("shape")
+    at = dict(zip(shapes.take(pa.array(spelled)).to_pylist(), spelled.tolist(), strict=True))
+    # Each shape is spelled out on the first of the rows that have it.
+    places = [at.pop(shape, None) for shape in shapes.take(pa.array(rows)).to_pylist()]
+    some = witnesses.take(pa.array(rows))
+    column = edges.take(pa.array(places, pa.int64()))
+    return some.set_column(_EDGES, WITNESS_SCHEMA.field(_EDGES), column)
+
+
 def read_header(path: Path) -> Header:
     """Return what a file says of itself."""
     header, _ = _read_header(path)
@@ -96,6 +118,15 @@ def read_witnesses(path: Path, numbers: Mapping[bytes, int]) -> pa.Table:
 
     Edges of variables that have no number are left out: nobody asks for them.
     """
+    witnesses, names = read_as_written(path)
+    here = {number: numbers.get(name, -1) for number, name in names.items()}
+    if all(number == own for number, own in here.items()):
+        return witnesses
+    return _renumber(witnesses, np.array(list(here)), np.array(list(here.values()), np.int32))
+
+
+def read_as_written(path: Path) -> tuple[pa.Table, dict[int, bytes]]:
+    """Return the witnesses in a file, memory-mapped, and the names of the variables in them."""
     header, payload_at = _read_header(path)
     mapped = pa.memory_map(str(path))
     mapped.seek(payload_at)
@@ -106,10 +137,9 @@ def read_witnesses(path: Path, numbers: Mapping[bytes, int]) -> pa.Table:
         raise WitnessFileError(f"{path} does not have the checksum in its header")
     with pa.ipc.open_stream(payload) as reader:
         witnesses = reader.read_all()
-    here = [numbers.get(bytes.fromhex(name), -1) for name in header["names"]]
-    if here == header["variables"]:
-        return witnesses
-    return _renumber(witnesses, np.array(header["variables"]), np.array(here, np.int32))
+    return witnesses, dict(
+        zip(header["variables"], map(bytes.fromhex, header["names"]), strict=True)
+    )
 
 
 def _read_header(path: Path) -> tuple[dict[str, Any], int]:

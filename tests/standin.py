@@ -72,6 +72,9 @@ class StandInEngine:
     def horizon_us(self, watermark_us: int) -> int:
         return -(1 << 63) if self.window_us is None else watermark_us - self.window_us
 
+    def needed_from(self, watermark_us: int, docid: int) -> dict[str, int]:
+        return {"*": self.horizon_us(watermark_us)}
+
     def figures(self) -> dict[str, int]:
         return {"documents": sum(map(len, self.seen.values()))}
 

@@ -19,6 +19,8 @@ from broker import snapshot as snapshot_module
 from broker.document import DocumentLine
 from broker.registry import QueryState
 from broker.snapshot import Snapshot
+from broker.thinning import rows_in
+from joins.witnessfile import read_header
 
 SAME = "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"
 OTHER = "S//i->a FOLLOWED BY {a/u = b/u, 1 h} S//i->b"
@@ -238,3 +240,55 @@ def test_a_directory_that_cannot_be_written_is_a_warning(
     assert broker.found() == expected
     broker.close()
     assert "was not kept for a restart" in caplog.text
+
+
+RARE = "R//i->a FOLLOWED BY {a/t = b/t, INF} R//i->b"
+
+
+def mixed(start: int, stop: int) -> list[DocumentLine]:
+    """Return documents of a busy stream, one a minute, and now and then one of another."""
+    return [
+        DocumentLine("S" if n % 30 else "R", f"<i><t>{n % 5}</t></i>".encode(), n * 60_000_000)
+        for n in range(start, stop)
+    ]
+
+
+def test_files_keep_nothing_of_a_busy_stream_for_a_wide_window_over_another(
+    tmp_path: Path, read: Callable[[], int]
+) -> None:
+    found = []
+    for name, documents, is_restarted in (("whole", 0, False), ("files", 12, True)):
+        broker = Broker(tmp_path / name, lateness_us=0, documents=documents)
+        broker.register(query(SAME))
+        broker.register(query(RARE, "rare"))
+        for start in range(1, 1_201, 12):
+            broker.take(mixed(start, start + 12))
+            if is_restarted and start % 396 == 1:
+                broker.close()
+                broker = Broker(tmp_path / name, lateness_us=0, documents=documents)
+        found.append(broker.found())
+        broker.close()
+    assert found[0] == found[1]
+    assert read() == 1_200
+    files = list((tmp_path / "files" / "state").glob("*.witnesses"))
+    # An hour's worth of files, and what is left of all others in a few.
+    assert len(files) < 5 + 2 + 20
+    kept = sum(rows_in(read_header(path)) for path in files)
+    assert kept < 60 + 3 * len(files) + 1_200 // 30
+
+
+def test_what_a_file_has_lost_is_evaluated_again_for_a_query_that_looks_back(
+    tmp_path: Path,
+) -> None:
+    broker = Broker(tmp_path, lateness_us=0, documents=12)
+    broker.register(query(RARE, "rare"))
+    broker.register(query(SAME))
+    for start in range(1, 601, 12):
+        broker.take(mixed(start, start + 12))
+    broker.register(query(SAME.replace("1 h", "INF"), "back"), point=0)
+    broker.close()
+    broker = Broker(tmp_path, lateness_us=0, documents=12)
+    broker.take([DocumentLine("S", b"<i><t>1</t></i>", 601 * 60_000_000)])
+    earlier = [n for n in range(1, 601) if n % 30 and n % 5 == 1]
+    assert sum(json.loads(line)["query"] == "back" for line in broker.found()) == len(earlier)
+    broker.close()

@@ -17,6 +17,7 @@ import xscl
 from broker.document import Document
 from broker.engine import Engine, RegisteredQuery
 from joins import candidates, pairsignature, remembered, sample, signatureview, valueindex
+from joins.reach import LayoutReaches, Reaches
 from joins.remembered import EMPTY, Remembered, hash_values
 from joins.slots import Layouts, ranges
 from joins.times import Pairs, distinct, pair_codes
@@ -198,7 +199,7 @@ def test_the_index_finds_every_entry_and_no_other(
     index, entries, owner = ValueIndex(), [], 0
     for batch in batches:
         owners = np.arange(owner, owner + len(batch))
-        index.add(np.array(batch, np.uint64), owners, 0)
+        index.add(np.array(batch, np.uint64), owners, 0, lambda instances: instances >= 0)
         entries += list(zip(batch, owners.tolist(), strict=True))
         owner += len(batch)
     keys = np.array(asked, np.uint64)
@@ -241,7 +242,8 @@ def test_a_value_is_shared_if_another_instance_has_it_under_whatever_variable(
             new = [(first + i // 2, value, variable) for i, (value, variable) in enumerate(batch)]
             filled = [(o, value, variable) for o, value, variable in new if value < 6]
             owners, values, variables = np.array(filled, np.int64).reshape(-1, 3).T
-            index.add(entry_keys(hashed[values], variables), owners, 0)
+            keys = entry_keys(hashed[values], variables)
+            index.add(keys, owners, 0, lambda instances: instances >= 0)
             instances += new
         owners, values, _ = np.array(instances, np.int64).reshape(-1, 3).T
         found = index.shared(hashed[values], owners).tolist()
@@ -280,13 +282,13 @@ def test_pairs_in_codes_are_what_they_were(
     )
     layouts = Layouts()
     layouts.add_shape(0, [(1, 1, 0, 0)])
-    kept = Remembered(layouts, hash_values)
+    kept = Remembered(layouts, LayoutReaches(Reaches(), layouts), hash_values)
     kept.append(rows)
     every = [(a + 1, b + 1) for a in range(len(times)) for b in range(len(times)) if a != b]
     chosen = random_.sample(every, random_.randint(1, len(every)))
     left, right = np.array(chosen, np.int64).T
-    codes = distinct([pair_codes(left, right, 1), pair_codes(left[:3], right[:3], 1)])
-    found = Pairs.of_codes(kept, codes, 1, lateness_us)
+    codes = distinct([pair_codes(left, right, (1, 1)), pair_codes(left[:3], right[:3], (1, 1))])
+    found = Pairs.of_codes(kept, codes, (1, 1), lateness_us)
     expected = Pairs.of(kept, found.left, found.right, lateness_us)
     assert sorted(zip(found.left.tolist(), found.right.tolist(), strict=True)) == sorted(chosen)
     assert found.span.tolist() == expected.span.tolist()
@@ -303,7 +305,7 @@ def test_hits_since_an_instance_are_those_of_it_and_later_ones(
     index, entries = ValueIndex(), list[tuple[int, int]]()
     for values in batches:
         owners = np.arange(len(entries) + 1, len(entries) + 1 + len(values))
-        index.add(np.array(values, np.uint64), owners, 0)
+        index.add(np.array(values, np.uint64), owners, 0, lambda instances: instances >= 0)
         entries += zip(values, owners.tolist(), strict=True)
     keys, since = np.array([k for k, _ in asked], np.uint64), np.array([s for _, s in asked])
     found = [

@@ -20,7 +20,7 @@ import xscl
 from broker.document import Document
 from broker.engine import Engine, RegisteredQuery
 from broker.match import Match
-from joins import column, remembered, signatures, spill, valueindex
+from joins import column, eviction, places, signatures, spill, valueindex
 from joins.column import SPARE_ROWS, Column
 from joins.spill import InstanceRows, SpillError
 from joins.valueindex import ValueIndex
@@ -34,8 +34,9 @@ def tiny() -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         for module, bounds in {
             column: {"RESERVED_ROWS": 64, "_MOVED_ROWS": 3, "_HUGE_PAGES_FROM": 64},
-            spill: {"MEMORY_BYTES": 300, "FILE_BYTES": 100, "CHUNK_ROWS": 2},
-            remembered: {"EVICTED_ROWS": 1, "_SCANNED_ROWS": 2},
+            spill: {"MEMORY_BYTES": 300, "FILE_BYTES": 100, "CHUNK_ROWS": 2, "_SWEPT_ROWS": 3},
+            eviction: {"EVICTED_ROWS": 1, "_SCANNED_ROWS": 2},
+            places: {"_NUMBERED_ROWS": 2},
             valueindex: {"RUN_ENTRIES": 4, "FILTERED_ENTRIES": 2},
             signatures: {"SHAPES_MIN": 0},
         }.items():
@@ -125,7 +126,9 @@ def test_runs_are_bounded_and_dropped_with_their_instances() -> None:
     index = ValueIndex()
     with tiny():
         for n in range(100):
-            index.add(np.array([n % 7, n % 5], np.uint64), np.array([n, n]), max(0, n - 10))
+            base = max(0, n - 10)
+            keys, owners = np.array([n % 7, n % 5], np.uint64), np.array([n, n])
+            index.add(keys, owners, base, lambda instances, base=base: instances >= base)
             assert len(index) <= 2 * 10 + 3 * 4
 
 

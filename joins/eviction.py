@@ -1,0 +1,131 @@
+"""When instances go that no class can use any more: lazily, and a bounded number at a time.
+
+Where all have the same reach, those that are of no use stand in front, and are dropped there.
+Where reaches differ, they stand between others.  So once there are twice as many rows as were left
+after the last time, or a reach has become shorter, a sweep looks at all of them, a piece at a time,
+and moves those together that are of use (`places`): from the first piece, counted from the youngest
+one, of which half is of no use.  So a row is moved about as often as others have gone for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from joins.instancetable import InstanceTable
+from joins.reach import LayoutReaches
+from joins.slots import Ints
+
+__all__ = ["EVICTED_ROWS", "Eviction", "Flags"]
+
+Flags = npt.NDArray[np.bool_]
+
+EVICTED_ROWS = 16_384
+"""Rows that are looked at, and moved, at a time: some 3 ms.  As many of no use are left alone,
+unless half of all can go: eviction costs by the piece."""
+
+_SCANNED_ROWS = 4_096
+
+_PACE = 8
+"""Rows that a sweep looks at for each one that is appended meanwhile."""
+
+
+class Eviction:
+    """Drops rows from a table; `forget` hears of the places of those that go."""
+
+    def __init__(
+        self, table: InstanceTable, reaches: LayoutReaches, forget: Callable[[Ints], None]
+    ) -> None:
+        self._table = table
+        self._places = table.places
+        self._reaches = reaches
+        self._forget = forget
+        self._horizon_us = 0
+        self._scanned = self._places.start
+        self._seen = self._places.end
+        self._left = 0
+        self._shortened = 0
+        self._sweep: Iterator[None] | None = None
+        self.sweeps = 0
+
+    def are_of_use(self, places: Ints, horizon_us: int) -> Flags:
+        """Return the rows that some class can still use."""
+        reaches = self._reaches.of(self._table.at("layout", places))
+        of_use: Flags = self._table.at("end_us", places) >= horizon_us - reaches
+        return of_use
+
+    def run(self, horizon_us: int) -> None:
+        """Do a bounded part of what is to be done."""
+        self._horizon_us = horizon_us
+        appended = self._places.end - self._seen
+        self._seen = self._places.end
+        if self._sweep is None:
+            self._drop_front()
+            if not self._is_sweep_due():
+                return
+            self._shortened = self._reaches.shortened
+            self._sweep = self._swept()
+        for _ in range(1 + _PACE * appended // EVICTED_ROWS):
+            if next(self._sweep, self._places) is self._places:
+                self._sweep = None
+                self.sweeps += 1
+                return
+
+    def _drop_front(self) -> None:
+        """Drop the rows in front that are of no use, when they are many."""
+        self._scan()
+        gone = self._scanned - self._places.start
+        if gone and (gone >= EVICTED_ROWS or 2 * gone >= len(self._places)):
+            self._forget(np.arange(self._places.start, self._scanned))
+            self._table.drop(self._scanned)
+
+    def _scan(self) -> None:
+        """Move `_scanned` to the first row that is of use."""
+        self._scanned = max(self._scanned, self._places.start)
+        while self._scanned < self._places.end:
+            stop = min(self._scanned + _SCANNED_ROWS, self._places.end)
+            rows = np.arange(self._scanned, stop)
+            of_use = np.flatnonzero(self.are_of_use(rows, self._horizon_us))
+            if len(of_use):
+                self._scanned += int(of_use[0])
+                return
+            self._scanned = stop
+
+    def _is_sweep_due(self) -> bool:
+        rows = len(self._places)
+        has_shortened = self._shortened != self._reaches.shortened
+        return rows > 2 * self._left + EVICTED_ROWS or (has_shortened and rows > 0)
+
+    def _swept(self) -> Iterator[None]:
+        """Move what is of use together, and drop the rest; yield between two pieces."""
+        places, table, end = self._places, self._table, self._places.end
+        stop = yield from self._crowded_from()
+        if stop > places.start:
+            yield from table.begin_sweep(stop)
+            while places.read > places.start:
+                self._sweep_piece(max(places.start, places.read - EVICTED_ROWS))
+                yield
+            table.end_sweep()
+            self._scanned = places.start
+        self._left = len(places) - (places.end - end)
+
+    def _crowded_from(self) -> Generator[None, None, int]:
+        """Return the place from which on, to the youngest row, more than half are of use."""
+        places = self._places
+        place = places.end
+        while place > max(places.start, places.moved_to):
+            first = max(places.start, places.moved_to, place - EVICTED_ROWS)
+            of_use = self.are_of_use(np.arange(first, place), self._horizon_us)
+            if 2 * np.count_nonzero(of_use) <= place - first:
+                break
+            place = first
+            yield
+        return place
+
+    def _sweep_piece(self, first: int) -> None:
+        rows = np.arange(first, self._places.read)
+        of_use = self.are_of_use(rows, self._horizon_us)
+        self._forget(rows[~of_use])
+        self._table.move(rows[of_use], first)

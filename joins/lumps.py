@@ -1,0 +1,86 @@
+"""Instances that came together, counted: what the driver of shards knows of what they remember."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from joins.reach import Reaches
+
+__all__ = ["Lump", "Lumps", "merged"]
+
+LUMP_INSTANCES = 20_000
+"""Neighbouring lumps are put together up to so many instances: few are left of any number."""
+
+
+class Lump(NamedTuple):
+    """How many instances there are of each shape, and the latest end among them."""
+
+    by_shape: Mapping[int, tuple[int, int]]
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> Lump:
+        """Count rows of `INSTANCE_SCHEMA`."""
+        shapes, ends = (rows.column(name).to_numpy() for name in ("shape", "end_us"))
+        distinct, which = np.unique(shapes, return_inverse=True)
+        counts = np.bincount(which, minlength=len(distinct))
+        newest = np.full(len(distinct), np.iinfo(np.int64).min)
+        np.maximum.at(newest, which, ends)
+        columns = (each.tolist() for each in (distinct, counts, newest))
+        return cls({shape: (count, end_us) for shape, count, end_us in zip(*columns, strict=True)})
+
+    def __len__(self) -> int:
+        return sum(count for count, _ in self.by_shape.values())
+
+    def of_use(self, reaches: Reaches, horizon_us: int) -> Lump:
+        """Return what is left without the shapes of which no class can use any instance."""
+        return Lump(
+            {
+                shape: (count, end_us)
+                for shape, (count, end_us) in self.by_shape.items()
+                if end_us >= horizon_us - reaches.of(shape)
+            }
+        )
+
+
+def merged(lumps: Iterable[Lump]) -> Lump:
+    """Return lumps as one."""
+    by_shape: dict[int, tuple[int, int]] = {}
+    for lump in lumps:
+        for shape, (count, end_us) in lump.by_shape.items():
+            before, newest = by_shape.get(shape, (0, end_us))
+            by_shape[shape] = (before + count, max(newest, end_us))
+    return Lump(by_shape)
+
+
+class Lumps:
+    """All that is remembered, the oldest first."""
+
+    def __init__(self) -> None:
+        self._lumps: list[Lump] = []
+
+    def __iter__(self) -> Iterator[Lump]:
+        return iter(self._lumps)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._lumps))
+
+    def append(self, lump: Lump) -> None:
+        """Add what has come."""
+        self._lumps.append(lump)
+
+    def evict(self, reaches: Reaches, horizon_us: int) -> int:
+        """Leave out the shapes of lumps that are of no use any more; return how many went."""
+        before = len(self)
+        kept: list[Lump] = []
+        for lump in self._lumps:
+            left = lump.of_use(reaches, horizon_us)
+            if kept and len(kept[-1]) + len(left) <= LUMP_INSTANCES:
+                kept[-1] = merged([kept[-1], left])
+            elif left.by_shape:
+                kept.append(left)
+        self._lumps = kept
+        return before - len(self)

@@ -1,0 +1,176 @@
+"""For how long instances can be of use: the widest window among the classes that one can fill.
+
+What an instance can fill is a matter of its witness shape: on one side of the class, the shape
+must bind all variables of the value joins, or all variables where there is no value join.  So a
+shape has a **reach**: an instance is of use until its end lies further than that behind the
+horizon, which is the newest event time less the allowed lateness (section 1.1 of the semantics).
+A query with a wide window over a rare stream makes nothing last but what it can join there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence, Set
+
+import numpy as np
+
+from joins.slots import Edge, Ints, Layouts
+from templates.template import Template, TemplateRow
+
+__all__ = ["NO_REACH_US", "LayoutReaches", "Reaches", "sides"]
+
+NO_REACH_US = -(1 << 62)
+"""The reach of a shape that nothing asks for: whatever its end, nothing reaches it."""
+
+Variables = frozenset[int]
+
+
+class Reaches:
+    """The reach of each witness shape, as classes and shapes come and go.
+
+    `shortened` counts how often a reach may have become shorter.
+    """
+
+    def __init__(self) -> None:
+        # What a shape must bind, under one of its variables, with the reaches of all who ask.
+        self._asked: dict[int, dict[Variables, Counter[int]]] = defaultdict(dict)
+        self._bound: dict[int, Variables] = {}
+        self._reaches: dict[int, int] = {}
+        self._changed: set[int] = set()
+        self.version = 0
+        self.shortened = 0
+
+    def add(self, template: Template, row: TemplateRow, reach_us: int) -> None:
+        """Have what can fill a class last that long."""
+        for variables in sides(template, row):
+            first = min(variables)
+            reaches = self._asked[first].setdefault(variables, Counter())
+            if not reaches or reach_us > max(reaches):
+                self._touch(first)
+            reaches[reach_us] += 1
+
+    def remove(self, template: Template, row: TemplateRow, reach_us: int) -> None:
+        """Undo one `add`."""
+        for variables in sides(template, row):
+            first = min(variables)
+            reaches = self._asked[first][variables]
+            reaches[reach_us] -= 1
+            if reaches[reach_us]:
+                continue
+            del reaches[reach_us]
+            if not reaches:
+                del self._asked[first][variables]
+                if not self._asked[first]:
+                    del self._asked[first]
+            if not reaches or reach_us > max(reaches):
+                self._touch(first)
+                self.shortened += 1
+
+    def _touch(self, variable: int) -> None:
+        self._changed.add(variable)
+        self.version += 1
+
+    def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
+        """Learn a shape by its edges."""
+        self._bound[shape] = frozenset(v for v1, v2, *_ in edges for v in (v1, v2))
+
+    def forget_shapes(self, shapes: Set[int]) -> None:
+        """Forget shapes that nothing remembered has."""
+        for shape in shapes:
+            del self._bound[shape]
+            self._reaches.pop(shape, None)
+
+    def of(self, shape: int) -> int:
+        """Return the reach of a shape in microseconds, `NO_REACH_US` where nothing asks for it."""
+        self._forget_changed()
+        reach = self._reaches.get(shape)
+        if reach is None:
+            reach = self._reaches[shape] = self._widest(self._bound[shape])
+        return reach
+
+    def _forget_changed(self) -> None:
+        if not self._changed:
+            return
+        for shape in list(self._reaches):
+            if not self._bound[shape].isdisjoint(self._changed):
+                del self._reaches[shape]
+        self._changed.clear()
+
+    def _widest(self, bound: Variables) -> int:
+        reaches = (
+            max(reaches)
+            for first in self._asked.keys() & bound
+            for variables, reaches in self._asked[first].items()
+            if variables <= bound
+        )
+        return max(reaches, default=NO_REACH_US)
+
+    def keeping(self, shape: int) -> list[frozenset[int]]:
+        """Return what must be bound to be of use for the whole reach of a shape."""
+        bound, reach_us = self._bound[shape], self.of(shape)
+        return [
+            variables
+            for first in self._asked.keys() & bound
+            for variables, reaches in self._asked[first].items()
+            if variables <= bound and max(reaches) == reach_us
+        ]
+
+    def widest(self) -> int:
+        """Return the longest reach that a shape can have."""
+        asked = (max(reaches) for sides in self._asked.values() for reaches in sides.values())
+        return max(asked, default=NO_REACH_US)
+
+    def of_shapes(self) -> dict[int, int]:
+        """Return the reaches of all shapes."""
+        return {shape: self.of(shape) for shape in self._bound}
+
+
+def sides(template: Template, row: TemplateRow) -> set[Variables]:
+    """Return what a shape must bind to fill a side of a class: the one or the other of these."""
+    if not template.has_right:
+        return set()
+    size = template.left_size
+    places = {i for pair in template.value_joins for i in pair} or set(range(template.size))
+    left = frozenset(row.variables[i] for i in places if i < size)
+    right = frozenset(row.variables[i] for i in places if i >= size)
+    return {left, right}
+
+
+class LayoutReaches:
+    """The reaches of layouts, by number, in an array."""
+
+    def __init__(self, reaches: Reaches, layouts: Layouts) -> None:
+        self._reaches = reaches
+        self._layouts = layouts
+        self._version = -1
+        self._known = np.zeros(0, np.bool_)
+        self._of = np.zeros(0, np.int64)
+
+    @property
+    def shortened(self) -> int:
+        """How often a reach may have become shorter."""
+        return self._reaches.shortened
+
+    def forget(self) -> None:
+        """Look at all layouts anew: numbers may have been given again."""
+        self._known[:] = False
+
+    def of(self, layouts: Ints) -> Ints:
+        """Return the reach of each of some layouts."""
+        if self._version != self._reaches.version:
+            self._version = self._reaches.version
+            self.forget()
+        size = len(self._layouts.layouts)
+        if len(self._known) < size:
+            more = 2 * size - len(self._known)
+            self._known = np.append(self._known, np.zeros(more, np.bool_))
+            self._of = np.append(self._of, np.zeros(more, np.int64))
+        unknown = layouts[~self._known[layouts]]
+        if len(unknown):
+            self._learn(np.unique(unknown).tolist())
+        return self._of[layouts]
+
+    def _learn(self, layouts: Collection[int]) -> None:
+        for layout in layouts:
+            self._of[layout] = self._reaches.of(self._layouts.layouts[layout].shape)
+            self._known[layout] = True

@@ -1,0 +1,304 @@
+"""What is remembered is what some query can still use: never less, and not for long more."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kit import Case, document
+from runners import ENGINES, EngineName, run_engine, run_oracle
+
+import xscl
+from broker.document import Document
+from broker.engine import Engine, RegisteredQuery
+from broker.match import Match
+from joins import column, eviction, places, signatures, spill, valueindex
+from joins.instance import INSTANCE_SCHEMA
+from joins.remembered import Remembered, hash_values
+from joins.slots import Ints, Layouts
+
+SECOND_US = 1_000_000
+RARE = "R//i->a FOLLOWED BY {a/c = b/c, INF} R//i->b"
+BUSY = "B//i->a FOLLOWED BY {a/c = b/c, 1 h} B//i->b"
+QUERIES = (
+    "R//i->a FOLLOWED BY {a/c = b/c, %s} R//i->b",
+    "B//i->a JOIN {a/c = b/c AND a/t = b/t, %s} B//i->b",
+    "B//i->a FOLLOWED BY {a/c = b/c, %s} R//i->b",
+    "R//i->a JOIN {, %s} R//i[t]->b",
+    "(B//i->a FOLLOWED BY {a/c = b/c, 3 m} R//i->b) FOLLOWED BY {a/t = d/t, %s} B//i->d",
+    "R//i->a JOIN {, 2 m} (B//i->b FOLLOWED BY {b/c = d/c, %s} B//i->d)",
+    "FROM B//i->a FOLLOWED BY {a/c = b/c, %s} R//i->b SELECT <i>{a/c}{b/t}</i> PUBLISH P",
+    "P//i->a FOLLOWED BY {a/c = b/c, %s} B//i->b",
+    "*//i->a FOLLOWED BY {a/t = b/t, %s} *//i->b",
+)
+WINDOWS = ("1 m", "4 m", "11 m", "INF")
+
+
+@contextlib.contextmanager
+def eager() -> Iterator[None]:
+    """What is of no use goes at once, and everything that is bounded has the smallest bound."""
+    with contextlib.ExitStack() as stack:
+        for module, bounds in {
+            column: {"RESERVED_ROWS": 64, "_MOVED_ROWS": 3, "_HUGE_PAGES_FROM": 64},
+            eviction: {"EVICTED_ROWS": 2, "_SCANNED_ROWS": 2},
+            places: {"_NUMBERED_ROWS": 2},
+            signatures: {"SHAPES_MIN": 0},
+            spill: {"MEMORY_BYTES": 300, "FILE_BYTES": 300, "CHUNK_ROWS": 2, "_SWEPT_ROWS": 3},
+            valueindex: {"RUN_ENTRIES": 8, "FILTERED_ENTRIES": 2},
+        }.items():
+            stack.enter_context(mock.patch.multiple(module, **bounds))
+        yield
+
+
+@st.composite
+def mixed(draw: st.DrawFn) -> Case:
+    """Windows of all widths over two streams, documents late by anything, and little lateness."""
+    chosen = draw(
+        st.lists(st.sampled_from(range(len(QUERIES))), min_size=1, max_size=4, unique=True)
+    )
+    case = Case(lateness_us=draw(st.sampled_from([0, 60, 300])) * SECOND_US)
+    for i in chosen:
+        text = QUERIES[i] % draw(st.sampled_from(WINDOWS))
+        case.queries += xscl.parse(text, id=f"q{i}")
+    items = st.tuples(
+        st.sampled_from("RBBB"),
+        st.integers(0, 3),
+        st.sampled_from(["", "x", "y"]),
+        st.integers(0, 9),
+    )
+    for minute, (stream, c, t, late) in enumerate(draw(st.lists(items, min_size=4, max_size=40))):
+        xml = f"<i><c>{c}</c>{t and f'<t>{t}</t>'}</i>"
+        case.lines.append(document(stream, max(0, minute - late), xml, arrival=minute))
+    return case
+
+
+def lines(matches: Sequence[Match]) -> list[str]:
+    return [match.render() for match in matches]
+
+
+@settings(max_examples=60)
+@given(mixed(), st.integers(1, 5))
+def test_no_match_is_missed_however_soon_documents_are_forgotten(case: Case, size: int) -> None:
+    with eager():
+        found = run_engine(case, batch_size=size)
+    assert lines(found) == lines(run_oracle(case))
+
+
+@settings(max_examples=10)
+@given(mixed(), st.sampled_from(ENGINES), st.integers(1, 20))
+def test_all_engines_agree_when_documents_are_forgotten_before_a_restart(
+    case: Case, engine: EngineName, after: int
+) -> None:
+    expected = lines(run_engine(case, batch_size=3))
+    with eager():
+        assert lines(run_engine(case, engine, batch_size=2)) == expected
+        restarted = run_engine(
+            case, engine, batch_size=3, restart_after=min(after, len(case.lines) - 1)
+        )
+    assert lines(restarted) == expected
+
+
+def items(count: int, *, rare_every: int = 500) -> list[Document]:
+    """Return documents of a busy stream, one a second, and now and then one of another."""
+    found = []
+    for n in range(1, count + 1):
+        time_us, stream = n * SECOND_US, "B" if n % rare_every else "R"
+        value = 0 if stream == "R" else n // 2 if n % 100 < 2 else n
+        xml = f"<i><c>{value}</c></i>".encode()
+        found.append(
+            Document(n, stream, str(n), time_us, time_us, time_us, time_us - SECOND_US, xml)
+        )
+    return found
+
+
+@dataclass
+class Running:
+    """An engine that documents go through, and the most that it has remembered."""
+
+    engine: Engine
+    most: int = 0
+    matches: int = 0
+
+    @classmethod
+    def of(cls, *texts: str) -> Running:
+        queries = [xscl.parse(text, id=f"q{i}")[0] for i, text in enumerate(texts)]
+        return cls(Engine([RegisteredQuery(query) for query in queries], lateness_us=0))
+
+    def take(self, documents: Sequence[Document], *, is_known: bool = False) -> None:
+        xml = {one.docid: one.xml for one in documents}
+        old = b"<i><c>0</c></i>"  # of the rare stream
+        for start in range(0, len(documents), 1_000):
+            witnesses = self.engine.evaluate(documents[start : start + 1_000])
+            look_up = lambda ids: {i: xml.get(i, old) for i in ids}  # noqa: E731
+            if is_known:
+                self.engine.absorb(witnesses, look_up)
+            else:
+                self.matches += len(self.engine.process(witnesses, look_up).matches)
+            self.most = max(self.most, self.remembered)
+
+    @property
+    def remembered(self) -> int:
+        return self.engine.processor.figures()["documents"]
+
+
+HOUR = 3_600
+BOUND = 4 * HOUR
+
+
+@pytest.fixture(scope="module")
+def busy() -> Sequence[Document]:
+    return items(50_000)
+
+
+@pytest.fixture(autouse=True)
+def _small_pieces() -> Iterator[None]:
+    with mock.patch.multiple(eviction, EVICTED_ROWS=1_024):
+        yield
+
+
+def test_a_window_without_end_over_a_rare_stream_keeps_nothing_of_a_busy_one(
+    busy: Sequence[Document],
+) -> None:
+    running = Running.of(RARE, BUSY)
+    with mock.patch.multiple(spill, MEMORY_BYTES=200_000, FILE_BYTES=50_000):
+        running.take(busy)
+    figures = running.engine.processor.figures()
+    assert running.most <= BOUND
+    assert figures["documents"] + figures["evicted_total"] == len(busy)
+    assert figures["values"] <= 2 * BOUND
+    assert figures["memory_bytes"] < 200_000 + 50_000 + BOUND * 200
+    assert figures["spilled_bytes"] < 2 * BOUND * 300
+    # Each document of the rare stream follows all before it; some others one.
+    assert running.matches > 100 * 99 // 2 + 400
+
+
+def test_when_a_wide_query_goes_what_it_kept_goes(busy: Sequence[Document]) -> None:
+    running = Running.of(RARE.replace("R//", "*//"), BUSY)
+    running.take(busy[:20_000])
+    assert running.remembered == 20_000
+    running.engine.queries.remove("q0")
+    running.take(busy[20_000:22_000])
+    assert running.remembered <= BOUND
+
+
+def test_a_restart_remembers_no_more(busy: Sequence[Document]) -> None:
+    running = Running.of(RARE, BUSY)
+    running.take(busy[:30_000], is_known=True)
+    running.take(busy[30_000:40_000])
+    assert running.most <= BOUND
+    assert running.matches >= 20 * 60
+
+
+def test_a_wide_query_that_comes_needs_nothing_that_has_gone(busy: Sequence[Document]) -> None:
+    running = Running.of(BUSY)
+    running.take(busy[:20_000])
+    wide = xscl.parse(BUSY.replace("1 h", "INF"), id="wide")[0]
+    running.engine.queries.add(RegisteredQuery(wide, registration_point=20_000))
+    running.take(busy[20_000:30_000])
+    assert running.remembered <= BOUND + 10_000
+    assert running.remembered >= 10_000 + HOUR
+
+
+def test_documents_that_no_query_can_join_are_not_remembered(busy: Sequence[Document]) -> None:
+    running = Running.of(RARE, "B//i[c > 1]->a")
+    running.take(busy[:10_000])
+    assert running.most <= 2 * 20 + 1_024 + 1_000
+
+
+class Reaches:
+    """The reach of layout `i` is `reaches[i]`; `shortened` has them looked at again."""
+
+    def __init__(self) -> None:
+        self.reaches = np.array([1 << 40, 3, 10])
+        self.shortened = 0
+
+    def of(self, layouts: Ints) -> Ints:
+        return self.reaches[layouts]
+
+
+def rows_of(numbers: Sequence[int], kinds: Sequence[int], ends: Sequence[int]) -> pa.Table:
+    """Return instances of shapes 0, 1, 2, which have so many nodes with values and one more."""
+    columns = {name: [0] * len(numbers) for name in INSTANCE_SCHEMA.names}
+    columns |= {
+        "docid": list(numbers),
+        "depth": [int(kind == 2) for kind in kinds],
+        "match_id": [f"m{number}" for number in numbers],
+        "end_us": list(ends),
+        "shape": list(kinds),
+        "leaves": [[number] for number in numbers],
+        "nodes": [list(range(kind + 1)) for kind in kinds],
+        "vals": [
+            [f"{number}.{i}" for i in range(kind + 1)]
+            for number, kind in zip(numbers, kinds, strict=True)
+        ],
+    }
+    columns |= {name: [""] * len(numbers) for name in ("stream", "key")}
+    rows = pa.table({name: columns[name] for name in INSTANCE_SCHEMA.names}, INSTANCE_SCHEMA)
+    return rows.drop_columns(["instance"])
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.tuples(st.integers(0, 2), st.integers(-5, 5)), max_size=12),
+            st.integers(0, 3),
+            st.booleans(),
+        ),
+        max_size=40,
+    )
+)
+def test_rows_stay_what_they_are_while_others_go_from_between_them(
+    steps: list[tuple[list[tuple[int, int]], int, bool]],
+) -> None:
+    layouts, reaches = Layouts(), Reaches()
+    for shape in range(3):
+        layouts.add_shape(shape, [(v, v, v, v) for v in range(shape + 1)])
+    layouts.compare({0, 1, 2})
+    layouts.current(np.arange(3))
+    with eager():
+        remembered = Remembered(layouts, reaches, hash_values)  # type: ignore[arg-type]
+        all_rows: list[tuple[int, int]] = []
+        now = 0
+        for appended, passed, is_shortened in steps:
+            first = remembered.next_instance
+            kinds, ends = [kind for kind, _ in appended], [now + off for _, off in appended]
+            if appended:
+                remembered.append(rows_of(range(first, first + len(appended)), kinds, ends))
+            all_rows += zip(kinds, ends, strict=True)
+            now += passed
+            reaches.shortened += is_shortened
+            remembered.evict(now)
+            _check(remembered, reaches, all_rows, now)
+
+
+def _check(
+    remembered: Remembered, reaches: Reaches, rows: Sequence[tuple[int, int]], now: int
+) -> None:
+    numbers = np.arange(1, len(rows) + 1)
+    there = remembered.are_there(numbers)
+    of_use = np.array([end >= now - int(reaches.reaches[kind]) for kind, end in rows], np.bool_)
+    assert (there | ~of_use).all(), "what is of use is there"
+    assert numbers[there].tolist() == remembered.numbers().tolist()
+    assert len(remembered) == np.count_nonzero(there)
+    kept = numbers[there]
+    assert remembered.take("end_us", kept).tolist() == [rows[n - 1][1] for n in kept]
+    assert remembered.take("docid", kept).tolist() == kept.tolist()
+    for number, slot in zip(kept.tolist(), remembered.slots(kept).tolist(), strict=True):
+        values = pa.array([f"{number}.{i}" for i in range(rows[number - 1][0] + 1)])
+        assert (remembered.hashes[0][slot : slot + len(values)] == hash_values(values)[0]).all()
+    found = remembered.instances(kept.tolist())
+    assert [found[n].values[0] for n in kept.tolist()] == [f"{n}.0" for n in kept]
+    published = {n: f"m{n}" for n in kept.tolist() if rows[n - 1][0] == 2}
+    assert remembered.published_ids == published
+    for time_us, oldest in zip(
+        [now - 3, now], remembered.first_from(np.array([now - 3, now])), strict=True
+    ):
+        assert all(rows[n - 1][1] < time_us for n in kept if n < oldest)
