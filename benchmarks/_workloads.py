@@ -48,14 +48,17 @@ class Side:
         return found
 
     def graph(self, leaves: Sequence[int]) -> tuple[GraphNode, ...]:
-        """Return the tree of a pattern that binds some leaves and all that is above them."""
-        kept = {0}
+        """Return the tree of a pattern that binds some leaves and all that is above them.
+
+        Nodes stand in the order of the leaves, so that most queries have one form: it costs time to
+        find the template of a new one.
+        """
+        order: list[int] = []
         for leaf in leaves:
-            node = leaf
-            while node >= 0:
-                kept.add(node)
-                node = self.parents[node]
-        order = sorted(kept)
+            path = [leaf]
+            while self.parents[path[-1]] >= 0:
+                path.append(self.parents[path[-1]])
+            order += [node for node in reversed(path) if node not in order]
         place = {node: i for i, node in enumerate(order)}
         return tuple(
             GraphNode(self.first + node, place.get(self.parents[node], -1)) for node in order
