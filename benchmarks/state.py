@@ -1,7 +1,10 @@
 """What the join remembers: memory, look-ups and restart.
 
-python -m benchmarks state [remember] [soak] [restart] [--documents N] [--plots DIRECTORY]
+python -m benchmarks state [wide] [remember] [soak] [restart] [--documents N] [--plots DIRECTORY]
 
+wide      a window of an hour over a busy stream, alone and beside one without end over a stream of
+          one document in 1,000 (100,000 documents, one a second): what is remembered, memory, and
+          the longest batch, side by side.  Evaluation and join.
 remember  news-like items of five joined values, 180 characters of text, all kept (10 million):
           resident memory, bytes a document, and the time to absorb and look up a batch of 1,000
           whose values have about one partner each.  The join alone; no evaluation, no matches.
@@ -51,6 +54,9 @@ BATCH = 1_000
 PROBED = 10
 REPORTED = 100_000
 KEPT = 60_000
+RARE_EVERY = 1_000
+BUSY_QUERY = "B//item->a FOLLOWED BY {a/link = b/link, 1 h} B//item->b"
+RARE_QUERY = "R//item->a FOLLOWED BY {a/link = b/link, INF} R//item->b"
 STEP_US = 10_000
 QUERIES = (
     "S//item->a FOLLOWED BY {a/link = b/link, 600 s} S//item->b",
@@ -137,6 +143,41 @@ def news_like(random_: np.random.Generator, first: int, values: int) -> pa.Table
         "vals": pa.ListArray.from_arrays(offsets, vals),
     }
     return pa.table(columns, ROW)
+
+
+def wide(documents: int) -> None:
+    print(f"wide: {documents:,} documents, one a second")
+    alone, beside = wide_run(documents, [BUSY_QUERY]), wide_run(documents, [BUSY_QUERY, RARE_QUERY])
+    print(f"{'documents':>11} | {'an hour':^30} | {'beside a window without end':^30}")
+    for (done, *one), (_, *other) in zip(alone, beside, strict=True):
+        columns = (f"{kept:>9,} {nbytes / 2**20:>7,.1f} MB {ms:>6,.0f} ms"
+                   for kept, nbytes, ms in (one, other))  # fmt: skip
+        print(f"{done:>11,} | {' | '.join(columns)}")
+
+
+def wide_run(documents: int, texts: list[str]) -> list[tuple[int, int, int, float]]:
+    """Return documents so far, those remembered, their bytes, and the longest batch in ms."""
+    queries = [xscl.parse(text, id=f"q{i}")[0] for i, text in enumerate(texts)]
+    engine = Engine([RegisteredQuery(query) for query in queries], lateness_us=0)
+    points, longest = [], 0.0
+    for first in range(1, documents + 1, BATCH):
+        batch = [wide_document(n) for n in range(first, first + BATCH)]
+        witnesses = engine.evaluate(batch)
+        started = time.process_time()
+        engine.process(witnesses, lambda ids: {i: wide_document(i).xml for i in ids})
+        longest = max(longest, time.process_time() - started)
+        done = first + BATCH - 1
+        if done % (documents // 10) == 0:
+            figures = engine.processor.figures()
+            points.append((done, figures["documents"], figures["memory_bytes"], longest * 1e3))
+            longest = 0.0
+    return points
+
+
+def wide_document(n: int) -> Document:
+    stream, time_us = "B" if n % RARE_EVERY else "R", n * 1_000_000
+    xml = f"<item><link>https://news.example.org/{n}</link><title>The news {n}</title></item>"
+    return Document(n, stream, str(n), time_us, time_us, time_us, time_us - 1_000_000, xml.encode())
 
 
 def soak(documents: int) -> dict[str, list[Point]]:
@@ -294,7 +335,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", default=["remember", "soak", "restart"])
+    parser.add_argument("parts", nargs="*", default=["wide", "remember", "soak", "restart"])
     parser.add_argument("--documents", type=int, help="of each part, instead of its own number")
     parser.add_argument("--plots", type=Path, help="write plots into this directory")
     parser.add_argument("--data", type=Path, help=argparse.SUPPRESS)
@@ -304,6 +345,8 @@ def main() -> None:
         return
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     curves: dict[str, list[Point]] = {}
+    if "wide" in arguments.parts:
+        wide(arguments.documents or 100_000)
     if "soak" in arguments.parts:
         curves |= soak(arguments.documents or 1_000_000)
     if "remember" in arguments.parts:

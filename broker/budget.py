@@ -30,7 +30,7 @@ class Budget:
 
     `matches_per_document` and `matches_per_1000_documents` bound its matches, `pairs_per_document`
     the pairs that one document makes by its most selective value join.  Above
-    `remembered_documents` the queries that reach back farthest are paused.
+    `remembered_documents` that some query can use the queries are paused that most are kept for.
     """
 
     matches_per_document: int = 10_000
