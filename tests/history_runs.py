@@ -29,9 +29,12 @@ from histories import (
 import broker.engine
 import joins.candidates
 import joins.column
+import joins.eviction
+import joins.joinedvalues
 import joins.pairsignature
-import joins.remembered
+import joins.places
 import joins.sample
+import joins.sharded
 import joins.signatures
 import joins.signatureview
 import joins.spill
@@ -67,14 +70,23 @@ STATES = {
 BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
     broker.engine: {"_TUPLES_MAX": (1, 3)},
     joins.candidates: {"PAIRS_MAX": (1, 5), "FOUND_MAX": (1, 10)},
-    joins.column: {"RESERVED_ROWS": (16, 64)},
-    joins.pairsignature: {"FEW_PAIRS": (0, 2)},
-    joins.remembered: {"EVICTED_ROWS": (1, 2), "_SCANNED_ROWS": (1, 3)},
-    joins.sample: {"SAMPLE_INSTANCES": (1, 3), "FIRST_LOOK": (1,), "CHANGE": (0, 4)},
+    joins.column: {"RESERVED_ROWS": (16, 64), "_MOVED_ROWS": (1, 3)},
+    joins.eviction: {"EVICTED_ROWS": (1, 2), "_SCANNED_ROWS": (1, 3)},
+    joins.joinedvalues: {"FOUND_MAX": (1, 10)},
+    joins.pairsignature: {"FEW_PAIRS": (0, 2), "WIDE": (0,), "SORTED_SLOTS": (9,)},
+    joins.places: {"_NUMBERED_ROWS": (2,)},
+    joins.sample: {"CHANGE": (0, 4), "FIRST_LOOK": (1,), "LOOKS_APART": (1,)},
+    joins.sharded: {"PIECES_MAX": (2,), "PENDING_ROWS": (1,), "THINNED_PIECES": (2,)},
     joins.signatures: {"SHAPES_MIN": (0, 2)},
     joins.signatureview: {"ENTRIES_MAX": (0, 3), "ROWS_MAX": (0, 5)},
-    joins.spill: {"MEMORY_BYTES": (0,), "FILE_BYTES": (1, 500), "CHUNK_ROWS": (1, 2)},
-    joins.valueindex: {"RUN_ENTRIES": (2, 8), "FILTERED_ENTRIES": (1, 4)},
+    joins.spill: {
+        "MEMORY_BYTES": (0, 300),
+        "FILE_BYTES": (1, 500),
+        "CHUNK_ROWS": (1, 2),
+        "THINNED_BYTES": (1,),
+        "_SWEPT_ROWS": (1, 3),
+    },
+    joins.valueindex: {"RUN_ENTRIES": (2, 8), "FILTERED_ENTRIES": (1, 4), "OWN_ENTRIES": (1,)},
 }
 """The engines' named bounds, with values so small that these cases reach them."""
 
