@@ -19,6 +19,7 @@ __all__ = [
     "DOCUMENT_BYTES_MAX",
     "ELEMENTS_MAX",
     "NAME_BYTES_MAX",
+    "NESTED_TEXT_BYTES_MAX",
     "TEXT_BYTES_MAX",
     "XmlError",
     "parse_elements",
@@ -35,6 +36,10 @@ DEPTH_MAX = 256
 
 ATTRIBUTES_MAX = 1_000
 """Attributes of one element.  They are sorted to be numbered; no feed format has over 30."""
+
+NESTED_TEXT_BYTES_MAX = 256 << 20
+"""Bytes of a document's text, counted once for each element around it: the string values of all its
+elements.  Queries may compare each of them, so this much of one document is held at a time."""
 
 TEXT_BYTES_MAX = 10_000_000
 """Bytes of one text or of one attribute's value: libxml2's own limit."""
@@ -107,7 +112,23 @@ def parse_elements(xml: bytes) -> list[etree._Element]:
             raise XmlError(f"an element has {most} attributes, the limit is {ATTRIBUTES_MAX}")
     if len(elements) > ELEMENTS_MAX:
         raise XmlError(f"the document has {len(elements)} elements, the limit is {ELEMENTS_MAX}")
+    # Of most documents the bytes say enough.
+    if len(xml) > NESTED_TEXT_BYTES_MAX // DEPTH_MAX:
+        _check_nested_text(root)
     return elements
+
+
+def _check_nested_text(root: etree._Element) -> None:
+    nested = depth = 0
+    for event, element in etree.iterwalk(root, events=("start", "end")):
+        depth += 1 if event == "start" else -1
+        text = element.text if event == "start" else element.tail
+        nested += depth * len((text or "").encode())
+    if nested > NESTED_TEXT_BYTES_MAX:
+        raise XmlError(
+            f"the document has {nested} bytes of text where it is counted once for each element "
+            f"around it, the limit is {NESTED_TEXT_BYTES_MAX}: nest long texts less deeply"
+        )
 
 
 def _begins_with_root(xml: bytes) -> bool:

@@ -24,13 +24,18 @@ from xpath_eval.evaluator import Evaluator, Shape, Witnesses
 from xpath_eval.parsing import XmlError
 from xpath_eval.witnesses import EDGE, IDENTITY, WITNESS_SCHEMA
 
-__all__ = ["evaluate_batches"]
+__all__ = ["VALUES_CHARACTERS_MAX", "evaluate_batches"]
 
 _IDLE: list[Evaluator] = []
 """Evaluators that no call uses, the last used at the end."""
 
 _CHOOSING = Lock()
 """Held while one of them is chosen: calls come from several threads."""
+
+VALUES_CHARACTERS_MAX = 64 << 20
+"""Characters of the values in one batch of witnesses, before the document that goes beyond.  That
+one has at most `NESTED_TEXT_BYTES_MAX`, `DERIVED_CHARACTERS_MAX` and its own bytes, so that a batch
+has less than the 2 GB that the offsets of an Arrow column reach."""
 
 IDLE_MAX = 2
 """Kept evaluators: the one of the documents from outside, and one for what runs beside it."""
@@ -41,14 +46,21 @@ def evaluate_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the witnesses of documents: `DOCUMENT_SCHEMA` in, `WITNESS_SCHEMA` out, row by row.
 
-    Each batch carries what its evaluation has counted (`xpath_eval.counters`).
+    Each batch carries what its evaluation has counted (`xpath_eval.counters`).  A batch is cut
+    behind the document with which its values have more than `VALUES_CHARACTERS_MAX`; what follows
+    spells all its shapes out again, so the pieces need not stay together.
     """
     evaluator = _take(plan)
     spelled: set[str] = set()
     try:
         for batch in batches:
-            witnesses = _evaluate_batch(evaluator, batch, spelled)
-            yield counted(witnesses, evaluator.take_counters())
+            start = 0
+            for found in _found(evaluator, batch):
+                if start:
+                    spelled.clear()
+                piece = batch.slice(start, len(found))
+                yield counted(_witnesses(piece, found, spelled), evaluator.take_counters())
+                start += len(found)
     finally:
         _put_back(evaluator)
 
@@ -74,19 +86,31 @@ def _put_back(evaluator: Evaluator) -> None:
         del _IDLE[:-IDLE_MAX]
 
 
-def _evaluate_batch(
-    evaluator: Evaluator, batch: pa.RecordBatch, spelled: set[str]
-) -> pa.RecordBatch:
-    columns = (batch.column(name).to_pylist() for name in ("stream", "depth", "xml"))
-    errors: list[str | None] = []
-    found: list[Witnesses | None] = []
-    for stream, depth, xml in zip(*columns, strict=True):
+def _found(evaluator: Evaluator, batch: pa.RecordBatch) -> Iterator[list[Witnesses | XmlError]]:
+    """Yield what is found in documents, as many of them at a time as may be in one batch."""
+    columns = (batch.column(name) for name in ("stream", "depth", "xml"))
+    found: list[Witnesses | XmlError] = []
+    characters = 0
+    for row in zip(*columns, strict=True):
+        stream, depth, xml = (value.as_py() for value in row)
+        if characters > VALUES_CHARACTERS_MAX:
+            yield found
+            found, characters = [], 0
         try:
-            found.append(evaluator.evaluate(stream, xml, is_published=depth > 0))
-            errors.append(None)
+            witnesses = evaluator.evaluate(stream, xml, is_published=depth > 0)
         except XmlError as error:
-            found.append(None)
-            errors.append(str(error))
+            found.append(error)
+            continue
+        found.append(witnesses)
+        characters += sum(map(len, filter(None, witnesses.values)))
+    yield found
+
+
+def _witnesses(
+    batch: pa.RecordBatch, results: Sequence[Witnesses | XmlError], spelled: set[str]
+) -> pa.RecordBatch:
+    found = [None if isinstance(result, XmlError) else result for result in results]
+    errors = [str(result) if isinstance(result, XmlError) else None for result in results]
     new: list[Shape | None] = []
     for witnesses in found:
         is_new = witnesses is not None and witnesses.shape.id not in spelled

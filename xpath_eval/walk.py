@@ -21,13 +21,18 @@ from dataclasses import dataclass, field
 
 from xpath_eval.conditions import Conditions
 from xpath_eval.nodesets import NodeSets, members, node_set
+from xpath_eval.parsing import XmlError
 from xpath_eval.shape import Bound, Gathering
 from xpath_eval.steps import Group, Variable
 from xpath_eval.structure import Structure
 from xscl import functions
 from xscl.path import Axis
 
-__all__ = ["Answer", "Asker", "Question", "Stage", "Walk"]
+__all__ = ["DERIVED_CHARACTERS_MAX", "Answer", "Asker", "Question", "Stage", "Walk"]
+
+DERIVED_CHARACTERS_MAX = 64 << 20
+"""Characters of the values that functions give of one document: for each query that applies another
+function, the values of its nodes once more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +249,7 @@ class Asker:
         self._structure = structure
         self._variables = variables
         self.derived: dict[tuple[int, int], tuple[str, ...]] = {}
+        self._derived_characters = 0
 
     def ask(self, question: Question) -> Answer:
         """Return the answer of the document in hand."""
@@ -259,6 +265,12 @@ class Asker:
         for node in nodes:
             text = self._conditions.value(node)
             values = tuple(dict.fromkeys(functions.derive(step.derivation, text)))
+            self._derived_characters += sum(map(len, values))
+            if self._derived_characters > DERIVED_CHARACTERS_MAX:
+                raise XmlError(
+                    "the values that functions in queries give of the document have more than "
+                    f"{DERIVED_CHARACTERS_MAX} characters together"
+                )
             self.derived[variable.id, node] = values
             yield node, len(values)
 

@@ -60,4 +60,6 @@ WITNESS_SCHEMA = pa.schema(
         pa.field("values", pa.list_(pa.string())),
     ]
 )
-"""One document's witnesses.  `error` is the reason why it could not be read, else null."""
+"""One document's witnesses.  `error` is the reason why it could not be read, else null.
+
+A row without `error` and `shape` says that the document is still to be evaluated."""

@@ -52,6 +52,17 @@ def test_too_many_elements_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         parse_elements(b"<a><b/><c/><d/></a>")
 
 
+def test_text_is_bounded_where_it_counts_for_each_element_around_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    xml = "<a>x<b>é<c/>yy</b>z</a>".encode()  # 1 + 2 * 2 + 2 * 2 + 1
+    monkeypatch.setattr(parsing, "NESTED_TEXT_BYTES_MAX", 10)
+    parse_elements(xml)
+    monkeypatch.setattr(parsing, "NESTED_TEXT_BYTES_MAX", 9)
+    with pytest.raises(XmlError, match="has 10 bytes of text where"):
+        parse_elements(xml)
+
+
 def test_too_many_attributes_are_refused() -> None:
     attributes = " ".join(f"k{i}=''" for i in range(parsing.ATTRIBUTES_MAX + 1))
     with pytest.raises(XmlError, match="1001 attributes, the limit is 1000"):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -14,6 +15,7 @@ from random_paths import random_block, random_xml
 from registered import Registered
 
 import xscl
+from xpath_eval import stage
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
 from xpath_eval.counters import Counters, counters_of, witness_table
 from xpath_eval.evaluator import Evaluator
@@ -158,3 +160,20 @@ def test_every_counter_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
     for name in Counters().figures():
         assert f"`xscl_{name}`" in page
+
+
+def test_a_batch_is_cut_where_its_values_are_many_and_each_piece_stands_alone() -> None:
+    catalog = PatternCatalog()
+    (query,) = xscl.parse("S//*->a FOLLOWED BY {a = b, 1 h} S//*->b", id="q")
+    for block in query.blocks:
+        Registered(catalog, block)
+    plan = catalog.plan()
+    documents = [b"<i><b>xxxx</b></i>"] * 5
+    [whole] = evaluate_batches(plan, [batch_of(documents)])
+    with mock.patch.object(stage, "VALUES_CHARACTERS_MAX", 10):
+        pieces = list(evaluate_batches(plan, [batch_of(documents)]))
+    assert [piece.num_rows for piece in pieces] == [2, 2, 1]
+    assert all(piece.column("edges")[0].is_valid for piece in pieces)
+    columns = ("docid", "shape", "nodes", "values")
+    rows = pa.Table.from_batches([piece.select(columns) for piece in pieces]).to_pylist()
+    assert rows == whole.select(columns).to_pylist()
