@@ -24,8 +24,8 @@ from broker.budget import DEFAULT_BUDGET, Budget
 from broker.document import parse_time
 from broker.engine import Engine, Step
 from broker.outbox import Outbox
-from broker.queryset import RegisteredQuery
 from broker.registered import fits, queries_of
+from broker.registration import RegisteredQuery
 from broker.registry import Backfill, QueryState, Registry
 from broker.segment import document_batch
 from broker.spool import Spool

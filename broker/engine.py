@@ -33,7 +33,8 @@ from broker.document import Document
 from broker.fanout import Found, Subscriber, Use
 from broker.match import Match
 from broker.matches import MatchBuilder
-from broker.queryset import QuerySet, RegisteredQuery, SetChange, publishers_first
+from broker.queryset import QuerySet
+from broker.registration import RegisteredQuery, SetChange, publishers_first
 from joins.classes import UseKind
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
 from joins.instance import INSTANCE_SCHEMA, Instance

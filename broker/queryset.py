@@ -12,77 +12,21 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Collection, Iterator, Set
+from typing import Protocol
 
 from broker.clauses import Alternative, Clause, Published, is_prepared
 from broker.fanout import FanOut, Subscriber, Use
+from broker.member import Member, reach_of
 from broker.queryclasses import compile_query
+from broker.registration import Assignment, RegisteredQuery, SetChange, publishers_first
 from joins.classes import QueryClass
 from xpath_eval.catalog import EvaluationPlan, Numbering, PatternCatalog
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Query
 from xscl.substitution import substitute
 
-__all__ = ["Classes", "QuerySet", "RegisteredQuery", "SetChange", "publishers_first"]
-
-Assignment = Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class RegisteredQuery:
-    """A query and what its registration says.
-
-    It sees documents with a docid above `registration_point`.  A parameterised query has matches
-    for each of its `assignments`, which are canonical (`xscl.assignment`); equal ones are one.
-    Each assignment has a point of its own, where `assignment_points` says so.  `revision` is the
-    registry's number of this statement.  A query that publishes and was paused published nothing
-    through `paused_through` that it had not published before the pause.
-    """
-
-    query: Query
-    registration_point: int = 0
-    assignments: tuple[Assignment, ...] = ()
-    assignment_points: tuple[int, ...] = ()
-    revision: int = 0
-    paused_through: int = 0
-
-    def pointed(self) -> Iterator[tuple[Assignment, int]]:
-        """Yield each assignment with its point; a query without parameters has the empty one."""
-        if not self.query.parameters:
-            yield {}, self.registration_point
-            return
-        points = self.assignment_points or (0,) * len(self.assignments)
-        for values, point in zip(self.assignments, points, strict=True):
-            yield values, max(point, self.registration_point)
-
-
-@dataclass(frozen=True, slots=True)
-class SetChange:
-    """What may have changed since a set was last brought up to date; the rest has not.
-
-    `queries` are as they are now, with all their assignments, and `gone` are no more.  `assigned`
-    are single assignments of other queries, each with its point, or None where it is no more.
-    """
-
-    queries: Sequence[RegisteredQuery] = ()
-    gone: Collection[str] = ()
-    assigned: Sequence[tuple[str, Assignment, int | None]] = ()
-
-
-@dataclass(slots=True)
-class _Member:
-    """A registered query, compiled: once if `prepared`, else once for each assignment."""
-
-    query: Query
-    registration_point: int
-    revision: int
-    paused_through: int
-    prepared: list[Alternative] | None = None
-    alternatives: list[Alternative] = field(default_factory=list)
-    uses: dict[str, list[Use]] = field(default_factory=dict)
-    compiled: dict[str, list[Alternative]] = field(default_factory=dict)
+__all__ = ["Classes", "QuerySet"]
 
 
 class Classes(Protocol):
@@ -114,12 +58,12 @@ class QuerySet:
         self.fan_out = FanOut()
         self._classes = classes
         self._plans_only = plans_only
-        self._members: dict[str, _Member] = {}
+        self._members: dict[str, Member] = {}
         self._streams: dict[str, Published] = {}
         self._plan: EvaluationPlan | None = None
         self._reaches: Counter[int] = Counter()
-        self._readers: dict[str, dict[str, _Member]] = {}
-        self._publishers: dict[str, dict[str, _Member]] = {}
+        self._readers: dict[str, dict[str, Member]] = {}
+        self._publishers: dict[str, dict[str, Member]] = {}
 
     def __contains__(self, query_id: object) -> bool:
         return query_id in self._members
@@ -144,7 +88,7 @@ class QuerySet:
     def hands_on(self, query_id: str) -> bool:
         """Return whether a query's tuples or matches are read by other operators."""
         member = self._members[query_id]
-        return member.query.publish is not None or _hands_on(member)
+        return member.query.publish is not None or member.hands_on()
 
     def classes_of(self, query_id: str) -> set[int]:
         """Return the numbers of a query's classes."""
@@ -172,7 +116,7 @@ class QuerySet:
     @property
     def must_probe(self) -> bool:
         """Whether the state holds more than documents from outside: what queries have found."""
-        return bool(self._streams) or any(map(_hands_on, self._members.values()))
+        return bool(self._streams) or any(member.hands_on() for member in self._members.values())
 
     @property
     def reach_us(self) -> int:
@@ -203,7 +147,7 @@ class QuerySet:
         """
         needed: dict[str, int] = {}
 
-        def reach(member: _Member) -> int:
+        def reach(member: Member) -> int:
             name = member.query.id
             if name not in needed:
                 uses = (use for uses in member.uses.values() for use in uses if use.is_join)
@@ -224,7 +168,7 @@ class QuerySet:
         points = (
             point
             for member in self._members.values()
-            for point, alternatives in _asking(member)
+            for point, alternatives in member.asking()
             for asked in alternatives
             if not (edges.isdisjoint(asked.edges) and valued.isdisjoint(asked.valued))
         )
@@ -234,7 +178,7 @@ class QuerySet:
         """Add a query that is not there yet, with its assignments."""
         query = registered.query
         assert query.id not in self._members, query.id
-        member = self._members[query.id] = _Member(
+        member = self._members[query.id] = Member(
             query,
             registered.registration_point,
             registered.revision,
@@ -261,7 +205,7 @@ class QuerySet:
                 del streams[stream]
         self._settle(member.query.publish)
 
-    def _streams_of(self, query: Query) -> Iterator[tuple[dict[str, dict[str, _Member]], str]]:
+    def _streams_of(self, query: Query) -> Iterator[tuple[dict[str, dict[str, Member]], str]]:
         """Yield the streams of a query, each with the index that the query stands in under it."""
         for stream in {block.stream for block in query.blocks}:
             yield self._readers, stream
@@ -277,7 +221,7 @@ class QuerySet:
             member = self._members.get(registered.query.id)
             if member is None:
                 continue
-            if _is_same(member, registered):
+            if member.is_same(registered):
                 member.revision = registered.revision
                 member.paused_through = registered.paused_through
             else:
@@ -291,7 +235,7 @@ class QuerySet:
         for query_id, values, point in change.assigned:
             self._follow_assignment(self._members[query_id], values, point)
 
-    def _follow_assignments(self, member: _Member, registered: RegisteredQuery) -> None:
+    def _follow_assignments(self, member: Member, registered: RegisteredQuery) -> None:
         wanted = {_name(values): (values, point) for values, point in registered.pointed()}
         for name, uses in list(member.uses.items()):
             points = {use.subscriber.registration_point for use in uses}
@@ -301,7 +245,7 @@ class QuerySet:
             if name not in member.uses:
                 self.assign(member.query.id, values, point)
 
-    def _follow_assignment(self, member: _Member, values: Assignment, point: int | None) -> None:
+    def _follow_assignment(self, member: Member, values: Assignment, point: int | None) -> None:
         if point is not None and self._is_assigned(member, values, point):
             return
         self.unassign(member.query.id, values)
@@ -313,7 +257,7 @@ class QuerySet:
         points = []
         for registered in change.queries:
             member = self._members.get(registered.query.id)
-            is_new = member is None or not _is_same(member, registered)
+            is_new = member is None or not member.is_same(registered)
             for values, point in registered.pointed():
                 if is_new or member is None or not self._is_assigned(member, values, point):
                     points.append(point)
@@ -323,7 +267,7 @@ class QuerySet:
                 points.append(max(first, member.registration_point))
         return min(points, default=None)
 
-    def _is_assigned(self, member: _Member, values: Assignment, point: int) -> bool:
+    def _is_assigned(self, member: Member, values: Assignment, point: int) -> bool:
         point = max(point, member.registration_point)
         uses = member.uses.get(_name(values))
         return bool(uses) and all(u.subscriber.registration_point == point for u in uses or ())
@@ -352,7 +296,7 @@ class QuerySet:
             for clause, above_us in alternative.windows_above()
         ]
         read = self._streams.get(member.query.publish or "")
-        if read is not None and max(map(_reach_of, uses), default=0) > read.reach_us:
+        if read is not None and max(map(reach_of, uses), default=0) > read.reach_us:
             self._settle(member.query.publish)
 
     def unassign(self, query_id: str, values: Assignment) -> None:
@@ -361,7 +305,7 @@ class QuerySet:
         if _name(values) in member.uses:
             self._unassign(member, _name(values))
 
-    def _compile(self, member: _Member) -> None:
+    def _compile(self, member: Member) -> None:
         """Compile a parameterised query once for all assignments, where that is possible."""
         if not member.query.parameters:
             return
@@ -384,15 +328,15 @@ class QuerySet:
             self._classes.outlast(number, kept_us)
         use = Use(number, clause, window_us, subscriber, kept_us)
         self.fan_out.add(use)
-        self._reaches[_reach_of(use)] += 1
+        self._reaches[reach_of(use)] += 1
         return use
 
-    def _unassign(self, member: _Member, name: str) -> None:
+    def _unassign(self, member: Member, name: str) -> None:
         for use in member.uses.pop(name):
             self.fan_out.remove(use)
-            self._reaches[_reach_of(use)] -= 1
-            if not self._reaches[_reach_of(use)]:
-                del self._reaches[_reach_of(use)]
+            self._reaches[reach_of(use)] -= 1
+            if not self._reaches[reach_of(use)]:
+                del self._reaches[reach_of(use)]
             if use.kept_us != use.window_us:
                 self._classes.forget_after(use.query_class, use.kept_us)
             point = use.subscriber.registration_point
@@ -400,7 +344,7 @@ class QuerySet:
         if name in member.compiled:
             self._release(member, member.compiled.pop(name))
 
-    def _release(self, member: _Member, alternatives: list[Alternative]) -> None:
+    def _release(self, member: Member, alternatives: list[Alternative]) -> None:
         for alternative in alternatives:
             member.alternatives.remove(alternative)
             self.catalog.unwant(alternative.edges, alternative.valued)
@@ -422,7 +366,7 @@ class QuerySet:
         else:
             self._streams[stream] = published
         for member in list(self._readers.get(stream, {}).values()):
-            registered = _registered(member)
+            registered = member.registered()
             self.remove(member.query.id)
             self.add(registered)
 
@@ -433,29 +377,8 @@ class QuerySet:
         roots = [a.root for m in publishers for a in m.alternatives]
         return Published(
             max((root.query_class.stratum + 1 for root in roots), default=1),
-            max(map(_reach, publishers)),
+            max(member.reach_us() for member in publishers),
         )
-
-
-def _hands_on(member: _Member) -> bool:
-    return any(len(alternative.clauses) > 1 for alternative in member.alternatives)
-
-
-def _asking(member: _Member) -> Iterator[tuple[int, list[Alternative]]]:
-    """Yield what a member asks of evaluation, each with the point behind which it is needed."""
-    if member.prepared is not None:
-        yield member.registration_point, member.prepared
-    for name, alternatives in member.compiled.items():
-        points = (use.subscriber.registration_point for use in member.uses[name])
-        yield min(points, default=member.registration_point), alternatives
-
-
-def _is_same(member: _Member, registered: RegisteredQuery) -> bool:
-    """Return whether a query is registered as before, its assignments aside."""
-    return (
-        member.query.version == registered.query.version
-        and member.registration_point == registered.registration_point
-    )
 
 
 def _are_texts(alternatives: list[Alternative], values: Assignment) -> bool:
@@ -468,55 +391,6 @@ def _are_texts(alternatives: list[Alternative], values: Assignment) -> bool:
     )
 
 
-def _registered(member: _Member) -> RegisteredQuery:
-    """Return what a member was made of."""
-    subscribers = [uses[0].subscriber for uses in member.uses.values() if uses]
-    return RegisteredQuery(
-        member.query,
-        member.registration_point,
-        tuple(subscriber.parameters for subscriber in subscribers),
-        tuple(subscriber.registration_point for subscriber in subscribers),
-        member.revision,
-        member.paused_through,
-    )
-
-
-def _reach(member: _Member) -> int:
-    """Return how far a query's matches reach back, the windows of its assignments included."""
-    fixed = max((a.root.reach_us for a in member.alternatives), default=0)
-    if member.prepared is None:
-        return fixed
-    given = (
-        use.window_us
-        for uses in member.uses.values()
-        for use in uses
-        if isinstance(use.clause.window_us, Parameter)
-    )
-    return min(INFINITE_US, fixed + max(given, default=0))
-
-
-def _reach_of(use: Use) -> int:
-    """Return how far the oldest document of a tuple may lie behind the tuple's end."""
-    is_given = isinstance(use.clause.window_us, Parameter)
-    return min(INFINITE_US, use.clause.reach_us + (use.window_us if is_given else 0))
-
-
 def _name(values: Assignment) -> str:
     """Return an assignment as text: equal assignments, equal names."""
     return json.dumps(values, sort_keys=True) if values else ""
-
-
-def publishers_first(queries: Iterable[RegisteredQuery]) -> Iterator[RegisteredQuery]:
-    """Yield every query after those whose published streams it reads."""
-    waiting = list(queries)
-    while waiting:
-        unfinished = {r.query.publish for r in waiting if r.query.publish is not None}
-        ready: list[RegisteredQuery] = []
-        later: list[RegisteredQuery] = []
-        for registered in waiting:
-            is_ready = unfinished.isdisjoint(block.stream for block in registered.query.blocks)
-            (ready if is_ready else later).append(registered)
-        if not ready:
-            raise ValueError("published streams form a cycle")
-        yield from ready
-        waiting = later

@@ -14,7 +14,8 @@ from weakref import WeakKeyDictionary
 import xscl
 from broker.budget import DEFAULT_BUDGET, Budget, Pause
 from broker.engine import Engine
-from broker.queryset import QuerySet, RegisteredQuery, SetChange
+from broker.queryset import QuerySet
+from broker.registration import RegisteredQuery, SetChange
 from broker.registry import RegisteredText, Registry
 from joins.classes import ClassRegistry
 from joins.engines import EngineName

@@ -34,7 +34,7 @@ from broker.explain.spelling import (
     spell_step,
 )
 from broker.queryclasses import compile_query
-from broker.queryset import RegisteredQuery, publishers_first
+from broker.registration import RegisteredQuery, publishers_first
 from joins.classes import QueryClass
 from joins.sql import Moment, render_sql
 from templates.conjunctive import conjunctive_query, view_query

@@ -10,7 +10,7 @@ import xscl
 from broker.document import Document
 from broker.engine import Engine
 from broker.match import Match
-from broker.queryset import RegisteredQuery, SetChange
+from broker.registration import RegisteredQuery, SetChange
 from joins.engines import ENGINES, EngineName
 
 TEXTS = {

@@ -21,7 +21,7 @@ import joins.sample
 import joins.sharded
 import xscl
 from broker.match import Match
-from broker.queryset import SetChange
+from broker.registration import SetChange
 from broker.shards import DirectoryStore, Join, MemoryStore
 from joins.orders import Answer, Order, Store
 from joins.processor import Processor

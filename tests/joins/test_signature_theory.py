@@ -13,7 +13,7 @@ import pytest
 import xscl
 from broker.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
-from broker.queryset import SetChange
+from broker.registration import SetChange
 from joins.engines import EngineName
 from joins.pairsignature import SLOT_BITS, SharedSlots, pair_signatures
 from joins.remembered import EMPTY

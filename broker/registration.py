@@ -1,0 +1,70 @@
+"""What an engine is told of queries: how they are registered, and what has changed of that."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xscl.query import Query
+
+__all__ = ["Assignment", "RegisteredQuery", "SetChange", "publishers_first"]
+
+Assignment = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredQuery:
+    """A query and what its registration says.
+
+    It sees documents with a docid above `registration_point`.  A parameterised query has matches
+    for each of its `assignments`, which are canonical (`xscl.assignment`); equal ones are one.
+    Each assignment has a point of its own, where `assignment_points` says so.  `revision` is the
+    registry's number of this statement.  A query that publishes and was paused published nothing
+    through `paused_through` that it had not published before the pause.
+    """
+
+    query: Query
+    registration_point: int = 0
+    assignments: tuple[Assignment, ...] = ()
+    assignment_points: tuple[int, ...] = ()
+    revision: int = 0
+    paused_through: int = 0
+
+    def pointed(self) -> Iterator[tuple[Assignment, int]]:
+        """Yield each assignment with its point; a query without parameters has the empty one."""
+        if not self.query.parameters:
+            yield {}, self.registration_point
+            return
+        points = self.assignment_points or (0,) * len(self.assignments)
+        for values, point in zip(self.assignments, points, strict=True):
+            yield values, max(point, self.registration_point)
+
+
+@dataclass(frozen=True, slots=True)
+class SetChange:
+    """What may have changed since a set was last brought up to date; the rest has not.
+
+    `queries` are as they are now, with all their assignments, and `gone` are no more.  `assigned`
+    are single assignments of other queries, each with its point, or None where it is no more.
+    """
+
+    queries: Sequence[RegisteredQuery] = ()
+    gone: Collection[str] = ()
+    assigned: Sequence[tuple[str, Assignment, int | None]] = ()
+
+
+def publishers_first(queries: Iterable[RegisteredQuery]) -> Iterator[RegisteredQuery]:
+    """Yield every query after those whose published streams it reads."""
+    waiting = list(queries)
+    while waiting:
+        unfinished = {r.query.publish for r in waiting if r.query.publish is not None}
+        ready: list[RegisteredQuery] = []
+        later: list[RegisteredQuery] = []
+        for registered in waiting:
+            is_ready = unfinished.isdisjoint(block.stream for block in registered.query.blocks)
+            (ready if is_ready else later).append(registered)
+        if not ready:
+            raise ValueError("published streams form a cycle")
+        yield from ready
+        waiting = later
