@@ -48,8 +48,12 @@ Answerer = Callable[[Sequence[Order]], Iterable[Answer]]
 PENDING_ROWS = 20_000
 """Instances that wait to be written while nothing is asked: so many are a piece worth its file."""
 
+LOOKED_EVERY = 1_000
+"""Instances after which it is looked again at what is of use no more: it costs by the shape."""
+
 THINNED_PIECES = 8
 """Pieces that are written anew at a time, as one, for what is left of them."""
+
 FIRST_ASKED = 16
 """New instances of which shards are asked at once whether they go over the budget, then four times
 as many, and so on: the first of them closes a class that explodes, and most do not."""
@@ -88,6 +92,8 @@ class ShardedProcessor(Classified):
         self._horizon_us = -(1 << 62)
         self._lumps = Lumps()
         self._lump_of: dict[str, Lump] = {}
+        self._thin: set[str] = set()
+        self._looked_at = 0
         self._first_new = 1
         self._new = InstanceRows()
         self._read: dict[int, Instance] = {}
@@ -249,14 +255,10 @@ class ShardedProcessor(Classified):
 
     def _to_merge(self, pieces: list[Piece]) -> list[Piece]:
         """Return neighbouring pieces of which half is of no use, or the newest of too many."""
-        for thin, group in groupby(pieces, self._is_thin):
-            if thin:
+        for is_thin, group in groupby(pieces, lambda piece: piece.name in self._thin):
+            if is_thin:
                 return list(group)[:THINNED_PIECES]
         return _newest(pieces) if len(pieces) > PIECES_MAX else []
-
-    def _is_thin(self, piece: Piece) -> bool:
-        of_use = self._lump_of[piece.name].of_use(self.classes.reaches, self._horizon_us)
-        return 2 * len(of_use) <= piece.rows
 
     def _current_catalog(self) -> str:
         """Return the name of what shards have to know now, written if it is not yet."""
@@ -294,11 +296,17 @@ class ShardedProcessor(Classified):
         self._horizon_us = horizon_us
         self._census.evict(horizon_us - self.classes.reaches.widest())
         reaches, is_any_gone = self.classes.reaches, False
+        if self.next_instance < self._looked_at + LOOKED_EVERY:
+            return 0
+        self._looked_at = self.next_instance
+        self._thin.clear()
         for shard, pieces in self._pieces.items():
             of_use = [self._lump_of[p.name].of_use(reaches, horizon_us) for p in pieces]
             dead = [piece for piece, left in zip(pieces, of_use, strict=True) if not left.by_shape]
             self._pieces[shard] = [piece for piece in pieces if piece not in dead]
             self._remove(dead)
+            sizes = zip(pieces, map(len, of_use), strict=True)
+            self._thin |= {piece.name for piece, left in sizes if 0 < 2 * left <= piece.rows}
             is_any_gone |= bool(dead)
         if is_any_gone:
             self._forget_epochs()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest import mock
 
 import numpy as np
@@ -19,9 +19,11 @@ import xscl
 from broker.document import Document
 from broker.engine import Engine, RegisteredQuery
 from broker.match import Match
-from joins import column, eviction, places, signatures, spill, valueindex
+from broker.shards import Join, MemoryStore
+from joins import column, eviction, places, sharded, signatures, spill, valueindex
 from joins.instance import INSTANCE_SCHEMA
 from joins.remembered import Remembered, hash_values
+from joins.sharded import ShardedProcessor
 from joins.slots import Ints, Layouts
 
 SECOND_US = 1_000_000
@@ -103,6 +105,18 @@ def test_all_engines_agree_when_documents_are_forgotten_before_a_restart(
             case, engine, batch_size=3, restart_after=min(after, len(case.lines) - 1)
         )
     assert lines(restarted) == expected
+
+
+@settings(max_examples=25)
+@given(mixed(), st.integers(1, 4))
+def test_shards_forget_as_soon_and_miss_nothing(case: Case, size: int) -> None:
+    join = Join("signatures", case.lateness_us, shards=2)
+    with (
+        eager(),
+        mock.patch.multiple(sharded, PIECES_MAX=3, THINNED_PIECES=2, SHAPES_MIN=0, LOOKED_EVERY=1),
+    ):
+        found = run_engine(case, batch_size=size, processors=lambda: join.processor(None))
+    assert lines(found) == lines(run_oracle(case))
 
 
 def items(count: int, *, rare_every: int = 500) -> list[Document]:
@@ -210,6 +224,35 @@ def test_documents_that_no_query_can_join_are_not_remembered(busy: Sequence[Docu
     running = Running.of(RARE, "B//i[c > 1]->a")
     running.take(busy[:10_000])
     assert running.most <= 2 * 20 + 1_024 + 1_000
+
+
+def test_shards_keep_no_pieces_and_no_shapes_that_are_of_no_use() -> None:
+    store = MemoryStore()
+    join = Join("signatures", 0, shards=2)
+    members = [join.shard(number, store) for number in range(2)]
+    processor = ShardedProcessor(
+        2, store, lambda orders: [members[o.shard].answer(o) for o in orders]
+    )
+    query = xscl.parse(BUSY.replace("1 h", "1 m"), id="busy")[0]
+    wide = xscl.parse(RARE, id="wide")[0]
+    engine = Engine(
+        [RegisteredQuery(wide), RegisteredQuery(query)], lateness_us=0, processor=processor
+    )
+    with mock.patch.multiple(sharded, SHAPES_MIN=8, LOOKED_EVERY=20):
+        for one in items(1_500, rare_every=50):
+            # Each document has a structure of its own.
+            xml = one.xml.replace(b"</i>", b"<c>u</c>" * (one.docid % 97) + b"</i>")
+            new = replace(one, xml=xml)
+            if one.docid % 10 == 1:
+                batch: list[Document] = []
+            batch.append(new)
+            if one.docid % 10 == 0:
+                engine.process(engine.evaluate(batch), lambda ids: dict.fromkeys(ids, b"<i/>"))
+    figures = processor.figures()
+    assert figures["documents"] < 30 + 2 * 60 + 20
+    assert figures["shapes"] < 2 * (30 + 60) + 20
+    tables = [store.get(name) for name in store.names() if not name.startswith("catalog")]
+    assert sum(map(len, tables)) < 2 * (30 + 3 * 60)
 
 
 class Reaches:
