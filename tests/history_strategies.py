@@ -38,6 +38,7 @@ class _History:
         self._statements: dict[int, str] = {}
         self._paused: set[int] = set()
         self._publishers: set[int] = set()
+        self._read: set[int] = set()
         self._values: dict[int, list[str]] = {}
         self._subscriptions: dict[str, int] = {}
         self._subscribed = 0
@@ -73,6 +74,7 @@ class _History:
             statement = self._state(number)
         since = self._since() if self._may_look_back(number, statement) else ""
         self._statements[number] = statement
+        self._read.update(n for n in range(number) if re.search(rf"\bP{n}\b", statement))
         self._paused.discard(number)
         self._write(f"register q{number}{since}\n    {statement}")
         if number in self._values:
@@ -103,11 +105,8 @@ class _History:
         return f" since {self._choose.integer(0, self._newest)}"
 
     def _may_look_back(self, number: int, statement: str) -> bool:
-        """Return whether nobody reads already what would be published late."""
-        others = [text for n, text in self._statements.items() if n != number]
-        return "PUBLISH" not in statement or not any(
-            re.search(rf"\bP{number}\b", text) for text in others
-        )
+        """Return whether nobody has ever read what would be published late."""
+        return "PUBLISH" not in statement or number not in self._read
 
     def _subscribe(self) -> None:
         numbers = [n for n in self._values if n not in self._paused]
