@@ -73,6 +73,11 @@ _SETTINGS = {
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.numRecentProgressUpdates": "1",
     "spark.sql.streaming.pollingDelay": "20ms",
+    # Of jobs that are done nobody asks; Spark would keep a thousand, some 15 MB and more.
+    "spark.ui.retainedJobs": "8",
+    "spark.ui.retainedStages": "8",
+    "spark.ui.retainedTasks": "64",
+    "spark.ui.dagGraph.retainedRootRDDs": "8",
     "spark.sql.ui.retainedExecutions": "1",
     "spark.sql.catalogImplementation": "in-memory",
 }
