@@ -123,7 +123,7 @@ class Census:
             self._begin_layer()
         layer = self._layers[-1]
         places = _places(entries.hashes, entries.variables)
-        layer.counters += np.bincount(places, minlength=1 << _COUNTERS_BITS).astype(np.uint32)
+        np.add.at(layer.counters, places, np.uint32(1))
         layer.instances += rows.num_rows
         layer.newest_us = max(layer.newest_us, int(rows.column("end_us").to_numpy().max()))
         values = {}
