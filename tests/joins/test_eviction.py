@@ -230,29 +230,29 @@ def test_shards_keep_no_pieces_and_no_shapes_that_are_of_no_use() -> None:
     store = MemoryStore()
     join = Join("signatures", 0, shards=2)
     members = [join.shard(number, store) for number in range(2)]
-    processor = ShardedProcessor(
-        2, store, lambda orders: [members[o.shard].answer(o) for o in orders]
-    )
+    with mock.patch.multiple(sharded, SHAPES_MIN=4):
+        processor = ShardedProcessor(
+            2, store, lambda orders: [members[o.shard].answer(o) for o in orders]
+        )
     query = xscl.parse(BUSY.replace("1 h", "1 m"), id="busy")[0]
     wide = xscl.parse(RARE, id="wide")[0]
     engine = Engine(
         [RegisteredQuery(wide), RegisteredQuery(query)], lateness_us=0, processor=processor
     )
-    with mock.patch.multiple(sharded, SHAPES_MIN=8, LOOKED_EVERY=20):
-        for one in items(1_500, rare_every=50):
-            # Each document has a structure of its own.
-            xml = one.xml.replace(b"</i>", b"<c>u</c>" * (one.docid % 97) + b"</i>")
-            new = replace(one, xml=xml)
-            if one.docid % 10 == 1:
-                batch: list[Document] = []
-            batch.append(new)
-            if one.docid % 10 == 0:
+    batch: list[Document] = []
+    with mock.patch.multiple(sharded, SHAPES_MIN=4, LOOKED_EVERY=20):
+        for one in items(500, rare_every=50):
+            # Every ten documents have a structure of their own.
+            more = "".join(f"<c>{one.docid}.{i}</c>" for i in range(one.docid // 10))
+            batch.append(replace(one, xml=one.xml.replace(b"</i>", f"{more}</i>".encode())))
+            if len(batch) == 20:
                 engine.process(engine.evaluate(batch), lambda ids: dict.fromkeys(ids, b"<i/>"))
+                batch = []
     figures = processor.figures()
-    assert figures["documents"] < 30 + 2 * 60 + 20
-    assert figures["shapes"] < 2 * (30 + 60) + 20
+    assert figures["documents"] < 10 + 2 * 60 + 20
+    assert figures["shapes"] < 2 * (10 + 60 // 10) + 10
     tables = [store.get(name) for name in store.names() if not name.startswith("catalog")]
-    assert sum(map(len, tables)) < 2 * (30 + 3 * 60)
+    assert sum(map(len, tables)) < 2 * (10 + 3 * 60)
 
 
 class Reaches:
