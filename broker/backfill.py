@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -46,6 +47,9 @@ __all__ = [
 
 _BATCH_DOCUMENTS = 1_000
 """Documents between two looks at whether to stop, and between two commits."""
+
+_BATCH_BYTES = 4 << 20
+"""Bytes of these, and of one document more: their values may be many times as many."""
 
 
 class LookBackError(ValueError):
@@ -230,5 +234,7 @@ def retained_documents(spool: Spool, docid: int, through: int) -> Iterator[pa.Re
         except FileNotFoundError:  # a compaction has replaced it
             spool.refresh()
             continue
-        yield document_batch(segment, rows, start, stop)
-        docid += stop - start
+        lengths = pc.binary_length(rows.column("xml").slice(start, stop - start)).to_numpy()
+        count = min(stop - start, 1 + int(np.searchsorted(np.cumsum(lengths), _BATCH_BYTES)))
+        yield document_batch(segment, rows, start, start + count)
+        docid += count

@@ -19,9 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import accumulate, groupby, islice
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,11 +38,11 @@ from broker.queryset import QuerySet
 from broker.registration import RegisteredQuery, SetChange, publishers_first
 from joins.classes import UseKind
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
-from joins.instance import INSTANCE_SCHEMA, Instance
+from joins.instance import INSTANCE_SCHEMA, Instance, in_parts
 from joins.processor import Processor
 from joins.ration import Cut
 from xpath_eval.catalog import EvaluationPlan, Numbering
-from xpath_eval.stage import evaluate_batches
+from xpath_eval.stage import VALUES_CHARACTERS_MAX, evaluate_batches
 from xpath_eval.structure import parse_xml
 from xpath_eval.witnesses import DOCUMENT_SCHEMA, WITNESS_SCHEMA
 from xscl.query import INFINITE_US
@@ -50,6 +51,8 @@ __all__ = ["Engine", "RegisteredQuery", "Step", "document_batch"]
 
 Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
 """Looks up the XML of documents from outside by docid."""
+
+T = TypeVar("T")
 
 WATERMARK_MIN_US = -(1 << 61)
 """Stands in for the watermark before any document, so that differences of times fit 64 bits."""
@@ -199,8 +202,9 @@ class Engine:
 
     def evaluate(self, documents: Iterable[Document]) -> pa.Table:
         """Return the witnesses of documents: stage 1, in this process."""
-        batch = document_batch(documents)
-        return pa.Table.from_batches(evaluate_batches(self.plan, [batch]), WITNESS_SCHEMA)
+        parts = _in_parts(list(documents), lambda document: len(document.xml))
+        batches = evaluate_batches(self.plan, map(document_batch, parts))
+        return pa.Table.from_batches(batches, WITNESS_SCHEMA)
 
     def process(
         self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()
@@ -290,7 +294,8 @@ class Engine:
         self._learn_shapes(witnesses.filter(pc.is_valid(witnesses.column("edges"))))
         # A document in which no query finds anything takes part in no join.
         found = witnesses.filter(pc.greater(pc.list_value_length(witnesses.column("nodes")), 0))
-        self._processor.absorb(self._witness_instances(found))
+        for part in in_parts(self._witness_instances(found)):
+            self._processor.absorb(part)
         return dead
 
     def _learn_shapes(self, spelled: pa.Table) -> None:
@@ -339,7 +344,8 @@ class Engine:
             for row in found_rows.values()
             if row["docid"] < self._tally(query).limit
         ]
-        self._processor.absorb(_instances(rows))
+        for part in _instances(rows):
+            self._processor.absorb(part)
         for builder in builders.values():
             builder.drop_from(self._tally(builder.subscriber.query.id).limit)
         self._gather(list(builders.values()), batch)
@@ -485,8 +491,17 @@ def document_batch(documents: Iterable[Document]) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, DOCUMENT_SCHEMA)
 
 
-def _instances(rows: list[dict[str, Any]]) -> pa.Table:
-    return pa.Table.from_pylist(rows, _ROW)
+def _instances(rows: list[dict[str, Any]]) -> Iterator[pa.Table]:
+    """Yield rows as instances, those of so many values at a time that a column can hold them."""
+    for part in _in_parts(rows, lambda row: sum(map(len, filter(None, row["vals"])))):
+        yield pa.Table.from_pylist(part, _ROW)
+
+
+def _in_parts(items: Sequence[T], size: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield items in order: some `VALUES_CHARACTERS_MAX` of a size at a time, one at least."""
+    parts = (end // VALUES_CHARACTERS_MAX for end in accumulate(map(size, items)))
+    for _, part in groupby(zip(parts, items, strict=True), key=itemgetter(0)):
+        yield [item for _, item in part]
 
 
 def _publish(match: Match, stream: str, behind: Iterable[Instance]) -> Document:

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from broker.segment import Segment, document_batch, read_header, read_rows
 from broker.spool import Spool
@@ -30,10 +33,12 @@ __all__ = [
     "PlanOf",
     "PlanStore",
     "Slice",
+    "are_evaluated",
     "evaluate_documents",
     "evaluate_slices",
     "evaluated",
     "evaluation_task",
+    "in_parts",
     "next_batch",
     "read_witnesses",
     "slice_segments",
@@ -43,6 +48,19 @@ PlanOf = Callable[[int], EvaluationPlan]
 
 _BATCH_DOCUMENTS_MAX = 2_000
 """Documents that a worker holds as witnesses at a time."""
+
+BATCH_BYTES_MAX = 64 << 20
+"""Bytes of documents in one batch, unless its first segment alone has more."""
+
+WITNESS_BYTES_MAX = 128 << 20
+"""Bytes of nodes and values that are passed from the evaluation of one batch to the join, by all
+tasks together: they are in the JVM and in this process at once.  What is beyond is evaluated where
+it is joined (`in_parts`).  Values of nested elements make many times the bytes of their documents;
+shapes are left out of account, since each task spells them out once, however long the batch."""
+
+PART_BYTES_MAX = 64 << 20
+"""Bytes of witnesses that are joined at a time, of those that are evaluated where they are joined:
+at most those of one more batch of stage 1."""
 
 
 class Slice(NamedTuple):
@@ -104,12 +122,16 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def next_batch(segments: Iterable[Segment], documents_max: int) -> Segment | None:
-    """Return the last segment of the next batch: at least one, then up to the batch size."""
+    """Return the last segment of the next batch.
+
+    It has one segment at least, then up to `documents_max` and `BATCH_BYTES_MAX`.
+    """
     last: Segment | None = None
-    documents = 0
+    documents = nbytes = 0
     for segment in segments:
         documents += segment.documents
-        if last is not None and documents > documents_max:
+        nbytes += segment.nbytes
+        if last is not None and (documents > documents_max or nbytes > BATCH_BYTES_MAX):
             break
         last = segment
     return last
@@ -142,9 +164,12 @@ def evaluate_slices(plan_of: PlanOf, slices: Iterable[Slice]) -> Iterator[pa.Rec
     `plan_of` names the plan of a registry version.  Each run of slices with one version is one
     stream of batches: the first row of each shape in it spells the shape out.
     """
-    pieces = ((read_header(Path(piece.path)), piece) for piece in slices)
-    for version, run in groupby(pieces, key=lambda pair: pair[0].registry_version):
+    for version, run in groupby(_pieces(slices), key=lambda pair: pair[0].registry_version):
         yield from evaluate_batches(plan_of(version), _document_batches(run))
+
+
+def _pieces(slices: Iterable[Slice]) -> Iterator[tuple[Segment, Slice]]:
+    return ((read_header(Path(piece.path)), piece) for piece in slices)
 
 
 def _document_batches(pieces: Iterable[tuple[Segment, Slice]]) -> Iterator[pa.RecordBatch]:
@@ -155,15 +180,67 @@ def _document_batches(pieces: Iterable[tuple[Segment, Slice]]) -> Iterator[pa.Re
             yield document_batch(segment, rows, start, stop)
 
 
-def evaluated(plan_of: PlanOf, slices: Iterable[Slice]) -> pa.Table:
-    """Return the witnesses of the documents of slices, in order."""
-    return pa.Table.from_batches(evaluate_slices(plan_of, slices), WITNESS_SCHEMA)
+def evaluated(plan_of: PlanOf, slices: Sequence[Slice], tasks: int = 1) -> Iterator[pa.RecordBatch]:
+    """Yield the witnesses of the documents of slices, in order.
+
+    They have up to `WITNESS_BYTES_MAX`, shared by so many tasks.  Documents behind that are **left
+    out**: their rows have neither a shape nor an error.
+    """
+    done = nbytes = 0
+    for witnesses in evaluate_slices(plan_of, slices):
+        nbytes += witnesses.column("nodes").nbytes + witnesses.column("values").nbytes
+        if nbytes > WITNESS_BYTES_MAX // tasks:
+            break
+        done += witnesses.num_rows
+        yield witnesses
+    for documents in _document_batches(_pieces(slices)):
+        left_out = documents.slice(min(done, documents.num_rows))
+        done -= documents.num_rows - left_out.num_rows
+        if left_out.num_rows:
+            yield _without_witnesses(left_out)
+
+
+def _without_witnesses(documents: pa.RecordBatch) -> pa.RecordBatch:
+    names = set(documents.schema.names)
+    return pa.RecordBatch.from_arrays(
+        [
+            documents.column(field.name)
+            if field.name in names
+            else pa.nulls(documents.num_rows, field.type)
+            for field in WITNESS_SCHEMA
+        ],
+        schema=WITNESS_SCHEMA,
+    )
+
+
+def are_evaluated(witnesses: pa.Table) -> npt.NDArray[np.bool_]:
+    """Return which rows are not left out."""
+    found = pc.or_(pc.is_valid(witnesses.column("shape")), pc.is_valid(witnesses.column("error")))
+    flags: npt.NDArray[np.bool_] = found.to_numpy()
+    return flags
+
+
+def in_parts(spool: Spool, plan_of: PlanOf, witnesses: pa.Table) -> Iterator[pa.Table]:
+    """Yield witnesses in parts, in order; documents that are left out are evaluated here.
+
+    At most `WITNESS_BYTES_MAX` are given; beside them one part is held at a time.
+    """
+    flags = are_evaluated(witnesses)
+    starts = [0, *(np.flatnonzero(np.diff(flags)) + 1).tolist(), len(flags)]
+    for start, stop in pairwise(starts):
+        rows = witnesses.slice(start, stop - start)
+        if flags[start]:
+            yield rows
+        else:
+            first, last = (rows.column("docid")[i].as_py() for i in (0, -1))
+            yield from evaluate_documents(spool, plan_of, first, last)
 
 
 def evaluate_documents(spool: Spool, plan_of: PlanOf, first: int, last: int) -> Iterator[pa.Table]:
-    """Yield the witnesses of documents `first` to `last`, a segment at a time.
+    """Yield the witnesses of documents `first` to `last`, some at a time (`PART_BYTES_MAX`).
 
-    Segments may be merged with others meanwhile, or deleted; it goes on with what is still there.
+    Each table spells its shapes out.  Segments may be merged with others meanwhile, or deleted; it
+    goes on with what is still there.
     """
     while first <= last:
         segment = spool.segment_of(first)
@@ -173,25 +250,39 @@ def evaluate_documents(spool: Spool, plan_of: PlanOf, first: int, last: int) -> 
         start = first - segment.first_docid
         stop = min(segment.documents, last + 1 - segment.first_docid)
         try:
-            witnesses = evaluated(
-                plan_of, [Slice(str(spool.directory / segment.name), start, stop)]
-            )
+            piece = Slice(str(spool.directory / segment.name), start, stop)
+            witnesses = _first_part(evaluate_slices(plan_of, [piece]))
         except FileNotFoundError:  # merged with others meanwhile
             spool.refresh()
             continue
         yield witnesses
-        first += stop - start
+        first += witnesses.num_rows
 
 
-def evaluation_task(plans: Path) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Return what a task runs: slices in, one Arrow stream of witnesses in a binary column out."""
+def _first_part(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+    part: list[pa.RecordBatch] = []
+    nbytes = 0
+    for batch in batches:
+        part.append(batch)
+        nbytes += batch.nbytes
+        if nbytes > PART_BYTES_MAX:
+            break
+    return pa.Table.from_batches(part, WITNESS_SCHEMA)
+
+
+def evaluation_task(
+    plans: Path, tasks: int = 1
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Return what each of some tasks runs: slices in, Arrow streams of witnesses out.
+
+    They stand in a binary column; together the tasks send up to `WITNESS_BYTES_MAX`.
+    """
     directory = str(plans)
 
     def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        slices = (Slice(*row.values()) for batch in batches for row in batch.to_pylist())
-        encoded = [
-            _encode(batch) for batch in evaluate_slices(PlanStore(Path(directory)).get, slices)
-        ]
+        slices = [Slice(*row.values()) for batch in batches for row in batch.to_pylist()]
+        found = evaluated(PlanStore(Path(directory)).get, slices, tasks)
+        encoded = [_encode(batch) for batch in found]
         yield pa.RecordBatch.from_pydict({"witnesses": pa.array(encoded, pa.binary())})
 
     return evaluate

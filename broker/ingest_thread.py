@@ -21,12 +21,10 @@ from typing import Any, TypeVar
 
 from broker.document import FIRST_WATERMARK_US, DocumentLine
 from broker.ingest import Ingest, Receipt
+from broker.segment import SEGMENT_BYTES_MAX
 from broker.spool import SpoolWriter
 
 __all__ = ["Busy", "IngestThread", "Submit"]
-
-SEGMENT_BYTES_MAX = 64 << 20
-"""A group of documents is cut here, so that a segment fits into memory and Arrow's offsets."""
 
 QUEUE_BYTES_MAX = 256 << 20
 QUEUE_DOCUMENTS_MAX = 100_000

@@ -33,8 +33,10 @@ from broker.document import FIRST_WATERMARK_US, Document
 from broker.evaluation import (
     PlanOf,
     PlanStore,
+    are_evaluated,
     evaluate_documents,
     evaluated,
+    in_parts,
     next_batch,
     slice_segments,
 )
@@ -43,6 +45,7 @@ from broker.segment import Segment
 from broker.snapshot import Snapshot
 from broker.spool import Spool
 from xpath_eval.catalog import EvaluationPlan
+from xpath_eval.witnesses import WITNESS_SCHEMA
 
 __all__ = ["JoinEngine", "Pipeline", "PipelineError", "Results", "StepSummary"]
 
@@ -153,6 +156,17 @@ class StepSummary:
     process_s: float
     commit_s: float
     segments: tuple[Segment, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """An `EngineStep` of several parts."""
+
+    matches: list[Match]
+    published: list[Document]
+    dead_letters: list[tuple[int, str]]
+    pauses: list[Pause]
+    spent: list[Spent]
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,14 +283,15 @@ class Pipeline:
         # If the commit fails, the engine remembers documents that are not committed.
         self._current = None
         started = time.perf_counter()
-        step = current.engine.process(rows, self._spool.documents)
+        step = self._process(current.engine, rows)
         processed = time.perf_counter()
         self._reached("processed")
         self._commit(run[-1].last, step)
         self._current = current
         self._join_figures = current.engine.figures()
         self._reached("committed")
-        if self._snapshot is not None:
+        # What was joined in parts is gone by now: a restart evaluates it once more.
+        if self._snapshot is not None and are_evaluated(rows).all():
             watermark_us = _watermark_us(run)
             self._snapshot.add(
                 self._plans.get(run[0].registry_version),
@@ -297,6 +312,11 @@ class Pipeline:
         _log_dead_letters(step.dead_letters)
         self._on_step(summary)
         return summary
+
+    def _process(self, engine: JoinEngine, rows: pa.Table) -> EngineStep:
+        """Have a batch joined, in parts where its witnesses were too many to be passed here."""
+        parts = in_parts(self._spool, self._plans.get, rows)
+        return _together([engine.process(part, self._spool.documents) for part in parts])
 
     def _commit(self, through: int, step: EngineStep) -> None:
         is_committed = self._outbox.commit(
@@ -360,7 +380,20 @@ class Pipeline:
 
     def _evaluate(self, after: int, through: int) -> pa.Table:
         [slices] = slice_segments(self._spool, after, through, parallelism=1)
-        return evaluated(self._plans.get, slices)
+        return pa.Table.from_batches(evaluated(self._plans.get, slices), WITNESS_SCHEMA)
+
+
+def _together(steps: list[EngineStep]) -> EngineStep:
+    """Return what an engine has found in the parts of a batch, one after the other."""
+    if len(steps) == 1:
+        return steps[0]
+    return _Found(
+        matches=[match for step in steps for match in step.matches],
+        published=[document for step in steps for document in step.published],
+        dead_letters=[letter for step in steps for letter in step.dead_letters],
+        pauses=[pause for step in steps for pause in step.pauses],
+        spent=steps[-1].spent,
+    )
 
 
 def _log_dead_letters(dead_letters: list[tuple[int, str]]) -> None:

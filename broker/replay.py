@@ -19,7 +19,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -35,6 +34,7 @@ from broker.ingest import Ingest, Outcome
 from broker.match import Match
 from broker.pipeline import JoinEngine, Pipeline, StepSummary
 from broker.recorded import ReadLine, read_document_lines
+from broker.segment import SEGMENT_BYTES_MAX
 from broker.shards import Join, Tasks
 from broker.spool import Spool, SpoolWriter
 from joins.engines import DEFAULT_ENGINE, EngineName
@@ -374,8 +374,8 @@ class _Reader:
     def _read(self) -> None:
         try:
             # Spark's first batch takes seconds however small it is, so it is small.
-            first = islice(self._lines, min(_FIRST_BATCH_DOCUMENTS, self._batch_documents))
-            self._run.append(list(first))
+            first = min(_FIRST_BATCH_DOCUMENTS, self._batch_documents)
+            self._run.append(next(_groups(self._lines, first), []))
             for group in _groups(self._lines, self._batch_documents):
                 self._run.append(group)
         except BaseException as failure:
@@ -383,6 +383,14 @@ class _Reader:
 
 
 def _groups(lines: Iterable[ReadLine], size: int) -> Iterator[list[ReadLine]]:
-    iterator = iter(lines)
-    while group := list(islice(iterator, size)):
+    """Yield lines in groups of at most a size, and of `SEGMENT_BYTES_MAX` and one document."""
+    group: list[ReadLine] = []
+    nbytes = 0
+    for place, line in lines:
+        group.append((place, line))
+        nbytes += len(line.xml) if isinstance(line, DocumentLine) else 0
+        if len(group) >= size or nbytes > SEGMENT_BYTES_MAX:
+            yield group
+            group, nbytes = [], 0
+    if group:
         yield group

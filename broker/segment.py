@@ -26,6 +26,7 @@ from xpath_eval.witnesses import DOCUMENT_SCHEMA
 
 __all__ = [
     "FORMAT_VERSION",
+    "SEGMENT_BYTES_MAX",
     "SEGMENT_SCHEMA",
     "LaterFormatError",
     "Segment",
@@ -37,6 +38,10 @@ __all__ = [
 ]
 
 FORMAT_VERSION = 1
+
+SEGMENT_BYTES_MAX = 64 << 20
+"""Bytes of documents that are put into one segment, unless they come together in one request: a
+segment is read, evaluated and joined as a whole, and must fit into memory and Arrow's offsets."""
 
 _MAGIC = b"XSCLSEG\n"
 _FIXED = struct.Struct("<8sIII")
@@ -83,7 +88,7 @@ class Segment:
 
     `first` and `last` are segment numbers and differ only after compaction.  `registry_version`
     names the queries that its documents are evaluated with.  `watermark_us` is `W` of the document
-    after the last one; `arrival_us` the latest arrival up to here.
+    after the last one; `arrival_us` the latest arrival up to here; `nbytes` the bytes of its rows.
     """
 
     first: int
@@ -95,6 +100,7 @@ class Segment:
     end_max_us: int
     watermark_us: int
     arrival_us: int
+    nbytes: int = 0
 
     @property
     def last_docid(self) -> int:
@@ -132,6 +138,7 @@ def read_header(path: Path) -> Segment:
     size = path.stat().st_size
     if size != payload_at + header["payload_bytes"]:
         raise SegmentError(path, f"has {size} bytes, not those that its header names")
+    header.setdefault("nbytes", header["payload_bytes"])  # earlier releases did not say
     return Segment(**{field.name: header[field.name] for field in fields(Segment)})
 
 

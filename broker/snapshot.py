@@ -53,6 +53,10 @@ _log = logging.getLogger(__name__)
 FILE_DOCUMENTS = 10_000
 """Documents of a file, at least: as many may have to be evaluated again, in half a second."""
 
+FILE_BYTES = 128 << 20
+"""Bytes of witnesses at which a file is written, however few their documents.  They wait in memory;
+a batch adds at most `broker.evaluation.WITNESS_BYTES_MAX`."""
+
 SMALL_DOCUMENTS = 200
 """Fewer documents than these between two changes of the plan are not worth a file."""
 
@@ -89,7 +93,8 @@ class _Named(NamedTuple):
 class Snapshot:
     """The files of a directory; one process writes them.
 
-    Only `FILE_DOCUMENTS` documents and more make a file, unless `documents` says otherwise.
+    Only `FILE_DOCUMENTS` documents (or as many as `documents` says) or `FILE_BYTES`, and more, make
+    a file.
     """
 
     def __init__(
@@ -156,8 +161,12 @@ class Snapshot:
             self._waiting = []
         self._plan = plan
         self._waiting.append(witnesses)
-        if sum(table.num_rows for table in self._waiting) >= self._documents:
+        documents = sum(table.num_rows for table in self._waiting)
+        if documents >= self._documents or self._waiting_bytes() >= FILE_BYTES:
             self._write(1, horizon_us, needed_from)
+
+    def _waiting_bytes(self) -> int:
+        return sum(table.nbytes for table in self._waiting)
 
     def _follows(self, witnesses: pa.Table) -> bool:
         if not self._waiting:
@@ -221,7 +230,8 @@ class Snapshot:
         """Return whether two files can be one that is not large."""
         a, b = earlier.header, later.header
         is_like = a.facts["asked"] == b.facts["asked"] and a.last_docid + 1 == b.first_docid
-        return is_like and "whole_since" in a.facts and rows_in(a) < self._documents // 2
+        is_few = "whole_since" in a.facts and rows_in(a) < self._documents // 2
+        return is_like and is_few and _size(earlier) + _size(later) <= 2 * FILE_BYTES
 
     def _replace(self, start: int, stop: int, needed: Needed) -> None:
         before, tables, names = self._files[start:stop], [], dict[int, bytes]()
@@ -279,6 +289,10 @@ class Snapshot:
         except (OSError, WitnessFileError) as error:
             self._discard(path, str(error))
             return None
+
+
+def _size(file: _File) -> int:
+    return file.path.stat().st_size
 
 
 class _Sufficiency:

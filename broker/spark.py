@@ -177,7 +177,9 @@ class Spark:
             shutil.rmtree(checkpoint)
         query = SparkQuery(step, on_evaluated)
         slices = self._session.readStream.format(_FORMAT).options(**source.options()).load()
-        evaluated = slices.mapInArrow(evaluation_task(source.plans), "witnesses binary")
+        evaluated = slices.mapInArrow(
+            evaluation_task(source.plans, source.parallelism), "witnesses binary"
+        )
         query.start(evaluated, checkpoint, interval_s)
         return query
 

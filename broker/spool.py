@@ -29,6 +29,7 @@ import pyarrow as pa
 from broker.disk import Disk
 from broker.document import FIRST_WATERMARK_US
 from broker.segment import (
+    SEGMENT_BYTES_MAX,
     SEGMENT_SCHEMA,
     LaterFormatError,
     Segment,
@@ -181,8 +182,9 @@ class SpoolWriter(Spool):
     def compact(self, *, through: int, documents_max: int) -> int:
         """Merge one run of small neighbours up to number `through`; return how many it had, or 0.
 
-        Only segments of one registry version are merged, into a file of at most `documents_max`;
-        those of more than half of that stay as they are, so nothing is copied over and over.
+        Only segments of one registry version are merged, into a file of at most `documents_max`
+        and `SEGMENT_BYTES_MAX`; those of more than half of either stay as they are, so nothing is
+        copied over and over.
         """
         group = self.mergeable(through=through, documents_max=documents_max)
         if group:
@@ -214,6 +216,7 @@ class SpoolWriter(Spool):
             last=group[-1].last,
             first_docid=group[0].first_docid,
             documents=sum(segment.documents for segment in group),
+            nbytes=sum(segment.nbytes for segment in group),
             registry_version=group[0].registry_version,
             end_min_us=min(segment.end_min_us for segment in group),
             end_max_us=max(segment.end_max_us for segment in group),
@@ -247,6 +250,7 @@ def _describe(
         last=number,
         first_docid=first_docid,
         documents=rows.num_rows,
+        nbytes=rows.nbytes,
         registry_version=registry_version,
         end_min_us=int(ends.min()),
         end_max_us=int(ends.max()),
@@ -282,20 +286,22 @@ def _without_replaced(segments: list[Segment]) -> list[Segment]:
 def _mergeable(segments: list[Segment], documents_max: int) -> list[Segment]:
     """Return the first run of neighbours that is worth merging, or nothing."""
     group: list[Segment] = []
-    documents = 0
+    documents = nbytes = 0
     for segment in segments:
-        is_large = segment.documents > documents_max // 2
+        is_large = segment.documents > documents_max // 2 or segment.nbytes > SEGMENT_BYTES_MAX // 2
         is_fitting = not group or (
             documents + segment.documents <= documents_max
+            and nbytes + segment.nbytes <= SEGMENT_BYTES_MAX
             and segment.registry_version == group[0].registry_version
         )
         if len(group) > 1 and (is_large or not is_fitting):
             break
         if is_large or not is_fitting:
-            group, documents = [], 0
+            group, documents, nbytes = [], 0, 0
         if not is_large:
             group.append(segment)
             documents += segment.documents
+            nbytes += segment.nbytes
     return group if len(group) > 1 else []
 
 

@@ -12,7 +12,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-__all__ = ["INSTANCE_SCHEMA", "Instance", "read_instances"]
+__all__ = ["INSTANCE_SCHEMA", "PART_BYTES_MAX", "Instance", "in_parts", "read_instances"]
+
+PART_BYTES_MAX = 256 << 20
+"""Bytes of instances that are remembered at a time, beside one more batch: their strings are put
+together in one column, whose offsets reach 2 GB."""
 
 INSTANCE_SCHEMA = pa.schema(
     [
@@ -54,6 +58,20 @@ class Instance:
     leaves: tuple[int, ...]
     nodes: tuple[int, ...]
     values: tuple[str | None, ...]
+
+
+def in_parts(rows: pa.Table) -> Iterator[pa.Table]:
+    """Yield rows in parts, in order: one of their batches each, then up to `PART_BYTES_MAX`."""
+    part: list[pa.RecordBatch] = []
+    nbytes = 0
+    for batch in rows.to_batches():
+        if part and nbytes + batch.nbytes > PART_BYTES_MAX:
+            yield pa.Table.from_batches(part)
+            part, nbytes = [], 0
+        part.append(batch)
+        nbytes += batch.nbytes
+    if part:
+        yield pa.Table.from_batches(part)
 
 
 def read_instances(rows: pa.RecordBatch) -> Iterator[Instance]:

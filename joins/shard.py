@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from joins.classes import ClassTuple
 from joins.engines import EngineName, make_processor
-from joins.instance import INSTANCE_SCHEMA, Instance
+from joins.instance import INSTANCE_SCHEMA, Instance, in_parts
 from joins.meeting import ValueJoin, Visitor
 from joins.orders import Answer, Catalog, Limit, Order, Piece, Question, Store, Tuples
 from joins.ownership import Ownership
@@ -147,8 +147,10 @@ class Shard:
         return rows.filter(pc.greater(rows.column("instance"), self._last))
 
     def _absorb(self, rows: pa.Table) -> None:
-        if not rows.num_rows:
-            return
+        for part in in_parts(rows):
+            self._absorb_part(part)
+
+    def _absorb_part(self, rows: pa.Table) -> None:
         self._ownership.absorb(rows)
         shapes = rows.column("shape").combine_chunks().dictionary_encode()
         own = pa.array(map(self._own_shape, shapes.dictionary.to_pylist()), pa.int32())

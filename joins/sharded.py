@@ -48,6 +48,9 @@ Answerer = Callable[[Sequence[Order]], Iterable[Answer]]
 PENDING_ROWS = 20_000
 """Instances that wait to be written while nothing is asked: so many are a piece worth its file."""
 
+PENDING_BYTES = 256 << 20
+"""And so many bytes of them wait at most, beside those of one call of `absorb`."""
+
 LOOKED_EVERY = 1_000
 """Instances after which it is looked again at what is of use no more: it costs by the shape."""
 
@@ -87,6 +90,7 @@ class ShardedProcessor(Classified):
         self._pieces: dict[int, list[Piece]] = defaultdict(list)
         self._pending: dict[int, list[pa.Table]] = defaultdict(list)
         self._pending_rows = 0
+        self._pending_bytes = 0
         self._evicted = 0
         self._written = 0
         self._horizon_us = -(1 << 62)
@@ -156,7 +160,9 @@ class ShardedProcessor(Classified):
             if len(there):
                 self._pending[shard].append(rows.take(pa.array(there)))
                 self._pending_rows += len(there)
-        if self._pending_rows > PENDING_ROWS * self._shards:
+                self._pending_bytes += self._pending[shard][-1].nbytes
+        is_much = self._pending_rows > PENDING_ROWS * self._shards
+        if is_much or self._pending_bytes > PENDING_BYTES:
             self._write()
 
     def _write(self) -> None:
@@ -174,6 +180,7 @@ class ShardedProcessor(Classified):
         self.routed_rows += self._pending_rows
         self._pending.clear()
         self._pending_rows = 0
+        self._pending_bytes = 0
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""

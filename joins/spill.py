@@ -31,7 +31,8 @@ FILE_BYTES = 64 << 20
 """Bytes of rows that are written at a time: each file costs an open descriptor while it lives."""
 
 CHUNK_ROWS = 512
-"""Rows of small batches are put together up to this many: each batch costs some kilobytes."""
+"""Rows of small batches are put together up to this many, and up to `FILE_BYTES`: each batch costs
+some kilobytes."""
 
 THINNED_BYTES = 1 << 20
 """What is left of chunks in memory is put together up to this many bytes."""
@@ -106,7 +107,10 @@ class InstanceRows:
         self.spilled_bytes = 0
 
     def append(self, first: int, rows: pa.Table) -> None:
-        """Add the rows of instances from number `first` on; raises `SpillError`."""
+        """Add the rows of instances from number `first` on; raises `SpillError`.
+
+        What is in memory meanwhile is `MEMORY_BYTES`, `FILE_BYTES` and these rows.
+        """
         for batch in rows.to_batches():
             self._add(_Chunk(first, batch, is_spilled=False))
             first += batch.num_rows
@@ -125,7 +129,10 @@ class InstanceRows:
             return False
         earlier, later = self._chunks[-2:]
         sizes = earlier.rows.num_rows, later.rows.num_rows
-        return not earlier.is_spilled and sizes[0] < min(CHUNK_ROWS, 2 * sizes[1])
+        if earlier.is_spilled or sizes[0] >= min(CHUNK_ROWS, 2 * sizes[1]):
+            return False
+        nbytes: int = earlier.rows.nbytes + later.rows.nbytes
+        return nbytes <= FILE_BYTES
 
     def _merge(self) -> None:
         earlier, later = self._chunks[-2:]

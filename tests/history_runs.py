@@ -27,9 +27,11 @@ from histories import (
 )
 
 import broker.engine
+import broker.evaluation
 import joins.candidates
 import joins.column
 import joins.eviction
+import joins.instance
 import joins.joinedvalues
 import joins.pairsignature
 import joins.places
@@ -39,6 +41,7 @@ import joins.signatures
 import joins.signatureview
 import joins.spill
 import joins.valueindex
+import xpath_eval.stage
 import xscl
 from broker.backfill import backfill
 from broker.budget import Budget
@@ -68,15 +71,22 @@ STATES = {
 }
 
 BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
-    broker.engine: {"_TUPLES_MAX": (1, 3)},
+    broker.engine: {"_TUPLES_MAX": (1, 3), "VALUES_CHARACTERS_MAX": (1, 10)},
+    broker.evaluation: {"WITNESS_BYTES_MAX": (0, 200), "PART_BYTES_MAX": (0, 100)},
     joins.candidates: {"PAIRS_MAX": (1, 5), "FOUND_MAX": (1, 10)},
     joins.column: {"RESERVED_ROWS": (16, 64), "_MOVED_ROWS": (1, 3)},
     joins.eviction: {"EVICTED_ROWS": (1, 2), "_SCANNED_ROWS": (1, 3)},
+    joins.instance: {"PART_BYTES_MAX": (1, 500)},
     joins.joinedvalues: {"FOUND_MAX": (1, 10)},
     joins.pairsignature: {"FEW_PAIRS": (0, 2), "WIDE": (0,), "SORTED_SLOTS": (9,)},
     joins.places: {"_NUMBERED_ROWS": (2,)},
     joins.sample: {"CHANGE": (0, 4), "FIRST_LOOK": (1,), "LOOKS_APART": (1,)},
-    joins.sharded: {"PIECES_MAX": (2,), "PENDING_ROWS": (1,), "THINNED_PIECES": (2,)},
+    joins.sharded: {
+        "PIECES_MAX": (2,),
+        "PENDING_ROWS": (1,),
+        "PENDING_BYTES": (1, 500),
+        "THINNED_PIECES": (2,),
+    },
     joins.signatures: {"SHAPES_MIN": (0, 2)},
     joins.signatureview: {"ENTRIES_MAX": (0, 3), "ROWS_MAX": (0, 5)},
     joins.spill: {
@@ -87,6 +97,7 @@ BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
         "_SWEPT_ROWS": (1, 3),
     },
     joins.valueindex: {"RUN_ENTRIES": (2, 8), "FILTERED_ENTRIES": (1, 4), "OWN_ENTRIES": (1,)},
+    xpath_eval.stage: {"VALUES_CHARACTERS_MAX": (1, 10)},
 }
 """The engines' named bounds, with values so small that these cases reach them."""
 

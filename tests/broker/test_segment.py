@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import dataclasses
+from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 
 import pyarrow as pa
 import pytest
 
+import broker.segment
 from broker.segment import (
     SEGMENT_SCHEMA,
     Segment,
@@ -62,6 +66,18 @@ def path(tmp_path: Path) -> Path:
 def test_a_segment_comes_back_as_it_was_written(path: Path) -> None:
     assert read_header(path) == segment(4)
     assert read_rows(path, is_verified=True).equals(rows(4))
+
+
+def test_a_segment_of_an_earlier_release_has_the_bytes_of_its_payload(tmp_path: Path) -> None:
+    def without(described: Segment) -> dict[str, object]:
+        return {k: v for k, v in dataclasses.asdict(described).items() if k != "nbytes"}
+
+    path = tmp_path / segment(4).name
+    with mock.patch.object(broker.segment, "asdict", without):
+        path.write_bytes(b"".join(encode_segment(segment(4), rows(4))))
+    found = read_header(path)
+    assert found.nbytes > rows(4).nbytes
+    assert replace(found, nbytes=0) == segment(4)
 
 
 def test_rows_become_documents_with_consecutive_numbers(path: Path) -> None:

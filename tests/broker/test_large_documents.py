@@ -1,0 +1,208 @@
+"""However many bytes documents and their values have, they are joined in parts that fit."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import ModuleType
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from kit import parse_case
+from matching_broker import MatchingBroker
+from runners import run_engine, seeds_with_joins
+from strategies import random_case
+
+import broker.backfill
+import broker.engine
+import broker.evaluation
+import broker.replay
+import broker.snapshot
+import broker.spool
+import joins.instance
+import joins.sharded
+import xpath_eval.parsing
+import xpath_eval.stage
+import xpath_eval.walk
+import xscl
+from broker.document import DocumentLine
+from broker.evaluation import (
+    Slice,
+    are_evaluated,
+    evaluation_task,
+    next_batch,
+    read_witnesses,
+)
+from broker.replay import replay
+from broker.shards import Join
+from broker.snapshot import Snapshot
+
+NESTED = "S//*->a FOLLOWED BY {a = b, 1 h} S//*->b"
+
+TINY: dict[ModuleType, dict[str, int]] = {
+    broker.backfill: {"_BATCH_BYTES": 1},
+    broker.engine: {"VALUES_CHARACTERS_MAX": 3},
+    broker.evaluation: {"BATCH_BYTES_MAX": 400, "WITNESS_BYTES_MAX": 300, "PART_BYTES_MAX": 200},
+    broker.snapshot: {"FILE_BYTES": 400},
+    joins.instance: {"PART_BYTES_MAX": 100},
+    joins.sharded: {"PENDING_BYTES": 100},
+    xpath_eval.stage: {"VALUES_CHARACTERS_MAX": 3},
+}
+
+
+@contextmanager
+def tiny() -> Iterator[None]:
+    """Every bound on bytes is so small that a few short documents reach it."""
+    with ExitStack() as stack:
+        for module, bounds in TINY.items():
+            stack.enter_context(mock.patch.multiple(module, **bounds))
+        yield
+
+
+def nested(number: int) -> DocumentLine:
+    xml = f"<i><b><c>{'x' * 20}{number % 3}</c></b></i>"
+    return DocumentLine("S", xml.encode(), time_us=number * 1_000_000)
+
+
+def query(text: str = NESTED, name: str = "q") -> xscl.Query:
+    (parsed,) = xscl.parse(text, id=name)
+    return parsed
+
+
+def fed(directory: Path, sizes: Sequence[int]) -> list[str]:
+    """Return what a broker finds that takes so many documents at a time, and restarts half-way."""
+    directory.mkdir()
+    number = 0
+    stand = MatchingBroker(directory, snapshot=Snapshot(directory / "state"))
+    stand.register(query())
+    for i, size in enumerate(sizes):
+        if i == len(sizes) // 2:
+            stand.close()
+            stand = MatchingBroker(directory, snapshot=Snapshot(directory / "state"))
+        stand.take([nested(n) for n in range(number, number + size)])
+        number += size
+    found = stand.found()
+    stand.close()
+    return found
+
+
+def test_a_batch_is_joined_in_parts_where_its_values_do_not_fit(tmp_path: Path) -> None:
+    expected = fed(tmp_path / "whole", [1, 12, 2, 9])
+    with tiny():
+        assert fed(tmp_path / "parts", [1, 12, 2, 9]) == expected
+    assert len(expected) > 50
+
+
+@pytest.mark.parametrize("seed", seeds_with_joins(6))
+@pytest.mark.parametrize("shards", [1, 3])
+def test_an_engine_finds_the_same_in_parts(seed: int, shards: int) -> None:
+    case = parse_case(random_case(seed))
+    expected = [match.render() for match in run_engine(case)]
+    with tiny():
+        found = run_engine(
+            case,
+            batch_size=5,
+            processors=lambda: Join("signatures", case.lateness_us, shards).processor(None),
+        )
+    assert [match.render() for match in found] == expected
+
+
+def test_a_task_leaves_out_what_does_not_fit_and_sends_the_numbers_of_the_documents(
+    tmp_path: Path,
+) -> None:
+    stand = MatchingBroker(tmp_path)
+    stand.register(query())
+    stand.take([nested(n) for n in range(8)])
+    [segment] = stand.writer.all_segments()
+    path = str(stand.writer.directory / segment.name)
+    slices = [Slice(path, 0, 4), Slice(path, 4, 8)]
+    rows = [pa.RecordBatch.from_pylist([piece._asdict()]) for piece in slices]
+    task = evaluation_task(tmp_path / "plans", tasks=2)
+    with tiny():
+        sent = pa.Table.from_batches([batch for row in rows for batch in task([row])])
+    stand.close()
+    witnesses = read_witnesses(sent)
+    assert witnesses.column("docid").to_pylist() == list(range(1, 9))
+    assert are_evaluated(witnesses).tolist() == [True, False, False, False] * 2
+
+
+def test_a_batch_has_one_segment_at_least_and_then_as_many_bytes_as_fit(tmp_path: Path) -> None:
+    stand = MatchingBroker(tmp_path)
+    for number in range(4):
+        stand.take([nested(number)])
+    segments = stand.writer.all_segments()
+    nbytes = segments[0].nbytes
+    assert 40 < nbytes < 400
+    for bytes_max, last in ((1, 1), (nbytes, 1), (3 * nbytes, 3), (5 * nbytes, 4)):
+        with mock.patch.object(broker.evaluation, "BATCH_BYTES_MAX", bytes_max):
+            assert next_batch(segments, 1_000) == segments[last - 1]
+    stand.close()
+
+
+def test_segments_are_merged_up_to_a_number_of_bytes(tmp_path: Path) -> None:
+    stand = MatchingBroker(tmp_path)
+    for number in range(6):
+        stand.take([nested(number)])
+    most = 3 * stand.writer.all_segments()[0].nbytes + 10
+    with mock.patch.object(broker.spool, "SEGMENT_BYTES_MAX", most):
+        while stand.writer.compact(through=6, documents_max=1_000):
+            pass
+    assert [(s.first, s.last) for s in stand.writer.all_segments()] == [(1, 3), (4, 6)]
+    stand.close()
+
+
+def test_a_replay_cuts_its_segments_by_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "documents.jsonl"
+    rows = [
+        {"stream": "S", "time": f"2026-01-01T00:00:{n:02}Z", "xml": nested(n).xml.decode()}
+        for n in range(12)
+    ]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def found() -> tuple[str, list[int]]:
+        out, seen = io.StringIO(), list[int]()
+        replay([query()], [path], out, spark=False, progress=lambda read, _: seen.append(read))
+        return out.getvalue(), seen
+
+    expected, steps = found()
+    assert steps == [12]
+    with mock.patch.object(broker.replay, "SEGMENT_BYTES_MAX", 100):
+        assert found() == (expected, [3, 6, 9, 12])
+
+
+def test_text_that_is_nested_too_deeply_is_a_dead_letter_and_the_stream_goes_on(
+    tmp_path: Path,
+) -> None:
+    deep = DocumentLine("S", b"<i>" * 50 + b"x" * 100 + b"</i>" * 50, time_us=500_000)
+    stand = MatchingBroker(tmp_path)
+    stand.register(query())
+    with mock.patch.object(xpath_eval.parsing, "NESTED_TEXT_BYTES_MAX", 4_999):
+        stand.take([nested(0), deep, nested(3)])
+    [letter] = stand.outbox.dead_letters()
+    assert (letter.docid, letter.reason) == (
+        2,
+        "the document has 5000 bytes of text where it is counted once for each element around it, "
+        "the limit is 4999: nest long texts less deeply",
+    )
+    assert len(stand.found()) == 9  # three elements with three
+    stand.close()
+
+
+def test_values_that_functions_give_are_bounded_for_each_document(tmp_path: Path) -> None:
+    stand = MatchingBroker(tmp_path)
+    stand.register(query("S//c->a FOLLOWED BY {lower-case(a) = lower-case(b), 1 h} S//c->b"))
+    twice = DocumentLine("S", nested(1).xml.replace(b"</b>", b"<c>more</c></b>"), time_us=500_000)
+    with mock.patch.object(xpath_eval.walk, "DERIVED_CHARACTERS_MAX", 22):
+        stand.take([nested(0), twice, nested(3)])
+    [letter] = stand.outbox.dead_letters()
+    assert (letter.docid, letter.reason) == (
+        2,
+        "the values that functions in queries give of the document have more than 22 characters "
+        "together",
+    )
+    assert len(stand.found()) == 1
+    stand.close()
