@@ -99,6 +99,14 @@ class _Batch:
     stopped: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class _HandedOn:
+    """A tuple of an inner operator, as an instance, and the queries that have found it."""
+
+    row: dict[str, Any]
+    queries: set[str] = field(default_factory=set)
+
+
 class Engine:
     """Evaluates queries on documents; queries come and go between batches.
 
@@ -326,7 +334,7 @@ class Engine:
         return pa.table([columns[name] for name in _ROW.names], _ROW)
 
     def _probe(self, stratum: int, batch: _Batch) -> None:
-        handed_on: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {}
+        handed_on: dict[tuple[Any, ...], _HandedOn] = {}
         builders: dict[Subscriber, MatchBuilder] = {}
         tuples, cuts = iter(self._processor.tuples(stratum)), 0
         while part := list(islice(tuples, _TUPLES_MAX)):
@@ -339,10 +347,9 @@ class Engine:
         self._stop_cut(cuts, batch)
         self._close(batch)
         rows = [
-            row
-            for query, found_rows in handed_on.items()
-            for row in found_rows.values()
-            if row["docid"] < self._tally(query).limit
+            each.row
+            for each in handed_on.values()
+            if any(each.row["docid"] < self._tally(query).limit for query in each.queries)
         ]
         for part in _instances(rows):
             self._processor.absorb(part)
@@ -355,7 +362,7 @@ class Engine:
         found: Found,
         use: Use,
         batch: _Batch,
-        handed_on: dict[str, dict[tuple[Any, ...], dict[str, Any]]],
+        handed_on: dict[tuple[Any, ...], _HandedOn],
         builders: dict[Subscriber, MatchBuilder],
     ) -> None:
         """Add a tuple to what its clause hands on, or to its query's matches."""
@@ -367,9 +374,9 @@ class Engine:
             row = found.handed_on(self._tuple_shape(found.clause))
             # One node may carry several values: those that a function gives of it.
             key = (row["shape"], *row["leaves"], *row["nodes"], *row["vals"])
-            rows = handed_on.setdefault(query.id, {})
-            if key not in rows:
-                rows[key] = row
+            finders = handed_on.setdefault(key, _HandedOn(row)).queries
+            if query.id not in finders:
+                finders.add(query.id)
                 tally.tuple(stream, docid)
         elif not batch.is_known or query.publish is not None:
             builder = builders.get(use.subscriber)

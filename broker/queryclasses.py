@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from itertools import product
 
 from broker.clauses import Alternative, Clause, Edge, Published, Source, term
@@ -38,27 +39,27 @@ __all__ = ["compile_query"]
 
 
 def compile_query(
-    query: Query, name: str, catalog: PatternCatalog, published: Mapping[str, Published]
+    query: Query, point: int, catalog: PatternCatalog, published: Mapping[str, Published]
 ) -> list[Alternative]:
     """Return the alternatives of a query, its patterns added to the catalog.
 
     Parameters may be left where they are data: in windows, in residuals, and where a string is
     held against a value (`is_prepared`).
-    `name` is unique to the query's id and its assignment; with the query's version it names the
-    streams of its tuples, so that what an earlier text handed on is another's.  Streams that are
-    not in `published` come from outside and are read in stratum 0.
+    `point` is the registration point: equal operators of queries with equal points hand on the same
+    tuples, in one stream.  Streams that are not in `published` come from outside and are read in
+    stratum 0.
     """
     operators = tuple(query.operators())
     choices = product(*(operator.disjuncts for operator in operators))
     return [
         _Compiler(
             query,
-            f"{name}/{query.version}/{i}",
+            point,
             catalog,
             published,
             dict(zip(map(id, operators), choice, strict=True)),
         ).compile()
-        for i, choice in enumerate(choices)
+        for choice in choices
     ]
 
 
@@ -66,6 +67,22 @@ def _added(window_us: int | Parameter, sides: list[_Side]) -> int:
     """Return a window and the reach below it; that of a parameter is added for each assignment."""
     own = 0 if isinstance(window_us, Parameter) else window_us
     return min(INFINITE_US, own + max(side.source.reach_us for side in sides))
+
+
+def _stream(clause: Clause, point: int) -> str:
+    """Name the stream of a clause's tuples by all that decides which these are."""
+    content = (
+        point,
+        clause.query_class,
+        clause.window_us,
+        [(s.block, s.below and s.below.stream) for s in clause.sources],
+        sorted(clause.places.items()),
+        clause.constants,
+        clause.residuals,
+        sorted(clause.compared),
+        clause.carried,
+    )
+    return f"#{blake2b(repr(content).encode(), digest_size=16).hexdigest()}"
 
 
 def _as_derived(operand: Operand) -> Derived | None:
@@ -91,7 +108,7 @@ class _Side:
 @dataclass
 class _Compiler:
     query: Query
-    name: str
+    point: int
     catalog: PatternCatalog
     published: Mapping[str, Published]
     choice: Mapping[int, Disjunct]
@@ -274,7 +291,7 @@ class _Compiler:
 
     def _with_tuples(self, clause: Clause) -> Clause:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
-        stream = f"#{self.name}/{len(self.clauses)}"
+        stream = _stream(clause, self.point)
         steps = [PatternNode(DOCUMENT, Axis.CHILD, NodeTest("tuple"))]
         steps += [PatternNode(0, Axis.CHILD, NodeTest(t), terms=(t,)) for t in clause.carried]
         pattern = TreePattern(stream, tuple(steps))

@@ -283,8 +283,7 @@ class QuerySet:
         alternatives = member.prepared
         if alternatives is None or not _are_texts(alternatives, values):
             plain = substitute(member.query, values)
-            unique = f"{query_id}/{name}"
-            alternatives = compile_query(plain, unique, self.catalog, self._streams)
+            alternatives = compile_query(plain, point, self.catalog, self._streams)
             member.alternatives += alternatives
             member.compiled[name] = alternatives
             self._plan = None
@@ -309,7 +308,8 @@ class QuerySet:
         """Compile a parameterised query once for all assignments, where that is possible."""
         if not member.query.parameters:
             return
-        alternatives = compile_query(member.query, member.query.id, self.catalog, self._streams)
+        point = member.registration_point
+        alternatives = compile_query(member.query, point, self.catalog, self._streams)
         member.alternatives += alternatives
         if is_prepared(alternatives):
             member.prepared = alternatives

@@ -244,6 +244,39 @@ def test_a_nested_query_with_a_new_text_finds_what_one_that_was_never_another_fi
     assert running.lines("chain")[before:] == anew.lines("chain") != []
 
 
+def test_equal_nested_queries_remember_their_tuples_once() -> None:
+    stream = documents(5, count=40)
+    found, remembered = [], []
+    for copies in (1, 5):
+        queries = [RegisteredQuery(query(f"chain{i}", TEXTS["chain"])) for i in range(copies)]
+        running = Running(queries, "signatures")
+        running.feed(stream)
+        of_each = [
+            [(m.position, m.roots) for m in running.matches if m.query == registered.query.id]
+            for registered in queries
+        ]
+        assert all(own == of_each[0] != [] for own in of_each)
+        found.append(of_each[0])
+        remembered.append(running.engine.figures()["documents"])
+    assert found[0] == found[1]
+    assert remembered[0] == remembered[1] > len(stream)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_equal_nested_queries_see_documents_after_their_own_points(engine: EngineName) -> None:
+    stream = documents(5, count=40)
+    queries = [
+        RegisteredQuery(query(f"chain{point}", TEXTS["chain"]), point) for point in (0, 9, 20)
+    ]
+    together = Running(queries, engine)
+    together.feed(stream)
+    for registered in queries:
+        alone = Running([registered], engine)
+        alone.feed(stream)
+        own = [m for m in together.matches if m.query == registered.query.id]
+        assert [m.render() for m in own] == [m.render() for m in alone.matches] != []
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_later_query_may_test_what_nobody_compared_before(engine: EngineName) -> None:
     text = "S//i->a FOLLOWED BY {a/t = b/t AND %s, 1 h} S//i->b"
