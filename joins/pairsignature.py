@@ -70,8 +70,8 @@ class SharedSlots:
 class _Compared:
     """Pairs to compare: their layouts, where their slots start, and how many there are.
 
-    A newer instance has a row of its own, and is that of the next `counts` pairs; `is_right` says
-    of a pair that it is the right one.
+    A newer instance has a row of its own in `newer` and `newer_count`, and is that of the next
+    `counts` pairs; `is_right` says of a pair that it is the right one.
     """
 
     is_right: Flags
@@ -90,8 +90,8 @@ class _Compared:
         layout1, layout2 = remembered.take("layout", newer), remembered.take("layout", older)
         starts = remembered.slots(newer), remembered.slots(older)
         widths = layouts.arrays.slot_counts
-        one, other = (layout1, starts[0], widths[layout1]), (layout2, starts[1], widths[layout2])
-        return cls(right > left, counts, *one, *other)
+        one = np.repeat(layout1, counts), starts[0], widths[layout1]
+        return cls(right > left, counts, *one, layout2, starts[1], widths[layout2])
 
     def __len__(self) -> int:
         return len(self.older)
@@ -109,7 +109,7 @@ class _Compared:
 
     def code(self, row: int, equal: Iterable[tuple[int, int]]) -> Code:
         """Return a pair's signature by the (newer slot, older slot) that are equal."""
-        newer = int(self.newer_layout[np.searchsorted(np.cumsum(self.counts), row, "right")])
+        newer = int(self.newer_layout[row])
         older = int(self.older_layout[row])
         if self.is_right[row]:
             return older, newer, tuple(sorted(j << SLOT_BITS | i for i, j in equal))
@@ -170,7 +170,7 @@ def _slot_by_slot(
 ) -> tuple[list[Code], Ints]:
     """Return signatures, and which of them each pair has; many pairs."""
     places, words = _equal_slots(remembered, pairs, shared)
-    which = _grouped([pairs.spread(pairs.newer_layout), pairs.older_layout, *words])
+    which = _grouped([pairs.newer_layout, pairs.older_layout, *words])
     one_of_each = np.zeros(int(which.max()) + 1, np.int64)
     one_of_each[which] = np.arange(len(pairs))
     return [pairs.code(i, _read(words, places, i)) for i in one_of_each.tolist()], which

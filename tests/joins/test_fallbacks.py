@@ -13,7 +13,7 @@ import xscl
 from broker.budget import Budget
 from broker.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
-from joins import pairsignature, remembered, rows, signatures, signatureview
+from joins import eviction, pairsignature, rows, signatures, signatureview
 from joins.engines import EngineName
 from joins.signatures import SignatureProcessor
 
@@ -123,7 +123,7 @@ def test_rows_of_forgotten_structures_are_not_counted_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(signatures, "SHAPES_MIN", 0)
-    monkeypatch.setattr(remembered, "EVICTED_ROWS", 1)
+    monkeypatch.setattr(eviction, "EVICTED_ROWS", 1)
     bodies = [f"<c>{n % 3}</c>" * (n % 20 + 1) for n in range(60)]
     running = agrees(["S//i->a FOLLOWED BY {a/c = b/c, 4 m} S//i->b"], documents(bodies))
     view = running.processor.view
@@ -161,7 +161,7 @@ def test_operators_without_a_value_join_outlive_forgotten_structures(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(signatures, "SHAPES_MIN", 0)
-    monkeypatch.setattr(remembered, "EVICTED_ROWS", 1)
+    monkeypatch.setattr(eviction, "EVICTED_ROWS", 1)
     bodies = [f"<c>{n % 3}</c>" * (n + 1) for n in range(14)] + ["<c>3</c>"] * 10
     windows = ["{, 3 m}", "{a/c = b/c, 2 m}"]
     running = agrees([f"S//i->a FOLLOWED BY {w} S//i->b" for w in windows], documents(bodies))
