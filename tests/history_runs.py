@@ -271,6 +271,10 @@ class _Broker:
         self._registry.register(
             query.id, query.text, version=query.version, point=newest, since=since
         )
+        if any(block.stream.startswith("P") for block in query.blocks):
+            # What somebody who is gone publishes at documents that wait is looked for in vain.
+            self._pipeline.prepare(self._registry.revision())
+            self._drain()
         self._look_back(since)
 
     def _subscribe(
