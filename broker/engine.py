@@ -19,10 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, groupby, islice
-from operator import itemgetter
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -34,11 +33,12 @@ from broker.document import Document
 from broker.fanout import Found, Subscriber, Use
 from broker.match import Match
 from broker.matches import MatchBuilder
+from broker.parts import in_parts
 from broker.queryset import QuerySet
 from broker.registration import RegisteredQuery, SetChange, publishers_first
 from joins.classes import UseKind
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
-from joins.instance import INSTANCE_SCHEMA, Instance, in_parts
+from joins.instance import INSTANCE_SCHEMA, Instance, rows_in_parts
 from joins.processor import Processor
 from joins.ration import Cut
 from xpath_eval.catalog import EvaluationPlan, Numbering
@@ -51,8 +51,6 @@ __all__ = ["Engine", "RegisteredQuery", "Step", "document_batch"]
 
 Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
 """Looks up the XML of documents from outside by docid."""
-
-T = TypeVar("T")
 
 WATERMARK_MIN_US = -(1 << 61)
 """Stands in for the watermark before any document, so that differences of times fit 64 bits."""
@@ -210,7 +208,7 @@ class Engine:
 
     def evaluate(self, documents: Iterable[Document]) -> pa.Table:
         """Return the witnesses of documents: stage 1, in this process."""
-        parts = _in_parts(list(documents), lambda document: len(document.xml))
+        parts = in_parts(documents, lambda document: len(document.xml), VALUES_CHARACTERS_MAX)
         batches = evaluate_batches(self.plan, map(document_batch, parts))
         return pa.Table.from_batches(batches, WITNESS_SCHEMA)
 
@@ -302,7 +300,7 @@ class Engine:
         self._learn_shapes(witnesses.filter(pc.is_valid(witnesses.column("edges"))))
         # A document in which no query finds anything takes part in no join.
         found = witnesses.filter(pc.greater(pc.list_value_length(witnesses.column("nodes")), 0))
-        for part in in_parts(self._witness_instances(found)):
+        for part in rows_in_parts(self._witness_instances(found)):
             self._processor.absorb(part)
         return dead
 
@@ -500,15 +498,12 @@ def document_batch(documents: Iterable[Document]) -> pa.RecordBatch:
 
 def _instances(rows: list[dict[str, Any]]) -> Iterator[pa.Table]:
     """Yield rows as instances, those of so many values at a time that a column can hold them."""
-    for part in _in_parts(rows, lambda row: sum(map(len, filter(None, row["vals"])))):
+    for part in in_parts(rows, _characters, VALUES_CHARACTERS_MAX):
         yield pa.Table.from_pylist(part, _ROW)
 
 
-def _in_parts(items: Sequence[T], size: Callable[[T], int]) -> Iterator[list[T]]:
-    """Yield items in order: some `VALUES_CHARACTERS_MAX` of a size at a time, one at least."""
-    parts = (end // VALUES_CHARACTERS_MAX for end in accumulate(map(size, items)))
-    for _, part in groupby(zip(parts, items, strict=True), key=itemgetter(0)):
-        yield [item for _, item in part]
+def _characters(row: dict[str, Any]) -> int:
+    return sum(map(len, filter(None, row["vals"])))
 
 
 def _publish(match: Match, stream: str, behind: Iterable[Instance]) -> Document:

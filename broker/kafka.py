@@ -21,6 +21,8 @@ from broker.config import KafkaSettings
 from broker.document import DocumentLine
 from broker.ingest import Outcome, Receipt
 from broker.ingest_thread import Busy, Submit
+from broker.parts import in_parts
+from broker.segment import SEGMENT_BYTES_MAX
 from broker.spark import Records
 
 __all__ = ["COLUMNS", "RecordTaker", "checkpoint_of", "document_lines", "records_of"]
@@ -79,13 +81,14 @@ class RecordTaker:
 
     def take(self, records: pa.Table) -> None:
         """Accept records; waits while the broker is busy, and raises `Busy` when it stops."""
-        lines = document_lines(records, self._stream)
-        if not lines:
-            return
-        for line, receipt in zip(lines, self._accept(lines), strict=True):
-            if receipt.outcome is Outcome.REFUSED:
-                fields = {"stage": "ingest", "stream": self._stream}
-                _log.warning("record %s was refused: %s", line.key, receipt.reason, extra=fields)
+        # Those that came before a failure come again, and are recognised by their keys.
+        every = document_lines(records, self._stream)
+        for lines in in_parts(every, lambda line: len(line.xml), SEGMENT_BYTES_MAX):
+            for line, receipt in zip(lines, self._accept(lines), strict=True):
+                if receipt.outcome is Outcome.REFUSED:
+                    fields = {"stage": "ingest", "stream": self._stream}
+                    message = "record %s was refused: %s"
+                    _log.warning(message, line.key, receipt.reason, extra=fields)
 
     def _accept(self, lines: Sequence[DocumentLine]) -> list[Receipt]:
         while True:

@@ -32,6 +32,7 @@ from broker.engine import Engine, RegisteredQuery
 from broker.evaluation import PlanStore
 from broker.ingest import Ingest, Outcome
 from broker.match import Match
+from broker.parts import in_parts
 from broker.pipeline import JoinEngine, Pipeline, StepSummary
 from broker.recorded import ReadLine, read_document_lines
 from broker.segment import SEGMENT_BYTES_MAX
@@ -384,13 +385,9 @@ class _Reader:
 
 def _groups(lines: Iterable[ReadLine], size: int) -> Iterator[list[ReadLine]]:
     """Yield lines in groups of at most a size, and of `SEGMENT_BYTES_MAX` and one document."""
-    group: list[ReadLine] = []
-    nbytes = 0
-    for place, line in lines:
-        group.append((place, line))
-        nbytes += len(line.xml) if isinstance(line, DocumentLine) else 0
-        if len(group) >= size or nbytes > SEGMENT_BYTES_MAX:
-            yield group
-            group, nbytes = [], 0
-    if group:
-        yield group
+    return in_parts(lines, _nbytes, SEGMENT_BYTES_MAX, size)
+
+
+def _nbytes(read: ReadLine) -> int:
+    _, line = read
+    return len(line.xml) if isinstance(line, DocumentLine) else 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-__all__ = ["INSTANCE_SCHEMA", "PART_BYTES_MAX", "Instance", "in_parts", "read_instances"]
+__all__ = ["INSTANCE_SCHEMA", "PART_BYTES_MAX", "Instance", "read_instances", "rows_in_parts"]
 
 PART_BYTES_MAX = 256 << 20
 """Bytes of instances that are remembered at a time, beside one more batch: their strings are put
@@ -60,7 +60,7 @@ class Instance:
     values: tuple[str | None, ...]
 
 
-def in_parts(rows: pa.Table) -> Iterator[pa.Table]:
+def rows_in_parts(rows: pa.Table) -> Iterator[pa.Table]:
     """Yield rows in parts, in order: one of their batches each, then up to `PART_BYTES_MAX`."""
     part: list[pa.RecordBatch] = []
     nbytes = 0

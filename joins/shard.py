@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from joins.classes import ClassTuple
 from joins.engines import EngineName, make_processor
-from joins.instance import INSTANCE_SCHEMA, Instance, in_parts
+from joins.instance import INSTANCE_SCHEMA, Instance, rows_in_parts
 from joins.meeting import ValueJoin, Visitor
 from joins.orders import Answer, Catalog, Limit, Order, Piece, Question, Store, Tuples
 from joins.ownership import Ownership
@@ -147,7 +147,7 @@ class Shard:
         return rows.filter(pc.greater(rows.column("instance"), self._last))
 
     def _absorb(self, rows: pa.Table) -> None:
-        for part in in_parts(rows):
+        for part in rows_in_parts(rows):
             self._absorb_part(part)
 
     def _absorb_part(self, rows: pa.Table) -> None:

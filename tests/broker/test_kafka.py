@@ -10,16 +10,18 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 
+import broker.kafka
 from broker.config import KafkaSettings, parse_settings
 from broker.disk import Disk
 from broker.document import DocumentLine
-from broker.ingest import Ingest, Receipt
+from broker.ingest import Ingest, Outcome, Receipt
 from broker.ingest_thread import Busy, IngestThread
 from broker.kafka import COLUMNS, RecordTaker, checkpoint_of, document_lines, records_of
 from broker.spool import Spool, SpoolWriter
@@ -88,6 +90,21 @@ def table(*rows: tuple[int, int, bytes | None]) -> pa.Table:
         pa.array([v for *_, v in rows], pa.binary()),
     ]
     return pa.table(columns, list(COLUMNS))
+
+
+def test_records_are_given_to_ingest_some_bytes_at_a_time() -> None:
+    given: list[int] = []
+
+    def submit(lines: Sequence[DocumentLine]) -> Future[list[Receipt]]:
+        given.append(len(lines))
+        future: Future[list[Receipt]] = Future()
+        future.set_result([Receipt(Outcome.ACCEPTED)] * len(lines))
+        return future
+
+    records = [(0, offset, b"<v>%d</v>" % offset) for offset in range(7)]
+    with mock.patch.object(broker.kafka, "SEGMENT_BYTES_MAX", 20):
+        RecordTaker(submit, "S").take(table(*records))
+    assert given == [3, 3, 1]
 
 
 def test_a_record_is_a_document_with_its_place_as_key_and_its_timestamp_as_time() -> None:
