@@ -5,7 +5,8 @@ so on.  The document at which a query goes over its budget is the first one that
 matches, or with which its block has.  It depends on the query and the documents alone, however
 they are grouped into batches.  Matches of documents before it stay; those from it on do not exist.
 
-Tuples of inner operators are state, so they are held against the bound of one document too.
+Tuples of inner operators are state, and others join them.  Those of each operator are held against
+the bound of one document too, and in a block they count like matches.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ class Pause:
 
 
 class Spent(NamedTuple):
-    """The matches of a query in the block of documents that is not full yet."""
+    """The matches of a query, and the tuples of its inner operators, in the block begun."""
 
     query: str
     revision: int
@@ -92,7 +93,8 @@ def _bound(value: int) -> int:
 class Tally:
     """What one query has found in the batch in hand, and in the block that it began in.
 
-    `limit` is the first document over the budget so far.  Blocks count what lies before it.
+    `limit` is the first document over the budget so far.  `counted` is what counts in blocks, by
+    document: matches and tuples of inner operators that lie before the limit.
     """
 
     query: str
@@ -101,6 +103,7 @@ class Tally:
     limit: int = UNBOUNDED
     cause: str = ""
     by_document: Counter[int] = field(default_factory=Counter)
+    counted: Counter[int] = field(default_factory=Counter)
     by_block: Counter[int] = field(default_factory=Counter)
     by_operator: Counter[tuple[str, int]] = field(default_factory=Counter)
 
@@ -122,14 +125,10 @@ class Tally:
     def match(self, docid: int) -> None:
         """Count a match whose newest document this is."""
         self.by_document[docid] += 1
-        if docid >= self.limit:
-            return
-        block = block_of(docid)
-        self.by_block[block] += 1
-        if self._is_full(docid):
-            self.stop(docid)
-        elif self.by_block[block] > _bound(self.budget.matches_per_1000_documents):
-            self._stop_in(block)
+        if docid < self.limit:
+            self._count(docid)
+            if self._is_full(docid):
+                self.stop(docid)
 
     def tuple(self, operator: str, docid: int) -> None:
         """Count a tuple of an inner operator."""
@@ -140,6 +139,16 @@ class Tally:
                 f"an inner operator has more than {_matches(self.budget)} at document"
                 f" {docid}; {_HINT}",
             )
+        elif docid < self.limit:
+            self._count(docid)
+
+    def _count(self, docid: int) -> None:
+        """Count one more in the block of a document before the limit."""
+        block = block_of(docid)
+        self.counted[docid] += 1
+        self.by_block[block] += 1
+        if self.by_block[block] > _bound(self.budget.matches_per_1000_documents):
+            self._stop_in(block)
 
     def stop(self, docid: int, cause: str = "") -> None:
         """Count nothing from a document on; `cause` where it is not the number of matches."""
@@ -148,19 +157,18 @@ class Tally:
         if docid == self.limit:
             self.cause = min(filter(None, (self.cause, cause)), default="")
             return
-        for each in [each for each in self.by_document if each >= docid]:
-            if each < self.limit:
-                self.by_block[block_of(each)] -= self.by_document[each]
-            if each > docid:
-                del self.by_document[each]
+        for each in [each for each in self.counted if each >= docid]:
+            self.by_block[block_of(each)] -= self.counted.pop(each)
+        for each in [each for each in self.by_document if each > docid]:
+            del self.by_document[each]
         self.limit, self.cause = docid, cause
 
     def _stop_in(self, block: int) -> None:
         """Stop at the document with which a block goes over the budget."""
-        docids = (n for n in self.by_document if block_of(n) == block and n < self.limit)
+        docids = [n for n in self.counted if block_of(n) == block]
         over = self.by_block[block] - self.budget.matches_per_1000_documents
         for docid in sorted(docids, reverse=True):
-            over -= self.by_document[docid]
+            over -= self.counted[docid]
             if over <= 0:
                 self.stop(docid)
                 return
@@ -172,9 +180,10 @@ class Tally:
         if self._is_full(self.limit):
             return f"document {self.limit} alone has more than {_matches(self.budget)}; {_HINT}"
         first = block_of(self.limit) * BLOCK_DOCUMENTS + 1
+        inner = ", those of inner operators included" if self.by_operator else ""
         return (
             f"documents {first} to {self.limit} have more than"
-            f" {self.budget.matches_per_1000_documents:,} matches"
+            f" {self.budget.matches_per_1000_documents:,} matches{inner}"
             f" (budget.matches_per_1000_documents); {_HINT}"
         )
 

@@ -154,6 +154,27 @@ def test_inner_operators_and_publishers_have_budgets(texts: dict[str, str]) -> N
     assert all(each.of("reader") == found[0].of("reader") for each in found)
 
 
+@pytest.mark.parametrize("most", [20, 60, 200])
+def test_tuples_of_inner_operators_count_in_a_block(most: int) -> None:
+    stream, texts = documents(40), {"nested": NESTED}
+    budget = replace(FREE, matches_per_1000_documents=most)
+    free, inner = run(texts, FREE, stream), run({"inner": BOMB}, FREE, stream).counts("inner")
+    total, expected = 0, 0
+    for docid, tuples in sorted(inner.items()):
+        total += tuples + free.counts("nested").get(docid, 0)
+        if total > most:
+            expected = docid
+            break
+    for batch in (1, 3, 10, 40):
+        found = run(texts, budget, stream, batch)
+        [pause] = found.pauses
+        assert (pause.query, pause.docid) == ("nested", expected)
+        assert pause.reason.startswith(
+            f"documents 1 to {expected} have more than {most} matches, those of inner operators"
+        )
+        assert found.of("nested") == free.of("nested", before=expected)
+
+
 def test_pairs_of_inner_operators_have_budgets() -> None:
     stream, texts = documents(40), {"nested": NESTED, "title": OTHERS["title"]}
     for most in (8, 15, 40):
