@@ -47,6 +47,7 @@ NOT_RUN = {
     "docker ": "wants a Docker daemon; the Dockerfile is checked by tests/test_packaging.py",
     "python -m pytest": "a test of its own",
     "cd tests && PYTHONPATH": "the simulation of five thousand histories takes hours",
+    "python benchmarks/oracle_run.py": "ten thousand cases take an hour; tests run some of them",
 }
 """How the line of a command begins, and why it is not run here."""
 
