@@ -391,7 +391,9 @@ class Engine:
         cuts = self._processor.cuts()
         by_class: dict[int, dict[UseKind, Cut]] = {}
         for cut in cuts[done:]:
-            by_class.setdefault(cut.query_class, {})[cut.kind] = cut
+            by_kind = by_class.setdefault(cut.query_class, {})
+            first = by_kind.get(cut.kind, cut)
+            by_kind[cut.kind] = min(first, cut, key=lambda each: each.docid)
         for query_class, by_kind in by_class.items():
             for use in self._queries.fan_out.uses_of(query_class):
                 kind = UseKind(use.window_us, use.subscriber.registration_point)
@@ -402,6 +404,13 @@ class Engine:
 
     def _why_cut(self, cut: Cut, use: Use) -> str:
         most = f"{self._spending.budget.pairs_per_document:,} (budget.pairs_per_document)"
+        if cut.is_heavy:
+            terms = sorted(f"`{a} = {b}`" for a, b in map(use.clause.terms_of, cut.value_joins))
+            return (
+                f"document {cut.docid} and one other have the same values so often that their equal"
+                f" nodes by {' and '.join(terms)} combine in more than {most} ways; join on"
+                " something that a document has once, or a few times"
+            )
         met = f"document {cut.docid} makes {cut.pairs:,} pairs, more than {most},"
         if not cut.value_joins:
             return f"{met} because there is no value join: add an equality, or shorten the window"

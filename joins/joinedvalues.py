@@ -25,6 +25,11 @@ FOUND_MAX = 1_000_000
 """Partners that are listed at once (25 MB), where one value alone does not have more."""
 
 
+REPEATS = 64
+"""Values of an instance from which on those that it has more than once are looked for: one with n
+equal values would otherwise be found n times by each of n equal ones."""
+
+
 class NewValues(NamedTuple):
     """New values in columns: `values[i]`, of slot `slots[i]` of `owners[i]`, under a variable."""
 
@@ -37,6 +42,15 @@ class NewValues(NamedTuple):
         """Return some of the entries."""
         owners, variables, slots, values = self
         return NewValues(owners[rows], variables[rows], slots[rows], values[rows])
+
+    def without_repeats(self) -> NewValues:
+        """Return each value of an instance under a variable once, with one of its slots."""
+        order = np.lexsort((self.values, self.variables, self.owners))
+        is_new = np.zeros(len(order), np.bool_)
+        is_new[:1] = True
+        for column in (self.owners, self.variables, self.values):
+            is_new[1:] |= column[order[1:]] != column[order[:-1]]
+        return self.take(np.sort(order[is_new]))
 
 
 class JoinedValues:
@@ -66,6 +80,8 @@ class JoinedValues:
         values = hashes[self._remembered.slots(owners) + slots]
         entries = NewValues(owners, arrays.binding_variables[bindings], slots, values)
         new = entries.take(np.flatnonzero(values != EMPTY))
+        if counts.max(initial=0) > REPEATS:
+            new = new.without_repeats()
         self._new.append(new)
         self._shared = None
         keys = entry_keys(new.values, new.variables)

@@ -18,6 +18,7 @@ from joins.anchors import Epochs
 from joins.classes import QueryClass, UseKind
 from joins.instance import Instance
 from joins.meeting import Visitor
+from joins.ration import HeavyPair
 from joins.slots import Ints
 
 __all__ = ["Answer", "Catalog", "Limit", "Order", "Piece", "Question", "Store", "Tuples"]
@@ -163,6 +164,8 @@ class Tuples:
 class Answer:
     """What a shard found: tuples, and the instances in them and wanted that are not new.
 
+    Of the `heavy` pairs, which other shards may have found too, there are no tuples.
+
     `counts` answers each question as far as it is this shard's to answer, by value join and use;
     `piece` is what has been merged.
     """
@@ -171,4 +174,5 @@ class Answer:
     tuples: Tuples
     instances: list[Instance]
     counts: list[list[Ints]] = field(default_factory=list)
+    heavy: list[HeavyPair] = field(default_factory=list)
     piece: Piece | None = None

@@ -5,15 +5,16 @@ is most often so.  The rest is compared slot by slot over all pairs: for slot `i
 instance and slot `j` of the older one a comparison of two arrays, a value for each pair, that gives
 one bit of each pair's signature.  So a further pair costs a few nanoseconds for each two slots.  Of
 few pairs all slots are compared in one list, which asks for fewer calls.  Of instances with many
-slots each, which would cost their product, the values are sorted to find the equal ones.  In every
-way pairs are grouped by the signature itself, not by a hash of it.
+slots each, which would cost their product, the values are sorted to find the equal ones; and where
+even these are many, they are not listed one by one but by their values (`Grouped`).  In every way
+pairs are grouped by the signature itself, not by a hash of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,7 @@ from joins.remembered import EMPTY, Hashes, Remembered
 from joins.slots import Ints, Layouts, ranges
 from joins.times import Flags, runs
 
-__all__ = ["SLOT_BITS", "Code", "Codes", "SharedSlots", "pair_signatures"]
+__all__ = ["SLOT_BITS", "Code", "Codes", "Equal", "Grouped", "SharedSlots", "pair_signatures"]
 
 FEW_PAIRS = 100
 """Up to so many pairs are compared in one list: what a call costs is what a hundred pairs cost."""
@@ -33,6 +34,9 @@ WIDE = 4_096
 
 SORTED_SLOTS = 1_000_000
 """Slots whose values are sorted at once, unless one pair alone has more."""
+
+LISTED_MAX = 4_096
+"""Equal pairs of slots that are listed one by one for a pair."""
 
 WORD_BITS = 62
 
@@ -45,7 +49,19 @@ SLOT_BITS = 32
 Codes = tuple[int, ...]
 """The equal pairs of slots, in order: left slot times 2 ** `SLOT_BITS` plus right slot."""
 
-Code = tuple[int, int, Codes]
+
+class Grouped(NamedTuple):
+    """The same where there are more than `LISTED_MAX`: a group for each value that both sides have.
+
+    It is a value's left slots and its right slots; all of the one are equal to all of the other.
+    """
+
+    groups: tuple[tuple[Codes, Codes], ...]
+
+
+Equal = Codes | Grouped
+
+Code = tuple[int, int, Equal]
 """A signature: left layout, right layout, and the equal pairs of slots."""
 
 
@@ -109,11 +125,20 @@ class _Compared:
 
     def code(self, row: int, equal: Iterable[tuple[int, int]]) -> Code:
         """Return a pair's signature by the (newer slot, older slot) that are equal."""
-        newer = int(self.newer_layout[row])
-        older = int(self.older_layout[row])
+        newer, older = self._layouts(row)
         if self.is_right[row]:
             return older, newer, tuple(sorted(j << SLOT_BITS | i for i, j in equal))
         return newer, older, tuple(sorted(i << SLOT_BITS | j for i, j in equal))
+
+    def grouped_code(self, row: int, groups: Iterable[tuple[Codes, Codes]]) -> Code:
+        """Return the same by groups of (newer slots, older slots) that are equal."""
+        newer, older = self._layouts(row)
+        if self.is_right[row]:
+            return older, newer, Grouped(tuple(sorted((j, i) for i, j in groups)))
+        return newer, older, Grouped(tuple(sorted(groups)))
+
+    def _layouts(self, row: int) -> tuple[int, int]:
+        return int(self.newer_layout[row]), int(self.older_layout[row])
 
 
 def pair_signatures(
@@ -275,7 +300,7 @@ def _in_one_list(
     j = ranges(np.zeros_like(counts), counts)
     starts = pairs.spread(pairs.newer)
     rows = np.flatnonzero(first[starts[which] + i] == first[pairs.older[which] + j])
-    return _listed(remembered, pairs, which[rows], i[rows], j[rows])
+    return _listed(remembered, pairs, which[rows], i[rows], j[rows], {})
 
 
 def _by_sorting(
@@ -292,8 +317,36 @@ def _by_sorting(
     order = np.argsort(keys2, kind="stable")
     starts = np.searchsorted(keys2, keys1, "left", sorter=order)
     counts = np.searchsorted(keys2, keys1, "right", sorter=order) - starts
+    equal = np.bincount(pair1, counts, len(pairs))
+    many = np.flatnonzero(equal > LISTED_MAX).tolist()
+    counts[equal[pair1] > LISTED_MAX] = 0
+    grouped = {
+        pair: _groups(remembered, pairs, pair, i[pair1 == pair], j[pair2 == pair]) for pair in many
+    }
     rows1, rows2 = np.repeat(np.arange(len(keys1)), counts), order[ranges(starts, counts)]
-    return _listed(remembered, pairs, pair1[rows1], i[rows1], j[rows2])
+    return _listed(remembered, pairs, pair1[rows1], i[rows1], j[rows2], grouped)
+
+
+def _groups(
+    remembered: Remembered, pairs: _Compared, pair: int, newer_slots: Ints, older_slots: Ints
+) -> Code:
+    """Return the signature of one pair, by values."""
+    newer = int(pairs.spread(pairs.newer)[pair]) + newer_slots
+    places = np.concatenate([newer, int(pairs.older[pair]) + older_slots])
+    first, other = (pd.factorize(hashes[places])[0] for hashes in remembered.hashes)
+    values = first.astype(np.int64) * len(places) + other
+    sides = values[: len(newer)], values[len(newer) :]
+    by_value = [_by_value(*side) for side in zip(sides, (newer_slots, older_slots), strict=True)]
+    common = by_value[0].keys() & by_value[1].keys()
+    return pairs.grouped_code(pair, [(by_value[0][v], by_value[1][v]) for v in common])
+
+
+def _by_value(values: Ints, slots: Ints) -> dict[int, Codes]:
+    """Return the slots, which ascend, of each value."""
+    order = np.argsort(values, kind="stable")
+    distinct, starts = np.unique(values[order], return_index=True)
+    parts = np.split(slots[order], starts[1:])
+    return {v: tuple(part.tolist()) for v, part in zip(distinct.tolist(), parts, strict=True)}
 
 
 def _slots(counts: Ints) -> tuple[Ints, Ints]:
@@ -309,9 +362,17 @@ def _shared_slots(pairs: _Compared, shared: SharedSlots) -> tuple[Ints, Ints]:
 
 
 def _listed(
-    remembered: Remembered, pairs: _Compared, which: Ints, newer_slots: Ints, older_slots: Ints
+    remembered: Remembered,
+    pairs: _Compared,
+    which: Ints,
+    newer_slots: Ints,
+    older_slots: Ints,
+    grouped: Mapping[int, Code],
 ) -> tuple[list[Code], Ints]:
-    """Number pairs by their slots that are equal in the first hash, listed pair by pair."""
+    """Number pairs by their slots that are equal in the first hash, listed pair by pair.
+
+    The signatures of some are known.
+    """
     _, other = remembered.hashes
     newer = pairs.spread(pairs.newer)[which] + newer_slots
     equal = other[newer] == other[pairs.older[which] + older_slots]
@@ -321,6 +382,7 @@ def _listed(
         slots[pair].append((i, j))
     numbers: dict[Code, int] = {}
     of_pairs = [
-        numbers.setdefault(pairs.code(pair, own), len(numbers)) for pair, own in enumerate(slots)
+        numbers.setdefault(grouped.get(pair) or pairs.code(pair, own), len(numbers))
+        for pair, own in enumerate(slots)
     ]
     return list(numbers), np.array(of_pairs, np.int64)

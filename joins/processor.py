@@ -33,9 +33,10 @@ from joins import schema
 from joins.census import Census
 from joins.classes import Classified, ClassTuple, Keepers, QueryClass, UseKind
 from joins.entries import EntryReader
+from joins.heavy import HeavyPairs
 from joins.instance import Instance
 from joins.meeting import Meeting, Partners, ValueJoin, Visitor
-from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, Ration
+from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, HeavyPair, Ration
 from joins.remembered import hash_values
 from joins.rows import TemplateTables
 from joins.slots import Ints
@@ -154,6 +155,7 @@ class SqlProcessor(Classified):
         self._engine = engine
         self._lateness_us = lateness_us
         self._tables = TemplateTables(self.state.db, self.classes)
+        self._heavy = HeavyPairs(self.state, self._tables, self.classes, bounds.pairs_max)
         self.view_cache = ViewCache(self.state, view_rows_max)
 
     @property
@@ -179,6 +181,7 @@ class SqlProcessor(Classified):
             self.state.set_joined_variables(joined)
             self._reader.want(joined)
         self._census.begin_batch()
+        self._heavy.begin_batch()
         self._ration.begin_batch()
         self.state.begin_batch()
         self.view_cache.trim()
@@ -186,13 +189,15 @@ class SqlProcessor(Classified):
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances; they get the next numbers."""
         rows = self.state.absorb(instances)
-        if self._census.is_needed:
-            self._census.note(rows, self._reader.read(rows))
+        if self._heavy.is_needed:
+            entries = self._reader.read(rows)
+            self._census.note(rows, entries)
+            self._heavy.note(entries)
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""
         self._judge(stratum)
-        moment = Moment(self.state.first_instance, stratum, self._lateness_us)
+        moment = self._weighed(Moment(self.state.first_instance, stratum, self._lateness_us))
         members: dict[Template, list[int]] = defaultdict(list)
         for number, query_class in self.classes.by_number.items():
             if query_class.stratum == stratum:
@@ -207,6 +212,13 @@ class SqlProcessor(Classified):
             for sql in self._statements(template, classes, moment)
             for row in self.state.run(sql + self._limited(classes))
         ]
+
+    def _weighed(self, moment: Moment) -> Moment:
+        """Cut the uses of classes that see a heavy pair; return what else is to be asked."""
+        pairs, left_out = self._heavy.find(moment)
+        for pair in pairs:
+            self._ration.cut_heavy(pair)
+        return replace(moment, left_out=left_out)
 
     def _judge(self, stratum: int) -> None:
         """Cut the uses of classes that new instances take over the budget."""
@@ -285,6 +297,10 @@ class SqlProcessor(Classified):
     def cuts(self) -> list[Cut]:
         """Return the uses of classes that went over the budget in this batch."""
         return self._ration.cuts
+
+    def heavy_pairs(self) -> set[HeavyPair]:
+        """Return the pairs that were found to be heavy in this batch."""
+        return self._ration.heavy
 
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use any more, lazily; return how many went."""

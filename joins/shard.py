@@ -21,7 +21,7 @@ from joins.instance import INSTANCE_SCHEMA, Instance, rows_in_parts
 from joins.meeting import ValueJoin, Visitor
 from joins.orders import Answer, Catalog, Limit, Order, Piece, Question, Store, Tuples
 from joins.ownership import Ownership
-from joins.ration import UNBOUNDED
+from joins.ration import UNBOUNDED, HeavyPair
 from joins.reach import Reaches
 from joins.remembered import hash_values
 from joins.routing import is_product, shard_of_class
@@ -86,7 +86,7 @@ class Shard:
         left, right = map(self._ownership.numbers, (tuples.left, tuples.right))
         tuples = replace(tuples, left=left, right=right)
         piece = self._merge(order) if order.merged else None
-        return Answer(self._number, tuples, instances, counts, piece)
+        return Answer(self._number, tuples, instances, counts, self._heavy(), piece)
 
     def _learn(self, catalog: Catalog) -> None:
         gone = self._shapes.keys() - catalog.shapes.keys()
@@ -193,6 +193,12 @@ class Shard:
         for number, docid, window_us in limits:
             if number in self._classes:
                 self._processor.limit(self._classes[number][0], docid, window_us)
+
+    def _heavy(self) -> list[HeavyPair]:
+        """Return the heavy pairs of this batch, with classes as the driver numbers them."""
+        names = {own: number for number, (own, *_) in self._classes.items()}
+        pairs = sorted(self._processor.heavy_pairs())
+        return [pair._replace(query_class=names[pair.query_class]) for pair in pairs]
 
     def _probe(self, stratum: int | None) -> Tuples:
         """Return the tuples of a stratum that are this shard's."""

@@ -193,6 +193,9 @@ class ShardedProcessor(Classified):
         answers = self._ask(
             [self._order(shard, stratum=stratum, limits=tuple(limits)) for shard in sorted(busy)]
         )
+        for answer in answers:
+            for pair in answer.heavy:
+                self._ration.cut_heavy(pair)
         return [found for answer in answers for found in _rows(answer)]
 
     def _judge(self, stratum: int) -> None:

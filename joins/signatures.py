@@ -32,8 +32,10 @@ add tuples but lose none, for the body has no negation; `FanOut` checks the stri
 joins of all that is reported.  A residual takes two values that agree in all 128 bits for equal.
 
 Bounds: pairs are worked on in slices of `PAIRS_MAX`; instances with k equal values on either side
-have k * k equal pairs; the view keeps `ENTRIES_MAX` entries and `ROWS_MAX` tuples, then finds them
-again; a class whose pairs exceed its budget is paired by a rarer value join or cut (`ration`).
+have k * k equal pairs, of which many are named by their value, and a class with too many tuples on
+them is cut before these are found (`weight`); the view keeps `ENTRIES_MAX` entries and `ROWS_MAX`
+tuples, then finds them again; a class whose pairs exceed its budget is paired by a rarer value join
+or cut (`ration`).
 """
 
 from __future__ import annotations
@@ -50,11 +52,11 @@ from joins.classes import Classified, ClassTuple, QueryClass
 from joins.instance import Instance
 from joins.meeting import MOMENT, Meeting, Partners, ValueJoin, Visitor
 from joins.pairsignature import pair_signatures
-from joins.ration import CLOSED, Bounds, Cut
+from joins.ration import CLOSED, Bounds, Cut, HeavyPair
 from joins.reach import LayoutReaches
 from joins.remembered import HashValues, Remembered
-from joins.signatureview import SignatureView
-from joins.slots import Layouts
+from joins.signatureview import Entry, SignatureView
+from joins.slots import Ints, Layouts
 from joins.times import Pairs
 from joins.tuples import ClassLimits, Residuals, TupleColumns
 
@@ -63,6 +65,9 @@ __all__ = ["SignatureProcessor"]
 SHAPES_MIN = 1_000
 """So many shapes are kept in any case; those that nothing has any more are looked for when there
 are more, and twice as many as after the last time."""
+
+TUPLES_MAX = 1_000_000
+"""Tuples that pairs are expanded into at once (50 MB), unless one pair alone has more."""
 
 _EVER = int(np.iinfo(np.int64).min)
 """Before all times."""
@@ -77,7 +82,7 @@ class SignatureProcessor(Classified):
         self, bounds: Bounds, *, hashing: HashValues, spill_directory: Path | None = None
     ) -> None:
         super().__init__()
-        self.view = SignatureView(self.classes)
+        self.view = SignatureView(self.classes, bounds.pairs_max)
         self._lateness_us = bounds.lateness_us
         self._layouts = Layouts()
         self._reaches = LayoutReaches(self.classes.reaches, self._layouts)
@@ -141,7 +146,7 @@ class SignatureProcessor(Classified):
         if limits.has_singles:
             yield self._singles(limits)
         for pairs in self._candidates.pairs(stratum):
-            yield self._pairs(limits, pairs)
+            yield from self._pairs(limits, pairs)
 
     def _follow_classes(self) -> None:
         """Bring what is known of classes by stratum up to date."""
@@ -158,15 +163,34 @@ class SignatureProcessor(Classified):
         columns = TupleColumns.of_singles(new, entries, inverse, limits)
         return self._residuals.filter(columns, limits, self._remembered)
 
-    def _pairs(self, limits: ClassLimits, pairs: Pairs) -> TupleColumns:
-        """Return the tuples on some pairs."""
+    def _pairs(self, limits: ClassLimits, pairs: Pairs) -> Iterator[TupleColumns]:
+        """Yield the tuples on some pairs, some `TUPLES_MAX` at a time."""
         codes, inverse = pair_signatures(
             self._remembered, self._layouts, pairs.left, pairs.right, self._candidates.values.shared
         )
         layouts = self._layouts.layouts
         entries = self.view.look_up([(layouts[a], layouts[b], equal) for a, b, equal in codes])
-        columns = TupleColumns.of_pairs(pairs, entries, inverse, limits)
-        return self._residuals.filter(columns, limits, self._remembered)
+        self._cut_heavy(pairs, entries, inverse, limits)
+        sizes = np.array([len(entry.classes) for entry in entries], np.int64)[inverse]
+        part = (np.cumsum(sizes) - sizes) // TUPLES_MAX
+        for rows in np.split(np.arange(len(pairs)), np.flatnonzero(np.diff(part)) + 1):
+            columns = TupleColumns.of_pairs(pairs.keep(rows), entries, inverse[rows], limits)
+            yield self._residuals.filter(columns, limits, self._remembered)
+
+    def _cut_heavy(
+        self, pairs: Pairs, entries: Sequence[Entry], inverse: Ints, limits: ClassLimits
+    ) -> None:
+        """Cut the uses of classes that see one of some pairs that is heavy."""
+        for i in (i for i, entry in enumerate(entries) if len(entry.heavy)):
+            for row in np.flatnonzero(inverse == i).tolist():
+                both = np.array([pairs.left[row], pairs.right[row]])
+                other, docid = sorted(self._remembered.take("docid", both).tolist())
+                span_us, classes = int(pairs.span[row]), entries[i].heavy
+                held = span_us <= limits.window[classes]
+                held &= limits.is_symmetric[classes] | pairs.follows[row]
+                for number in classes[held].tolist():
+                    heavy = HeavyPair(number, docid, other, span_us)
+                    self._candidates.ration.cut_heavy(heavy)
 
     def tuples(self, stratum: int) -> Iterator[ClassTuple]:
         """Yield the same as they are found, roughly in the order of their documents."""
@@ -206,6 +230,10 @@ class SignatureProcessor(Classified):
     def cuts(self) -> list[Cut]:
         """Return the uses of classes that went over the budget in this batch."""
         return self._candidates.ration.cuts
+
+    def heavy_pairs(self) -> set[HeavyPair]:
+        """Return the pairs that were found to be heavy in this batch."""
+        return self._candidates.ration.heavy
 
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use, lazily; return how many went: see `Processor`."""

@@ -7,24 +7,30 @@ constants and registration points are no part of it: they differ from pair to pa
 
 An entry names the last class that it is complete for; when it is met again after classes were
 added, only those are asked.  Classes that were removed are skipped by whoever reads the entry.
+
+What a signature would map to is bounded before it is found: classes in which its pairs are heavy
+(`weight`) are named by the entry, without tuples.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Sequence, Set
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import product, takewhile
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from joins import schema
 from joins.classes import ClassRegistry
-from joins.pairsignature import SLOT_BITS
+from joins.pairsignature import SLOT_BITS, Equal, Grouped
+from joins.ration import UNBOUNDED
 from joins.rows import TemplateTables, connect, insert, run
 from joins.slots import Ints, Layout
 from joins.sql import signature_sql
+from joins.weight import Weight, weigh
 from templates.conjunctive import view_query
 from templates.template import Template
 
@@ -42,14 +48,14 @@ many equal values have few signatures in common, and long ones."""
 ValueJoin = tuple[int, int]
 Joins = frozenset[ValueJoin]
 
-_Joined = tuple[int, int, int, int]
-"""Left variable, right variable, left node, right node."""
+Bound = Mapping[int, Set[int]]
+"""The variables that bind each node of a shape."""
 
 _Need = tuple[int, Joins]
 """A class's number, and its value joins."""
 
-Signature = tuple[Layout, Layout | None, tuple[int, ...]]
-"""Two layouts and the codes of the equal pairs of slots (`pairsignature`), in order.
+Signature = tuple[Layout, Layout | None, Equal]
+"""Two layouts and the equal pairs of slots (`pairsignature`), in order.
 
 The right layout is None for a single instance, which classes of one block are looked up by.
 """
@@ -57,12 +63,16 @@ The right layout is None for a single instance, which classes of one block are l
 
 @dataclass(slots=True, eq=False)
 class Entry:
-    """What a signature maps to: `classes[i]` holds with the nodes `nodes[i]`."""
+    """What a signature maps to: `classes[i]` holds with the nodes `nodes[i]`.
+
+    In the classes `heavy` its pairs are heavy; their tuples are left out.
+    """
 
     signature: Signature
     complete_for: int = 0
     classes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     nodes: list[tuple[int, ...]] = field(default_factory=list)
+    heavy: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def add(self, classes: Sequence[int], nodes: Sequence[tuple[int, ...]]) -> None:
         """Add tuples of further classes."""
@@ -72,21 +82,75 @@ class Entry:
     @property
     def size(self) -> int:
         """The tuples and equal pairs that are kept."""
-        return len(self.nodes) + len(self.signature[2])
+        return len(self.nodes) + _size(self.signature[2])
 
     @property
     def is_pair(self) -> bool:
         """Whether there are two instances."""
         return self.signature[1] is not None
 
-    def equal_nodes(self) -> list[tuple[int, int]]:
-        """Return the pairs of shape nodes with equal values."""
-        left, right, codes = self.signature
+    def equal_nodes(self) -> list[tuple[list[int], list[int]]]:
+        """Return shape nodes with equal values, left and right: all of the one with all others."""
+        left, right, equal = self.signature
         if right is None:
             return []
-        return [
-            (left.nodes[i], right.nodes[j]) for i, j in (divmod(c, 1 << SLOT_BITS) for c in codes)
+        if isinstance(equal, Grouped):
+            groups = equal.groups
+            return [([left.nodes[i] for i in a], [right.nodes[j] for j in b]) for a, b in groups]
+        slots = (divmod(code, 1 << SLOT_BITS) for code in equal)
+        return [([left.nodes[i]], [right.nodes[j]]) for i, j in slots]
+
+
+def _size(equal: Equal) -> int:
+    """Return how many numbers stand for equal pairs."""
+    if isinstance(equal, Grouped):
+        return sum(len(side) for group in equal.groups for side in group)
+    return len(equal)
+
+
+class _Joined(NamedTuple):
+    """The equal nodes of a signature under the variables that are joined, and how many they are.
+
+    Those that are more than the budget allows are not listed: (left variable, right variable, left
+    node, right node).
+    """
+
+    rows: list[tuple[int, int, int, int]]
+    counts: Counter[ValueJoin]
+
+    @classmethod
+    def of(
+        cls, entry: Entry, bound: Mapping[int, Bound], joins: Set[ValueJoin], rows_max: int
+    ) -> _Joined:
+        """Return those of an entry."""
+        left, right, _ = entry.signature
+        counts: Counter[ValueJoin] = Counter()
+        parts: list[tuple[ValueJoin, list[int], list[int]]] = []
+        if right is not None:
+            for nodes in entry.equal_nodes():
+                sides = bound[left.shape], bound[right.shape]
+                of_left, of_right = map(_by_variable, nodes, sides)
+                for value_join in product(of_left, of_right):
+                    if value_join in joins:
+                        part = of_left[value_join[0]], of_right[value_join[1]]
+                        counts[value_join] += len(part[0]) * len(part[1])
+                        parts.append((value_join, *part))
+        rows = [
+            (*value_join, left_node, right_node)
+            for value_join, lefts, rights in parts
+            if counts[value_join] <= rows_max
+            for left_node, right_node in product(lefts, rights)
         ]
+        return cls(rows, counts)
+
+
+def _by_variable(nodes: Sequence[int], bound: Bound) -> dict[int, list[int]]:
+    """Return which of some nodes of a shape each variable binds."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for node in nodes:
+        for variable in bound[node]:
+            found[variable].append(node)
+    return found
 
 
 class _Needs:
@@ -94,11 +158,12 @@ class _Needs:
 
     Most signatures have few equal values, and most templates join several: so most statements are
     saved, each of which costs milliseconds.  Classes stand under the least of their value joins;
-    `joins` are those of all.
+    `joins` are those of all, `joins_max` is how many a class has at most.
     """
 
     def __init__(self, registry: ClassRegistry) -> None:
         self.joins: set[ValueJoin] = set()
+        self.joins_max = 0
         self._registry = registry
         self._under: dict[Template, dict[ValueJoin | None, list[_Need]]] = {}
         self._last = 0
@@ -109,10 +174,12 @@ class _Needs:
         classes = self._registry.by_number
         if self._count > 2 * len(classes):
             self.joins, self._under, self._last, self._count = set(), {}, 0, 0
+            self.joins_max = 0
         for number in takewhile(self._last.__lt__, reversed(classes)):
             query_class = classes[number]
             joins = frozenset(query_class.value_pairs())
             self.joins |= joins
+            self.joins_max = max(self.joins_max, len(query_class.template.value_joins))
             under = self._under.setdefault(query_class.template, {})
             under.setdefault(min(joins, default=None), []).append((number, joins))
             self._count += 1
@@ -128,14 +195,27 @@ class _Needs:
             for number, joins in under[value_join]
         )
 
+    def held(self, since: int, counts: Counter[ValueJoin]) -> Iterator[tuple[int, list[int]]]:
+        """Yield classes after `since` whose value joins all are equal, and how often each is."""
+        for under in self._under.values():
+            for value_join in counts.keys() & under.keys():
+                for number, joins in under[value_join]:
+                    query_class = self._registry.by_number.get(number)
+                    if number > since and joins <= counts.keys() and query_class is not None:
+                        yield number, [counts[each] for each in query_class.value_pairs()]
+
 
 class SignatureView:
-    """Evaluates signatures; its database holds nothing but shapes, template rows, signatures."""
+    """Evaluates signatures; its database holds nothing but shapes, template rows, signatures.
 
-    def __init__(self, registry: ClassRegistry) -> None:
+    Of a class in which a pair has more than `tuples_max` there are none.
+    """
+
+    def __init__(self, registry: ClassRegistry, tuples_max: int = UNBOUNDED) -> None:
         # Its statements are small: a second thread costs more than it brings.
         self.db = connect(threads=1)
         self._registry = registry
+        self._tuples_max = tuples_max
         self._tables = TemplateTables(self.db, registry)
         self._needs = _Needs(registry)
         self._entries: dict[Signature, Entry] = {}
@@ -161,7 +241,7 @@ class SignatureView:
         entry = self._entries.get(signature)
         if entry is None:
             entry = self._entries[signature] = Entry(signature)
-            self.rows += len(signature[2])
+            self.rows += _size(signature[2])
         return entry
 
     def add_shape(self, shape: int, edges: Sequence[tuple[int, int, int, int]]) -> None:
@@ -218,19 +298,65 @@ class SignatureView:
                 entry.complete_for = last
 
     def _evaluate(self, entries: list[Entry], since: int) -> None:
-        """Ask the templates' queries for all entries at once, of classes after `since`."""
+        """Find the tuples of entries, of classes after `since`, but for heavy ones."""
         self.misses += len(entries)
-        joined = [self._joined(entry) for entry in entries]
-        equal = {frozenset((left, right) for left, right, *_ in rows) for rows in joined}
+        light: list[tuple[Entry, _Joined]] = []
+        for entry in entries:
+            joined = _Joined.of(entry, self._bound, self._needs.joins, self._tuples_max)
+            if heavy := self._heavy(entry, joined, since):
+                entry.heavy = np.concatenate([entry.heavy, np.array(heavy, np.int64)])
+                self._ask([(entry, joined)], since, heavy)
+            else:
+                light.append((entry, joined))
+        if light:
+            self._ask(light, since)
+
+    def _heavy(self, entry: Entry, joined: _Joined, since: int) -> list[int]:
+        """Return the classes after `since` in which a signature's pairs are heavy."""
+        if max(joined.counts.values(), default=0) ** self._needs.joins_max <= self._tuples_max:
+            return []
+        heavy: list[int] = []
+        uncertain: list[int] = []
+        for number, equal in self._needs.held(since, joined.counts):
+            weight = weigh(equal, self._tuples_max)
+            if weight is not Weight.LIGHT:
+                (heavy if weight is Weight.HEAVY else uncertain).append(number)
+        if uncertain:
+            self._write_shapes()
+            self._write([entry], [joined.rows])
+        return sorted([*heavy, *filter(self._has_too_many, uncertain)])
+
+    def _has_too_many(self, number: int) -> bool:
+        """Return whether a class has too many tuples on the one signature that is written."""
+        template = self._registry.by_number[number].template
+        asked = f"t.class = {number}"
+        sql = signature_sql(view_query(template), template, self._tables.numbers[template], asked)
+        ((count,),) = run(
+            self.db, f"SELECT count(*) FROM (FROM ({sql}) LIMIT {self._tuples_max + 1})"
+        )
+        return int(count) > self._tuples_max
+
+    def _ask(
+        self, some: Sequence[tuple[Entry, _Joined]], since: int, without: Sequence[int] = ()
+    ) -> None:
+        """Ask the templates' queries for all entries at once, of classes after `since`.
+
+        Classes `without` are not asked.
+        """
+        entries = [entry for entry, _ in some]
+        equal = {frozenset(joined.counts) for _, joined in some}
         numbers = self._tables.numbers
         asked = [template for template in numbers if self._needs.may_hold(template, since, equal)]
         if not asked:
             return
         self._write_shapes()
-        self._write(entries, joined)
+        self._write(entries, [joined.rows for _, joined in some])
+        wanted = f"t.class > {since}"
+        if without:
+            wanted += f" AND t.class NOT IN ({', '.join(map(str, without))})"
         for template in asked:
             number = numbers[template]
-            sql = signature_sql(view_query(template), template, number, since)
+            sql = signature_sql(view_query(template), template, number, wanted)
             found: dict[int, tuple[list[int], list[tuple[int, ...]]]] = {}
             for query_class, i, *nodes in run(self.db, sql):
                 if entries[i].is_pair == template.has_right:
@@ -241,20 +367,7 @@ class SignatureView:
                 entries[i].add(*rows)
                 self.rows += len(rows[0])
 
-    def _joined(self, entry: Entry) -> list[_Joined]:
-        """Return the equal nodes of a signature under the variables that are joined."""
-        left, right, _ = entry.signature
-        if right is None:
-            return []
-        bound, joins = (self._bound[left.shape], self._bound[right.shape]), self._needs.joins
-        return [
-            (*variables, *nodes)
-            for nodes in entry.equal_nodes()
-            for variables in product(*(of[node] for of, node in zip(bound, nodes, strict=True)))
-            if variables in joins
-        ]
-
-    def _write(self, entries: Sequence[Entry], joined: Sequence[list[_Joined]]) -> None:
+    def _write(self, entries: Sequence[Entry], joined: Sequence[Sequence[tuple[int, ...]]]) -> None:
         """Write what the statements for some signatures read."""
         left: list[tuple[int, ...]] = []
         right: list[tuple[int, ...]] = []

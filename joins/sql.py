@@ -17,17 +17,21 @@ known before `Y` to `X.end`: `T >= W(Y) - A - X.end` (section 1.1).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from joins import schema
-from templates.conjunctive import Atom, ConjunctiveQuery
+from templates.conjunctive import Atom, ConjunctiveQuery, conjunctive_query
 from templates.template import Template
 
 __all__ = [
+    "FOLLOWS",
+    "LeftOut",
     "Moment",
+    "pair_sql",
     "render_sql",
     "signature_sql",
+    "span",
     "value_join_sql",
 ]
 
@@ -50,16 +54,55 @@ FOLLOWS = "dl.end_us < dr.start_us"
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Pairs of instances that are left out: (left, right) by class, and by value join.
+
+    Conditions name both, so each is tested as soon as both are there.
+    """
+
+    classes: tuple[tuple[int, int, str], ...] = ()
+    value_joins: tuple[tuple[int, int, int, int], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        classes: Mapping[tuple[int, int], Collection[int]],
+        joins: Mapping[tuple[int, int], Collection[tuple[int, int]]],
+    ) -> LeftOut:
+        """Return what leaves pairs out."""
+        return cls(
+            tuple((*pair, ", ".join(map(str, sorted(own)))) for pair, own in classes.items()),
+            tuple((*pair, *join) for pair, own in joins.items() for join in sorted(own)),
+        )
+
+    def of_classes(self, left: str, right: str) -> list[str]:
+        """Return conditions on `t.class` and on two columns of instances."""
+        return [
+            f"NOT ({left} = {x} AND {right} = {y} AND t.class IN ({numbers}))"
+            for x, y, numbers in self.classes
+        ]
+
+    def of_value_joins(self) -> str:
+        """Return conditions on the bindings `l` and `r`."""
+        return "".join(
+            f" AND NOT (l.instance = {x} AND r.instance = {y} AND l.variable = {a}"
+            f" AND r.variable = {b})"
+            for x, y, a, b in self.value_joins
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Moment:
     """What a probe is for: a batch by its first new instance, a stratum, the allowed lateness.
 
-    `only` restricts it to one class.
+    `only` restricts it to one class, `left_out` says which pairs are not asked for.
     """
 
     first_instance: int
     stratum: int
     lateness_us: int
     only: int | None = None
+    left_out: LeftOut = LeftOut()
 
 
 def span(lateness_us: int) -> str:
@@ -86,9 +129,10 @@ def value_join_sql(moment: Moment) -> str:
         f"""SELECT l.instance AS l, r.instance AS r, p.left_variable, p.right_variable,
         l.node AS left_node, r.node AS right_node, p.window_us, p.is_symmetric
     FROM {left} AS l, {right} AS r, {schema.VALUE_PAIR} AS p
-    WHERE l.value = r.value AND {half}
+    WHERE l.value = r.value AND l.instance <> r.instance AND {half}
         AND p.stratum = {moment.stratum}
-        AND p.left_variable = l.variable AND p.right_variable = r.variable"""
+        AND p.left_variable = l.variable AND p.right_variable = r.variable
+        {moment.left_out.of_value_joins()}"""
         for left, right, half in halves
     ]
     equal = "\n    UNION ALL\n    ".join(selects)
@@ -98,7 +142,7 @@ WITH equal AS MATERIALIZED (
 )
 SELECT e.l, e.r, e.left_variable, e.right_variable, e.left_node, e.right_node
 FROM equal AS e, {schema.REMEMBERED} AS dl, {schema.REMEMBERED} AS dr
-WHERE dl.instance = e.l AND dr.instance = e.r AND e.l <> e.r
+WHERE dl.instance = e.l AND dr.instance = e.r
     AND {span(moment.lateness_us)} <= e.window_us AND (e.is_symmetric OR {FOLLOWS})"""
 
 
@@ -120,6 +164,16 @@ def render_sql(
         _Probe(query, number, moment).render(r=f">= {first}"),
         _Probe(query, number, moment).render(l=f">= {first}", r=f"< {first}"),
     ]
+
+
+def pair_sql(template: Template, number: int, moment: Moment, pair: tuple[int, int]) -> str:
+    """Return the statement for the tuples of one pair in the class `moment.only`.
+
+    Residuals are not looked at.  `number` is the template's.
+    """
+    query = replace(conjunctive_query(template), residuals=())
+    left, right = pair
+    return _Probe(query, number, moment).render(l=f"= {left}", r=f"= {right}")
 
 
 @dataclass
@@ -204,6 +258,10 @@ class _Probe:
                 self._add_wanted_rows(inner)
         for side, condition in newness.items():
             inner.where.append(f"{inner.columns[side]} {condition}")
+        if "r" in inner.columns:
+            sides = inner.columns["l"], inner.columns["r"]
+            inner.where.append(f"{sides[0]} <> {sides[1]}")
+            inner.where += self.moment.left_out.of_classes(*sides)
         terms = [term for term in inner.columns if not term.startswith("s")]
         columns = [f"{inner.columns[t]} AS {t}" for t in terms]
         return inner.render([*columns, "t.window_us", "t.is_symmetric"]), terms
@@ -234,18 +292,18 @@ class _Probe:
         select.add(table, alias, pairs)
 
 
-def signature_sql(query: ConjunctiveQuery, template: Template, number: int, since: int) -> str:
+def signature_sql(query: ConjunctiveQuery, template: Template, number: int, asked: str) -> str:
     """Return the statement that answers a conjunctive query for signatures.
 
     Both sides of a pair have the signature's number for their instance; times and residuals are
-    not looked at.  Only classes after number `since` are asked.  Rows: class, signature, nodes.
+    not looked at.  `asked` is a condition on `t.class`.  Rows: class, signature, nodes.
     """
     values = [atom for atom in query.atoms if atom.relation in _VALUE_RELATIONS]
     edges = [atom for atom in query.atoms if atom.relation in ("R_bin", "R_binW")]
     probe = _Probe(query, number, Moment(0, 0, 0))
     inner = _Select()
     probe.add_rows(inner)
-    inner.where.append(f"t.class > {since}")
+    inner.where.append(asked)
     for i, atom in enumerate(values, 1):
         probe.add_atom(inner, atom, f"j{i}")
     terms = [term for term in inner.columns if term != "class"]

@@ -1,0 +1,177 @@
+"""Heavy pairs, where a database lists the equal nodes of all pairs: they are left out before that.
+
+Most documents have a value once, or a few times.  How often one instance has a value under a
+variable, and how many values it has there, bounds the equal nodes of all its pairs; so it is only
+for classes in which the most that has ever been seen may exceed the budget that pairs are weighed
+(`weight`), from counts of values by instance.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from math import prod
+
+import numpy as np
+
+from joins import schema
+from joins.classes import ClassRegistry, QueryClass
+from joins.entries import Entries
+from joins.meeting import ValueJoin
+from joins.ration import UNBOUNDED, HeavyPair
+from joins.rows import TemplateTables
+from joins.sql import FOLLOWS, LeftOut, Moment, pair_sql, span
+from joins.state import JoinState
+from joins.weight import Weight, weigh
+from templates.template import Template
+
+__all__ = ["HeavyPairs"]
+
+Most = dict[int, tuple[int, int]]
+"""By variable: how many values an instance has, and how often the same one, at most."""
+
+
+@dataclass
+class _Found:
+    """What is left out: pairs by class, and by value join."""
+
+    classes: dict[tuple[int, int], set[int]] = field(default_factory=lambda: defaultdict(set))
+    joins: dict[tuple[int, int], set[ValueJoin]] = field(default_factory=lambda: defaultdict(set))
+
+
+class HeavyPairs:
+    """Weighs pairs of instances in a database."""
+
+    def __init__(
+        self, state: JoinState, tables: TemplateTables, classes: ClassRegistry, tuples_max: int
+    ) -> None:
+        self._state = state
+        self._tables = tables
+        self._classes = classes
+        self._tuples_max = tuples_max
+        self._most: Most = {}
+        self._new: Most = {}
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether there is a budget."""
+        return self._tuples_max != UNBOUNDED
+
+    def begin_batch(self) -> None:
+        """Make what is noted from now on new."""
+        self._new = {}
+
+    def note(self, entries: Entries) -> None:
+        """Take note of how often new instances have values."""
+        for variable in np.unique(entries.variables).tolist():
+            rows = entries.variables == variable
+            owners, hashes = entries.owners[rows], entries.hashes[rows]
+            _, values = np.unique(owners, return_counts=True)
+            order = np.lexsort((hashes, owners))
+            is_new = np.ones(len(order), np.bool_)
+            is_new[1:] = np.diff(owners[order]) > 0
+            is_new[1:] |= hashes[order][1:] != hashes[order][:-1]
+            same = np.diff(np.flatnonzero(is_new), append=len(order))
+            for most in (self._new, self._most):
+                before = most.get(variable, (0, 0))
+                most[variable] = max(before[0], int(values.max())), max(before[1], int(same.max()))
+
+    def find(self, moment: Moment) -> tuple[list[HeavyPair], LeftOut]:
+        """Return the heavy pairs of a batch in a stratum, and what to leave out for them."""
+        found = _Found()
+        pairs: list[HeavyPair] = []
+        classes = {n: c for n, c in self._classes.by_number.items() if c.stratum == moment.stratum}
+        for value_join in {join for each in classes.values() for join in each.value_pairs()}:
+            if self._equal_max(value_join) > self._tuples_max:
+                # Whatever else a class joins by, it is heavy there, or holds nowhere.
+                some = {n for n, each in classes.items() if value_join in each.value_pairs()}
+                equal = _equal_sql(value_join, moment.first_instance)
+                over = f"SELECT l, r FROM {equal} WHERE n > {self._tuples_max}"
+                for left, right in self._state.run(over):
+                    found.joins[left, right].add(value_join)
+                    found.classes[left, right] |= some
+        for number, query_class in classes.items():
+            if query_class.template.value_joins and self._may_be_heavy(query_class):
+                pairs += self._weigh(number, query_class, moment, found)
+        return pairs, LeftOut.of(found.classes, found.joins)
+
+    def _may_be_heavy(self, query_class: QueryClass) -> bool:
+        return prod(map(self._equal_max, query_class.value_pairs())) > self._tuples_max
+
+    def _equal_max(self, value_join: ValueJoin) -> int:
+        """Return how many equal nodes a pair with a new instance has at most by a value join."""
+        left, right = value_join
+        of_right = _equal_max(self._most.get(left), self._new.get(right))
+        return max(of_right, _equal_max(self._new.get(left), self._most.get(right)))
+
+    def _weigh(
+        self, number: int, query_class: QueryClass, moment: Moment, found: _Found
+    ) -> Iterator[HeavyPair]:
+        """Yield the pairs that are heavy in a class, and that a window of it holds."""
+        repeats = Counter(query_class.value_pairs())
+        sql = _weigh_sql(repeats, moment, self._tuples_max)
+        one_class = replace(moment, only=number)
+        for left, right, span_us, follows, one, two, *counts in self._state.run(sql):
+            equal = dict(zip(repeats, map(int, counts), strict=True))
+            weight = weigh([equal[each] for each in query_class.value_pairs()], self._tuples_max)
+            is_symmetric, window_us = query_class.is_symmetric, self._classes.window_us(number)
+            held = span_us <= window_us and (is_symmetric or follows)
+            if held and weight is Weight.UNCERTAIN:
+                held = self._has_too_many(query_class.template, one_class, (left, right))
+                if not held:
+                    continue
+            found.classes[left, right].add(number)
+            if held:
+                yield HeavyPair(number, max(one, two), min(one, two), span_us)
+
+    def _has_too_many(self, template: Template, moment: Moment, pair: tuple[int, int]) -> bool:
+        """Return whether one pair has too many tuples in the class of a moment."""
+        sql = pair_sql(template, self._tables.numbers[template], moment, pair)
+        ((count,),) = self._state.run(
+            f"SELECT count(*) FROM (FROM ({sql}) LIMIT {self._tuples_max + 1})"
+        )
+        return int(count) > self._tuples_max
+
+
+def _equal_max(one: tuple[int, int] | None, two: tuple[int, int] | None) -> int:
+    """Return how many equal nodes two instances have at most, by what each has at most."""
+    if one is None or two is None:
+        return 0
+    return min(one[0] * two[1], one[1] * two[0])
+
+
+def _weigh_sql(repeats: Counter[ValueJoin], moment: Moment, tuples_max: int) -> str:
+    """Return a statement for pairs that are not light by value joins, each so many times.
+
+    Rows: left, right, span, follows, both docids, equal nodes by each value join.
+    """
+    names = [f"e{i}" for i in range(len(repeats))]
+    equal = [
+        f"{_equal_sql(join, moment.first_instance)} AS {name}"
+        for join, name in zip(repeats, names, strict=True)
+    ]
+    tables = [*equal, f"{schema.REMEMBERED} AS dl", f"{schema.REMEMBERED} AS dr"]
+    powers = zip(names, repeats.values(), strict=True)
+    where = [f"{name}.l = dl.instance AND {name}.r = dr.instance" for name in names]
+    where += [f"{name}.l = e0.l AND {name}.r = e0.r" for name in names[1:]]
+    where += [f"{' * '.join(f'{e}.n::DOUBLE ^ {n}' for e, n in powers)} > {tuples_max}"]
+    head = ["dl.instance", "dr.instance", span(moment.lateness_us), FOLLOWS, "dl.docid", "dr.docid"]
+    head += [f"{name}.n" for name in names]
+    return f"SELECT {', '.join(head)} FROM {', '.join(tables)} WHERE {' AND '.join(where)}"
+
+
+def _equal_sql(value_join: ValueJoin, first: int) -> str:
+    """Return a table (l, r, n): how many equal nodes pairs with a new instance have."""
+    left, right = map(_values, value_join)
+    return f"""(SELECT x.instance AS l, y.instance AS r, sum(x.n * y.n) AS n
+    FROM {left} AS x, {right} AS y
+    WHERE x.value = y.value AND x.instance <> y.instance
+        AND (x.instance >= {first} OR y.instance >= {first}) GROUP BY ALL)"""
+
+
+def _values(variable: int) -> str:
+    return (
+        f"(SELECT instance, value, count(*) AS n FROM {schema.BINDING}"
+        f" WHERE variable = {variable} GROUP BY ALL)"
+    )

@@ -1,0 +1,132 @@
+"""Two documents with many equal nodes pause the queries that see both, before any are listed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from budget_runs import FREE, Running, Way, run
+
+from broker.budget import DEFAULT_BUDGET, Budget
+from broker.document import FIRST_WATERMARK_US, Document
+from joins.engines import ENGINES, EngineName
+from joins.weight import Weight, weigh
+
+MINUTE_US = 60_000_000
+ONE = "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b"
+TWO = "S//i->a JOIN {a/c = b/c AND a/k = b/k, 1 h} S//i->b"
+OTHERS = {
+    "title": "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b",
+    "rare": "S//i->a FOLLOWED BY {a/c = b/c AND a/rare = b/rare, 1 h} S//i->b",
+    "short": "S//i->a FOLLOWED BY {a/c = b/c, 59 s} S//i->b",
+}
+WAYS = [*map(Way, ENGINES), Way("signatures", 3), Way("mmqjp-views", 3)]
+
+
+def stream(bodies: Sequence[str]) -> list[Document]:
+    """Return documents of a minute each."""
+    found, watermark_us = [], FIRST_WATERMARK_US
+    for docid, body in enumerate(bodies, 1):
+        time_us, xml = docid * MINUTE_US, f"<i><t>x</t>{body}</i>".encode()
+        times = (time_us, time_us, time_us, watermark_us)
+        found.append(Document(docid, "S", str(docid), *times, xml))
+        watermark_us = time_us
+    return found
+
+
+def poisoned(count: int) -> list[Document]:
+    """Return innocent documents, and three with many equal nodes among them; one has others."""
+    same, few = "<c>same</c>" * count, "<c>same</c><c>few</c>"
+    other = "<c>other</c>" * count
+    return stream([few, few, same, few, other, same, few, same, "<c>few</c>"])
+
+
+def by_query(found: Running) -> dict[str, tuple[int, str]]:
+    return {pause.query: (pause.docid, pause.reason) for pause in found.pauses}
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.engine}-{way.shards}")
+@pytest.mark.parametrize("batch", [1, 9])
+def test_a_poison_pair_pauses_who_sees_it_and_disturbs_nobody_else(way: Way, batch: int) -> None:
+    documents, texts = poisoned(9), {"one": ONE, **OTHERS}
+    free = run(texts, FREE, documents)
+    found = run(texts, replace(FREE, pairs_per_document=20), documents, batch, way)
+    [pause] = found.pauses
+    assert (pause.query, pause.docid) == ("one", 6)
+    assert pause.reason == (
+        "document 6 and one other have the same values so often that their equal nodes by"
+        " `a/c = b/c` combine in more than 20 (budget.pairs_per_document) ways; join on something"
+        " that a document has once, or a few times"
+    )
+    assert found.of("one") == free.of("one", before=6) != []
+    for other in OTHERS:
+        assert found.of(other) == free.of(other)
+    assert found.of("title") != []
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_ten_thousand_equal_nodes_pause_a_query_and_the_stream_goes_on(engine: EngineName) -> None:
+    count = 10_000 if engine == "signatures" else 1_000
+    documents, texts = poisoned(count), {"one": ONE, "two": TWO, **OTHERS}
+    found = run(texts, DEFAULT_BUDGET, documents, way=Way(engine))
+    assert by_query(found).keys() == {"one"}
+    assert len({docid for name, docid, _ in found.lines if name == "title"}) == 8
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.engine}-{way.shards}")
+def test_value_joins_multiply(way: Way) -> None:
+    both = "".join(f"<c>{i}</c><k>{i}</k>" for i in range(6))
+    documents = stream(["<c>0</c><k>0</k>", both, both, both])
+    free = run({"two": TWO}, FREE, documents)
+    for most, pauses in ((36, []), (35, [("two", 3)]), (2, [("two", 3)])):
+        for batch in (1, 4):
+            budget = replace(FREE, pairs_per_document=most)
+            found = run({"two": TWO}, budget, documents, batch, way)
+            assert [(pause.query, pause.docid) for pause in found.pauses] == pauses
+            assert found.of("two") == free.of("two", before=pauses[0][1] if pauses else 9)
+
+
+ENTRIES = "S//e->a[./t->t][./l->l] FOLLOWED BY {t = u AND l = m, 1 h} S//e->b[./t->u][./l->m]"
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.engine}-{way.shards}")
+def test_equal_nodes_that_do_not_belong_together_do_not_count(way: Way) -> None:
+    entries = "".join(f"<e><t>{i}</t><l>{i}</l></e>" for i in range(10))
+    documents = stream([entries, entries])
+    for most, count in ((10, 0), (9, 1)):
+        found = run({"entries": ENTRIES}, replace(FREE, pairs_per_document=most), documents, 1, way)
+        assert len(found.pauses) == count, "100 combinations are 10 tuples"
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.engine}-{way.shards}")
+def test_twenty_shared_categories_are_twenty_witnesses(way: Way) -> None:
+    categories = "".join(f"<c>{i}</c>" for i in range(20))
+    found = run({"one": ONE}, DEFAULT_BUDGET, stream([categories, categories]), way=way)
+    assert found.pauses == []
+    [line] = found.of("one")
+    assert line == run({"one": ONE}, FREE, stream([categories, categories])).of("one")[0]
+
+
+@pytest.mark.parametrize("cut", [2, 3, 5])
+def test_a_restart_pauses_at_the_same_pair(cut: int) -> None:
+    documents, budget = poisoned(9), replace(FREE, pairs_per_document=20)
+    [expected] = run({"one": ONE}, budget, documents).pauses
+    running = Running({"one": ONE}, budget).feed(documents[:cut], 3)
+    running.restart(documents[:cut]).feed(documents, 2, cut)
+    assert running.pauses == [expected]
+
+
+def test_a_query_that_came_after_one_of_two_documents_does_not_mind_them() -> None:
+    points = {"early": 0, "late": 3, "later": 6}
+    texts, budget = dict.fromkeys(points, ONE), Budget(0, 0, 20, 0)
+    for way in WAYS:
+        found = Running(texts, budget, way, points).feed(poisoned(9), 9)
+        assert {pause.query: pause.docid for pause in found.pauses} == {"early": 6, "late": 8}
+
+
+def test_a_pair_is_light_if_there_is_nothing_to_join() -> None:
+    assert weigh([1_000_000, 0], 10) is Weight.LIGHT
+    assert weigh([11, 1], 10) is Weight.HEAVY
+    assert weigh([4, 4], 10) is Weight.UNCERTAIN
+    assert weigh([10, 10, 10], 10) is Weight.HEAVY
