@@ -94,7 +94,8 @@ class Tally:
     """What one query has found in the batch in hand, and in the block that it began in.
 
     `limit` is the first document over the budget so far.  `counted` is what counts in blocks, by
-    document: matches and tuples of inner operators that lie before the limit.
+    document: matches and tuples of inner operators that lie before the limit.  `found` are all
+    tuples of nodes that a document makes, of which a match may have many.
     """
 
     query: str
@@ -106,6 +107,7 @@ class Tally:
     counted: Counter[int] = field(default_factory=Counter)
     by_block: Counter[int] = field(default_factory=Counter)
     by_operator: Counter[tuple[str, int]] = field(default_factory=Counter)
+    found: Counter[int] = field(default_factory=Counter)
 
     @property
     def is_over(self) -> bool:
@@ -121,6 +123,15 @@ class Tally:
 
     def _is_full(self, docid: int) -> bool:
         return self.by_document[docid] > _bound(self.budget.matches_per_document)
+
+    def find(self, docid: int) -> None:
+        """Count a tuple of nodes, whatever it is for."""
+        self.found[docid] += 1
+        if self._has_many(docid):
+            self.stop(docid)
+
+    def _has_many(self, docid: int) -> bool:
+        return self.found[docid] > self.budget.pairs_max
 
     def match(self, docid: int) -> None:
         """Count a match whose newest document this is."""
@@ -179,6 +190,12 @@ class Tally:
             return self.cause
         if self._is_full(self.limit):
             return f"document {self.limit} alone has more than {_matches(self.budget)}; {_HINT}"
+        if self._has_many(self.limit):
+            return (
+                f"document {self.limit} has more than {self.budget.pairs_per_document:,}"
+                " witness tuples (budget.pairs_per_document): many nodes have the same value;"
+                f" {_HINT}"
+            )
         first = block_of(self.limit) * BLOCK_DOCUMENTS + 1
         inner = ", those of inner operators included" if self.by_operator else ""
         return (

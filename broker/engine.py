@@ -368,6 +368,8 @@ class Engine:
         tally = self._tally(query.id)
         if not tally.takes(docid):
             return
+        if stream or not batch.is_known or query.publish is not None:
+            tally.find(docid)
         if stream:
             row = found.handed_on(self._tuple_shape(found.clause))
             # One node may carry several values: those that a function gives of it.

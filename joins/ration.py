@@ -138,6 +138,11 @@ class Ration:
         """Return from which document on no class of a group is asked for."""
         return max(map(self._closed_from, group.members)) if self._limits else UNBOUNDED
 
+    def closed(self) -> dict[int, int]:
+        """Return from which document on classes are not asked for, of those that are closed."""
+        closed = {number: self._closed_from(number) for number in self._limits}
+        return {number: docid for number, docid in closed.items() if docid != UNBOUNDED}
+
     def _closed_from(self, number: int) -> int:
         limits = self._limits.get(number, ())
         return min((docid for docid, window in limits if window == CLOSED), default=UNBOUNDED)

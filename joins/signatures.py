@@ -66,8 +66,9 @@ SHAPES_MIN = 1_000
 """So many shapes are kept in any case; those that nothing has any more are looked for when there
 are more, and twice as many as after the last time."""
 
-TUPLES_MAX = 1_000_000
-"""Tuples that pairs are expanded into at once (50 MB), unless one pair alone has more."""
+TUPLES_MAX = 100_000
+"""Tuples that pairs are expanded into at once, unless one pair alone has more: as many are found in
+vain when a class is asked for no more."""
 
 _EVER = int(np.iinfo(np.int64).min)
 """Before all times."""
@@ -175,7 +176,23 @@ class SignatureProcessor(Classified):
         part = (np.cumsum(sizes) - sizes) // TUPLES_MAX
         for rows in np.split(np.arange(len(pairs)), np.flatnonzero(np.diff(part)) + 1):
             columns = TupleColumns.of_pairs(pairs.keep(rows), entries, inverse[rows], limits)
+            columns = self._still_asked(columns)
             yield self._residuals.filter(columns, limits, self._remembered)
+
+    def _still_asked(self, columns: TupleColumns) -> TupleColumns:
+        """Leave out tuples of pairs for which a class has been closed meanwhile."""
+        for number, closed_from in self._candidates.ration.closed().items():
+            rows = np.flatnonzero(columns.classes == number)
+            sides = (columns.left, columns.right)
+            docids = [
+                self._remembered.take("docid", side[columns.pairs[rows]])
+                for side in sides
+                if side is not None
+            ]
+            over = rows[np.max(docids, axis=0) >= closed_from]
+            if len(over):
+                columns = columns.keep(np.delete(np.arange(len(columns)), over))
+        return columns
 
     def _cut_heavy(
         self, pairs: Pairs, entries: Sequence[Entry], inverse: Ints, limits: ClassLimits

@@ -260,7 +260,8 @@ class _Probe:
             inner.where.append(f"{inner.columns[side]} {condition}")
         if "r" in inner.columns:
             sides = inner.columns["l"], inner.columns["r"]
-            inner.where.append(f"{sides[0]} <> {sides[1]}")
+            if values[0].relation != "R_vj":
+                inner.where.append(f"{sides[0]} <> {sides[1]}")
             inner.where += self.moment.left_out.of_classes(*sides)
         terms = [term for term in inner.columns if not term.startswith("s")]
         columns = [f"{inner.columns[t]} AS {t}" for t in terms]
