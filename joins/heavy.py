@@ -81,9 +81,13 @@ class HeavyPairs:
         """Return the heavy pairs of a batch in a stratum, and what to leave out for them."""
         found = _Found()
         pairs: list[HeavyPair] = []
+        if not self.is_needed:
+            return pairs, LeftOut()
         classes = {n: c for n, c in self._classes.by_number.items() if c.stratum == moment.stratum}
-        for value_join in {join for each in classes.values() for join in each.value_pairs()}:
-            if self._equal_max(value_join) > self._tuples_max:
+        joins = {join for each in classes.values() for join in each.value_pairs()}
+        equal_max = {value_join: self._equal_max(value_join) for value_join in joins}
+        for value_join, most in equal_max.items():
+            if most > self._tuples_max:
                 # Whatever else a class joins by, it is heavy there, or holds nowhere.
                 some = {n for n, each in classes.items() if value_join in each.value_pairs()}
                 equal = _equal_sql(value_join, moment.first_instance)
@@ -92,12 +96,10 @@ class HeavyPairs:
                     found.joins[left, right].add(value_join)
                     found.classes[left, right] |= some
         for number, query_class in classes.items():
-            if query_class.template.value_joins and self._may_be_heavy(query_class):
+            most = prod(equal_max[value_join] for value_join in query_class.value_pairs())
+            if query_class.template.value_joins and most > self._tuples_max:
                 pairs += self._weigh(number, query_class, moment, found)
         return pairs, LeftOut.of(found.classes, found.joins)
-
-    def _may_be_heavy(self, query_class: QueryClass) -> bool:
-        return prod(map(self._equal_max, query_class.value_pairs())) > self._tuples_max
 
     def _equal_max(self, value_join: ValueJoin) -> int:
         """Return how many equal nodes a pair with a new instance has at most by a value join."""
