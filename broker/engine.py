@@ -8,8 +8,8 @@ One step takes the witnesses of a batch of documents from outside, in docid orde
               the next stratum reads
     gather    tuples of a query's root become matches: one for each assignment of visible nodes
 
-A query that costs more than its budget is paused: what it finds from one document on is dropped,
-the document is told, and the query is taken out of the set when the batch is done.
+A query that costs more than its budget is paused (`accounts`): what it finds from one document on
+is dropped, the document is told, and the query is taken out of the set when the batch is done.
 
 Invariants: matches do not depend on how documents are grouped into batches, nor on other queries;
 `absorb` leaves the same state as `process`.
@@ -18,7 +18,7 @@ Invariants: matches do not depend on how documents are grouped into batches, nor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from lxml import etree
 
-from broker.budget import DEFAULT_BUDGET, Budget, Pause, Spending, Spent, Tally
+from broker.accounts import Accounts
+from broker.budget import DEFAULT_BUDGET, Budget, Pause, Spent
 from broker.clauses import Clause
 from broker.document import Document
 from broker.fanout import Found, Subscriber, Use
@@ -36,11 +37,9 @@ from broker.matches import MatchBuilder
 from broker.parts import in_parts
 from broker.queryset import QuerySet
 from broker.registration import RegisteredQuery, SetChange, publishers_first
-from joins.classes import UseKind
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
 from joins.instance import INSTANCE_SCHEMA, Instance, rows_in_parts
 from joins.processor import Processor
-from joins.ration import Cut
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xpath_eval.stage import VALUES_CHARACTERS_MAX, evaluate_batches
 from xpath_eval.structure import parse_xml
@@ -94,7 +93,6 @@ class _Batch:
     published: list[Document] = field(default_factory=list)
     matches: list[Match] = field(default_factory=list)
     roots: dict[int, etree._Element] = field(default_factory=dict)
-    stopped: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -133,9 +131,8 @@ class Engine:
             pairs_max=budget.pairs_max,
             spill_directory=spill_directory,
         )
-        self._spending = Spending(budget)
-        self._pauses: list[Pause] = []
         self._queries = QuerySet(self._processor, numbering)
+        self._accounts = Accounts(budget, self._queries, self._processor)
         self._last_docid = 0
         self._published: dict[tuple[str, str], Document] = {}
         self._published_max = PUBLISHED_MIN
@@ -221,12 +218,12 @@ class Engine:
         """
         # Those that came of documents which were absorbed hold from the next one on.
         first = max(self._last_docid + 1, pc.min(witnesses.column("docid")).as_py() or 0)
-        self._pauses = [replace(pause, docid=first) for pause in self._pauses]
+        self._accounts.postpone(first)
         batch = _Batch(documents)
         dead = self._run(witnesses, batch, published)
         order = sorted(batch.matches, key=lambda match: (match.position, match.query, match.id))
-        pauses, self._pauses = self._pauses, []
-        return Step(order, batch.published, dead, pauses, self._spending.spent())
+        pauses, spent = self._accounts.pauses(), self._accounts.spent()
+        return Step(order, batch.published, dead, pauses, spent)
 
     def absorb(
         self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()
@@ -240,48 +237,20 @@ class Engine:
 
     def resume(self, spent: Iterable[Spent]) -> None:
         """Hear what queries have spent in the last block of documents, before the next batch."""
-        self._spending.resume(spent)
+        self._accounts.resume(spent)
 
     def _run(
         self, witnesses: pa.Table, batch: _Batch, published: Iterable[Document]
     ) -> list[tuple[int, str]]:
-        self._spending.begin_batch()
+        self._accounts.begin_batch(is_known=batch.is_known)
         dead = self._begin(witnesses)
         self._absorb_published([d for d in published if self._queries.is_read(d.stream)])
         if not batch.is_known or self._queries.must_probe:
             for stratum in self._processor.strata:
                 self._probe(stratum, batch)
-        for tally in self._spending.end_batch(self._last_docid):
-            self._pause(tally.query, tally.limit, tally.reason())
-        self._pause_farthest()
+        self._accounts.end_batch(self._last_docid, self._horizon_us())
         self._evict()
         return dead
-
-    def _pause(self, query: str, docid: int, reason: str) -> None:
-        self._pauses.append(Pause(query, self._queries.revision(query), docid, reason))
-        self._queries.remove(query)
-
-    def _pause_farthest(self) -> None:
-        """Pause the queries that most are remembered for while too many documents are.
-
-        A document is remembered for the queries that reach back farthest of those it can fill.
-        """
-        most = self._spending.budget.remembered_documents
-        while self._remembered(most) > most > 0:
-            keepers = self._processor.keepers(self._horizon_us())
-            for query in self._queries.keeping(keepers.classes, keepers.reach_us):
-                self._pause(
-                    query,
-                    self._last_docid + 1,
-                    f"more than {most:,} documents are remembered (budget.remembered_documents),"
-                    f" {keepers.documents:,} of them for queries like this one, which reaches back"
-                    " farthest of all that can use them; shorten its window",
-                )
-
-    def _remembered(self, most: int) -> int:
-        """Return how many instances some query can still use, exactly if more than `most`."""
-        stored = self._processor.figures()["documents"]
-        return self._processor.remembered(self._horizon_us()) if stored > most else stored
 
     def _begin(self, witnesses: pa.Table) -> list[tuple[int, str]]:
         self._processor.begin_batch()
@@ -334,25 +303,25 @@ class Engine:
     def _probe(self, stratum: int, batch: _Batch) -> None:
         handed_on: dict[tuple[Any, ...], _HandedOn] = {}
         builders: dict[Subscriber, MatchBuilder] = {}
-        tuples, cuts = iter(self._processor.tuples(stratum)), 0
+        tuples = iter(self._processor.tuples(stratum))
         while part := list(islice(tuples, _TUPLES_MAX)):
-            cuts = self._stop_cut(cuts, batch)
+            self._accounts.stop_cut()
             numbers = {n for t in part for n in (t.left, t.right) if n is not None}
             instances = self._processor.instances(numbers)
             for found, use in self._queries.fan_out.expand(part, instances):
                 self._take(found, use, batch, handed_on, builders)
-            self._close(batch)
-        self._stop_cut(cuts, batch)
-        self._close(batch)
+            self._accounts.close()
+        self._accounts.stop_cut()
+        self._accounts.close()
         rows = [
             each.row
             for each in handed_on.values()
-            if any(each.row["docid"] < self._tally(query).limit for query in each.queries)
+            if any(each.row["docid"] < self._accounts.of(query).limit for query in each.queries)
         ]
         for part in _instances(rows):
             self._processor.absorb(part)
         for builder in builders.values():
-            builder.drop_from(self._tally(builder.subscriber.query.id).limit)
+            builder.drop_from(self._accounts.of(builder.subscriber.query.id).limit)
         self._gather(list(builders.values()), batch)
 
     def _take(
@@ -365,7 +334,7 @@ class Engine:
     ) -> None:
         """Add a tuple to what its clause hands on, or to its query's matches."""
         query, stream, docid = use.subscriber.query, found.clause.stream, found.docid
-        tally = self._tally(query.id)
+        tally = self._accounts.of(query.id)
         if not tally.takes(docid):
             return
         if stream or not batch.is_known or query.publish is not None:
@@ -384,56 +353,6 @@ class Engine:
                 builder = builders[use.subscriber] = MatchBuilder(use.subscriber)
             if builder.add(found):
                 tally.match(docid)
-
-    def _tally(self, query: str) -> Tally:
-        return self._spending.of(query, self._queries.revision(query))
-
-    def _stop_cut(self, done: int, batch: _Batch) -> int:
-        """Stop the queries whose classes were cut; return how many cuts have been seen to."""
-        cuts = self._processor.cuts()
-        by_class: dict[int, dict[UseKind, Cut]] = {}
-        for cut in cuts[done:]:
-            by_kind = by_class.setdefault(cut.query_class, {})
-            first = by_kind.get(cut.kind, cut)
-            by_kind[cut.kind] = min(first, cut, key=lambda each: each.docid)
-        for query_class, by_kind in by_class.items():
-            for use in self._queries.fan_out.uses_of(query_class):
-                kind = UseKind(use.window_us, use.subscriber.registration_point)
-                query, found = use.subscriber.query.id, by_kind.get(kind)
-                if found and (not batch.is_known or self._queries.hands_on(query)):
-                    self._tally(query).stop(found.docid, self._why_cut(found, use))
-        return len(cuts)
-
-    def _why_cut(self, cut: Cut, use: Use) -> str:
-        most = f"{self._spending.budget.pairs_per_document:,} (budget.pairs_per_document)"
-        if cut.is_heavy:
-            terms = sorted(f"`{a} = {b}`" for a, b in map(use.clause.terms_of, cut.value_joins))
-            return (
-                f"document {cut.docid} and one other have the same values so often that their equal"
-                f" nodes by {' and '.join(terms)} combine in more than {most} ways; join on"
-                " something that a document has once, or a few times"
-            )
-        met = f"document {cut.docid} makes {cut.pairs:,} pairs, more than {most},"
-        if not cut.value_joins:
-            return f"{met} because there is no value join: add an equality, or shorten the window"
-        # Their order in the class depends on other queries, their names in this one do not.
-        left, right = min(map(use.clause.terms_of, cut.value_joins))
-        return (
-            f"{met} by `{left} = {right}`, its most selective value join; join on something rarer"
-            " as well, or shorten the window"
-        )
-
-    def _close(self, batch: _Batch) -> None:
-        """Have the join leave out what only queries over their budget ask for."""
-        stopped = {tally.query: tally.limit for tally in self._spending if tally.is_over}
-        if stopped == batch.stopped:
-            return
-        batch.stopped = stopped
-        numbers = {n for query in stopped for n in self._queries.classes_of(query)}
-        for number in numbers:
-            users = {use.subscriber.query.id for use in self._queries.fan_out.uses_of(number)}
-            if users <= stopped.keys():
-                self._processor.limit(number, max(stopped[user] for user in users))
 
     def _tuple_shape(self, clause: Clause) -> int:
         """Return the shape of a clause's tuples: a root, and a node for each carried term."""

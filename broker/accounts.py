@@ -1,0 +1,141 @@
+"""What the queries of an engine spend in the batch in hand, and who of them is stopped and paused.
+
+A query that goes over its budget is stopped at a document as soon as that is known: what it finds
+from there on is dropped, and the join is told to leave it out.  It is paused, and taken out of the
+set, when the batch is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from broker.budget import Budget, Pause, Spending, Spent, Tally
+from broker.fanout import Use
+from broker.queryset import QuerySet
+from joins.classes import UseKind
+from joins.processor import Processor
+from joins.ration import Cut
+
+__all__ = ["Accounts"]
+
+
+class Accounts:
+    """The tallies of a set's queries, and the pauses that nobody has been told of."""
+
+    def __init__(self, budget: Budget, queries: QuerySet, processor: Processor) -> None:
+        self._budget = budget
+        self._queries = queries
+        self._processor = processor
+        self._spending = Spending(budget)
+        self._pauses: list[Pause] = []
+        self._is_known = False
+        self._cuts_seen = 0
+        self._stopped: dict[str, int] = {}
+
+    def begin_batch(self, *, is_known: bool) -> None:
+        """Start a batch; where its matches are known, only what is handed on costs."""
+        self._spending.begin_batch()
+        self._is_known = is_known
+        self._cuts_seen = 0
+        self._stopped = {}
+
+    def of(self, query: str) -> Tally:
+        """Return a query's tally in this batch."""
+        return self._spending.of(query, self._queries.revision(query))
+
+    def stop_cut(self) -> None:
+        """Stop the queries whose classes have been cut."""
+        cuts = self._processor.cuts()
+        by_class: dict[int, dict[UseKind, Cut]] = {}
+        for cut in cuts[self._cuts_seen :]:
+            by_kind = by_class.setdefault(cut.query_class, {})
+            first = by_kind.get(cut.kind, cut)
+            by_kind[cut.kind] = min(first, cut, key=lambda each: each.docid)
+        for query_class, by_kind in by_class.items():
+            for use in self._queries.fan_out.uses_of(query_class):
+                kind = UseKind(use.window_us, use.subscriber.registration_point)
+                query, found = use.subscriber.query.id, by_kind.get(kind)
+                if found and (not self._is_known or self._queries.hands_on(query)):
+                    self.of(query).stop(found.docid, self._why_cut(found, use))
+        self._cuts_seen = len(cuts)
+
+    def _why_cut(self, cut: Cut, use: Use) -> str:
+        most = f"{self._budget.pairs_per_document:,} (budget.pairs_per_document)"
+        if cut.is_heavy:
+            terms = sorted(f"`{a} = {b}`" for a, b in map(use.clause.terms_of, cut.value_joins))
+            return (
+                f"document {cut.docid} and one other have the same values so often that their equal"
+                f" nodes by {' and '.join(terms)} combine in more than {most} ways; join on"
+                " something that a document has once, or a few times"
+            )
+        met = f"document {cut.docid} makes {cut.pairs:,} pairs, more than {most},"
+        if not cut.value_joins:
+            return f"{met} because there is no value join: add an equality, or shorten the window"
+        # Their order in the class depends on other queries, their names in this one do not.
+        left, right = min(map(use.clause.terms_of, cut.value_joins))
+        return (
+            f"{met} by `{left} = {right}`, its most selective value join; join on something rarer"
+            " as well, or shorten the window"
+        )
+
+    def close(self) -> None:
+        """Have the join leave out what only queries over their budget ask for."""
+        stopped = {tally.query: tally.limit for tally in self._spending if tally.is_over}
+        if stopped == self._stopped:
+            return
+        self._stopped = stopped
+        numbers = {n for query in stopped for n in self._queries.classes_of(query)}
+        for number in numbers:
+            users = {use.subscriber.query.id for use in self._queries.fan_out.uses_of(number)}
+            if users <= stopped.keys():
+                self._processor.limit(number, max(stopped[user] for user in users))
+
+    def end_batch(self, last_docid: int, horizon_us: int) -> None:
+        """Pause who is over the budget; windows are counted from `horizon_us` back."""
+        for tally in self._spending.end_batch(last_docid):
+            self._pause(tally.query, tally.limit, tally.reason())
+        self._pause_farthest(last_docid, horizon_us)
+
+    def _pause(self, query: str, docid: int, reason: str) -> None:
+        self._pauses.append(Pause(query, self._queries.revision(query), docid, reason))
+        self._queries.remove(query)
+
+    def _pause_farthest(self, last_docid: int, horizon_us: int) -> None:
+        """Pause the queries that most are remembered for while too many documents are.
+
+        A document is remembered for the queries that reach back farthest of those it can fill.
+        """
+        most = self._budget.remembered_documents
+        while self._remembered(most, horizon_us) > most > 0:
+            keepers = self._processor.keepers(horizon_us)
+            for query in self._queries.keeping(keepers.classes, keepers.reach_us):
+                self._pause(
+                    query,
+                    last_docid + 1,
+                    f"more than {most:,} documents are remembered (budget.remembered_documents),"
+                    f" {keepers.documents:,} of them for queries like this one, which reaches back"
+                    " farthest of all that can use them; shorten its window",
+                )
+
+    def _remembered(self, most: int, horizon_us: int) -> int:
+        """Return how many instances some query can still use, exactly if more than `most`."""
+        stored = self._processor.figures()["documents"]
+        return self._processor.remembered(horizon_us) if stored > most else stored
+
+    def postpone(self, docid: int) -> None:
+        """Have pauses that came of documents whose matches were known hold from a document on."""
+        self._pauses = [replace(pause, docid=docid) for pause in self._pauses]
+
+    def pauses(self) -> list[Pause]:
+        """Return the pauses since this was asked last."""
+        pauses, self._pauses = self._pauses, []
+        return pauses
+
+    def spent(self) -> list[Spent]:
+        """Return what queries that matched in this batch have spent in the block begun."""
+        return self._spending.spent()
+
+    def resume(self, spent: Iterable[Spent]) -> None:
+        """Begin where an earlier process ended."""
+        self._spending.resume(spent)
