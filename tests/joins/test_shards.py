@@ -240,7 +240,11 @@ def test_pieces_may_be_merged_at_any_time(seed: int, monkeypatch: pytest.MonkeyP
     assert lines(found) == lines(run_oracle(case))
 
 
-def test_what_no_window_reaches_any_more_is_deleted(tmp_path: Path) -> None:
+def test_what_no_window_reaches_any_more_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("joins.sharded.LOOKED_EVERY", 1)
+    monkeypatch.setattr("joins.lumps.LUMP_INSTANCES", 1)
     documents = [
         f"document {i} S 2026-01-{1 + i // 24:02}T{i % 24:02}:00 <a><v>{i % 3}</v></a>"
         for i in range(1, 201)
