@@ -58,7 +58,8 @@ class Connection:
     ) -> Any:
         """Return the JSON answer; `body` is sent as it is where it is bytes, else as JSON."""
         text = await self.read(
-            *(method, *path),
+            method,
+            *path,
             query=query,
             body=body,
             content_type=content_type,
