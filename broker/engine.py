@@ -409,11 +409,11 @@ class Engine:
         horizon_us = self._horizon_us()
         self._processor.evict(horizon_us)
         if len(self._published) > self._published_max:
-            kept_us = self._queries.kept_us()
+            kept_us = self._queries.kept_us({stream for stream, _ in self._published})
             self._published = {
                 (stream, key): document
                 for (stream, key), document in self._published.items()
-                if document.end_us >= horizon_us - kept_us.get(stream, 0)
+                if document.end_us >= horizon_us - kept_us[stream]
             }
             self._published_max = max(PUBLISHED_MIN, 2 * len(self._published))
 

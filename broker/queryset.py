@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Set
+from collections.abc import Collection, Iterable, Iterator, Set
 from typing import Protocol
 
 from broker.clauses import Alternative, Clause, Published, is_prepared
@@ -123,8 +123,11 @@ class QuerySet:
         """How far behind the newest document the oldest one of a match may lie, at most."""
         return max(self._reaches, default=0)
 
-    def kept_us(self) -> dict[str, int]:
-        """Return for how long documents that queries publish are kept, by stream."""
+    def kept_us(self, streams: Iterable[str]) -> dict[str, int]:
+        """Return for how long documents of published streams are kept, by stream.
+
+        Their readers say so, whether a query publishes the stream still or not.
+        """
         return {
             stream: max(
                 (
@@ -136,7 +139,7 @@ class QuerySet:
                 ),
                 default=0,
             )
-            for stream in self._streams
+            for stream in streams
         }
 
     def reaches_us(self, docid: int) -> dict[str, int]:

@@ -244,6 +244,26 @@ def test_a_nested_query_with_a_new_text_finds_what_one_that_was_never_another_fi
     assert running.lines("chain")[before:] == anew.lines("chain") != []
 
 
+@pytest.mark.parametrize("kept", [0, 1_000])
+def test_what_a_query_published_stays_for_its_readers_when_it_is_gone(
+    kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.engine.PUBLISHED_MIN", kept)
+    stream = documents(5, count=40)
+    texts = {**TEXTS, "more": "FROM S//i->a JOIN {a/t = b/t, 2 h} S//i->b PUBLISH Q"}
+    names = ("pairs", "reader", "more")
+    queries = [RegisteredQuery(query(name, texts[name])) for name in names]
+    running = Running(queries, "signatures")
+    running.engine = Engine(queries, lateness_us=0)
+    running.feed(stream[:20])
+    assert running.engine.follow(SetChange(gone=["pairs"]))
+    before = len(running.matches)
+    for document in stream[20:]:
+        running.feed([document])
+    later = [match for match in running.matches[before:] if match.query == "reader"]
+    assert {match.documents[0].docid <= 20 < match.documents[1].docid for match in later} == {True}
+
+
 def test_equal_nested_queries_remember_their_tuples_once() -> None:
     stream = documents(5, count=40)
     found, remembered = [], []
