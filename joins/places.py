@@ -63,7 +63,10 @@ class Places:
         there: npt.NDArray[np.bool_] = instances >= max(self.start, self.moved_to)
         if self.start < self.moved_to:
             rest = np.flatnonzero(~there)
-            there[rest] = self.numbers(self.of(instances[rest])) == instances[rest]
+            places = self.of(instances[rest])
+            # Where a sweep has moved nothing yet, a place may be one that it has passed.
+            has_row = (places < self.read) | (places >= self.write)
+            there[rest] = has_row & (self.numbers(places) == instances[rest])
         return there
 
     def numbers(self, places: Ints) -> Ints:
