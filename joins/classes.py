@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from joins.reach import Reaches, sides
+from joins.reach import Reaches
 from templates.template import Template, TemplateRow
 
 __all__ = ["ClassRegistry", "ClassTuple", "Classified", "Keepers", "QueryClass", "Sides", "UseKind"]
@@ -55,6 +55,10 @@ class QueryClass:
             return frozenset(left for left, _ in joins), frozenset(right for _, right in joins)
         variables, size = self.row.variables, self.template.left_size
         return frozenset(variables[:size]), frozenset(variables[size:])
+
+    def sides(self) -> set[frozenset[int]]:
+        """Return the different sides that an instance may fill; a block alone remembers none."""
+        return set(self.asked()) if self.template.has_right else set()
 
     def compared(self) -> set[int]:
         """Return the variables whose values the class joins or tests."""
@@ -113,7 +117,7 @@ class ClassRegistry:
             self._touch(query_class)
         windows = self._windows[number]
         if not windows[window_us]:
-            self.reaches.add(query_class.template, query_class.row, window_us)
+            self.reaches.add(query_class.sides(), window_us)
         windows[window_us] += 1
         self._kinds[number][UseKind(window_us, point)] += 1
         return number
@@ -130,7 +134,7 @@ class ClassRegistry:
             return
         del windows[window_us]
         query_class = self.by_number[number]
-        self.reaches.remove(query_class.template, query_class.row, window_us)
+        self.reaches.remove(query_class.sides(), window_us)
         if not windows:
             del self._windows[number], self._kinds[number], self._widest[number]
             del self._numbers[query_class], self.by_number[number]
@@ -143,7 +147,7 @@ class ClassRegistry:
         """Keep what can fill a class for longer than its window."""
         query_class = self.by_number[number]
         self._outlasting[number][reach_us] += 1
-        self.reaches.add(query_class.template, query_class.row, reach_us)
+        self.reaches.add(query_class.sides(), reach_us)
 
     def forget_after(self, number: int, reach_us: int) -> None:
         """Undo one `outlast`."""
@@ -153,7 +157,7 @@ class ClassRegistry:
             del outlasting[reach_us]
         if not outlasting:
             del self._outlasting[number]
-        self.reaches.remove(query_class.template, query_class.row, reach_us)
+        self.reaches.remove(query_class.sides(), reach_us)
 
     def reach_us(self, number: int) -> int:
         """Return for how long what can fill a class is kept."""
@@ -169,7 +173,7 @@ class ClassRegistry:
         if not kept:
             return Keepers(frozenset(), 0, 0)
         (side, reach_us), documents = max(kept.items(), key=lambda each: (each[1], each[0][1]))
-        classes = (n for n, c in self.by_number.items() if side in sides(c.template, c.row))
+        classes = (n for n, c in self.by_number.items() if side in c.sides())
         return Keepers(frozenset(classes), reach_us, documents)
 
     def _touch(self, query_class: QueryClass) -> None:

@@ -15,9 +15,8 @@ from collections.abc import Collection, Sequence, Set
 import numpy as np
 
 from joins.slots import Edge, Ints, Layouts
-from templates.template import Template, TemplateRow
 
-__all__ = ["NO_REACH_US", "LayoutReaches", "Reaches", "sides"]
+__all__ = ["NO_REACH_US", "LayoutReaches", "Reaches"]
 
 NO_REACH_US = -(1 << 62)
 """The reach of a shape that nothing asks for: whatever its end, nothing reaches it."""
@@ -40,18 +39,18 @@ class Reaches:
         self.version = 0
         self.shortened = 0
 
-    def add(self, template: Template, row: TemplateRow, reach_us: int) -> None:
-        """Have what can fill a class last that long."""
-        for variables in sides(template, row):
+    def add(self, sides: Set[Variables], reach_us: int) -> None:
+        """Have what can fill one of a class's sides last that long."""
+        for variables in sides:
             first = min(variables)
             reaches = self._asked[first].setdefault(variables, Counter())
             if not reaches or reach_us > max(reaches):
                 self._touch(first)
             reaches[reach_us] += 1
 
-    def remove(self, template: Template, row: TemplateRow, reach_us: int) -> None:
+    def remove(self, sides: Set[Variables], reach_us: int) -> None:
         """Undo one `add`."""
-        for variables in sides(template, row):
+        for variables in sides:
             first = min(variables)
             reaches = self._asked[first][variables]
             reaches[reach_us] -= 1
@@ -123,17 +122,6 @@ class Reaches:
     def of_shapes(self) -> dict[int, int]:
         """Return the reaches of all shapes."""
         return {shape: self.of(shape) for shape in self._bound}
-
-
-def sides(template: Template, row: TemplateRow) -> set[Variables]:
-    """Return what a shape must bind to fill a side of a class: the one or the other of these."""
-    if not template.has_right:
-        return set()
-    size = template.left_size
-    places = {i for pair in template.value_joins for i in pair} or set(range(template.size))
-    left = frozenset(row.variables[i] for i in places if i < size)
-    right = frozenset(row.variables[i] for i in places if i >= size)
-    return {left, right}
 
 
 class LayoutReaches:

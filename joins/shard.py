@@ -108,7 +108,7 @@ class Shard:
             self._reaches.add_shape(shape, edges)
         for number, (query_class, window_us) in catalog.classes.items():
             reach_us = catalog.reaches[number]
-            self._reaches.add(query_class.template, query_class.row, reach_us)
+            self._reaches.add(query_class.sides(), reach_us)
             here = shard_of_class(query_class, self._shards) == self._number
             if is_product(query_class) and not here:
                 continue
