@@ -16,7 +16,6 @@ import importlib.util
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -222,7 +221,9 @@ def start_jvm(
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 env=_jvm_environment(java, spark_home, connection_path, environment),
-                preexec_fn=_ignore_interrupts,
+                # Ctrl-C on the terminal goes to a group; the broker decides when Spark stops.
+                # (A `preexec_fn` could ignore it as well, and have this process copied for it.)
+                process_group=0,
             )
         port, secret = _await_gateway(process, connection_path, output_path)
     return Jvm(java, port, secret, process)
@@ -257,11 +258,6 @@ def _jvm_environment(
         "SPARK_CONNECT_MODE": "0",
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_path),
     }
-
-
-def _ignore_interrupts() -> None:
-    # Ctrl-C on the terminal goes to the whole process group; the broker decides when Spark stops.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _await_gateway(

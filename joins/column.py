@@ -1,10 +1,13 @@
 """Columns of numbers that grow at the end and shrink at the front without being copied for it.
 
-A column lies in one mapping of anonymous memory, much larger than what is in it: addresses cost
-nothing, and memory is taken page by page as it is written.  Rows that are dropped from the front
-give their pages back at once.  So what is held is what is alive, to a page, and neither growth nor
-eviction is a pause.  Only when the end of the mapping is reached are the living rows moved, piece
-by piece, to a new one of four times their size.
+A column lies in one mapping of anonymous memory, larger than what is in it: memory is taken page
+by page as it is written, and rows that are dropped from the front give their pages back at once.
+So what is held is what is alive, to a page.  When the end of the mapping is reached the living rows
+are moved, piece by piece, to a new one of four times their size: one row at most is moved for
+three that are appended.
+
+Addresses are taken sparingly all the same: the system counts them as if they were memory when it
+copies a process, and a broker on a small machine must be able to start others.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import numpy.typing as npt
 
 __all__ = ["SPARE_ROWS", "Column"]
 
-RESERVED_ROWS = 1 << 25
+RESERVED_ROWS = 1 << 16
 """Rows that a mapping has addresses for, at least."""
 
 SPARE_ROWS = 1 << 13

@@ -52,6 +52,14 @@ def test_a_jvm_that_does_not_start_says_why(tmp_path: Path) -> None:
         start_jvm(Java(executable, "PATH"), spark_home=tmp_path, log_directory=tmp_path / "logs")
 
 
+def test_an_interrupt_on_the_terminal_does_not_reach_the_jvm(tmp_path: Path) -> None:
+    executable = tmp_path / "java"
+    executable.write_text("#!/bin/sh\necho group $(ps -o pgid= -p $$), child $$\nexit 1\n")
+    executable.chmod(0o755)
+    with pytest.raises(JvmError, match=r"group (\d+), child \1"):
+        start_jvm(Java(executable, "PATH"), spark_home=tmp_path, log_directory=tmp_path / "logs")
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_spark_runs_on_the_bundled_java_alone(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from unittest import mock
@@ -75,12 +77,25 @@ def test_a_column_holds_what_was_appended_and_not_dropped(steps: list[tuple[int,
 
 def test_a_column_gives_back_the_pages_of_dropped_rows() -> None:
     grown = Column(np.int64)
-    for _ in range(64):
-        grown.append(np.ones(65_536, np.int64))
-        grown.drop(grown.end - 10)
-    assert grown.memory_bytes == 80
-    # Pages that are given back read as zero.
-    assert int(grown.values[: 63 * 65_536].sum()) == 0
+    grown.append(np.ones(1 << 20, np.int64))
+    for dropped in range(1 << 16, 1 << 20, 1 << 16):
+        grown.drop(dropped)
+        # Pages that are given back read as zero.
+        assert int(grown.values[:dropped].sum()) == 0
+    assert grown.memory_bytes == 8 << 16
+
+
+def test_many_columns_have_room_in_few_addresses() -> None:
+    """A process is copied, to start another, only if there is room for its addresses twice."""
+    program = """
+import resource
+import numpy as np
+from joins.column import Column
+
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, resource.RLIM_INFINITY))
+columns = [Column(np.int64) for _ in range(2_000)]
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def rows_of(first: int, count: int) -> pa.Table:
