@@ -6,10 +6,14 @@ from xscl.lexer import Token, tokenise
 from xscl.path import Span
 from xscl.report import Report
 
-__all__ = ["NESTING_LIMIT", "Cursor", "UnreadableError", "describe"]
+__all__ = ["NESTING_LIMIT", "STEP_LIMIT", "Cursor", "UnreadableError", "describe"]
 
 NESTING_LIMIT = 40
 """Brackets within brackets.  Real queries stay under ten; the bound keeps recursion bounded."""
+
+STEP_LIMIT = 256
+"""Steps behind one another, with those before the bracket that a path stands in: no document that
+the broker accepts is nested deeper."""
 
 _OPENING = {"[": "]", "(": ")", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())
@@ -42,6 +46,7 @@ class Cursor:
         self.index = 0
         self.token = self.tokens[0]
         self.nesting = 0
+        self.steps_deep = 0
         self.is_broken = False
 
     def advance(self) -> Token:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xscl.cursor import Cursor, UnreadableError
+from xscl.cursor import STEP_LIMIT, Cursor, UnreadableError
 from xscl.path import Span
 from xscl.syntax import (
     Binary,
@@ -58,12 +58,27 @@ class ExpressionParser(Cursor):
 
     # -- paths ---------------------------------------------------------------------------------
 
-    def steps(self) -> list[StepSyntax]:
-        """Read `/step//step...` for as long as a `/` follows."""
-        found: list[StepSyntax] = []
-        while self.token.kind in ("/", "//"):
-            found.append(self.step(self.advance().kind == "//"))
+    def steps(self, found: list[StepSyntax]) -> list[StepSyntax]:
+        """Read `/step//step...` behind the steps `found`, for as long as a `/` follows."""
+        outside = self.steps_deep
+        self.steps_deep += len(found)
+        try:
+            while self.token.kind in ("/", "//"):
+                self._one_step_deeper()
+                found.append(self.step(self.advance().kind == "//"))
+        finally:
+            self.steps_deep = outside
         return found
+
+    def _one_step_deeper(self) -> None:
+        self.steps_deep += 1
+        if self.steps_deep > STEP_LIMIT:
+            raise self.fail(
+                "XS112",
+                self.here(),
+                f"more than {STEP_LIMIT} steps behind one another",
+                f"no document is nested deeper than {STEP_LIMIT} levels",
+            )
 
     def step(self, is_deep: bool) -> StepSyntax:
         """Read one step with its predicates and its variable, in either order."""
@@ -240,7 +255,7 @@ class ExpressionParser(Cursor):
         if kind in _STEP_STARTS and not self._at_call():
             steps = [self.step(is_deep=False)]
             if self.token.kind in ("/", "//"):
-                steps += self.steps()
+                self.steps(steps)
             return PathExpression(steps, Span(token.start, self.last.end))
         return self.filtered(self._primary())
 
@@ -249,7 +264,7 @@ class ExpressionParser(Cursor):
         if self.token.kind == "/" and self.peek().kind not in _STEP_STARTS:
             self.advance()
             return PathExpression([], self.span_from(start), is_absolute=True)
-        return PathExpression(self.steps(), self.span_from(start), is_absolute=True)
+        return PathExpression(self.steps([]), self.span_from(start), is_absolute=True)
 
     def _at_call(self) -> bool:
         token = self.token
@@ -312,7 +327,7 @@ class ExpressionParser(Cursor):
             primary = Filter(primary, holder.predicates, self.span_from(start))
         if self.token.kind not in ("/", "//"):
             return primary
-        return PathExpression(self.steps(), self.span_from(start), start=primary)
+        return PathExpression(self.steps([]), self.span_from(start), start=primary)
 
 
 def _step_hint(kind: str) -> str | None:

@@ -245,8 +245,7 @@ class OperandParser(PredicateParser):
         """Read the steps; an error in one leaves out the rest of the path only."""
         steps: list[StepSyntax] = []
         try:
-            while self.token.kind in ("/", "//"):
-                steps.append(self.step(self.advance().kind == "//"))
+            self.steps(steps)
         except UnreadableError:
             self._skip_operand()
         return steps

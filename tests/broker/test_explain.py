@@ -128,3 +128,10 @@ def test_a_query_with_an_error_is_not_explained_but_its_error_shown(tmp_path: Pa
 @pytest.mark.parametrize("path", FILES, ids=golden_ids)
 def test_text_has_no_colour_where_it_is_not_a_terminal(path: Path) -> None:
     assert "\x1b" not in path.read_text()
+
+
+def test_the_deepest_path_is_explained(tmp_path: Path) -> None:
+    deepest, below = "/a" * 256, "/a" * 255
+    (tmp_path / "deep.xscl").write_text(f"S{deepest}->x JOIN {{x{below} = y, 1 h}} S{deepest}->y")
+    result = CliRunner().invoke(main, ["explain", str(tmp_path)])
+    assert result.exit_code == 0, result.output

@@ -100,6 +100,18 @@ def test_other_axes_cannot_stand_on_a_blocks_path(path: str) -> None:
     assert codes(path) == ["XS303"]
 
 
+@pytest.mark.parametrize(
+    ("deepest", "too_deep"),
+    [
+        ("S" + "/a" * 256, "S" + "/a" * 257),
+        ("S" + "/a" * 200 + "[b" + "/b" * 55 + "]", "S" + "/a" * 200 + "[b" + "/b" * 56 + "]"),
+    ],
+)
+def test_no_path_is_deeper_than_documents_are_nested(deepest: str, too_deep: str) -> None:
+    assert codes(deepest) == []
+    assert codes(too_deep) == ["XS112"]
+
+
 @given(st.text("aZ_0.-é日٣'·: >*/(\n"))
 def test_a_name_is_what_a_query_can_write_for_a_stream(text: str) -> None:
     queries, diagnostics = xscl.check(f"{text}//a")
