@@ -38,6 +38,7 @@ _COLUMNS = {
     "layout": np.int32,
     "slot": np.int64,
 }
+_PART_COLUMNS = {**_COLUMNS, "instance": np.int64}  # the number in the whole join
 
 
 def hash_values(values: pa.Array) -> tuple[Hashes, Hashes]:
@@ -52,12 +53,16 @@ def hash_values(values: pa.Array) -> tuple[Hashes, Hashes]:
 
 
 class InstanceTable:
-    """A row for each instance, at its place; the row's slots stand elsewhere, in the same order."""
+    """A row for each instance, at its place; the row's slots stand elsewhere, in the same order.
 
-    def __init__(self, layouts: Layouts, hashing: HashValues) -> None:
+    Instances of a part of a join (`is_part`) have numbers in the whole, which ascend.
+    """
+
+    def __init__(self, layouts: Layouts, hashing: HashValues, *, is_part: bool = False) -> None:
         self._layouts = layouts
         self._hashing = hashing
-        self._columns = {name: Column(dtype, _FIRST) for name, dtype in _COLUMNS.items()}
+        columns = _PART_COLUMNS if is_part else _COLUMNS
+        self._columns = {name: Column(dtype, _FIRST) for name, dtype in columns.items()}
         self._hashes = Column(np.uint64), Column(np.uint64)
         self._newest_us = np.iinfo(np.int64).min
         self._moved_slots = 0
@@ -93,6 +98,12 @@ class InstanceTable:
     def first_from(self, times_us: Ints) -> Ints:
         """Return, for each time, a place before which all end before that time."""
         return self.places.search(self._columns["newest_us"], times_us, self.places.end)
+
+    def numbered(self, numbers: Ints) -> Ints:
+        """Return the places of instances of a part by their numbers in the whole."""
+        found = self.places.search(self._columns["instance"], numbers, self.places.end)
+        found = np.unique(found[found < self.places.end])
+        return found[np.isin(self.at("instance", found), numbers)]
 
     def append(self, rows: pa.Table) -> Ints:
         """Add rows of `INSTANCE_SCHEMA`; return their layouts."""

@@ -165,6 +165,12 @@ class JoinedValues:
             have &= np.bincount(with_value, minlength=len(instances)) > 0
         return have
 
+    def under(self, variable: int, instances: Ints) -> tuple[Ints, Hashes]:
+        """Return all that stands under a variable, as (index into `instances`, value)."""
+        positions, bound, values = self._bindings(instances)
+        held = (bound == variable) & (values != EMPTY)
+        return positions[held], values[held]
+
     def _bindings(self, instances: Ints) -> tuple[Ints, Ints, Hashes]:
         """Return all values of instances as (index into `instances`, variable, value)."""
         layouts, arrays = self._remembered.take("layout", instances), self._layouts.arrays

@@ -89,8 +89,9 @@ class Question:
 class Order:
     """What a shard is to do.
 
-    It takes on the state that `pieces` make up, in which instances from `first_new` on are new,
-    and those that no class can use at `horizon_us` any more may be gone.  Then it answers
+    It takes on the state that `pieces` make up: what is left of the shard's instances up to number
+    `last`, of which those from `first_new` on are new, and those that no class can use at
+    `horizon_us` any more may be gone.  Then it answers
     `questions`, finds the tuples of `stratum`, if there is one, those apart that `limits` leave
     out, reads the instances `wanted`, and makes one piece of `merged`.
     """
@@ -98,6 +99,7 @@ class Order:
     shard: int
     catalog: str
     pieces: tuple[Piece, ...]
+    last: int
     first_new: int
     horizon_us: int
     stratum: int | None = None
@@ -105,11 +107,6 @@ class Order:
     questions: tuple[Question, ...] = ()
     wanted: tuple[int, ...] = ()
     merged: tuple[Piece, ...] = ()
-
-    @property
-    def last(self) -> int:
-        """The number of the newest instance."""
-        return max((piece.last for piece in self.pieces), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +163,7 @@ class Answer:
 
     Of the `heavy` pairs, which other shards may have found too, there are no tuples.
 
+    `figures` say how much it remembers (`Processor.figures`).
     `counts` answers each question as far as it is this shard's to answer, by value join and use;
     `piece` is what has been merged.
     """
@@ -173,6 +171,7 @@ class Answer:
     shard: int
     tuples: Tuples
     instances: list[Instance]
+    figures: Mapping[str, int]
     counts: list[list[Ints]] = field(default_factory=list)
     heavy: list[HeavyPair] = field(default_factory=list)
     piece: Piece | None = None

@@ -37,7 +37,7 @@ from joins.heavy import HeavyPairs
 from joins.instance import Instance
 from joins.meeting import Meeting, Partners, ValueJoin, Visitor
 from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, HeavyPair, Ration
-from joins.remembered import hash_values
+from joins.remembered import Hashes, hash_values
 from joins.rows import TemplateTables
 from joins.slots import Ints
 from joins.sql import Moment, render_sql, value_join_sql
@@ -90,7 +90,10 @@ class Processor(Protocol):
         """Start a batch: what is absorbed from now on is new."""
 
     def absorb(self, instances: pa.Table) -> None:
-        """Remember instances (`INSTANCE_SCHEMA` without numbers); they get the next numbers."""
+        """Remember instances (`INSTANCE_SCHEMA` without numbers); they get the next numbers.
+
+        Those of a part of a join come with the numbers that they have in the whole.
+        """
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""
@@ -259,6 +262,19 @@ class SqlProcessor(Classified):
         wanted = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in found)])
         columns, ids = self.state.moments(wanted)
         return Meeting.visited(visitor, found, columns, ids, self._lateness_us)
+
+    def numbers(self, instances: Ints) -> Ints:
+        """Return the numbers in the whole join of instances of a part: they are called by these."""
+        return instances
+
+    def numbered(self, numbers: Ints) -> Ints:
+        """Return the instances of a part that have some numbers in the whole join, in order."""
+        return self.state.there(numbers)
+
+    def under(self, variable: int, instances: Ints) -> tuple[Ints, Hashes]:
+        """Return all that stands under a variable, as (index into `instances`, hash of a value)."""
+        which, values = self.state.values(variable, instances)
+        return which, hash_values(values)[0]
 
     def _limited(self, classes: Sequence[int]) -> str:
         """Return conditions that leave out what is asked for no more."""

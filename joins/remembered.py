@@ -31,8 +31,10 @@ class Remembered:
         reaches: LayoutReaches,
         hashing: HashValues,
         spill_directory: Path | None = None,
+        *,
+        is_part: bool = False,
     ) -> None:
-        self._table = InstanceTable(layouts, hashing)
+        self._table = InstanceTable(layouts, hashing, is_part=is_part)
         self._places = self._table.places
         self._eviction = Eviction(self._table, reaches, self._forget_published)
         self._rows = InstanceRows(spill_directory)
@@ -70,6 +72,10 @@ class Remembered:
     def first_from(self, times_us: Ints) -> Ints:
         """Return, for each time, an instance before which all end before that time."""
         return self._places.numbers(self._table.first_from(times_us))
+
+    def numbered(self, numbers: Ints) -> Ints:
+        """Return the instances of a part that have some numbers in the whole join, in order."""
+        return self._places.numbers(self._table.numbered(numbers))
 
     def slots(self, instances: Ints) -> Ints:
         """Return where the slots of instances start in `hashes`."""

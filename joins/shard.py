@@ -8,7 +8,7 @@ repeated, it begins anew.  So any process may carry out any order, any number of
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -22,8 +22,6 @@ from joins.meeting import ValueJoin, Visitor
 from joins.orders import Answer, Catalog, Limit, Order, Piece, Question, Store, Tuples
 from joins.ownership import Ownership
 from joins.ration import UNBOUNDED, HeavyPair
-from joins.reach import Reaches
-from joins.remembered import hash_values
 from joins.routing import is_product, shard_of_class
 from joins.signatures import SignatureProcessor
 from joins.slots import Ints
@@ -31,8 +29,6 @@ from joins.times import Flags
 from joins.tuples import TupleColumns
 
 __all__ = ["Shard"]
-
-Edge = tuple[int, int, int, int]
 
 
 class Shard:
@@ -60,13 +56,11 @@ class Shard:
         self._processor = make_processor(
             self._engine, lateness_us=self._lateness_us, pairs_max=self._pairs_max, is_part=True
         )
-        self._ownership = Ownership(self._number, self._shards, hash_values)
+        self._ownership = Ownership(self._number, self._shards, self._processor)
         self._catalog_name = ""
         self._catalog: Catalog
-        self._shapes: dict[int, Sequence[Edge]] = {}
         # What the driver calls a class, and what the processor calls it; its window and reach.
         self._classes: dict[int, tuple[int, int, int]] = {}
-        self._reaches = Reaches()
         self._last = 0
         self._first_new = 0
 
@@ -75,40 +69,39 @@ class Shard:
         if self._last > order.last or self._first_new > order.first_new:
             self._begin_anew()
         if self._catalog_name != order.catalog:
-            self._catalog = self._store.get_catalog(order.catalog)
-            self._learn(self._catalog)
+            self._learn(self._store.get_catalog(order.catalog))
             self._catalog_name = order.catalog
         self._take_on(order)
         counts = [self._count(question) for question in order.questions]
         self._limit(order.limits)
         tuples = self._probe(order.stratum)
         instances = self._instances(tuples, order)
-        left, right = map(self._ownership.numbers, (tuples.left, tuples.right))
-        tuples = replace(tuples, left=left, right=right)
+        tuples = replace(tuples, left=self._named(tuples.left), right=self._named(tuples.right))
         piece = self._merge(order) if order.merged else None
-        return Answer(self._number, tuples, instances, counts, self._heavy(), piece)
+        return Answer(
+            self._number,
+            tuples,
+            instances,
+            self._processor.figures(),
+            counts=counts,
+            heavy=self._heavy(),
+            piece=piece,
+        )
+
+    def _named(self, instances: Ints) -> Ints:
+        """Return what the driver calls instances; 0 for 0, which is none."""
+        numbers = np.zeros(len(instances), np.int64)
+        there = instances > 0
+        numbers[there] = self._processor.numbers(instances[there])
+        return numbers
 
     def _learn(self, catalog: Catalog) -> None:
-        gone = self._shapes.keys() - catalog.shapes.keys()
-        self._ownership.forget_shapes(gone)
-        for shape in gone:
-            del self._shapes[shape]
-        for shape, edges in catalog.shapes.items():
-            if shape not in self._shapes:
-                self._shapes[shape] = edges
-                self._ownership.add_shape(shape, edges)
-        self._follow_classes(catalog)
+        self._catalog = catalog
         classes = {number: query_class for number, (query_class, _) in catalog.classes.items()}
         self._ownership.follow(classes, catalog.epochs)
-
-    def _follow_classes(self, catalog: Catalog) -> None:
         before, self._classes = self._classes, {}
-        self._reaches = Reaches()
-        for shape, edges in self._shapes.items():
-            self._reaches.add_shape(shape, edges)
         for number, (query_class, window_us) in catalog.classes.items():
             reach_us = catalog.reaches[number]
-            self._reaches.add(query_class.sides(), reach_us)
             here = shard_of_class(query_class, self._shards) == self._number
             if is_product(query_class) and not here:
                 continue
@@ -134,7 +127,6 @@ class Shard:
         if self._first_new != order.first_new:
             # Before the new ones come: late as they may be, they are still to be paired.
             self._processor.evict(order.horizon_us)
-            self._ownership.evict(order.horizon_us - self._reaches.widest())
             self._processor.begin_batch()
             self._first_new = order.first_new
         self._absorb(new)
@@ -151,16 +143,15 @@ class Shard:
             self._absorb_part(part)
 
     def _absorb_part(self, rows: pa.Table) -> None:
-        self._ownership.absorb(rows)
         shapes = rows.column("shape").combine_chunks().dictionary_encode()
         own = pa.array(map(self._own_shape, shapes.dictionary.to_pylist()), pa.int32())
         at = rows.schema.get_field_index("shape")
         rows = rows.set_column(at, INSTANCE_SCHEMA.field("shape"), own.take(shapes.indices))
-        self._processor.absorb(rows.drop_columns(["instance"]))
+        self._processor.absorb(rows)
 
     def _own_shape(self, shape: int) -> int:
         """Return what the processor calls a shape: it may have forgotten it meanwhile."""
-        self._processor.add_shapes({str(shape): self._shapes[shape]})
+        self._processor.add_shapes({str(shape): self._catalog.shapes[shape]})
         number = self._processor.shape_number(str(shape))
         assert number is not None
         return number
@@ -173,20 +164,16 @@ class Shard:
         counts = []
         for value_join in joins:
             found = [
-                (places[self._is_counted(visitor, number, places, not is_right)], is_right)
-                for places, is_right in self._processor.partners(visitor, query_class, value_join)
+                (partners[self._are_counted(visitor, number, partners, not is_right)], is_right)
+                for partners, is_right in self._processor.partners(visitor, query_class, value_join)
             ]
             meeting = self._processor.meeting(visitor, found)
             counts.append(meeting.count(question.kinds, is_symmetric=query_class.is_symmetric))
         return counts
 
-    def _is_counted(self, visitor: Visitor, number: int, places: Ints, is_right: bool) -> Flags:
-        ownership = self._ownership
-        counted = ownership.are_known(places)
-        rows = np.flatnonzero(counted)
-        counted[rows] = ownership.counted(number, places[rows], is_right=is_right)
-        counted[rows] &= ownership.numbers(places[rows]) != visitor.instance
-        return counted
+    def _are_counted(self, visitor: Visitor, number: int, partners: Ints, is_right: bool) -> Flags:
+        are_others: Flags = self._processor.numbers(partners) != visitor.instance
+        return are_others & self._ownership.counted(number, partners, is_right=is_right)
 
     def _limit(self, limits: Iterable[Limit]) -> None:
         """Leave out what is asked for no more."""
@@ -205,9 +192,6 @@ class Shard:
         return Tuples.concat([self._owned(part) for part in self._found(stratum)])
 
     def _owned(self, tuples: Tuples) -> Tuples:
-        known = self._ownership.are_known(tuples.left)
-        known &= self._ownership.are_known(tuples.right) | (tuples.right == 0)
-        tuples = tuples.take(np.flatnonzero(known))
         owned = self._ownership.owned(tuples.classes, tuples.left, tuples.right)
         return tuples.take(np.flatnonzero(owned))
 
@@ -226,26 +210,22 @@ class Shard:
 
     def _instances(self, tuples: Tuples, order: Order) -> list[Instance]:
         """Return the instances that the driver does not have any more, as it numbers them."""
-        wanted = self._ownership.places(np.array(order.wanted, np.int64))
-        places = np.unique(np.concatenate([tuples.instances(), wanted]))
-        numbers = self._ownership.numbers(places)
+        wanted = self._processor.numbered(np.array(order.wanted, np.int64))
+        instances = np.unique(np.concatenate([tuples.instances(), wanted]))
+        numbers = self._named(instances)
         is_old = numbers < order.first_new
-        names = dict(zip(places[is_old].tolist(), numbers[is_old].tolist(), strict=True))
+        names = dict(zip(instances[is_old].tolist(), numbers[is_old].tolist(), strict=True))
         found = self._processor.instances(names)
-        return [
-            replace(found[place], instance=number)
-            for place, number in names.items()
-            if place in found
-        ]
+        return [replace(found[own], instance=number) for own, number in names.items()]
 
     def _merge(self, order: Order) -> Piece:
         """Make one piece of several neighbours, without what is dead, under a name of its own."""
         rows = pa.concat_tables([self._store.get(piece.name) for piece in order.merged])
-        shapes = rows.column("shape").to_numpy()
-        distinct, which = np.unique(shapes, return_inverse=True)
-        reaches = np.array([self._reaches.of(shape) for shape in distinct.tolist()], np.int64)
-        of_use = rows.column("end_us").to_numpy() >= order.horizon_us - reaches[which]
-        rows = rows.filter(pa.array(of_use))
+        shapes, which = np.unique(rows.column("shape").to_numpy(), return_inverse=True)
+        reaches = self._processor.classes.reaches
+        reaches_us = [reaches.of(self._own_shape(shape)) for shape in shapes.tolist()]
+        oldest_us = order.horizon_us - np.array(reaches_us, np.int64)
+        rows = rows.filter(pa.array(rows.column("end_us").to_numpy() >= oldest_us[which]))
         piece = Piece(
             name=f"{self._number}-{order.merged[0].first}-{uuid.uuid4().hex}",
             first=order.merged[0].first,

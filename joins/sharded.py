@@ -17,7 +17,7 @@ it is asked; an order is given only when all that it names is in the store.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, islice
 
@@ -86,8 +86,10 @@ class ShardedProcessor(Classified):
         self._edges: dict[int, Sequence[Edge]] = {}
         self._catalog = ""
         self._catalogs = 0
-        self._version = -1
+        self._version = (-1, -1)
         self._pieces: dict[int, list[Piece]] = defaultdict(list)
+        self._last: dict[int, int] = {}
+        self._figures: dict[int, Mapping[str, int]] = {}
         self._pending: dict[int, list[pa.Table]] = defaultdict(list)
         self._pending_rows = 0
         self._pending_bytes = 0
@@ -128,9 +130,10 @@ class ShardedProcessor(Classified):
         self._read = {}
         self._census.begin_batch()
         self._ration.begin_batch()
-        has_changed = self._version != self.classes.version
+        version = self.classes.version, self.classes.reaches.version
+        has_changed = self._version != version
         if has_changed:
-            self._version = self.classes.version
+            self._version = version
             self._router.follow(self.classes.by_number)
             pairs = self.classes.value_pairs()
             self._reader.want({v for _, left, right, *_ in pairs for v in (left, right)})
@@ -175,6 +178,7 @@ class ShardedProcessor(Classified):
             self._pieces[shard].append(
                 Piece(name, numbers[0].as_py(), numbers[-1].as_py(), len(rows))
             )
+            self._last[shard] = numbers[-1].as_py()
             self._lump_of[name] = Lump.of(rows)
         self._written += 1
         self.routed_rows += self._pending_rows
@@ -254,6 +258,7 @@ class ShardedProcessor(Classified):
             shard=shard,
             catalog=self._current_catalog(),
             pieces=tuple(pieces),
+            last=self._last[shard],
             first_new=self._first_new,
             horizon_us=self._horizon_us,
             stratum=stratum,
@@ -290,6 +295,7 @@ class ShardedProcessor(Classified):
         for order, answer in zip(orders, answers, strict=True):
             assert order.shard == answer.shard
             self._read.update({instance.instance: instance for instance in answer.instances})
+            self._figures[answer.shard] = answer.figures
             if answer.piece is not None:
                 pieces = self._pieces[order.shard]
                 start = pieces.index(order.merged[0])
@@ -353,8 +359,15 @@ class ShardedProcessor(Classified):
             self._catalog = ""
 
     def figures(self) -> dict[str, int]:
-        """Return what is remembered, in numbers; see `Processor.figures`."""
+        """Return what is remembered, in numbers; see `Processor.figures`.
+
+        Documents and shapes count once; what shards take, as they said last, is added up.
+        """
+        of_shards = Counter[str]()
+        for figures in self._figures.values():
+            of_shards.update(figures)
         return {
+            **of_shards,
             "documents": len(self._lumps),
             "evicted_total": self._evicted,
             "shapes": len(self._shapes),

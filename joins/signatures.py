@@ -54,7 +54,7 @@ from joins.meeting import MOMENT, Meeting, Partners, ValueJoin, Visitor
 from joins.pairsignature import pair_signatures
 from joins.ration import CLOSED, Bounds, Cut, HeavyPair
 from joins.reach import LayoutReaches
-from joins.remembered import HashValues, Remembered
+from joins.remembered import Hashes, HashValues, Remembered
 from joins.signatureview import Entry, SignatureView
 from joins.slots import Ints, Layouts
 from joins.times import Pairs
@@ -87,7 +87,9 @@ class SignatureProcessor(Classified):
         self._lateness_us = bounds.lateness_us
         self._layouts = Layouts()
         self._reaches = LayoutReaches(self.classes.reaches, self._layouts)
-        self._remembered = Remembered(self._layouts, self._reaches, hashing, spill_directory)
+        self._remembered = Remembered(
+            self._layouts, self._reaches, hashing, spill_directory, is_part=bounds.is_part
+        )
         self._candidates = Candidates(self._remembered, self._layouts, self.classes, bounds)
         self._hashing = hashing
         self._residuals = Residuals(self.classes, hashing)
@@ -235,6 +237,18 @@ class SignatureProcessor(Classified):
         published = np.flatnonzero(columns["depth"] > 0).tolist()
         ids = {i: self._remembered.published_ids[int(partners[i])] for i in published}
         return Meeting.visited(visitor, found, columns, ids, self._lateness_us)
+
+    def numbers(self, instances: Ints) -> Ints:
+        """Return the numbers in the whole join of instances of a part."""
+        return self._remembered.take("instance", instances)
+
+    def numbered(self, numbers: Ints) -> Ints:
+        """Return the instances of a part that have some numbers in the whole join, in order."""
+        return self._remembered.numbered(numbers)
+
+    def under(self, variable: int, instances: Ints) -> tuple[Ints, Hashes]:
+        """Return all that stands under a variable, as (index into `instances`, hash of a value)."""
+        return self._candidates.values.under(variable, instances)
 
     def of_use(self, horizon_us: int) -> Counter[int]:
         """Return how many instances of each shape some class can still use."""

@@ -77,13 +77,15 @@ class JoinState:
         rows.insert(self.db, table, arrow)
 
     def absorb(self, instances: pa.Table) -> pa.Table:
-        """Remember instances (`INSTANCE_SCHEMA` without numbers); return them with numbers."""
+        """Remember instances; return them with numbers: the next ones, where they have none."""
         first = self.next_instance
-        numbers = pa.array(range(first, first + len(instances)), pa.int64())
-        instances = instances.add_column(0, INSTANCE_SCHEMA.field("instance"), numbers)
-        self.next_instance += len(instances)
-        self.instance_count += len(instances)
+        if "instance" not in instances.column_names:
+            numbers = pa.array(range(first, first + len(instances)), pa.int64())
+            instances = instances.add_column(0, INSTANCE_SCHEMA.field("instance"), numbers)
         instances = instances.select(INSTANCE_SCHEMA.names)
+        if len(instances):
+            self.next_instance = instances.column("instance")[-1].as_py() + 1
+        self.instance_count += len(instances)
         self.insert(schema.REMEMBERED, instances)
         self.run(
             f"""INSERT INTO {schema.BINDING}
@@ -131,6 +133,23 @@ WHERE end_us >= needed_from GROUP BY shape"""
         return self._asked(
             f"SELECT instance FROM {schema.REMEMBERED} WHERE {' AND '.join(conditions)}"
         )["instance"]
+
+    def there(self, numbers: Ints) -> Ints:
+        """Return those of some numbers that instances have, in order."""
+        return self._asked(
+            f"SELECT instance FROM {schema.REMEMBERED} SEMI JOIN wanted USING (instance)"
+            " ORDER BY instance",
+            pa.table({"instance": numbers}),
+        )["instance"]
+
+    def values(self, variable: int, instances: Ints) -> tuple[Ints, pa.Array]:
+        """Return all values under a joined variable, as (index into `instances`, value)."""
+        found = self._asked(
+            f"SELECT row, value FROM wanted JOIN {schema.BINDING} USING (instance)"
+            f" WHERE variable = {variable} ORDER BY row",
+            pa.table({"instance": instances, "row": np.arange(len(instances))}),
+        )
+        return found["row"], pa.array(found["value"], pa.string())
 
     def moments(self, numbers: Ints) -> tuple[dict[str, Ints], dict[int, str]]:
         """Return when instances came, a row for each number, and the match ids of some rows."""

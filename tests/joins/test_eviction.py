@@ -22,6 +22,8 @@ from broker.match import Match
 from broker.shards import Join, MemoryStore
 from joins import column, eviction, places, sharded, signatures, spill, valueindex
 from joins.instance import INSTANCE_SCHEMA
+from joins.orders import Answer, Order
+from joins.processor import Processor
 from joins.remembered import Remembered, hash_values
 from joins.sharded import ShardedProcessor
 from joins.slots import Ints, Layouts
@@ -141,9 +143,10 @@ class Running:
     matches: int = 0
 
     @classmethod
-    def of(cls, *texts: str) -> Running:
+    def of(cls, *texts: str, processor: Processor | None = None) -> Running:
         queries = [xscl.parse(text, id=f"q{i}")[0] for i, text in enumerate(texts)]
-        return cls(Engine([RegisteredQuery(query) for query in queries], lateness_us=0))
+        registered = [RegisteredQuery(query) for query in queries]
+        return cls(Engine(registered, lateness_us=0, processor=processor))
 
     def take(self, documents: Sequence[Document], *, is_known: bool = False) -> None:
         xml = {one.docid: one.xml for one in documents}
@@ -190,6 +193,28 @@ def test_a_window_without_end_over_a_rare_stream_keeps_nothing_of_a_busy_one(
     assert figures["memory_bytes"] < 200_000 + 50_000 + BOUND * 200
     assert figures["spilled_bytes"] < 2 * BOUND * 300
     # Each document of the rare stream follows all before it; some others one.
+    assert running.matches > 100 * 99 // 2 + 400
+
+
+def test_shards_keep_nothing_of_a_busy_stream_for_a_window_without_end_over_a_rare_one(
+    busy: Sequence[Document],
+) -> None:
+    join, store = Join("signatures", 0, shards=2), MemoryStore()
+    members = [join.shard(number, store) for number in range(2)]
+    most = 0
+
+    def answer(orders: Sequence[Order]) -> list[Answer]:
+        nonlocal most
+        answers = [members[order.shard].answer(order) for order in orders]
+        most = max(most, sum(each.figures["documents"] for each in answers))
+        return answers
+
+    running = Running.of(RARE, BUSY, processor=ShardedProcessor(2, store, answer))
+    running.take(busy)
+    assert HOUR <= most <= BOUND
+    figures = running.engine.processor.figures()
+    assert figures["values"] <= 2 * BOUND
+    assert figures["memory_bytes"] < BOUND * 500
     assert running.matches > 100 * 99 // 2 + 400
 
 
@@ -267,9 +292,13 @@ class Reaches:
 
 
 def rows_of(numbers: Sequence[int], kinds: Sequence[int], ends: Sequence[int]) -> pa.Table:
-    """Return instances of shapes 0, 1, 2, which have so many nodes with values and one more."""
+    """Return instances of shapes 0, 1, 2, which have so many nodes with values and one more.
+
+    They are a part of a whole, in which their numbers are three times as large.
+    """
     columns = {name: [0] * len(numbers) for name in INSTANCE_SCHEMA.names}
     columns |= {
+        "instance": [3 * number for number in numbers],
         "docid": list(numbers),
         "depth": [int(kind == 2) for kind in kinds],
         "match_id": [f"m{number}" for number in numbers],
@@ -283,8 +312,7 @@ def rows_of(numbers: Sequence[int], kinds: Sequence[int], ends: Sequence[int]) -
         ],
     }
     columns |= {name: [""] * len(numbers) for name in ("stream", "key")}
-    rows = pa.table({name: columns[name] for name in INSTANCE_SCHEMA.names}, INSTANCE_SCHEMA)
-    return rows.drop_columns(["instance"])
+    return pa.table({name: columns[name] for name in INSTANCE_SCHEMA.names}, INSTANCE_SCHEMA)
 
 
 @settings(max_examples=100)
@@ -307,7 +335,7 @@ def test_rows_stay_what_they_are_while_others_go_from_between_them(
     layouts.compare({0, 1, 2})
     layouts.current(np.arange(3))
     with eager():
-        remembered = Remembered(layouts, reaches, hash_values)  # type: ignore[arg-type]
+        remembered = Remembered(layouts, reaches, hash_values, is_part=True)  # type: ignore[arg-type]
         all_rows: list[tuple[int, int]] = []
         now = 0
         for appended, passed, is_shortened in steps:
@@ -334,6 +362,9 @@ def _check(
     kept = numbers[there]
     assert remembered.take("end_us", kept).tolist() == [rows[n - 1][1] for n in kept]
     assert remembered.take("docid", kept).tolist() == kept.tolist()
+    assert remembered.take("instance", kept).tolist() == (3 * kept).tolist()
+    assert remembered.numbered(np.arange(3 * len(rows) + 9)).tolist() == kept.tolist()
+    assert remembered.numbered(3 * numbers + 1).tolist() == []
     for number, slot in zip(kept.tolist(), remembered.slots(kept).tolist(), strict=True):
         values = pa.array([f"{number}.{i}" for i in range(rows[number - 1][0] + 1)])
         assert (remembered.hashes[0][slot : slot + len(values)] == hash_values(values)[0]).all()
