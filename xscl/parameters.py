@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -109,7 +110,8 @@ def _list(types: Mapping[str, str]) -> str:
 
 
 def _place(query: Query, name: str) -> Span:
-    start = max(0, query.text.find(f"${name}"))
+    found = re.search(rf"\${re.escape(name)}(?![\w.·'-])", query.text)
+    start = found.start() if found else 0
     return Span(start, start + len(name) + 1)
 
 

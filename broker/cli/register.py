@@ -58,7 +58,8 @@ _TEXT = "text/plain; charset=utf-8"
     "parameters",
     multiple=True,
     metavar="NAME=VALUE",
-    help="With --dry-run: the value of a parameter; a number where it reads as one.",
+    help="With --dry-run: the value of a parameter; a number where it reads as one, unless it has"
+    " quotes of its own.",
 )
 @text_or_json("How to print what --dry-run finds.")
 @click.pass_context

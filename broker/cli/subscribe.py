@@ -21,7 +21,8 @@ __all__ = ["subscribe"]
     "parameters",
     multiple=True,
     metavar="NAME=VALUE",
-    help="The value of one of the query's parameters; a number where it reads as one.",
+    help="The value of one of the query's parameters; a number where it reads as one, unless it has"
+    " quotes of its own.",
 )
 @click.option(
     "--digest",

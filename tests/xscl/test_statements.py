@@ -356,6 +356,14 @@ def test_a_missing_unknown_or_ill_typed_value_is_an_error(
     assert [each.code for each in raised.value.diagnostics] == [code]
 
 
+def test_a_missing_value_is_shown_where_the_query_names_it() -> None:
+    found = query("S//a[b = $within] FOLLOWED BY {, $w} T")
+    with pytest.raises(xscl.XsclError) as raised:
+        xscl.assignment(found, {"within": "Ann"})
+    [diagnostic] = raised.value.diagnostics
+    assert found.text[diagnostic.span.start :].startswith("$w}")
+
+
 def test_a_constructor_may_use_parameters() -> None:
     found = query("SELECT <a>{$greeting, x/b}</a> FROM S//a->x")
     assert found.parameters == (("greeting", "value"),)
