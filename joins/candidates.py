@@ -21,13 +21,14 @@ from functools import cache
 
 import numpy as np
 
-from joins.classes import ClassRegistry, Sides
+from joins.anchoring import Anchoring
+from joins.anchortable import NONE, AnchorTable
+from joins.classes import ClassRegistry, QueryClass, Sides
 from joins.joinedvalues import FOUND_MAX, JoinedValues
 from joins.meeting import Meeting, ValueJoin
 from joins.products import Products
-from joins.ration import UNBOUNDED, Bounds, Group, Ration
+from joins.ration import Bounds, Ration
 from joins.remembered import Remembered
-from joins.sample import Sample, rarest
 from joins.slots import Edge, Ints, Layouts, ranges
 from joins.times import Flags, Pairs, distinct, pair_codes, runs
 from joins.valueindex import Hits, entry_keys
@@ -37,36 +38,6 @@ __all__ = ["PAIRS_MAX", "Candidates"]
 PAIRS_MAX = 32_000
 """Pairs that are worked on at once: what describes them then stays in a core's cache.  On recorded
 news, 57 pairs a document, 20,000 to 80,000 take the same time, and 8,000 a tenth more."""
-
-NONE = -1
-"""Stands for an anchor where there is none."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Anchors:
-    """The anchors of a stratum in columns, and the classes that are anchored there.
-
-    New values under `mine[i]` are looked up under `other[i]`, which serves the anchor
-    `as_right[i]` where the new instance is the right one, and `as_left[i]` where it is the left
-    one; `NONE` where there is no such anchor.  `reach[i]` is the wider window of the two.
-
-    `window` and `is_symmetric` have a last row more, for `NONE`, which no pair fits.
-    """
-
-    left: Ints
-    right: Ints
-    window: Ints
-    is_symmetric: Flags
-    groups: tuple[Group, ...]
-    mine: Ints
-    other: Ints
-    as_right: Ints
-    as_left: Ints
-    reach: Ints
-
-    def value_join(self, i: int) -> ValueJoin:
-        """Return the value join that an anchor is."""
-        return int(self.left[i]), int(self.right[i])
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +67,10 @@ class Candidates:
         self._layouts = layouts
         self._classes = classes
         self._lateness_us = bounds.lateness_us
-        self._anchors: dict[int, _Anchors] = {}
-        self._anchor_of: dict[tuple[ValueJoin, ...], ValueJoin] = {}
-        self._sample = Sample()
+        self._changes = classes.watch()
+        self._present: set[int] = set()
+        self._anchors: dict[int, AnchorTable] = {}
+        self.anchoring = Anchoring()
         self.values = JoinedValues(remembered, layouts)
         self.ration = Ration(classes, bounds)
         self.products = Products(remembered, layouts, self.ration, bounds.lateness_us)
@@ -118,35 +90,49 @@ class Candidates:
         self.ration.begin_batch()
         self.values.begin_batch()
 
-    def follow_classes(self) -> None:
-        """Anchor the classes that there are now."""
-        counts = self._sample.counts()
-        chosen: dict[tuple[int, ValueJoin], list[int]] = {}
-        anchor_of: dict[tuple[ValueJoin, ...], ValueJoin] = {}
-        for number, query_class in self._classes.by_number.items():
-            if value_joins := tuple(query_class.value_pairs()):
-                if value_joins not in anchor_of:
-                    now = self._anchor_of.get(value_joins)
-                    anchor_of[value_joins] = rarest(value_joins, counts, now)
-                key = query_class.stratum, anchor_of[value_joins]
-                chosen.setdefault(key, []).append(number)
-        self._anchor_of = anchor_of
-        groups = {key: Group.of(members, self._classes) for key, members in sorted(chosen.items())}
-        self._anchors = {stratum: _columns(stratum, groups) for stratum in {s for s, _ in groups}}
-        self.products.group(self._classes)
-        self._sample.look_soon()
+    def follow(self) -> None:
+        """Anchor the classes that there are now, by the values of late."""
+        for number, query_class in self._changes.take().items():
+            if not query_class.template.has_right:
+                continue
+            if number in self._classes.by_number:
+                self._put(number, query_class)
+            elif number in self._present:
+                self._drop(number, query_class)
+        for classes, before, now in self.anchoring.follow_values():
+            for number in classes:
+                query_class = self._classes.by_number[number]
+                self._anchors[query_class.stratum].drop(number, before)
+                self._put_under(number, query_class, now)
 
-    def follow_values(self) -> None:
-        """Anchor classes anew where, now and then, the values of late say so."""
-        if self._sample.is_due():
-            counts = self._sample.counts()
-            if any(rarest(of, counts, now) != now for of, now in self._anchor_of.items()):
-                self.follow_classes()
+    def _put(self, number: int, query_class: QueryClass) -> None:
+        """Pair for a class, or for one that is there in another window."""
+        self._present.add(number)
+        if value_joins := tuple(query_class.value_pairs()):
+            anchor = self.anchoring.enter(number, value_joins)
+            self._put_under(number, query_class, anchor)
+        else:
+            self.products.put(number, query_class, self._classes.window_us(number))
+
+    def _put_under(self, number: int, query_class: QueryClass, anchor: ValueJoin) -> None:
+        anchors = self._anchors.setdefault(query_class.stratum, AnchorTable())
+        window_us, is_symmetric = self._classes.window_us(number), query_class.is_symmetric
+        anchors.put(number, anchor, window_us, is_symmetric=is_symmetric)
+
+    def _drop(self, number: int, query_class: QueryClass) -> None:
+        self._present.remove(number)
+        if value_joins := tuple(query_class.value_pairs()):
+            anchors = self._anchors[query_class.stratum]
+            anchors.drop(number, self.anchoring.leave(number, value_joins))
+            if not len(anchors):
+                del self._anchors[query_class.stratum]
+        else:
+            self.products.drop(number, query_class)
 
     def absorb(self, first: int, layouts: Ints) -> None:
         """Take in instances that have just been remembered."""
         new = self.values.absorb(first, layouts)
-        self._sample.note(len(layouts), new.variables, new.values)
+        self.anchoring.sample.note(len(layouts), new.variables, new.values)
 
     def pairs(self, stratum: int) -> Iterator[Pairs]:
         """Yield the pairs that a class of a stratum may hold on, each once."""
@@ -159,7 +145,7 @@ class Candidates:
 
     def _found(self, stratum: int) -> Iterator[list[Ints]]:
         """Yield the codes of pairs, possibly with repetitions, for some new instances at a time."""
-        anchors = self._anchors.get(stratum, _NO_ANCHORS)
+        anchors = self._anchors.get(stratum) or AnchorTable()
         look_ups = self._look_ups(anchors)
         partners = self._count(look_ups)
         has_products = self.products.has(stratum)
@@ -183,7 +169,7 @@ class Candidates:
     def _codes(self, pairs: Pairs) -> Ints:
         return pair_codes(pairs.left, pairs.right, (self._remembered.base, self.first))
 
-    def _look_ups(self, anchors: _Anchors) -> _LookUps:
+    def _look_ups(self, anchors: AnchorTable) -> _LookUps:
         shared = self.values.new_of_shared_slots()
         order = np.argsort(shared.variables, kind="stable")
         starts = np.searchsorted(shared.variables, anchors.mine, "left", sorter=order)
@@ -226,12 +212,11 @@ class Candidates:
         yield from np.split(order, np.flatnonzero(np.diff(part)) + 1)
 
     def _some(
-        self, look_ups: _LookUps, chosen: Flags, over: dict[int, list[int]], anchors: _Anchors
+        self, look_ups: _LookUps, chosen: Flags, over: dict[int, list[int]], anchors: AnchorTable
     ) -> _LookUps:
         """Return the look-ups of some new instances, but for anchors that are over or closed."""
         owners = look_ups.owners
-        closed = [self.ration.closed_from(group) for group in anchors.groups]
-        closed_from = np.array([*closed, UNBOUNDED], np.int64)
+        closed_from = np.array(list(map(self.ration.closed_from, anchors.groups)), np.int64)
         docids = self._remembered.take("docid", owners)
         are_over = np.flatnonzero(np.isin(owners - self.first, list(over)))
 
@@ -247,7 +232,7 @@ class Candidates:
         hits = [each.some(kept[each.positions]) for each in look_ups.hits]
         return _LookUps(owners, as_right, as_left, hits)
 
-    def _list(self, look_ups: _LookUps, anchors: _Anchors) -> Iterator[Ints]:
+    def _list(self, look_ups: _LookUps, anchors: AnchorTable) -> Iterator[Ints]:
         """Yield the codes of the pairs that an anchor's classes could hold in time."""
         for hits in look_ups.hits:
             for found, counts, partners in hits.listed(PAIRS_MAX):
@@ -262,7 +247,7 @@ class Candidates:
                 yield from self._in_time(found, counts, partners, look_ups, anchors)
 
     def _in_time(
-        self, found: Ints, counts: Ints, partners: Ints, look_ups: _LookUps, anchors: _Anchors
+        self, found: Ints, counts: Ints, partners: Ints, look_ups: _LookUps, anchors: AnchorTable
     ) -> Iterator[Ints]:
         """Yield the same of earlier instances that have a value in common with their owners.
 
@@ -283,7 +268,7 @@ class Candidates:
             pairs = Pairs.of(remembered, pairs.right[rows], partners[rows], self._lateness_us)
             yield self._codes(pairs.keep(np.flatnonzero(pairs.follows | is_symmetric[rows])))
 
-    def _rationed(self, owner: int, anchors: _Anchors, i: int) -> Iterator[Pairs]:
+    def _rationed(self, owner: int, anchors: AnchorTable, i: int) -> Iterator[Pairs]:
         """Yield the pairs of a new instance that goes over the budget under an anchor."""
         values = self.values.values_of(owner)
         times = self._remembered.take
@@ -301,26 +286,3 @@ class Candidates:
 
         first = met(anchors.value_join(i), None)
         yield from self.ration.pairs(group, docid, first, meet)
-
-
-def _columns(stratum: int, groups: dict[tuple[int, ValueJoin], Group]) -> _Anchors:
-    own = {anchor: group for (s, anchor), group in groups.items() if s == stratum}
-    numbers = {anchor: i for i, anchor in enumerate(own)}
-    under = sorted({(right, left) for left, right in own} | set(own))
-    windows = {anchor: group.window_us for anchor, group in own.items()}
-    reach = [max(windows.get((a, b), 0), windows.get((b, a), 0)) for a, b in under]
-    return _Anchors(
-        np.array([left for left, _ in own], np.int64),
-        np.array([right for _, right in own], np.int64),
-        np.array([*windows.values(), -1], np.int64),
-        np.array([*(group.is_symmetric for group in own.values()), False], np.bool_),
-        tuple(own.values()),
-        np.array([mine for mine, _ in under], np.int64),
-        np.array([other for _, other in under], np.int64),
-        np.array([numbers.get((other, mine), NONE) for mine, other in under], np.int64),
-        np.array([numbers.get((mine, other), NONE) for mine, other in under], np.int64),
-        np.array(reach, np.int64),
-    )
-
-
-_NO_ANCHORS = _columns(0, {})

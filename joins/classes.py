@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from joins.reach import Reaches
 from templates.template import Template, TemplateRow
 
-__all__ = ["ClassRegistry", "ClassTuple", "Classified", "Keepers", "QueryClass", "Sides", "UseKind"]
+__all__ = [
+    "ClassChanges",
+    "ClassRegistry",
+    "ClassTuple",
+    "Classified",
+    "Keepers",
+    "QueryClass",
+    "Sides",
+    "UseKind",
+]
 
 Sides = tuple[frozenset[int], frozenset[int]]
 """Variables of the left and of the right side of a class."""
@@ -83,17 +92,32 @@ class ClassTuple:
     nodes: tuple[int, ...]
 
 
+class ClassChanges:
+    """The classes that came, went, or got another widest window since they were last taken."""
+
+    def __init__(self, present: Mapping[int, QueryClass]) -> None:
+        self._changed = dict(present)
+
+    def note(self, number: int, query_class: QueryClass) -> None:
+        """Add a class that has changed."""
+        self._changed[number] = query_class
+
+    def take(self) -> dict[int, QueryClass]:
+        """Return the classes that have changed by number, and forget them."""
+        taken, self._changed = self._changed, {}
+        return taken
+
+
 class ClassRegistry:
     """The classes in use, by number, and how often with which window and registration point.
 
     Numbers only grow.  `reaches` says for how long what can fill a class is kept: for its widest
-    window, or longer, where its tuples are joined again (`outlast`).  `dirty` collects the
-    templates whose tables are out of date; `version` changes with every change.
+    window, or longer, where its tuples are joined again (`outlast`).  `version` changes with every
+    change; `watch` says what has changed, so that nobody goes through all classes for one.
     """
 
     def __init__(self) -> None:
         self.by_number: dict[int, QueryClass] = {}
-        self.dirty: set[Template] = set()
         self.version = 0
         self.last_number = 0
         self._numbers: dict[QueryClass, int] = {}
@@ -102,8 +126,14 @@ class ClassRegistry:
         self.reaches = Reaches()
         self._widest: dict[int, int] = {}
         self._kinds: dict[int, Counter[UseKind]] = defaultdict(Counter)
-        self._strata: list[int] = []
-        self._strata_version = 0
+        self._strata: Counter[int] = Counter()
+        self._compared: Counter[int] = Counter()
+        self._watchers: list[ClassChanges] = []
+
+    def watch(self) -> ClassChanges:
+        """Return the changes from now on; the classes that there are count as changed."""
+        self._watchers.append(ClassChanges(self.by_number))
+        return self._watchers[-1]
 
     def add(self, query_class: QueryClass, window_us: int, point: int = 0) -> int:
         """Add one use of a class; return the class's number."""
@@ -112,9 +142,11 @@ class ClassRegistry:
             self.last_number += 1
             number = self._numbers[query_class] = self.last_number
             self.by_number[number] = query_class
+            self._strata[query_class.stratum] += 1
+            self._compared.update(query_class.compared())
         if number not in self._widest or window_us > self._widest[number]:
             self._widest[number] = window_us
-            self._touch(query_class)
+            self._touch(number, query_class)
         windows = self._windows[number]
         if not windows[window_us]:
             self.reaches.add(query_class.sides(), window_us)
@@ -138,10 +170,12 @@ class ClassRegistry:
         if not windows:
             del self._windows[number], self._kinds[number], self._widest[number]
             del self._numbers[query_class], self.by_number[number]
-            self._touch(query_class)
+            _release(self._strata, [query_class.stratum])
+            _release(self._compared, query_class.compared())
+            self._touch(number, query_class)
         elif window_us == self._widest[number]:
             self._widest[number] = max(windows)
-            self._touch(query_class)
+            self._touch(number, query_class)
 
     def outlast(self, number: int, reach_us: int) -> None:
         """Keep what can fill a class for longer than its window."""
@@ -176,8 +210,9 @@ class ClassRegistry:
         classes = (n for n, c in self.by_number.items() if side in c.sides())
         return Keepers(frozenset(classes), reach_us, documents)
 
-    def _touch(self, query_class: QueryClass) -> None:
-        self.dirty.add(query_class.template)
+    def _touch(self, number: int, query_class: QueryClass) -> None:
+        for changes in self._watchers:
+            changes.note(number, query_class)
         self.version += 1
 
     def window_us(self, number: int) -> int:
@@ -191,14 +226,11 @@ class ClassRegistry:
     @property
     def strata(self) -> list[int]:
         """The strata in use, lowest first."""
-        if self._strata_version != self.version:
-            self._strata_version = self.version
-            self._strata = sorted({each.stratum for each in self.by_number.values()})
-        return self._strata
+        return sorted(self._strata)
 
-    def compared(self) -> set[int]:
+    def compared(self) -> Set[int]:
         """Return the variables whose values any class joins or tests."""
-        return {v for query_class in self.by_number.values() for v in query_class.compared()}
+        return self._compared.keys()
 
     def value_pairs(self) -> list[tuple[int, int, int, int, bool]]:
         """Return (stratum, left variable, right variable, widest window, any symmetric)."""
@@ -208,6 +240,14 @@ class ClassRegistry:
                 use = (self.window_us(number), query_class.is_symmetric)
                 uses[query_class.stratum, left, right].append(use)
         return [(*k, max(w for w, _ in u), any(s for _, s in u)) for k, u in uses.items()]
+
+
+def _release(counter: Counter[int], numbers: Iterable[int]) -> None:
+    """Undo one `update` of a counter; what is not counted any more is not in it."""
+    for number in numbers:
+        counter[number] -= 1
+        if not counter[number]:
+            del counter[number]
 
 
 class Keepers(NamedTuple):

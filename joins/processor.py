@@ -179,6 +179,7 @@ class SqlProcessor(Classified):
     def begin_batch(self) -> None:
         """Start a batch: bring the classes up to date; what is absorbed from now on is new."""
         if self._tables.refresh():
+            self._tables.write_value_pairs()
             pairs = self.classes.value_pairs()
             joined = {v for _, left, right, *_ in pairs for v in (left, right)}
             self.state.set_joined_variables(joined)

@@ -7,26 +7,18 @@ product of both sides within its window, and other classes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
 
 import numpy as np
 
-from joins.classes import ClassRegistry, Sides
+from joins.classes import QueryClass, Sides
+from joins.groups import Group
 from joins.meeting import Meeting, Partners
-from joins.ration import Group, Ration
+from joins.ration import Ration
 from joins.remembered import Remembered
 from joins.slots import Edge, Ints, Layouts
 from joins.times import Flags, Pairs
 
 __all__ = ["Products"]
-
-
-@dataclass(frozen=True, slots=True)
-class _Product:
-    """The classes of a stratum without a value join whose sides bind the same variables."""
-
-    sides: Sides
-    group: Group
 
 
 class Products:
@@ -39,7 +31,7 @@ class Products:
         self._layouts = layouts
         self._ration = ration
         self._lateness_us = lateness_us
-        self._products: dict[int, list[_Product]] = {}
+        self._products: dict[int, dict[Sides, Group]] = {}
         self._bound: dict[int, frozenset[int]] = {}
 
     def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
@@ -51,18 +43,20 @@ class Products:
         for shape in shapes:
             del self._bound[shape]
 
-    def group(self, classes: ClassRegistry) -> None:
-        """Look at the classes anew."""
-        members: dict[tuple[int, Sides], list[int]] = {}
-        for number, query_class in classes.by_number.items():
-            template = query_class.template
-            if template.has_right and not template.value_joins:
-                sides = query_class.asked()
-                members.setdefault((query_class.stratum, sides), []).append(number)
-        self._products = {}
-        for (stratum, sides), numbers in members.items():
-            product = _Product(sides, Group.of(numbers, classes))
-            self._products.setdefault(stratum, []).append(product)
+    def put(self, number: int, query_class: QueryClass, window_us: int) -> None:
+        """Pair for a class without a value join, or for one that is there in another window."""
+        products = self._products.setdefault(query_class.stratum, {})
+        group = products.setdefault(query_class.asked(), Group())
+        group.put(number, window_us, is_symmetric=query_class.is_symmetric)
+
+    def drop(self, number: int, query_class: QueryClass) -> None:
+        """Take away a class that is there."""
+        products, sides = self._products[query_class.stratum], query_class.asked()
+        products[sides].drop(number)
+        if not products[sides].members:
+            del products[sides]
+        if not products:
+            del self._products[query_class.stratum]
 
     def has(self, stratum: int) -> bool:
         """Return whether a stratum has classes without a value join."""
@@ -81,10 +75,10 @@ class Products:
             for name in ("docid", "layout", "end_us")
         )
         bound = self._bound[self._layouts.layouts[layout].shape]
-        for product in self._products.get(stratum, ()):
-            found = self.partners(bound, product.sides, end_us - product.group.window_us)
+        for sides, group in self._products.get(stratum, {}).items():
+            found = self.partners(bound, sides, end_us - group.window_us)
             met = Meeting.of(self._remembered, owner, found, self._lateness_us)
-            yield from self._ration.pairs(product.group, docid, met, lambda *_, met=met: met)
+            yield from self._ration.pairs(group, docid, met, lambda *_, met=met: met)
 
     def partners(self, bound: Set[int], sides: Sides, since_us: int) -> Partners:
         """Return who fits the other side, for each side that an instance of some variables fits.

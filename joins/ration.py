@@ -22,11 +22,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from joins.classes import ClassRegistry, UseKind
+from joins.groups import Group
 from joins.meeting import Meeting, ValueJoin
 from joins.slots import Ints
 from joins.times import Pairs
 
-__all__ = ["CLOSED", "UNBOUNDED", "Bounds", "Cut", "Group", "HeavyPair", "Ration"]
+__all__ = ["CLOSED", "UNBOUNDED", "Bounds", "Cut", "HeavyPair", "Ration"]
 
 UNBOUNDED = 1 << 62
 """A budget that nothing goes over."""
@@ -46,24 +47,6 @@ class Bounds:
     lateness_us: int
     pairs_max: int = UNBOUNDED
     is_part: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Classes that are paired alike, with the widest of their windows."""
-
-    members: tuple[int, ...]
-    window_us: int
-    is_symmetric: bool
-
-    @classmethod
-    def of(cls, members: Sequence[int], classes: ClassRegistry) -> Group:
-        """Return the group of some classes."""
-        return cls(
-            tuple(members),
-            max(map(classes.window_us, members)),
-            any(classes.by_number[number].is_symmetric for number in members),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +119,9 @@ class Ration:
 
     def closed_from(self, group: Group) -> int:
         """Return from which document on no class of a group is asked for."""
-        return max(map(self._closed_from, group.members)) if self._limits else UNBOUNDED
+        if not self._limits:
+            return UNBOUNDED
+        return max(map(self._closed_from, group.members), default=UNBOUNDED)
 
     def closed(self) -> dict[int, int]:
         """Return from which document on classes are not asked for, of those that are closed."""

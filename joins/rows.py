@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,32 +54,56 @@ def insert(db: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
 
 
 class TemplateTables:
-    """One table R_T for each template, and the variable pairs that are joined."""
+    """One table R_T for each template, with a row for each class, and the pairs that are joined.
+
+    What is written is what has changed: a change costs the same however many classes there are.
+    """
 
     def __init__(self, db: duckdb.DuckDBPyConnection, registry: ClassRegistry) -> None:
         self._db = db
         self._registry = registry
+        self._changes = registry.watch()
         self.numbers: dict[Template, int] = {}
-        self._version = -1
+        self._written: dict[Template, set[int]] = {}
+        self._deleted: Counter[Template] = Counter()
 
     def refresh(self) -> bool:
-        """Write the tables that changed; return whether any did."""
-        registry = self._registry
-        if self._version == registry.version:
-            return False
-        self._version = registry.version
-        rows: dict[Template, list[tuple[object, ...]]] = {t: [] for t in registry.dirty}
-        for number, query_class in registry.by_number.items():
-            if query_class.template in rows:
-                variables, constants = query_class.row.variables, query_class.row.constants
-                window = registry.window_us(number)
-                tail = (window, query_class.is_symmetric, query_class.stratum)
-                rows[query_class.template].append((number, *variables, *constants, *tail))
-        for template in sorted(registry.dirty, key=repr):
-            self._replace(self._table(template), rows[template])
-        registry.dirty.clear()
-        self._replace(schema.VALUE_PAIR, list(registry.value_pairs()))
-        return True
+        """Bring the tables of templates up to date; return whether anything has changed."""
+        changed: dict[Template, list[int]] = {}
+        for number, query_class in self._changes.take().items():
+            changed.setdefault(query_class.template, []).append(number)
+        for template in sorted(changed, key=repr):
+            self._update(template, changed[template])
+        return bool(changed)
+
+    def write_value_pairs(self) -> None:
+        """Write which variable pairs are joined."""
+        run(self._db, f"TRUNCATE {schema.VALUE_PAIR}")
+        self._insert(schema.VALUE_PAIR, self._registry.value_pairs())
+
+    def _update(self, template: Template, changed: Sequence[int]) -> None:
+        """Write the rows of some classes of a template anew."""
+        table = self._table(template)
+        written = self._written.setdefault(template, set())
+        stale = written.intersection(changed)
+        written.difference_update(stale)
+        self._deleted[template] += len(stale)
+        if self._deleted[template] > len(written):
+            # Rows that DELETE removes would stay in memory.
+            run(self._db, f"TRUNCATE {table}")
+            self._deleted[template] = 0
+            changed = sorted(written.union(changed))
+        elif stale:
+            numbers = ", ".join(map(str, sorted(stale)))
+            run(self._db, f"DELETE FROM {table} WHERE class IN ({numbers})")
+        present = [number for number in changed if number in self._registry.by_number]
+        self._insert(table, [self._row(number) for number in present])
+        written.update(present)
+
+    def _row(self, number: int) -> tuple[object, ...]:
+        query_class, window_us = self._registry.by_number[number], self._registry.window_us(number)
+        row, tail = query_class.row, (query_class.is_symmetric, query_class.stratum)
+        return (number, *row.variables, *row.constants, window_us, *tail)
 
     def _table(self, template: Template) -> str:
         if template not in self.numbers:
@@ -86,8 +112,7 @@ class TemplateTables:
             run(self._db, f"CREATE TABLE {name} ({schema.template_row_columns(template)})")
         return schema.template_row(self.numbers[template])
 
-    def _replace(self, table: str, rows: list[Any]) -> None:
-        run(self._db, f"TRUNCATE {table}")
+    def _insert(self, table: str, rows: Sequence[tuple[object, ...]]) -> None:
         if rows:
             columns = [pa.array(column) for column in zip(*rows, strict=True)]
             names = [str(i) for i in range(len(columns))]

@@ -16,7 +16,7 @@ from joins.meeting import ValueJoin
 from joins.remembered import Hashes
 from joins.slots import Ints
 
-__all__ = ["PairCounts", "Sample", "rarest"]
+__all__ = ["CHANGE", "PairCounts", "Sample", "rarest"]
 
 SAMPLE_INSTANCES = 4_000
 """Instances in the sample, about: with a value that one in 1,000 has they make 16 pairs."""
@@ -40,12 +40,15 @@ class Sample:
         self._size = 0
         self._unseen = 0
         self._look_after = FIRST_LOOK
+        self._counts: PairCounts | None = None
+        self._uncounted = 0
 
     def note(self, count: int, variables: Ints, hashes: Hashes) -> None:
         """Take `count` instances in, which have a value `hashes[i]` under `variables[i]`."""
         self._parts.append((count, variables, hashes))
         self._size += count
         self._unseen += count
+        self._uncounted += count
         while self._size - self._parts[0][0] >= SAMPLE_INSTANCES:
             self._size -= self._parts.popleft()[0]
 
@@ -62,32 +65,44 @@ class Sample:
         return True
 
     def counts(self) -> PairCounts:
-        """Return the pairs of each value join."""
-        return PairCounts([(variables, hashes) for _, variables, hashes in self._parts])
+        """Return the pairs of each value join; the last `FIRST_LOOK` instances may be left out."""
+        if self._counts is None or self._uncounted >= FIRST_LOOK:
+            self._uncounted = 0
+            self._counts = PairCounts([(variables, hashes) for _, variables, hashes in self._parts])
+        return self._counts
 
 
 class PairCounts:
     """How many pairs of instances in a sample have equal values under two variables."""
 
     def __init__(self, parts: list[tuple[Ints, Hashes]]) -> None:
-        self._parts = parts
+        variables = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in parts)])
+        hashes = np.concatenate([np.zeros(0, np.uint64), *(each for _, each in parts)])
+        order = np.argsort(variables, kind="stable")
+        distinct, starts = np.unique(variables[order], return_index=True)
+        values = np.split(hashes[order], starts[1:])
+        self._hashes = dict(zip(distinct.tolist(), values, strict=False))
         self._values: dict[int, tuple[Hashes, Ints]] = {}
         self._pairs: dict[ValueJoin, int] = {}
 
     def of(self, value_join: ValueJoin) -> int:
         """Return the pairs of a value join; an instance makes one with itself."""
-        if value_join not in self._pairs:
-            (values1, counts1), (values2, counts2) = map(self._occurrences, value_join)
-            _, at1, at2 = np.intersect1d(values1, values2, True, return_indices=True)
-            self._pairs[value_join] = int((counts1[at1] * counts2[at2]).sum())
-        return self._pairs[value_join]
+        pairs = self._pairs.get(value_join)
+        if pairs is None:
+            pairs = self._pairs[value_join] = self._count(*value_join)
+        return pairs
+
+    def _count(self, left: int, right: int) -> int:
+        if left not in self._hashes or right not in self._hashes:
+            return 0
+        (values1, counts1), (values2, counts2) = map(self._occurrences, (left, right))
+        at = np.minimum(np.searchsorted(values2, values1), len(values2) - 1)
+        return int((counts1 * counts2[at])[values2[at] == values1].sum())
 
     def _occurrences(self, variable: int) -> tuple[Hashes, Ints]:
-        """Return the values under a variable and how often each occurs."""
+        """Return the values under a variable, in order, and how often each occurs."""
         if variable not in self._values:
-            hashes = [hashes[variables == variable] for variables, hashes in self._parts]
-            values = np.concatenate([np.zeros(0, np.uint64), *hashes])
-            self._values[variable] = np.unique(values, return_counts=True)
+            self._values[variable] = np.unique(self._hashes[variable], return_counts=True)
         return self._values[variable]
 
 

@@ -99,7 +99,8 @@ class SignatureProcessor(Classified):
         self._evicted = 0
         self._index_sweep: Iterator[None] = iter(())
         self._limits: dict[int, ClassLimits] = {}
-        self._version = self._limits_version = -1
+        self._changes = self.classes.watch()
+        self._version = -1
 
     @property
     def next_instance(self) -> int:
@@ -124,12 +125,10 @@ class SignatureProcessor(Classified):
     def begin_batch(self) -> None:
         """Start a batch: what is absorbed from now on is new."""
         self._candidates.begin_batch()
-        if self._version == self.classes.version:
-            self._candidates.follow_values()
-        else:
+        if self._version != self.classes.version:
             self._version = self.classes.version
             self._layouts.compare(self.classes.compared())
-            self._candidates.follow_classes()
+        self._candidates.follow()
 
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances; they get the next numbers."""
@@ -153,9 +152,15 @@ class SignatureProcessor(Classified):
 
     def _follow_classes(self) -> None:
         """Bring what is known of classes by stratum up to date."""
-        if self._limits_version != self.classes.version:
-            self._limits_version = self.classes.version
-            self._limits = {s: ClassLimits.of(self.classes, s) for s in self.strata}
+        for number, query_class in self._changes.take().items():
+            limits = self._limits.setdefault(query_class.stratum, ClassLimits())
+            limits.make_room(self.classes.last_number)
+            if number in self.classes.by_number:
+                limits.put(number, query_class, self.classes.window_us(number))
+            else:
+                limits.drop(number)
+        for limits in self._limits.values():
+            limits.make_room(self.classes.last_number)
 
     def _singles(self, limits: ClassLimits) -> TupleColumns:
         """Return the tuples of classes of one block."""

@@ -14,10 +14,12 @@ What a signature would map to is bounded before it is found: classes in which it
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import product, takewhile
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -166,43 +168,64 @@ class _Needs:
         self.joins_max = 0
         self._registry = registry
         self._under: dict[Template, dict[ValueJoin | None, list[_Need]]] = {}
+        self._all: list[_Need] = []
         self._last = 0
-        self._count = 0
 
     def follow(self) -> None:
         """Learn the classes that are new; those that are gone go when they are half of all."""
         classes = self._registry.by_number
-        if self._count > 2 * len(classes):
-            self.joins, self._under, self._last, self._count = set(), {}, 0, 0
+        if len(self._all) > 2 * len(classes):
+            self.joins, self._under, self._last, self._all = set(), {}, 0, []
             self.joins_max = 0
-        for number in takewhile(self._last.__lt__, reversed(classes)):
+        new = list(takewhile(self._last.__lt__, reversed(classes)))
+        for number in reversed(new):
             query_class = classes[number]
-            joins = frozenset(query_class.value_pairs())
-            self.joins |= joins
+            need = number, frozenset(query_class.value_pairs())
+            self.joins |= need[1]
             self.joins_max = max(self.joins_max, len(query_class.template.value_joins))
             under = self._under.setdefault(query_class.template, {})
-            under.setdefault(min(joins, default=None), []).append((number, joins))
-            self._count += 1
+            under.setdefault(min(need[1], default=None), []).append(need)
+            self._all.append(need)
         self._last = self._registry.last_number
+
+    @property
+    def templates(self) -> Collection[Template]:
+        """The templates of the classes."""
+        return self._under.keys()
+
+    def joins_after(self, since: int) -> Set[ValueJoin]:
+        """Return the value joins of the classes after `since`."""
+        if since == 0:
+            return self.joins
+        return {join for _, joins in _after(self._all, since) for join in joins}
 
     def may_hold(self, template: Template, since: int, equal: Collection[Joins]) -> bool:
         """Return whether a class after `since` has all value joins among some that are equal."""
         under = self._under.get(template, {})
-        return None in under or any(
-            number > since and joins <= each
+        if _after(under.get(None, []), since):
+            return True
+        return any(
+            joins <= each
             for each in equal
             for value_join in each & under.keys()
-            for number, joins in under[value_join]
+            for _, joins in _after(under[value_join], since)
         )
 
     def held(self, since: int, counts: Counter[ValueJoin]) -> Iterator[tuple[int, list[int]]]:
         """Yield classes after `since` whose value joins all are equal, and how often each is."""
         for under in self._under.values():
             for value_join in counts.keys() & under.keys():
-                for number, joins in under[value_join]:
+                for number, joins in _after(under[value_join], since):
                     query_class = self._registry.by_number.get(number)
-                    if number > since and joins <= counts.keys() and query_class is not None:
+                    if joins <= counts.keys() and query_class is not None:
                         yield number, [counts[each] for each in query_class.value_pairs()]
+
+
+def _after(needs: Sequence[_Need], since: int) -> Sequence[_Need]:
+    """Return those of some classes, in the order of their numbers, that come after `since`."""
+    if not needs or needs[0][0] > since:
+        return needs
+    return needs[bisect_right(needs, since, key=itemgetter(0)) :]
 
 
 class SignatureView:
@@ -283,27 +306,27 @@ class SignatureView:
             insert(self.db, table, pa.table(columns, [str(i) for i in range(len(columns))]))
 
     def _complete(self, entries: Sequence[Entry]) -> None:
-        """Bring entries up to date with the classes."""
-        self._tables.refresh()
+        """Bring entries up to date with the classes: new ones, and those that know some."""
         self._needs.follow()
         last = self._registry.last_number
-        stale: dict[int, list[Entry]] = {}
-        for entry in entries:
-            if entry.complete_for < last:
-                stale.setdefault(entry.complete_for, []).append(entry)
-        self.hits += len(entries) - sum(map(len, stale.values()))
-        for since, some in stale.items():
-            self._evaluate(some, since)
+        stale = [entry for entry in entries if entry.complete_for < last]
+        self.hits += len(entries) - len(stale)
+        self.misses += len(stale)
+        for is_new in (True, False):
+            some = [entry for entry in stale if (entry.complete_for == 0) == is_new]
+            if some:
+                self._evaluate(some)
             for entry in some:
                 entry.complete_for = last
 
-    def _evaluate(self, entries: list[Entry], since: int) -> None:
-        """Find the tuples of entries, of classes after `since`, but for heavy ones."""
-        self.misses += len(entries)
+    def _evaluate(self, entries: list[Entry]) -> None:
+        """Find the tuples of entries, of classes that they do not know, but for heavy ones."""
+        since = min(entry.complete_for for entry in entries)
+        joins = self._needs.joins_after(since)
         light: list[tuple[Entry, _Joined]] = []
         for entry in entries:
-            joined = _Joined.of(entry, self._bound, self._needs.joins, self._tuples_max)
-            if heavy := self._heavy(entry, joined, since):
+            joined = _Joined.of(entry, self._bound, joins, self._tuples_max)
+            if heavy := self._heavy(entry, joined):
                 entry.heavy = np.concatenate([entry.heavy, np.array(heavy, np.int64)])
                 self._ask([(entry, joined)], since, heavy)
             else:
@@ -311,18 +334,17 @@ class SignatureView:
         if light:
             self._ask(light, since)
 
-    def _heavy(self, entry: Entry, joined: _Joined, since: int) -> list[int]:
-        """Return the classes after `since` in which a signature's pairs are heavy."""
+    def _heavy(self, entry: Entry, joined: _Joined) -> list[int]:
+        """Return the classes that are new to a signature and in which its pairs are heavy."""
         if max(joined.counts.values(), default=0) ** self._needs.joins_max <= self._tuples_max:
             return []
         heavy: list[int] = []
         uncertain: list[int] = []
-        for number, equal in self._needs.held(since, joined.counts):
+        for number, equal in self._needs.held(entry.complete_for, joined.counts):
             weight = weigh(equal, self._tuples_max)
             if weight is not Weight.LIGHT:
                 (heavy if weight is Weight.HEAVY else uncertain).append(number)
         if uncertain:
-            self._write_shapes()
             self._write([entry], [joined.rows])
         return sorted([*heavy, *filter(self._has_too_many, uncertain)])
 
@@ -341,25 +363,25 @@ class SignatureView:
     ) -> None:
         """Ask the templates' queries for all entries at once, of classes after `since`.
 
-        Classes `without` are not asked.
+        Classes `without` are not asked; what an entry knows already is left out.
         """
         entries = [entry for entry, _ in some]
         equal = {frozenset(joined.counts) for _, joined in some}
-        numbers = self._tables.numbers
-        asked = [template for template in numbers if self._needs.may_hold(template, since, equal)]
+        templates = self._needs.templates
+        asked = [each for each in templates if self._needs.may_hold(each, since, equal)]
         if not asked:
             return
-        self._write_shapes()
         self._write(entries, [joined.rows for _, joined in some])
         wanted = f"t.class > {since}"
         if without:
             wanted += f" AND t.class NOT IN ({', '.join(map(str, without))})"
         for template in asked:
-            number = numbers[template]
+            number = self._tables.numbers[template]
             sql = signature_sql(view_query(template), template, number, wanted)
             found: dict[int, tuple[list[int], list[tuple[int, ...]]]] = {}
             for query_class, i, *nodes in run(self.db, sql):
-                if entries[i].is_pair == template.has_right:
+                is_new = query_class > entries[i].complete_for
+                if is_new and entries[i].is_pair == template.has_right:
                     classes, tuples = found.setdefault(i, ([], []))
                     classes.append(query_class)
                     tuples.append(tuple(nodes))
@@ -369,6 +391,8 @@ class SignatureView:
 
     def _write(self, entries: Sequence[Entry], joined: Sequence[Sequence[tuple[int, ...]]]) -> None:
         """Write what the statements for some signatures read."""
+        self._tables.refresh()
+        self._write_shapes()
         left: list[tuple[int, ...]] = []
         right: list[tuple[int, ...]] = []
         for i, entry in enumerate(entries):

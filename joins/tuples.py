@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from joins.classes import ClassRegistry, ClassTuple
+from joins.classes import ClassRegistry, ClassTuple, QueryClass
 from joins.remembered import Hashes, HashValues, Remembered
 from joins.signatureview import Entry
 from joins.slots import Ints, ranges
@@ -18,36 +18,50 @@ from templates.template import Template
 __all__ = ["ClassLimits", "Residuals", "TupleColumns"]
 
 
-@dataclass(frozen=True, slots=True)
 class ClassLimits:
     """What a stratum's classes ask of time, by class number.
 
     The widest window of a class, -1 for one that is not in the stratum or not in use any more,
     whether its operator is symmetric, and which of `forms`, templates with residuals, it has; -1
-    where it has none.  `has_singles` says whether any class is of one block.
+    where it has none.
     """
 
-    window: Ints
-    is_symmetric: Flags
-    form: Ints
-    forms: tuple[Template, ...]
-    has_singles: bool
+    def __init__(self) -> None:
+        self.window: Ints = np.full(0, -1, np.int64)
+        self.is_symmetric: Flags = np.zeros(0, np.bool_)
+        self.form: Ints = np.full(0, -1, np.int64)
+        self.forms: list[Template] = []
+        self._singles: set[int] = set()
 
-    @classmethod
-    def of(cls, classes: ClassRegistry, stratum: int) -> ClassLimits:
-        """Return the limits of the classes in use now."""
-        window, form = np.full((2, classes.last_number + 1), -1, np.int64)
-        is_symmetric = np.zeros(classes.last_number + 1, np.bool_)
-        forms: dict[Template, int] = {}
-        has_singles = False
-        for number, query_class in classes.by_number.items():
-            if query_class.stratum == stratum:
-                window[number] = classes.window_us(number)
-                is_symmetric[number] = query_class.is_symmetric
-                has_singles |= not query_class.template.has_right
-                if query_class.template.residuals:
-                    form[number] = forms.setdefault(query_class.template, len(forms))
-        return cls(window, is_symmetric, form, tuple(forms), has_singles)
+    @property
+    def has_singles(self) -> bool:
+        """Whether any class is of one block."""
+        return bool(self._singles)
+
+    def make_room(self, last: int) -> None:
+        """Have a place for all numbers up to the last one, and spare ones."""
+        if last >= len(self.window):
+            more = max(64, 2 * (last + 1) - len(self.window))
+            self.window = np.append(self.window, np.full(more, -1))
+            self.is_symmetric = np.append(self.is_symmetric, np.zeros(more, np.bool_))
+            self.form = np.append(self.form, np.full(more, -1))
+
+    def put(self, number: int, query_class: QueryClass, window_us: int) -> None:
+        """Add a class, or give one that is there another window."""
+        template = query_class.template
+        self.window[number] = window_us
+        self.is_symmetric[number] = query_class.is_symmetric
+        if not template.has_right:
+            self._singles.add(number)
+        if template.residuals:
+            if template not in self.forms:
+                self.forms.append(template)
+            self.form[number] = self.forms.index(template)
+
+    def drop(self, number: int) -> None:
+        """Take away a class."""
+        self.window[number] = -1
+        self._singles.discard(number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,91 @@
+"""In which value join classes are anchored: the one whose values are rarest, as values drift."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from joins.meeting import ValueJoin
+from joins.sample import CHANGE, PairCounts, Sample, rarest
+
+__all__ = ["Anchoring", "Moved", "ValueJoins"]
+
+ValueJoins = tuple[ValueJoin, ...]
+"""All value joins of a class."""
+
+
+class Moved(NamedTuple):
+    """Classes that are to be anchored elsewhere."""
+
+    classes: Collection[int]
+    before: ValueJoin
+    now: ValueJoin
+
+
+class Anchoring:
+    """The anchors of classes, by their value joins: classes with equal ones have one anchor.
+
+    An anchor is changed for one that is `CHANGE` times rarer, so a look at recent values has to go
+    through the value joins under each anchor, not through the classes, to see that none is.
+    """
+
+    def __init__(self) -> None:
+        self.sample = Sample()
+        self.anchor_of: dict[ValueJoins, ValueJoin] = {}
+        self._classes: dict[ValueJoins, set[int]] = {}
+        self._anchored: dict[ValueJoin, dict[ValueJoins, None]] = {}
+        self._others: dict[ValueJoin, Counter[ValueJoin]] = {}
+
+    def enter(self, number: int, value_joins: ValueJoins) -> ValueJoin:
+        """Return the anchor of a class, which may be known already."""
+        if value_joins not in self.anchor_of:
+            self._classes[value_joins] = set()
+            self._anchor(value_joins, rarest(value_joins, self.sample.counts(), None))
+            self.sample.look_soon()
+        self._classes[value_joins].add(number)
+        return self.anchor_of[value_joins]
+
+    def leave(self, number: int, value_joins: ValueJoins) -> ValueJoin:
+        """Forget a class, and return what its anchor was."""
+        anchor = self.anchor_of[value_joins]
+        self._classes[value_joins].remove(number)
+        if not self._classes[value_joins]:
+            del self._classes[value_joins]
+            self._free(value_joins)
+        return anchor
+
+    def _anchor(self, value_joins: ValueJoins, anchor: ValueJoin) -> None:
+        self.anchor_of[value_joins] = anchor
+        self._anchored.setdefault(anchor, {})[value_joins] = None
+        self._others.setdefault(anchor, Counter()).update(value_joins)
+
+    def _free(self, value_joins: ValueJoins) -> None:
+        anchor = self.anchor_of.pop(value_joins)
+        del self._anchored[anchor][value_joins]
+        if self._anchored[anchor]:
+            self._others[anchor] -= Counter(value_joins)
+        else:
+            del self._anchored[anchor], self._others[anchor]
+
+    def follow_values(self) -> Iterator[Moved]:
+        """Anchor classes anew where, now and then, the values of late say so."""
+        if not self.sample.is_due():
+            return
+        counts = self.sample.counts()
+        moved = [
+            (value_joins, anchor, best)
+            for anchor in list(self._others)
+            if self._is_beaten(anchor, counts)
+            for value_joins in self._anchored[anchor]
+            if (best := rarest(value_joins, counts, anchor)) != anchor
+        ]
+        for value_joins, before, now in moved:
+            self._free(value_joins)
+            self._anchor(value_joins, now)
+            yield Moved(self._classes[value_joins], before, now)
+
+    def _is_beaten(self, anchor: ValueJoin, counts: PairCounts) -> bool:
+        """Return whether some class that is anchored there has a much rarer value join."""
+        pairs = counts.of(anchor)
+        return pairs >= CHANGE and pairs >= CHANGE * (min(map(counts.of, self._others[anchor])) + 1)

@@ -1,0 +1,137 @@
+"""The anchors of a stratum in columns, which change row by row as classes come and go."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joins.groups import Group
+from joins.meeting import ValueJoin
+from joins.slots import Ints
+from joins.times import Flags
+
+__all__ = ["NONE", "AnchorTable"]
+
+NONE = 0
+"""Stands for an anchor where there is none: its window holds no pair."""
+
+_NO_VARIABLE = -1
+"""Stands in a row that is free; nothing has a value under it."""
+
+_ROWS_MIN = 16
+
+
+class AnchorTable:
+    """The anchors of a stratum, each with the classes that are anchored there.
+
+    New values under `mine[i]` are looked up under `other[i]`, which serves the anchor
+    `as_right[i]` where the new instance is the right one, and `as_left[i]` where it is the left
+    one; `NONE` where there is no such anchor.  `reach[i]` is the wider window of the two.
+    """
+
+    def __init__(self) -> None:
+        self.groups = [Group()]
+        self.window: Ints = np.full(_ROWS_MIN, -1, np.int64)
+        self.is_symmetric: Flags = np.zeros(_ROWS_MIN, np.bool_)
+        self._value_joins: list[ValueJoin] = [(_NO_VARIABLE, _NO_VARIABLE)]
+        self._anchors: dict[ValueJoin, int] = {}
+        self._free_anchors: list[int] = []
+        self._look_ups: Ints = np.full((5, _ROWS_MIN), _NO_VARIABLE, np.int64)
+        self._rows: dict[ValueJoin, int] = {}
+        self._free_rows: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self._anchors)
+
+    def value_join(self, anchor: int) -> ValueJoin:
+        """Return the value join that an anchor is."""
+        return self._value_joins[anchor]
+
+    @property
+    def mine(self) -> Ints:
+        """The variables whose new values are looked up."""
+        return self._column(0)
+
+    @property
+    def other(self) -> Ints:
+        """The variables under which they are."""
+        return self._column(1)
+
+    @property
+    def as_right(self) -> Ints:
+        """The anchors that this serves where a new instance is the right one."""
+        return self._column(2)
+
+    @property
+    def as_left(self) -> Ints:
+        """The anchors that this serves where a new instance is the left one."""
+        return self._column(3)
+
+    @property
+    def reach(self) -> Ints:
+        """The widest window that this serves."""
+        return self._column(4)
+
+    def _column(self, i: int) -> Ints:
+        column: Ints = self._look_ups[i, : len(self._rows) + len(self._free_rows)]
+        return column
+
+    def put(self, number: int, anchor: ValueJoin, window_us: int, *, is_symmetric: bool) -> None:
+        """Anchor a class, or give one that is anchored there another window."""
+        i = self._anchors.get(anchor)
+        if i is None:
+            i = self._open(anchor)
+        self.groups[i].put(number, window_us, is_symmetric=is_symmetric)
+        self._write(i)
+
+    def drop(self, number: int, anchor: ValueJoin) -> None:
+        """Take away a class that is anchored there."""
+        i = self._anchors[anchor]
+        self.groups[i].drop(number)
+        if not self.groups[i].members:
+            del self._anchors[anchor]
+            self._free_anchors.append(i)
+        self._write(i)
+
+    def _open(self, anchor: ValueJoin) -> int:
+        """Give a new anchor a number."""
+        if self._free_anchors:
+            i = self._free_anchors.pop()
+        else:
+            i = len(self.groups)
+            self.groups.append(Group())
+            self._value_joins.append(anchor)
+        if i == len(self.window):
+            self.window = np.append(self.window, np.full(i, -1))
+            self.is_symmetric = np.append(self.is_symmetric, np.zeros(i, np.bool_))
+        self._anchors[anchor] = i
+        self._value_joins[i] = anchor
+        return i
+
+    def _write(self, i: int) -> None:
+        """Write what an anchor is in columns, and what is looked up for it."""
+        self.window[i] = self.groups[i].window_us
+        self.is_symmetric[i] = self.groups[i].is_symmetric
+        left, right = self._value_joins[i]
+        for mine, other in {(left, right), (right, left)}:
+            self._write_look_up(mine, other)
+
+    def _write_look_up(self, mine: int, other: int) -> None:
+        as_right = self._anchors.get((other, mine), NONE)
+        as_left = self._anchors.get((mine, other), NONE)
+        if as_right == as_left == NONE:
+            row = self._rows.pop((mine, other))
+            self._free_rows.append(row)
+            self._look_ups[:, row] = _NO_VARIABLE
+            return
+        reach = max(self.window[as_right], self.window[as_left])
+        row = self._row((mine, other))
+        self._look_ups[:, row] = mine, other, as_right, as_left, reach
+
+    def _row(self, look_up: ValueJoin) -> int:
+        if look_up not in self._rows:
+            row = self._free_rows.pop() if self._free_rows else len(self._rows)
+            if row == self._look_ups.shape[1]:
+                more = np.full_like(self._look_ups, _NO_VARIABLE)
+                self._look_ups = np.concatenate([self._look_ups, more], axis=1)
+            self._rows[look_up] = row
+        return self._rows[look_up]
