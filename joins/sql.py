@@ -17,10 +17,12 @@ known before `Y` to `X.end`: `T >= W(Y) - A - X.end` (section 1.1).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from joins import schema
+from joins.select import Select, Steps
 from templates.conjunctive import Atom, ConjunctiveQuery, conjunctive_query
 from templates.template import Template
 
@@ -157,12 +159,12 @@ def render_sql(
     """
     first = moment.first_instance
     if not template.has_right:
-        return [_Probe(query, number, moment).render(l=f">= {first}")]
+        return [_probe_sql(query, number, moment, l=f">= {first}")]
     if any(atom.relation == "R_vj" for atom in query.atoms):
-        return [_Probe(query, number, moment).render()]
+        return [_probe_sql(query, number, moment)]
     return [
-        _Probe(query, number, moment).render(r=f">= {first}"),
-        _Probe(query, number, moment).render(l=f">= {first}", r=f"< {first}"),
+        _probe_sql(query, number, moment, r=f">= {first}"),
+        _probe_sql(query, number, moment, l=f">= {first}", r=f"< {first}"),
     ]
 
 
@@ -173,124 +175,136 @@ def pair_sql(template: Template, number: int, moment: Moment, pair: tuple[int, i
     """
     query = replace(conjunctive_query(template), residuals=())
     left, right = pair
-    return _Probe(query, number, moment).render(l=f"= {left}", r=f"= {right}")
-
-
-@dataclass
-class _Select:
-    """The tables and conditions of one SELECT; equal terms become equal columns."""
-
-    tables: list[str] = field(default_factory=list)
-    where: list[str] = field(default_factory=list)
-    columns: dict[str, str] = field(default_factory=dict)
-
-    def add(self, table: str, alias: str, columns: Iterable[tuple[str, str]]) -> None:
-        """Add a table whose columns are (term, name)."""
-        self.tables.append(f"{table} AS {alias}")
-        for term, name in columns:
-            column = f"{alias}.{name}"
-            if term in self.columns:
-                self.where.append(f"{column} = {self.columns[term]}")
-            else:
-                self.columns[term] = column
-
-    def render(self, columns: Iterable[str]) -> str:
-        """Return the SELECT of some columns."""
-        select = ",\n    ".join(columns)
-        where = "\nWHERE " + "\n    AND ".join(self.where) if self.where else ""
-        return f"SELECT\n    {select}\nFROM " + ",\n    ".join(self.tables) + where
+    return _probe_sql(query, number, moment, l=f"= {left}", r=f"= {right}")
 
 
 @dataclass
 class _Probe:
-    """One conjunctive query over the tables of `schema`."""
+    """One conjunctive query over the tables of `schema`, put together step by step.
+
+    `documents` are the tables of left and right instances.  The rows of template `number` hold the
+    conditions `wanted`, and have the columns `kept`, which are no terms.
+    """
 
     query: ConjunctiveQuery
     number: int
-    moment: Moment
+    documents: tuple[str, str]
+    wanted: tuple[str, ...]
+    kept: tuple[str, ...] = ()
 
-    def render(self, **newness: str) -> str:
-        """Return the statement; `newness` restricts the instance numbers of `l` and `r`."""
-        atoms = self.query.atoms
-        values = [atom for atom in atoms if atom.relation in _VALUE_RELATIONS]
-        others = [atom for atom in atoms if atom.relation not in (*_VALUE_RELATIONS, "R_T")]
-        outer = _Select()
-        if values:
-            joined, columns = self._joined(values, newness)
-            outer.add("joined", "t", ((term, term) for term in columns))
-            prologue = f"WITH joined AS MATERIALIZED (\n{joined}\n)\n"
-        else:
-            self._add_wanted_rows(outer)
-            prologue = ""
-        sides = [side for side in ("l", "r") if side in self.query.head.terms]
-        for side in sides:
-            outer.add(schema.REMEMBERED, f"d{side}", [(side, "instance")])
-            if not values and side in newness:
-                outer.where.append(f"d{side}.instance {newness[side]}")
-            for i, atom in enumerate(others, 1):
-                if atom.terms[0] == side:
-                    self.add_atom(outer, atom, f"a{i}")
-        for residual in self.query.residuals:
-            operator = "<>" if residual.operator == "!=" else residual.operator
-            ends = (outer.columns[residual.left], outer.columns[residual.right])
-            outer.where.append(f" {operator} ".join(ends))
-        return prologue + outer.render(self._head(outer, has_right=len(sides) == 2))
+    def __post_init__(self) -> None:
+        atoms, self._steps = self.query.atoms, Steps(self.kept)
+        self.has_right = "r" in self.query.head.terms
+        self.values = [atom for atom in atoms if atom.relation in _VALUE_RELATIONS]
+        others = (atom for atom in atoms if atom.relation not in (*_VALUE_RELATIONS, "R_T"))
+        self._others = sorted(others, key=lambda atom: atom.terms[0])
 
-    def _head(self, outer: _Select, *, has_right: bool) -> list[str]:
-        nodes = [f"{outer.columns[t]} AS {t}" for t in self.query.head.terms if t[0] == "n"]
-        if not has_right:
-            return ["t.class", "dl.instance AS l", "NULL AS r", "0 AS span", *nodes]
-        span_us = span(self.moment.lateness_us)
-        outer.where += [
-            "dl.instance <> dr.instance",
-            "span <= t.window_us",
-            f"(t.is_symmetric OR {FOLLOWS})",
-        ]
-        return ["t.class", "dl.instance AS l", "dr.instance AS r", f"{span_us} AS span", *nodes]
+    @property
+    def select(self) -> Select:
+        """The step in hand."""
+        return self._steps.select
 
-    def _joined(self, values: list[Atom], newness: dict[str, str]) -> tuple[str, list[str]]:
-        """Return the part that joins values and template rows, and the terms that it binds."""
-        inner = _Select()
-        first = 1 if values[0].relation == "R_vj" else 2
-        for i, atom in enumerate(values, 1):
-            self.add_atom(inner, atom, f"j{i}")
-            if i == first:
-                self._add_wanted_rows(inner)
-        for side, condition in newness.items():
-            inner.where.append(f"{inner.columns[side]} {condition}")
-        if "r" in inner.columns:
-            sides = inner.columns["l"], inner.columns["r"]
-            if values[0].relation != "R_vj":
-                inner.where.append(f"{sides[0]} <> {sides[1]}")
-            inner.where += self.moment.left_out.of_classes(*sides)
-        terms = [term for term in inner.columns if not term.startswith("s")]
-        columns = [f"{inner.columns[t]} AS {t}" for t in terms]
-        return inner.render([*columns, "t.window_us", "t.is_symmetric"]), terms
-
-    def add_rows(self, select: _Select) -> None:
+    def add_rows(self) -> None:
         """Add the template's table as `t`."""
         (row,) = (atom for atom in self.query.atoms if atom.relation == "R_T")
         table = schema.template_row(self.number)
-        select.add(table, "t", ((term, term) for term in row.terms))
+        self.select.add(table, "t", ((term, term) for term in row.terms))
+        self.select.where += self.wanted
 
-    def _add_wanted_rows(self, select: _Select) -> None:
-        self.add_rows(select)
-        select.where.append(f"t.stratum = {self.moment.stratum}")
-        if self.moment.only is not None:
-            select.where.append(f"t.class = {self.moment.only}")
+    def add_values(self, start: int = 0, stop: int | None = None) -> None:
+        """Add some of the atoms over values."""
+        for i, atom in list(enumerate(self.values))[start:stop]:
+            if self._steps.is_full:
+                self._end_step([*self.values[i:], *self._others])
+            self._add_atom(atom, f"j{i + 1}")
 
-    def add_atom(self, select: _Select, atom: Atom, alias: str) -> None:
-        """Add the table of one atom."""
+    def add_others(self, newness: Mapping[str, str] = MappingProxyType({})) -> None:
+        """Add documents, and all atoms that are not over values, to what has been joined so far.
+
+        `newness` restricts the instance numbers of `l` and `r`.
+        """
+        if self.values:
+            self._end_step(self._others)
+        self._add_document("l", newness)
+        for i, atom in enumerate(self._others):
+            if self._steps.is_full:
+                self._end_step(self._others[i:])
+            self._add_document(atom.terms[0], newness)
+            self._add_atom(atom, f"a{i + 1}")
+        for side in "lr" if self.has_right else "l":
+            self._add_document(side, newness)
+
+    def _end_step(self, rest: Sequence[Atom]) -> None:
+        """End the step in hand; some atoms are still to be added."""
+        compared = {end for each in self.query.residuals for end in (each.left, each.right)}
+        self._steps.end(compared.union(*(atom.terms for atom in (*rest, self.query.head))))
+
+    def _add_document(self, side: str, newness: Mapping[str, str]) -> None:
+        alias = f"d{side}"
+        if alias not in self.select.tables:
+            self.select.add(self.documents[side == "r"], alias, [(side, "instance")])
+            if side in newness:
+                self.select.where.append(f"{alias}.instance {newness[side]}")
+
+    def _add_atom(self, atom: Atom, alias: str) -> None:
         if atom.relation.startswith("R_value"):
             document, node, value = atom.terms
-            select.columns[value] = f"d{document}.vals[{select.columns[node]} + 1]"
+            self.select.columns[value] = f"d{document}.vals[{self.select.columns[node]} + 1]"
             return
         table, names = _RELATIONS[atom.relation]
         pairs = list(zip(atom.terms, names, strict=True))
         if names[0] == "shape":
             pairs = pairs[1:]
-            select.where.append(f"{alias}.shape = d{atom.terms[0]}.shape")
-        select.add(table, alias, pairs)
+            self.select.where.append(f"{alias}.shape = d{atom.terms[0]}.shape")
+        self.select.add(table, alias, pairs)
+
+    def render(self, *columns: str) -> str:
+        """Return the statement, for some columns and the nodes of the head."""
+        held = self.select.columns
+        nodes = (f"{held[term]} AS {term}" for term in self.query.head.terms if term[0] == "n")
+        return self._steps.render([*columns, *nodes])
+
+
+def _probe_sql(query: ConjunctiveQuery, number: int, moment: Moment, **newness: str) -> str:
+    """Return a query's statement; `newness` restricts the instance numbers of `l` and `r`."""
+    wanted = [f"t.stratum = {moment.stratum}"]
+    if moment.only is not None:
+        wanted.append(f"t.class = {moment.only}")
+    tables = (schema.REMEMBERED, schema.REMEMBERED)
+    probe = _Probe(query, number, tables, tuple(wanted), ("window_us", "is_symmetric"))
+    if probe.values:
+        _join_values(probe, moment, newness)
+        probe.add_others()
+    else:
+        probe.add_rows()
+        probe.add_others(newness)
+    columns, where = probe.select.columns, probe.select.where
+    for residual in query.residuals:
+        operator = "<>" if residual.operator == "!=" else residual.operator
+        where.append(f"{columns[residual.left]} {operator} {columns[residual.right]}")
+    if not probe.has_right:
+        return probe.render("t.class", "dl.instance AS l", "NULL AS r", "0 AS span")
+    where += [
+        "dl.instance <> dr.instance",
+        "span <= t.window_us",
+        f"(t.is_symmetric OR {FOLLOWS})",
+    ]
+    span_us = f"{span(moment.lateness_us)} AS span"
+    return probe.render("t.class", "dl.instance AS l", "dr.instance AS r", span_us)
+
+
+def _join_values(probe: _Probe, moment: Moment, newness: Mapping[str, str]) -> None:
+    """Join values, and template rows as soon as both sides are there."""
+    is_view = probe.values[0].relation == "R_vj"
+    first = 1 if is_view else 2
+    probe.add_values(0, first)
+    probe.add_rows()
+    left, right = (probe.select.columns[side] for side in ("l", "r"))
+    probe.select.where += [f"{probe.select.columns[side]} {new}" for side, new in newness.items()]
+    if not is_view:
+        probe.select.where.append(f"{left} <> {right}")
+    probe.select.where += moment.left_out.of_classes(left, right)
+    probe.add_values(first)
 
 
 def signature_sql(query: ConjunctiveQuery, template: Template, number: int, asked: str) -> str:
@@ -299,24 +313,13 @@ def signature_sql(query: ConjunctiveQuery, template: Template, number: int, aske
     Both sides of a pair have the signature's number for their instance; times and residuals are
     not looked at.  `asked` is a condition on `t.class`.  Rows: class, signature, nodes.
     """
-    values = [atom for atom in query.atoms if atom.relation in _VALUE_RELATIONS]
-    edges = [atom for atom in query.atoms if atom.relation in ("R_bin", "R_binW")]
-    probe = _Probe(query, number, Moment(0, 0, 0))
-    inner = _Select()
-    probe.add_rows(inner)
-    inner.where.append(asked)
-    for i, atom in enumerate(values, 1):
-        probe.add_atom(inner, atom, f"j{i}")
-    terms = [term for term in inner.columns if term != "class"]
-    joined = inner.render(["t.class", *(f"{inner.columns[t]} AS {t}" for t in terms)])
-    outer = _Select()
-    outer.add("joined", "t", ((term, term) for term in inner.columns))
-    outer.add(schema.SIGNATURE_LEFT, "dl", [("l", "instance")])
+    tables = (schema.SIGNATURE_LEFT, schema.SIGNATURE_RIGHT)
+    atoms = tuple(atom for atom in query.atoms if not atom.relation.startswith("R_value"))
+    query = replace(query, atoms=atoms, residuals=())
+    probe = _Probe(query, number, tables, (asked,))
+    probe.add_rows()
+    probe.add_values()
+    probe.add_others()
     if template.has_right:
-        outer.add(schema.SIGNATURE_RIGHT, "dr", [("r", "instance")])
-        outer.where.append("dl.instance = dr.instance")
-    for i, atom in enumerate(edges, 1):
-        probe.add_atom(outer, atom, f"a{i}")
-    nodes = [f"{outer.columns[term]} AS {term}" for term in query.head.terms if term[0] == "n"]
-    select = outer.render(["t.class", "dl.instance AS signature", *nodes])
-    return f"WITH joined AS MATERIALIZED (\n{joined}\n)\n{select}"
+        probe.select.where.append("dl.instance = dr.instance")
+    return probe.render("t.class", "dl.instance AS signature")

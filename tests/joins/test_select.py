@@ -1,0 +1,61 @@
+"""A join of many tables is written in steps of few, and finds the same."""
+
+from __future__ import annotations
+
+import pytest
+from kit import parse_case
+from runners import ENGINES, EngineName, run_engine, seeds_with_joins
+from strategies import random_case
+
+import xscl
+from broker.document import FIRST_WATERMARK_US, Document
+from broker.engine import Engine, RegisteredQuery
+from joins import select
+from joins.sql import Moment, render_sql
+from templates.conjunctive import conjunctive_query, view_query
+
+SEEDS = seeds_with_joins(4)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("tables", [2, 3])
+def test_steps_of_any_size_find_the_same(
+    seed: int, tables: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = parse_case(random_case(seed))
+    expected = [match.render() for match in run_engine(case)]
+    monkeypatch.setattr(select, "STEP_TABLES", tables)
+    for engine in ENGINES:
+        assert [match.render() for match in run_engine(case, engine)] == expected != []
+
+
+def engine_of(conjuncts: int, engine: EngineName) -> Engine:
+    joined = " AND ".join(f"a/c{i} = b/c{i}" for i in range(conjuncts))
+    [query] = xscl.parse(f"S//i->a FOLLOWED BY {{{joined}, 1 h}} S//i->b", id="wide")
+    return Engine([RegisteredQuery(query)], lateness_us=0, engine=engine)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_forty_different_value_joins_are_a_query_like_others(engine: EngineName) -> None:
+    running = engine_of(40, engine)
+    same = [f"<c{i}>x{i}</c{i}>" for i in range(40)]
+    bodies = ["".join(same), "".join(same[:-1]), "".join(same[:-1]) + "<c39>y</c39>", "".join(same)]
+    documents, watermark_us = [], FIRST_WATERMARK_US
+    for docid, body in enumerate(bodies, 1):
+        times = (docid, docid, docid, watermark_us)
+        documents.append(Document(docid, "S", str(docid), *times, f"<i>{body}</i>".encode()))
+        watermark_us = docid
+    witnesses = running.evaluate(documents)
+    [match] = running.process(witnesses, lambda ids: {i: documents[i - 1].xml for i in ids}).matches
+    assert [document.docid for document in match.documents] == [1, 4]
+
+
+def test_no_step_joins_more_tables_than_can_be_planned_soon() -> None:
+    processor = engine_of(100, "mmqjp").processor
+    template = processor.template_of(1)
+    for query in (conjunctive_query(template), view_query(template)):
+        for sql in render_sql(query, template, 1, Moment(1, 0, 0)):
+            steps = [step.split("\nWHERE")[0] for step in sql.split("\nFROM ")[1:]]
+            tables = [step.count(" AS ") for step in steps]
+            assert sum(tables) > 300
+            assert max(tables) <= select.STEP_TABLES + 2, "and both documents in the last one"
