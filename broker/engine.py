@@ -245,12 +245,19 @@ class Engine:
         self._accounts.begin_batch(is_known=batch.is_known)
         dead = self._begin(witnesses)
         self._absorb_published([d for d in published if self._queries.is_read(d.stream)])
+        if batch.is_known:
+            self._leave_out_unread()
         if not batch.is_known or self._queries.must_probe:
             for stratum in self._processor.strata:
                 self._probe(stratum, batch)
         self._accounts.end_batch(self._last_docid, self._horizon_us())
         self._evict()
         return dead
+
+    def _leave_out_unread(self) -> None:
+        """Have the join leave out what no other operator reads, where matches are known."""
+        for number in self._queries.unread_classes():
+            self._processor.limit(number, 0)
 
     def _begin(self, witnesses: pa.Table) -> list[tuple[int, str]]:
         self._processor.begin_batch()

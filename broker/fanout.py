@@ -8,7 +8,7 @@ for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,6 +147,10 @@ class FanOut:
             del by_places[places]
         if not by_places:
             del self._uses[use.query_class]
+
+    def classes(self) -> Set[int]:
+        """Return the numbers of the classes in use."""
+        return self._uses.keys()
 
     def uses(self) -> Iterator[Use]:
         """Yield all uses."""

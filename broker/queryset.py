@@ -94,6 +94,18 @@ class QuerySet:
         """Return the numbers of a query's classes."""
         return {use.query_class for uses in self._members[query_id].uses.values() for use in uses}
 
+    def unread_classes(self) -> Set[int]:
+        """Return the numbers of the classes whose tuples and matches no other operator reads."""
+        read = {
+            use.query_class
+            for member in self._members.values()
+            if member.query.publish is not None or member.hands_on()
+            for uses in member.uses.values()
+            for use in uses
+            if member.query.publish is not None or use.clause.stream
+        }
+        return self.fan_out.classes() - read
+
     def keeping(self, classes: Collection[int], kept_us: int) -> list[str]:
         """Return the queries that keep what can fill some classes for so long."""
         return sorted(

@@ -214,7 +214,7 @@ class SqlProcessor(Classified):
             ClassTuple(row[0], row[1], row[2], row[3], row[4:])
             for template, classes in members.items()
             for sql in self._statements(template, classes, moment)
-            for row in self.state.run(sql + self._limited(classes))
+            for row in self.state.run(sql + self._limited(template, classes))
         ]
 
     def _weighed(self, moment: Moment) -> Moment:
@@ -277,14 +277,18 @@ class SqlProcessor(Classified):
         which, values = self.state.values(variable, instances)
         return which, hash_values(values)[0]
 
-    def _limited(self, classes: Sequence[int]) -> str:
+    def _limited(self, template: Template, classes: Sequence[int]) -> str:
         """Return conditions that leave out what is asked for no more."""
+        newest = "greatest(dl.docid, dr.docid)" if template.has_right else "dl.docid"
         limits = self._ration.limits()
+        limited: dict[tuple[int, int], list[str]] = {}
+        for number in classes:
+            for limit in limits.get(number, ()):
+                limited.setdefault(limit, []).append(str(number))
         return "".join(
-            f"\n    AND NOT (t.class = {number} AND span > {window_us}"
-            f" AND greatest(dl.docid, dr.docid) >= {docid})"
-            for number in classes
-            for docid, window_us in limits.get(number, ())
+            f"\n    AND NOT (t.class IN ({', '.join(numbers)}) AND span > {window_us}"
+            f" AND {newest} >= {docid})"
+            for (docid, window_us), numbers in limited.items()
         )
 
     def _statements(self, template: Template, classes: Iterable[int], moment: Moment) -> list[str]:

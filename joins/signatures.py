@@ -168,7 +168,7 @@ class SignatureProcessor(Classified):
         distinct, inverse = np.unique(self._remembered.take("layout", new), return_inverse=True)
         layouts = [self._layouts.layouts[number] for number in distinct.tolist()]
         entries = self.view.look_up([(layout, None, ()) for layout in layouts])
-        columns = TupleColumns.of_singles(new, entries, inverse, limits)
+        columns = self._still_asked(TupleColumns.of_singles(new, entries, inverse, limits))
         return self._residuals.filter(columns, limits, self._remembered)
 
     def _pairs(self, limits: ClassLimits, pairs: Pairs) -> Iterator[TupleColumns]:
@@ -187,19 +187,18 @@ class SignatureProcessor(Classified):
             yield self._residuals.filter(columns, limits, self._remembered)
 
     def _still_asked(self, columns: TupleColumns) -> TupleColumns:
-        """Leave out tuples of pairs for which a class has been closed meanwhile."""
-        for number, closed_from in self._candidates.ration.closed().items():
-            rows = np.flatnonzero(columns.classes == number)
-            sides = (columns.left, columns.right)
-            docids = [
-                self._remembered.take("docid", side[columns.pairs[rows]])
-                for side in sides
-                if side is not None
-            ]
-            over = rows[np.max(docids, axis=0) >= closed_from]
-            if len(over):
-                columns = columns.keep(np.delete(np.arange(len(columns)), over))
-        return columns
+        """Leave out tuples from the document on from which their class is closed."""
+        closed = self._candidates.ration.closed()
+        if not closed or not len(columns):
+            return columns
+        numbers = np.sort(np.fromiter(closed, np.int64, len(closed)))
+        closed_from = np.array([closed[number] for number in numbers.tolist()], np.int64)
+        places = np.minimum(np.searchsorted(numbers, columns.classes), len(numbers) - 1)
+        rows = np.flatnonzero(numbers[places] == columns.classes)
+        sides = [side for side in (columns.left, columns.right) if side is not None]
+        docids = [self._remembered.take("docid", side[columns.pairs[rows]]) for side in sides]
+        over = rows[np.max(docids, axis=0) >= closed_from[places[rows]]]
+        return columns.keep(np.delete(np.arange(len(columns)), over)) if len(over) else columns
 
     def _cut_heavy(
         self, pairs: Pairs, entries: Sequence[Entry], inverse: Ints, limits: ClassLimits
