@@ -8,6 +8,9 @@ goes over them here and commits what it finds.
 A registration that looks back leaves a `Backfill` in the registry, in its own transaction; that is
 taken away once everything is committed.  A crash in between repeats the work: match ids are the
 same, and the outbox keeps each once.  What is found is numbered behind what is there already.
+
+It waits until the pipeline has joined the documents that it goes over: what they publish is read in
+the outbox, and who published it may be gone by then.
 """
 
 from __future__ import annotations
@@ -119,14 +122,14 @@ def backfill(
     budget: Budget = DEFAULT_BUDGET,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> int:
-    """Do all backfills that wait, one query after another; return how many matches they found.
+    """Do the backfills of documents that are joined; return how many matches they found.
 
-    Ends early once `is_stopping`; what is not finished then waits on, and so does a query that is
-    paused.  One that goes over the budget is paused, from the first document on that it did not
-    look back at.
+    One query comes after another.  Ends early once `is_stopping`; what is not finished then waits
+    on, and so does a query that is paused.  One that goes over the budget is paused, from the first
+    document on that it did not look back at.
     """
     found = 0
-    while waiting := registry.backfills():
+    while waiting := _ready(registry, outbox, spool):
         query = waiting[0].query
         those = [each for each in waiting if each.query == query]
         present = {each.query.id: each for each in queries_of(registry, registry.revision())}
@@ -148,6 +151,19 @@ def backfill(
             found += len(matches)
         registry.finish_backfills(those)
     return found
+
+
+def _ready(registry: Registry, outbox: Outbox, spool: Spool) -> list[Backfill]:
+    """Return the backfills that wait for nothing but their turn."""
+    waiting = registry.backfills()
+    if not waiting:
+        return []
+    through = outbox.through()
+    spool.refresh()
+    unjoined = next(iter(spool.segments(through)), None)
+    if unjoined is None:
+        return waiting
+    return [each for each in waiting if each.through < unjoined.first_docid]
 
 
 def _is_over(registry: Registry, waiting: Sequence[Backfill]) -> bool:

@@ -12,6 +12,8 @@ from typing import Any
 
 __all__ = ["CommittedMatch", "CommittedMatches"]
 
+_FOREVER = 1 << 62
+
 _MATCH = "seq, id, query, parameters, position, oldest, line, committed_us"
 
 
@@ -75,32 +77,36 @@ class CommittedMatches:
         after: int = 0,
         through: int | None = None,
         point: int = 0,
+        until: int | None = None,
         limit: int = 1_000,
     ) -> list[CommittedMatch]:
         """Return one query's matches under one assignment, numbered in (after, through].
 
-        `point` is a registration point: every docid of a match exceeds it.
+        `point` and `until` are a subscription's: every docid of a match is in (point, until].
         """
         return self._matches(
             "WHERE query = ? AND parameters = ? AND seq > ? AND seq <= ? AND oldest > ?"
-            " ORDER BY seq LIMIT ?",
+            " AND position <= ? ORDER BY seq LIMIT ?",
             query,
             parameters,
             after,
-            1 << 62 if through is None else through,
+            _FOREVER if through is None else through,
             point,
+            _FOREVER if until is None else until,
             limit,
         )
 
     def newest_of_topic(
-        self, query: str, parameters: str, *, point: int = 0, limit: int
+        self, query: str, parameters: str, *, point: int = 0, until: int | None = None, limit: int
     ) -> list[CommittedMatch]:
-        """Return one query's newest matches under one assignment, newest first."""
+        """Return one query's newest matches under one assignment, newest first, as `of_topic`."""
         return self._matches(
-            "WHERE query = ? AND parameters = ? AND oldest > ? ORDER BY seq DESC LIMIT ?",
+            "WHERE query = ? AND parameters = ? AND oldest > ? AND position <= ?"
+            " ORDER BY seq DESC LIMIT ?",
             query,
             parameters,
             point,
+            _FOREVER if until is None else until,
             limit,
         )
 

@@ -75,7 +75,9 @@ class Pausing:
     def _owners(self, query_id: str) -> Iterator[str]:
         after = ""
         while page := self._registry.subscriptions.find(query=query_id, after=after, limit=_PAGE):
-            yield from (each.options.owner for each in page if each.options.owner)
+            yield from (
+                each.options.owner for each in page if each.options.owner and each.until is None
+            )
             after = page[-1].id
 
 

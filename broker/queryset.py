@@ -252,20 +252,20 @@ class QuerySet:
 
     def _follow_assignments(self, member: Member, registered: RegisteredQuery) -> None:
         wanted = {_name(values): (values, point) for values, point in registered.pointed()}
-        for name, uses in list(member.uses.items()):
-            points = {use.subscriber.registration_point for use in uses}
-            if name not in wanted or not points <= {wanted[name][1]}:
-                self._unassign(member, name)
-        for name, (values, point) in wanted.items():
-            if name not in member.uses:
-                self.assign(member.query.id, values, point)
+        for name in member.uses.keys() - wanted.keys():
+            self._unassign(member, name)
+        for values, point in wanted.values():
+            self._follow_assignment(member, values, point)
 
     def _follow_assignment(self, member: Member, values: Assignment, point: int | None) -> None:
-        if point is not None and self._is_assigned(member, values, point):
-            return
-        self.unassign(member.query.id, values)
-        if point is not None:
+        if point is None:
+            self.unassign(member.query.id, values)
+        elif self._points(member, values) != {max(point, member.registration_point)}:
+            name = _name(values)
+            uses, compiled = member.uses.pop(name, []), member.compiled.pop(name, [])
             self.assign(member.query.id, values, point)
+            # Last: what another point asks for again has been asked for all the while.
+            self._undo(member, uses, compiled)
 
     def first_new_point(self, change: SetChange) -> int | None:
         """Return the lowest point of what `follow` would add, or None if it would add nothing."""
@@ -274,18 +274,22 @@ class QuerySet:
             member = self._members.get(registered.query.id)
             is_new = member is None or not member.is_same(registered)
             for values, point in registered.pointed():
-                if is_new or member is None or not self._is_assigned(member, values, point):
+                if is_new or member is None or not self._sees(member, values, point):
                     points.append(point)
         for query_id, values, first in change.assigned:
             member = self._members[query_id]
-            if first is not None and not self._is_assigned(member, values, first):
+            if first is not None and not self._sees(member, values, first):
                 points.append(max(first, member.registration_point))
         return min(points, default=None)
 
-    def _is_assigned(self, member: Member, values: Assignment, point: int) -> bool:
-        point = max(point, member.registration_point)
-        uses = member.uses.get(_name(values))
-        return bool(uses) and all(u.subscriber.registration_point == point for u in uses or ())
+    def _sees(self, member: Member, values: Assignment, point: int) -> bool:
+        """Return whether an assignment sees all documents above a point already."""
+        points = self._points(member, values)
+        return bool(points) and max(points) <= max(point, member.registration_point)
+
+    def _points(self, member: Member, values: Assignment) -> set[int]:
+        uses = member.uses.get(_name(values), [])
+        return {use.subscriber.registration_point for use in uses}
 
     def assign(self, query_id: str, values: Assignment, point: int = 0) -> None:
         """Add an assignment of a query's parameters; one that is there already changes nothing."""
@@ -347,7 +351,10 @@ class QuerySet:
         return use
 
     def _unassign(self, member: Member, name: str) -> None:
-        for use in member.uses.pop(name):
+        self._undo(member, member.uses.pop(name), member.compiled.pop(name, []))
+
+    def _undo(self, member: Member, uses: list[Use], compiled: list[Alternative]) -> None:
+        for use in uses:
             self.fan_out.remove(use)
             self._reaches[reach_of(use)] -= 1
             if not self._reaches[reach_of(use)]:
@@ -356,8 +363,8 @@ class QuerySet:
                 self._classes.forget_after(use.query_class, use.kept_us)
             point = use.subscriber.registration_point
             self._classes.remove(use.query_class, use.window_us, point)
-        if name in member.compiled:
-            self._release(member, member.compiled.pop(name))
+        if compiled:
+            self._release(member, compiled)
 
     def _release(self, member: Member, alternatives: list[Alternative]) -> None:
         for alternative in alternatives:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -56,7 +55,11 @@ def queries_of(
     """Return the queries that were active at a registry version, but for those that are paused."""
     paused = _statements(pauses)
     texts = registry.queries(as_of=registry_version)
-    return [_registered(registry, text) for text in texts if (text.id, text.revision) not in paused]
+    return [
+        _registered(registry, text, registry_version)
+        for text in texts
+        if (text.id, text.revision) not in paused
+    ]
 
 
 def _statements(pauses: Iterable[Pause]) -> set[tuple[str, int]]:
@@ -91,12 +94,11 @@ class Engines:
         self._processors = processors
         self._numbering = Numbering()
         self._planned = QuerySet(ClassRegistry(), self._numbering, plans_only=True)
-        self._planned_at = _Reading()
-        self._engines_at: MutableMapping[Engine, _Reading] = WeakKeyDictionary()
+        self._planned_at = 0
+        self._engines_at: MutableMapping[Engine, int] = WeakKeyDictionary()
 
     def make(self, registry_version: int) -> Engine:
         """Return an engine, without state, of the queries that were active at a version."""
-        reading = _Reading(registry_version, self._registry.revision())
         engine = Engine(
             queries_of(self._registry, registry_version, pauses=self._pauses()),
             lateness_us=self._lateness_us,
@@ -106,14 +108,13 @@ class Engines:
             spill_directory=self._spill_directory,
             processor=self._processors(),
         )
-        self._engines_at[engine] = reading
+        self._engines_at[engine] = registry_version
         return engine
 
     def compile(self, registry_version: int) -> None:
         """Make sure that the queries of a version can be planned; cheaper than their plan."""
-        change, reading = self._change(self._planned_at, registry_version, self._planned)
-        self._planned.follow(change)
-        self._planned_at = reading
+        self._planned.follow(self._change(self._planned_at, registry_version, self._planned))
+        self._planned_at = registry_version
 
     def plan(self, registry_version: int) -> EvaluationPlan:
         """Return what a version asks of evaluation."""
@@ -122,41 +123,29 @@ class Engines:
 
     def follow(self, engine: Engine, registry_version: int) -> bool:
         """Bring a running engine to a version; return False where it must be made anew."""
-        change, reading = self._change(self._engines_at[engine], registry_version, engine.queries)
-        is_followed = engine.follow(change)
+        before = self._engines_at[engine]
+        is_followed = engine.follow(self._change(before, registry_version, engine.queries))
         if is_followed:
-            self._engines_at[engine] = reading
+            self._engines_at[engine] = registry_version
         return is_followed
 
-    def _change(
-        self, reading: _Reading, registry_version: int, present: QuerySet
-    ) -> tuple[SetChange, _Reading]:
-        """Return what leads a set from where it was read to a version, and where that is read."""
-        # Read before the rows: what is added meanwhile is read once more next time.
-        newest = self._registry.revision()
-        texts, gone = self._registry.changed_queries(reading.version, registry_version)
+    def _change(self, before: int, registry_version: int, present: QuerySet) -> SetChange:
+        """Return what leads a set from one version to another."""
+        texts, gone = self._registry.changed_queries(before, registry_version)
         paused = _statements(self._pauses())
         gone |= {text.id for text in texts if (text.id, text.revision) in paused}
         texts = [text for text in texts if text.id not in gone]
         changed = {text.id for text in texts}
         assigned = []
         for query_id, key, point in self._registry.subscriptions.changed_assignments(
-            reading.subscriptions
+            before, registry_version
         ):
             query, values = present.get(query_id), json.loads(key)
             is_same = query_id not in gone and query_id not in changed
             if query is not None and is_same and fits(query, values):
                 assigned.append((query_id, values, point))
-        queries = [_registered(self._registry, text) for text in texts]
-        return SetChange(queries, gone, assigned), _Reading(registry_version, newest)
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """Up to where the registry has been read: as of which version, and its subscriptions."""
-
-    version: int = 0
-    subscriptions: int = 0
+        queries = [_registered(self._registry, text, registry_version) for text in texts]
+        return SetChange(queries, gone, assigned)
 
 
 class _Publishers:
@@ -228,14 +217,15 @@ def _publishers_of(registry: Registry) -> _Publishers:
     return _publishers.setdefault(registry, _Publishers())
 
 
-def _registered(registry: Registry, text: RegisteredText) -> RegisteredQuery:
+def _registered(registry: Registry, text: RegisteredText, registry_version: int) -> RegisteredQuery:
     query = _query(text.id, text.text)
     paused_through = 0 if query.publish is None else registry.paused_through(text)
     if not query.parameters:
         return RegisteredQuery(
             query, text.point, revision=text.revision, paused_through=paused_through
         )
-    read = ((json.loads(key), point) for key, point in registry.subscriptions.assignments(text.id))
+    assignments = registry.subscriptions.assignments(text.id, as_of=registry_version)
+    read = ((json.loads(key), point) for key, point in assignments)
     assigned = [(values, point) for values, point in read if fits(query, values)]
     return RegisteredQuery(
         query,

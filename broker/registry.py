@@ -153,7 +153,10 @@ class Registry:
     def set_state(
         self, query_id: str, state: QueryState, *, effective: int, reason: str = ""
     ) -> RegisteredText:
-        """Pause, resume or remove a query from the document after `effective` on."""
+        """Pause, resume or remove a query from the document after `effective` on.
+
+        With a query that is removed its subscriptions end (`Subscriptions`).
+        """
         with self._file.change() as revision:
             present = self._present(query_id)
             if present is None or present.state is QueryState.REMOVED:

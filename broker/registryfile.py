@@ -75,6 +75,18 @@ _STEPS = (
     DROP INDEX subscription_by_topic;
     CREATE INDEX subscription_by_topic ON subscription (query, parameters, point);
     """,
+    """
+    ALTER TABLE subscription ADD COLUMN begun INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE subscription ADD COLUMN ended INTEGER;
+    ALTER TABLE subscription ADD COLUMN until INTEGER;
+    UPDATE subscription SET ended = revision WHERE state = 'removed';
+    UPDATE subscription SET begun = coalesce((SELECT max(revision) FROM query
+        WHERE id = subscription.query AND state = 'removed' AND revision < (
+            SELECT max(revision) FROM query WHERE id = subscription.query AND state = 'active'
+            AND revision < subscription.revision)), 0);
+    CREATE INDEX subscription_by_beginning ON subscription (begun) WHERE parameters <> '{}';
+    CREATE INDEX subscription_by_end ON subscription (ended) WHERE parameters <> '{}';
+    """,
 )
 
 

@@ -213,7 +213,8 @@ class Subscription:
     """One subscription as the registry holds it.
 
     `parameters` is the canonical key of the assignment (see `parameters_key`).  It gets the
-    matches of `query` under these parameters all of whose docids exceed `point`.
+    matches of `query` under these parameters all of whose docids exceed `point`, and, where it has
+    ended, none exceeds `until`.
     """
 
     id: str
@@ -226,6 +227,7 @@ class Subscription:
     options: Options = field(default_factory=Options)
     created_us: int = 0
     revision: int = 0
+    until: int | None = None
     secrets: tuple[Secret, ...] = field(default=(), repr=False)
 
     @property

@@ -2,6 +2,11 @@
 
 A subscription has one row, which names the revision of its last change; readers ask for what
 has changed since they last looked.
+
+It is in force at the revisions in [begun, ended), and so for the documents of the segments that
+name one of them.  Whoever removes a subscription ends it and wants nothing more.  The removal of a
+query ends its subscriptions too, without a change of theirs: a query may have a million.  They stay
+for what they have not got yet, the matches of documents up to the newest one of then, `until`.
 """
 
 from __future__ import annotations
@@ -25,9 +30,27 @@ from broker.subscription import (
 
 __all__ = ["Subscriptions"]
 
-_SUBSCRIPTION = (
+_COLUMNS = (
     "id, query, parameters, kind, address, point, state, reason, options, created_us, revision"
 )
+
+_REMOVAL = (
+    "FROM query WHERE query.id = subscription.query AND query.state = 'removed'"
+    " AND query.revision > begun"
+)
+# Of the removal of its query, where that came first.
+_UNTIL = f"coalesce(until, (SELECT effective {_REMOVAL} ORDER BY query.revision LIMIT 1))"
+_SUBSCRIPTION = f"{_COLUMNS}, {_UNTIL}"
+
+# At revision ?1, beyond all revisions now: a query that was removed before has others since.
+_IN_FORCE = (
+    "begun <= ?1 AND (ended IS NULL OR ended > ?1) AND begun >= (SELECT coalesce(max(revision), 0)"
+    " FROM query WHERE id = {query} AND state = 'removed' AND revision <= ?1)"
+)
+_NOW = 1 << 62
+
+_REMOVED_MAX = 5_000
+"""Subscriptions removed in one transaction, so that others are not kept from theirs."""
 
 
 class Subscriptions:
@@ -49,8 +72,9 @@ class Subscriptions:
         destination = subscription.destination
         now_us = self._file.now_us()
         inserted = self._file.db.execute(
-            f"INSERT INTO subscription ({_SUBSCRIPTION})"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+            f"INSERT INTO subscription ({_COLUMNS}, begun)"
+            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?11)"
+            " ON CONFLICT (id) DO NOTHING",
             (
                 subscription.id,
                 subscription.query,
@@ -91,7 +115,10 @@ class Subscriptions:
     def find(
         self, *, query: str | None = None, after: str = "", limit: int = 1_000
     ) -> list[Subscription]:
-        """Return subscriptions that are not removed, by id, without their signing keys."""
+        """Return subscriptions that are not removed, by id, without their signing keys.
+
+        Those that their query's removal has ended are among them.
+        """
         rows = self._file.rows(
             f"SELECT {_SUBSCRIPTION} FROM subscription WHERE id > ?1 AND state <> 'removed'"
             " AND (?2 IS NULL OR query = ?2) ORDER BY id LIMIT ?3",
@@ -102,17 +129,23 @@ class Subscriptions:
         return [_subscription(row, ()) for row in rows]
 
     def counts(self) -> dict[str, int]:
-        """Return the number of subscriptions of each query that has any; removed ones are not."""
+        """Return the number of subscriptions in force of each query that has any."""
         return dict(
             self._file.rows(
-                "SELECT query, count(*) FROM subscription WHERE state <> 'removed' GROUP BY query"
+                "SELECT query, count(*) FROM subscription LEFT JOIN (SELECT id AS removed,"
+                "  max(revision) AS over FROM query WHERE state = 'removed' GROUP BY id)"
+                " ON removed = query WHERE ended IS NULL AND begun >= coalesce(over, 0)"
+                " GROUP BY query"
             )
         )
 
     def count(self, query_id: str) -> int:
-        """Return the number of subscriptions of one query; removed ones are not."""
+        """Return the number of subscriptions of one query that are in force."""
         rows = self._file.rows(
-            "SELECT count(*) FROM subscription WHERE query = ? AND state <> 'removed'", query_id
+            "SELECT count(*) FROM subscription"
+            f" WHERE query = ?2 AND {_IN_FORCE.format(query='?2')}",
+            _NOW,
+            query_id,
         )
         return int(rows[0][0])
 
@@ -127,43 +160,90 @@ class Subscriptions:
         )
         return [_subscription(row, ()) for row in rows]
 
-    def assignments(self, query_id: str) -> Iterator[tuple[str, int]]:
+    def assignments(self, query_id: str, *, as_of: int | None = None) -> Iterator[tuple[str, int]]:
         """Yield each assignment that someone subscribes to, with its earliest registration point.
 
-        Disabled and paused subscriptions count: they get what they missed when they resume.
+        Now, or as of a revision.  Disabled and paused subscriptions count: they get what they
+        missed when they resume.
         """
         yield from self._file.rows(
             "SELECT parameters, min(point) FROM subscription"
-            " WHERE query = ? AND state <> 'removed' GROUP BY parameters ORDER BY parameters",
+            f" WHERE query = ?2 AND {_IN_FORCE.format(query='?2')}"
+            " GROUP BY parameters ORDER BY parameters",
+            _NOW if as_of is None else as_of,
             query_id,
         )
 
-    def changed_assignments(self, revision: int) -> Iterator[tuple[str, str, int | None]]:
-        """Yield each (query, assignment) of the subscriptions that have changed since a revision.
+    def changed_assignments(
+        self, before: int, version: int
+    ) -> Iterator[tuple[str, str, int | None]]:
+        """Yield each (query, assignment) that may differ between two revisions.
 
-        With it comes its earliest registration point, None where nobody subscribes to it any more.
+        With it comes its earliest registration point at `version`, None where nobody subscribes to
+        it then.
         """
         yield from self._file.rows(
             "SELECT query, parameters, (SELECT point FROM subscription AS present"
             "  WHERE present.query = changed.query AND present.parameters = changed.parameters"
-            "  AND state <> 'removed' ORDER BY point LIMIT 1)"
-            " FROM (SELECT DISTINCT query, parameters FROM subscription"
-            "  WHERE revision > ? AND parameters <> '{}') AS changed",
-            revision,
+            f"  AND {_IN_FORCE.format(query='changed.query')} ORDER BY point LIMIT 1)"
+            " FROM (SELECT query, parameters FROM subscription"
+            "  WHERE begun > ?2 AND begun <= ?3 AND parameters <> '{}'"
+            "  UNION SELECT query, parameters FROM subscription"
+            "  WHERE ended > ?2 AND ended <= ?3 AND parameters <> '{}') AS changed",
+            version,
+            *sorted((before, version)),
         )
 
     def set_state(
         self, subscription_id: str, state: SubscriptionState, *, reason: str = ""
     ) -> None:
-        """Pause, resume, disable or remove a subscription."""
+        """Pause, resume or disable a subscription."""
         with self._file.change() as revision:
-            changed = self._file.db.execute(
-                "UPDATE subscription SET state = ?, reason = ?, revision = ?"
-                " WHERE id = ? AND state <> 'removed'",
-                (state, reason, revision, subscription_id),
+            self._set_state(subscription_id, state, reason, revision)
+
+    def remove(self, subscription_id: str, *, until: int, reason: str = "") -> None:
+        """Remove a subscription: it ends with document `until`, the newest one, if not before."""
+        with self._file.change() as revision:
+            self._set_state(subscription_id, SubscriptionState.REMOVED, reason, revision)
+            self._file.db.execute(
+                f"UPDATE subscription SET ended = ?, until = coalesce({_UNTIL}, ?) WHERE id = ?",
+                (revision, until, subscription_id),
             )
-            if changed.rowcount == 0:
-                raise RegistryError(f"no subscription {subscription_id!r}")
+
+    def remove_ended(self, *, before_us: int) -> None:
+        """Remove those whose query was removed before then, whether or not they got what was left.
+
+        `before_us` is compared with the time at which the query was removed.
+        """
+        after = ""
+        while ids := self._ended(before_us, after):
+            after = ids[-1]
+            with self._file.change() as revision:
+                self._file.db.executemany(
+                    "UPDATE subscription SET state = ?, revision = ? WHERE id = ?",
+                    [(SubscriptionState.REMOVED, revision, id_) for id_ in ids],
+                )
+
+    def _ended(self, before_us: int, after: str) -> list[str]:
+        rows = self._file.rows(
+            "SELECT id FROM subscription WHERE id > ? AND state <> 'removed'"
+            f" AND EXISTS (SELECT 1 {_REMOVAL} AND changed_us < ?) ORDER BY id LIMIT ?",
+            after,
+            before_us,
+            _REMOVED_MAX,
+        )
+        return [id_ for (id_,) in rows]
+
+    def _set_state(
+        self, subscription_id: str, state: SubscriptionState, reason: str, revision: int
+    ) -> None:
+        changed = self._file.db.execute(
+            "UPDATE subscription SET state = ?, reason = ?, revision = ?"
+            " WHERE id = ? AND state <> 'removed'",
+            (state, reason, revision, subscription_id),
+        )
+        if changed.rowcount == 0:
+            raise RegistryError(f"no subscription {subscription_id!r}")
 
     def rotate_secret(self, subscription_id: str, *, overlap: timedelta) -> str:
         """Return a new signing key; messages carry signatures of the old ones too until then."""
@@ -212,7 +292,8 @@ _options = lru_cache(maxsize=1_024)(Options.parse)
 
 
 def _subscription(row: tuple[Any, ...], keys: tuple[Secret, ...]) -> Subscription:
-    (id_, query, parameters, kind, address, point, state, reason, options, created, revision) = row
+    (id_, query, parameters, kind, address, point, state, reason, options, *rest) = row
+    created, revision, until = rest
     return Subscription(
         id=id_,
         query=query,
@@ -224,5 +305,6 @@ def _subscription(row: tuple[Any, ...], keys: tuple[Secret, ...]) -> Subscriptio
         options=_options(options),
         created_us=created,
         revision=revision,
+        until=until,
         secrets=keys,
     )

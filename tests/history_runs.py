@@ -34,6 +34,7 @@ import joins.eviction
 import joins.instance
 import joins.joinedvalues
 import joins.pairsignature
+import joins.pieces
 import joins.places
 import joins.sample
 import joins.sharded
@@ -56,7 +57,7 @@ from broker.registry import QueryState, Registry
 from broker.shards import Join
 from broker.snapshot import Snapshot
 from broker.spool import Spool, SpoolWriter
-from broker.subscription import Destination, SubscriptionState
+from broker.subscription import Destination
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
 from xscl.query import Query
 
@@ -79,14 +80,15 @@ BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
     joins.instance: {"PART_BYTES_MAX": (1, 500)},
     joins.joinedvalues: {"FOUND_MAX": (1, 10)},
     joins.pairsignature: {"FEW_PAIRS": (0, 2), "WIDE": (0,), "SORTED_SLOTS": (9,)},
-    joins.places: {"_NUMBERED_ROWS": (2,)},
-    joins.sample: {"CHANGE": (0, 4), "FIRST_LOOK": (1,), "LOOKS_APART": (1,)},
-    joins.sharded: {
+    joins.pieces: {
         "PIECES_MAX": (2,),
         "PENDING_ROWS": (1,),
         "PENDING_BYTES": (1, 500),
         "THINNED_PIECES": (2,),
     },
+    joins.places: {"_NUMBERED_ROWS": (2,)},
+    joins.sample: {"CHANGE": (0, 4), "FIRST_LOOK": (1,), "LOOKS_APART": (1,)},
+    joins.sharded: {"LOOKED_EVERY": (1, 3), "TUPLES_MAX": (1, 3)},
     joins.signatures: {"SHAPES_MIN": (0, 2)},
     joins.signatureview: {"ENTRIES_MAX": (0, 3), "ROWS_MAX": (0, 5)},
     joins.spill: {
@@ -171,7 +173,6 @@ class _Broker:
         self._lateness_us = lateness_us
         self._way = way
         self._names: dict[str, str] = {}
-        self._of: dict[str, str] = {}
         self._recorded_us: int | None = None
         self._waiting: list[DocumentLine] = []
         self._open()
@@ -250,37 +251,33 @@ class _Broker:
     def _drain(self) -> None:
         for _ in self._pipeline.drain(batch_documents_max=self._way.batch_documents):
             pass
+        self._look_back()
 
     def _change(self, event: Event) -> None:
         match event:
             case Register(query, since):
                 self._register(query, since)
             case Change(verb, name):
-                if verb == "remove":
-                    self._unsubscribe(*[n for n, of in self._of.items() if of == name])
+                self._look_back_with(name)
                 self._registry.set_state(name, STATES[verb], effective=self._newest)
             case Subscribe(name, query_id, values, since):
                 self._subscribe(name, query_id, values, since)
             case Unsubscribe(name):
-                self._unsubscribe(name)
+                self._registry.subscriptions.remove(self._names[name], until=self._newest)
 
     def _register(self, query: Query, since: int | None) -> None:
         check_among(self._registry, query)
+        self._look_back_with(query.id)
         newest = self._newest
         since = None if since is None else min(since, newest)
         self._registry.register(
             query.id, query.text, version=query.version, point=newest, since=since
         )
-        if any(block.stream.startswith("P") for block in query.blocks):
-            # What somebody who is gone publishes at documents that wait is looked for in vain.
-            self._pipeline.prepare(self._registry.revision())
-            self._drain()
-        self._look_back(since)
+        self._look_back()
 
     def _subscribe(
         self, name: str, query_id: str, values: Mapping[str, Any], since: int | None
     ) -> None:
-        self._drain()
         query = parsed(self._registry.query(query_id))
         made = self._registry.subscribe(
             query_id,
@@ -289,25 +286,22 @@ class _Broker:
             since=since,
             parameters=xscl.assignment(query, values),
         )
-        self._names[name], self._of[name] = made.id, query_id
-        self._look_back(since)
+        self._names[name] = made.id
+        self._look_back()
 
-    def _unsubscribe(self, *names: str) -> None:
-        if names:
-            # Who subscribes is no part of a registry version: it holds for what waits, too.
+    def _look_back_with(self, query_id: str) -> None:
+        """Have a query look back before it changes: one that has been removed does so no more."""
+        if any(each.query == query_id for each in self._registry.backfills()):
+            self._pipeline.prepare(self._registry.revision())
             self._drain()
-        for name in names:
-            del self._of[name]
-            subscriptions = self._registry.subscriptions
-            subscriptions.set_state(self._names.pop(name), SubscriptionState.REMOVED)
 
-    def _look_back(self, since: int | None) -> None:
-        if since is not None:
-            backfill(
-                self._registry,
-                self._outbox,
-                Spool(self._directory / "spool"),
-                lateness_us=self._lateness_us,
-                engine=self._way.engine,
-                budget=UNLIMITED,
-            )
+    def _look_back(self) -> None:
+        """Look back over what has been joined; the rest waits."""
+        backfill(
+            self._registry,
+            self._outbox,
+            Spool(self._directory / "spool"),
+            lateness_us=self._lateness_us,
+            engine=self._way.engine,
+            budget=UNLIMITED,
+        )

@@ -32,7 +32,8 @@ def random_history(seed: int) -> str:
 class _History:
     def __init__(self, chooser: Chooser) -> None:
         self._choose = chooser
-        self._generate = Generator(chooser, wild=15, foci=(*["publish"] * len(FOCI), *FOCI))
+        foci = (*["publish"] * len(FOCI), *["parameter"] * (len(FOCI) // 2), *FOCI)
+        self._generate = Generator(chooser, wild=15, foci=foci)
         self._lines: list[str] = []
         self._newest = 0
         self._statements: dict[int, str] = {}
@@ -55,6 +56,8 @@ class _History:
     def _happen(self) -> None:
         documents = [self._document] * 9
         changes = [self._register, self._register, self._subscribe, self._pause_or_resume]
+        if self._values:
+            changes += [self._subscribe, self._unsubscribe]
         rare = [self._remove, self._unsubscribe, lambda: self._write("drain")]
         self._choose.choice((*documents, *changes, *rare, lambda: self._write("restart")))()
 

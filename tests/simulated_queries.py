@@ -5,6 +5,7 @@ Both change while documents flow, and both know what must have been found in the
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import oracle
+from oracle import InForce
 from standin import StandInEngine, is_partner
 
 import xscl
@@ -24,12 +26,15 @@ from broker.registered import Engines, parsed
 from broker.registry import QueryState, RegisteredText, Registry
 from broker.spool import Spool
 from broker.stored import document_of
+from broker.subscription import Destination
 
 __all__ = ["Queries", "RealQueries", "StandInQueries"]
 
 Row = tuple[dict[str, Any], int]
 """A document as the spool has it, and its registry version."""
 
+FOREVER = 1 << 62
+PULL = Destination.parse("pull")
 WINDOW_US = 40
 LATENESS_US = 30
 
@@ -42,6 +47,7 @@ TEXTS = (
 FIRST = {
     "publisher": "FROM S//d->a FOLLOWED BY {a/v = b/v, 10 us} S//d->b PUBLISH P",
     "reader": "P//d->a FOLLOWED BY {a/v = b/v, 30 us} S//d->b",
+    "shared": "S//d->a FOLLOWED BY {a/v = b/v, $within} S//d->b",
     "q0": TEXTS[0],
 }
 
@@ -126,14 +132,25 @@ class RealQueries:
 
     def change(self, chosen: random.Random, newest_docid: int) -> None:
         removable = [each.id for each in self._registry.queries() if each.id.startswith("q")]
-        if removable and chosen.random() < 0.4:
+        if chosen.random() < 0.4:
+            self._change_subscriptions(chosen, newest_docid)
+        elif removable and chosen.random() < 0.4:
             name = chosen.choice(removable)
             self._registry.set_state(name, QueryState.REMOVED, effective=newest_docid)
         else:
             self._register(f"q{self.version()}", chosen.choice(TEXTS), newest_docid)
 
+    def _change_subscriptions(self, chosen: random.Random, newest_docid: int) -> None:
+        subscriptions = self._registry.subscriptions
+        present = sorted(subscriptions.find(), key=lambda each: each.revision)
+        if present and chosen.random() < 0.5:
+            subscriptions.remove(chosen.choice(present).id, until=newest_docid)
+        else:
+            values = {"within": chosen.choice([10, 30])}
+            self._registry.subscribe("shared", PULL, point=newest_docid, parameters=values)
+
     def expected(self, documents: Mapping[int, Row]) -> list[str]:
-        """Return the lines of all matches that the oracle finds."""
+        """Return the ids of all matches that the oracle finds."""
         stored = [document_of(docid, row) for docid, (row, _) in sorted(documents.items())]
         begun: dict[str, RegisteredText] = {}
         ended: dict[str, int] = {}
@@ -142,13 +159,18 @@ class RealQueries:
                 begun[each.id] = self._registry.history(each.id)[0]
                 if state is QueryState.REMOVED:
                     ended[each.id] = each.effective
-        found = oracle.matches(
-            [parsed(text) for text in begun.values()],
-            stored,
-            lateness_us=LATENESS_US,
-            registered={name: text.point for name, text in begun.items()},
-        )
-        return [m.id for m in found if m.position <= ended.get(m.query, m.position)]
+        shared = parsed(begun.pop("shared"))
+        in_force = [
+            InForce(parsed(text), {}, text.point, through=ended.get(name, FOREVER))
+            for name, text in begun.items()
+        ]
+        for each in self._registry.subscriptions.changed(0):
+            through = FOREVER if each.until is None else each.until
+            in_force.append(
+                InForce(shared, json.loads(each.parameters), each.point, through=through)
+            )
+        found = oracle.matches_of(in_force, stored, lateness_us=LATENESS_US)
+        return [match.id for match in found]
 
     def close(self) -> None:
         self._registry.close()

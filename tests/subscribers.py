@@ -11,11 +11,13 @@ from email import message_from_bytes
 from email.message import EmailMessage
 from email.policy import default
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from aiohttp import web
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
+from broker.api.backend import BACKEND
 from broker.api.delivery import install
 from broker.api.pickup import Pickup
 from broker.api.problem import problems
@@ -236,11 +238,16 @@ def broker_in(directory: Path) -> Any:
         broker.registry.close()
 
 
+async def _change(action: Callable[[int], Any], /, *, replan: bool = True) -> Any:
+    return action(0)
+
+
 @contextlib.asynccontextmanager
 async def serving(broker: Broker, **settings: Any) -> AsyncIterator[str]:
     """Serve delivery's part of the HTTP API; yields its URL."""
     application = web.Application(middlewares=[problems])
     install(application, Pickup(broker.outbox, broker.registry, **settings))
+    application[BACKEND] = SimpleNamespace(registry=broker.registry, change=_change)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -135,9 +135,7 @@ async def _wait(
         # Answers come over other requests; nothing announces them.
         await asyncio.sleep(min(rest_s, 0.2))
         return
-    await pickup.hub.next(
-        subscription.topic, after=consumer.seq, point=subscription.point, wait_s=rest_s
-    )
+    await pickup.hub.next(subscription, after=consumer.seq, wait_s=rest_s)
 
 
 async def _named(request: web.Request) -> tuple[Pickup, Subscription, str]:

@@ -10,9 +10,11 @@ from typing import Any
 
 from aiohttp import web
 
+from broker.api.backend import BACKEND
 from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import Problem
 from broker.api.querystring import number
+from broker.api.subscriptions import remove
 from broker.delivery.deliveries import Delivery, DeliveryError
 from broker.delivery.sample import sample_attempt
 from broker.delivery.store import DeliveryState
@@ -181,15 +183,9 @@ async def ask_to_unsubscribe(request: web.Request) -> web.Response:
 
 async def unsubscribe(request: web.Request) -> web.Response:
     """End the subscription (RFC 8058: one POST, no login, no question); can be repeated."""
-    pickup = request.app[PICKUP]
-    subscription_id = _unsubscribing(request, pickup)
+    subscription_id = _unsubscribing(request, request.app[PICKUP])
     try:
-        await asyncio.to_thread(
-            pickup.registry.subscriptions.set_state,
-            subscription_id,
-            SubscriptionState.REMOVED,
-            reason="unsubscribed by link",
-        )
+        await remove(request.app[BACKEND], subscription_id, reason="unsubscribed by link")
     except RegistryError:
         return _page("<p>You had unsubscribed already.</p>")
     return _page("<p>You are unsubscribed.</p>")
@@ -236,6 +232,7 @@ def _match_ids(pickup: Pickup, delivery: Delivery) -> list[str]:
         after=delivery.first_seq - 1,
         through=delivery.seq,
         point=subscription.point,
+        until=subscription.until,
     )
     return [match.id for match in matches]
 

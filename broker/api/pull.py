@@ -57,9 +57,7 @@ async def _send_matches(
     while True:
         if loop.time() - checked_at > _CHECK_S:
             subscription, checked_at = await pickup.subscription(request), loop.time()
-        found = await pickup.hub.next(
-            subscription.topic, after=cursor, point=subscription.point, wait_s=_HEARTBEAT_S
-        )
+        found = await pickup.hub.next(subscription, after=cursor, wait_s=_HEARTBEAT_S)
         if found:
             cursor = found[-1].seq
             await response.write(b"".join(map(_event, found)))
@@ -77,10 +75,7 @@ async def matches(request: web.Request) -> web.Response:
     subscription = await pickup.subscription(request)
     cursor = await _cursor(request)
     found = await pickup.hub.next(
-        subscription.topic,
-        after=cursor,
-        point=subscription.point,
-        wait_s=min(number(request, "wait", 0), _WAIT_MAX_S),
+        subscription, after=cursor, wait_s=min(number(request, "wait", 0), _WAIT_MAX_S)
     )
     found = found[: number(request, "limit", len(found) or 1)]
     lines = [{"seq": match.seq, **json.loads(match.line)} for match in found]
@@ -95,6 +90,7 @@ async def subscription_feed(request: web.Request) -> web.Response:
         pickup.outbox.matches.newest_of_topic,
         *subscription.topic,
         point=subscription.point,
+        until=subscription.until,
         limit=_FEED_MAX,
     )
     url = f"{pickup.base_url}/v1/subscriptions/{subscription.id}/feed.atom"

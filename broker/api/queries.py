@@ -17,7 +17,6 @@ from broker.document import render_time
 from broker.registered import check_among, parsed
 from broker.registry import QueryState, RegisteredText
 from broker.registryfile import RegistryError
-from broker.subscription import SubscriptionState
 from xscl.spelling import did_you_mean
 
 __all__ = ["ROUTES", "one_query", "point_since", "present_query"]
@@ -100,10 +99,11 @@ async def resume_query(request: web.Request) -> web.Response:
 
 
 async def delete_query(request: web.Request) -> web.Response:
-    """Remove a query and its subscriptions."""
-    backend, query_id = request.app[BACKEND], request.match_info["id"]
+    """Remove a query from the next document on; with it its subscriptions end.
+
+    These get what documents accepted before have to match still, and go 30 days later.
+    """
     await _change(request, QueryState.REMOVED)
-    await in_thread(_remove_subscriptions, backend, query_id)
     return web.Response(status=HTTPStatus.NO_CONTENT)
 
 
@@ -154,12 +154,6 @@ def present_query(backend: Backend, query_id: str) -> RegisteredText:
 def point_since(backend: Backend, since: str | int | None) -> int | None:
     """Return the registration point that a request asks for, None if it asks for none."""
     return None if since is None else look_back(backend.spool, str(since))
-
-
-def _remove_subscriptions(backend: Backend, query_id: str) -> None:
-    while found := backend.registry.subscriptions.find(query=query_id):
-        for subscription in found:
-            backend.registry.subscriptions.set_state(subscription.id, SubscriptionState.REMOVED)
 
 
 async def _answer(backend: Backend, query: RegisteredText) -> web.Response:

@@ -15,10 +15,16 @@ from broker.api.body import json_object
 from broker.api.problem import Problem
 from broker.api.queries import point_since, present_query
 from broker.document import render_time
-from broker.subscription import Destination, Options, Subscription, SubscriptionState
+from broker.subscription import (
+    Destination,
+    Options,
+    Subscription,
+    SubscriptionState,
+    parameters_key,
+)
 from broker.tokens import Scope
 
-__all__ = ["ROUTES"]
+__all__ = ["ROUTES", "remove"]
 
 _MEMBERS = {"query", "destination", "parameters", "options", "since"}
 
@@ -56,6 +62,7 @@ async def post_subscription(request: web.Request) -> web.Response:
     parameters = await in_thread(_assignment, backend, asked)
 
     def subscribe(newest_docid: int) -> Subscription:
+        present_query(backend, asked["query"])  # it may have been removed meanwhile
         return backend.registry.subscribe(
             asked["query"],
             destination,
@@ -79,9 +86,22 @@ async def get_subscription(request: web.Request) -> web.Response:
 
 async def delete_subscription(request: web.Request) -> web.Response:
     """Remove a subscription; what is being sent may still arrive."""
-    backend, name = request.app[BACKEND], request.match_info["id"]
-    await in_thread(backend.registry.subscriptions.set_state, name, SubscriptionState.REMOVED)
+    await remove(request.app[BACKEND], request.match_info["id"])
     return web.Response(status=HTTPStatus.NO_CONTENT)
+
+
+async def remove(backend: Backend, subscription_id: str, *, reason: str = "") -> None:
+    """Remove a subscription; raise `RegistryError` where there is none.
+
+    Nothing more is sent.  Documents accepted before it still match under its parameters.
+    """
+    subscriptions = backend.registry.subscriptions
+    found = await in_thread(subscriptions.get, subscription_id)
+
+    def change(newest_docid: int) -> None:
+        subscriptions.remove(subscription_id, until=newest_docid, reason=reason)
+
+    await backend.change(change, replan=found.parameters != parameters_key({}))
 
 
 async def _asked(request: web.Request) -> dict[str, Any]:
@@ -107,6 +127,7 @@ def _rendered(subscription: Subscription) -> dict[str, Any]:
         "state": subscription.state.value,
         "reason": subscription.reason,
         "point": subscription.point,
+        "until": subscription.until,
         "options": json.loads(subscription.options.render()),
         "created": render_time(subscription.created_us),
     }

@@ -62,6 +62,9 @@ def _show_text(query: dict[str, Any]) -> None:
     click.echo(query["text"].rstrip())
     if query["subscriptions"]:
         click.echo()
+        for each in query["subscriptions"]:
+            if each["until"] is not None:
+                each["state"] += f", until document {each['until']}"
         emit_rows(query["subscriptions"], ["id", "destination", "state", "parameters"], "table")
 
 
@@ -113,7 +116,10 @@ def _since(query: dict[str, Any]) -> str:
 @click.argument("name", metavar="QUERY|SUBSCRIPTION")
 @click.pass_context
 def remove(context: click.Context, name: str) -> None:
-    """Remove a query with its subscriptions, or one subscription (sub_...).
+    """Remove a query from the next document on, or one subscription (sub_...).
+
+    The query's subscriptions end with it: they get what documents accepted before still match.  A
+    subscription that is removed itself is sent nothing more.
 
     \b
     Examples:

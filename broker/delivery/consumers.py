@@ -184,7 +184,11 @@ class Consumers:
 
     def _fresh(self, subscription: Subscription, consumer: Consumer, room: int) -> list[Fetched]:
         matches = self._outbox.matches.of_topic(
-            *subscription.topic, after=consumer.seq, point=subscription.point, limit=room
+            *subscription.topic,
+            after=consumer.seq,
+            point=subscription.point,
+            until=subscription.until,
+            limit=room,
         )
         return [Fetched(match, 1) for match in matches]
 

@@ -23,7 +23,8 @@ __all__ = ["Desk", "Report"]
 
 _DAY_US = 86_400_000_000
 _KEPT_DAYS = 30
-"""How long a delivery can be looked at, and tried again, after it has ended."""
+"""How long a delivery can be looked at, and tried again, after it has ended; and how long a
+subscription is there for what it has not got yet, after its query was removed."""
 
 _alive: set[str] = set()
 """The owners in this process."""
@@ -72,7 +73,9 @@ class Desk:
             self._leases.renew(self._held, now_us + self._lease_us)
             self._renewed_us = now_us
         if now_us - self._pruned_us > _DAY_US:
-            self._deliveries.prune(before_us=now_us - _KEPT_DAYS * _DAY_US)
+            before_us = now_us - _KEPT_DAYS * _DAY_US
+            self._deliveries.prune(before_us=before_us)
+            self._registry.subscriptions.remove_ended(before_us=before_us)
             self._pruned_us = now_us
         # Both are looked for before anything is taken: who has left gets nothing more.
         behind = [self._lanes.sync(now_us), self._lanes.scan(now_us)]

@@ -14,10 +14,13 @@ from collections.abc import Sequence
 from broker.commits import commits_of
 from broker.committed import CommittedMatch
 from broker.outbox import Outbox
+from broker.subscription import Subscription
 
 __all__ = ["Hub", "Topic"]
 
 Topic = tuple[str, str]
+Place = tuple[Topic, int, int, int | None]
+"""A topic, the match behind which it is read, and of which documents: point and end."""
 
 _READ_MAX = 256
 _PAGES_MAX = 512
@@ -30,24 +33,24 @@ class Hub:
         self._outbox = outbox
         self._poll_s = poll_s
         self._waiting: defaultdict[Topic, set[asyncio.Future[None]]] = defaultdict(set)
-        self._pages: OrderedDict[
-            tuple[Topic, int, int], asyncio.Future[Sequence[CommittedMatch]]
-        ] = OrderedDict()
+        self._pages: OrderedDict[Place, asyncio.Future[Sequence[CommittedMatch]]] = OrderedDict()
         self._watch: asyncio.Task[None] | None = None
 
     async def next(
-        self, topic: Topic, *, after: int, point: int = 0, wait_s: float = 0.0
+        self, subscription: Subscription, *, after: int, wait_s: float = 0.0
     ) -> Sequence[CommittedMatch]:
-        """Return matches numbered above `after`, in order; waits for one if there is none yet.
+        """Return a subscription's matches above `after`, in order; waits for one if it has none.
 
         Empty if none came in time.
         """
+        topic = subscription.topic
+        place = (topic, after, subscription.point, subscription.until)
         deadline = asyncio.get_running_loop().time() + wait_s
         while True:
             # Registered before reading: a commit in between is not missed.
             committed = self._register(topic)
             try:
-                found = await self._read(topic, after, point)
+                found = await self._read(place)
                 rest_s = deadline - asyncio.get_running_loop().time()
                 if found or rest_s <= 0:
                     return found
@@ -75,12 +78,11 @@ class Hub:
             if not waiting:
                 del self._waiting[topic]
 
-    async def _read(self, topic: Topic, after: int, point: int) -> Sequence[CommittedMatch]:
-        key = (topic, after, point)
-        page = self._pages.get(key)
+    async def _read(self, place: Place) -> Sequence[CommittedMatch]:
+        page = self._pages.get(place)
         if page is None:
-            page = asyncio.ensure_future(asyncio.to_thread(self._page, topic, after, point))
-            self._pages[key] = page
+            page = asyncio.ensure_future(asyncio.to_thread(self._page, *place))
+            self._pages[place] = page
             if len(self._pages) > _PAGES_MAX:
                 self._pages.popitem(last=False)
         found: Sequence[CommittedMatch] = ()
@@ -88,12 +90,16 @@ class Hub:
             # One reader who leaves does not take the page from the others.
             found = await asyncio.shield(page)
         finally:
-            if not found and page.done() and self._pages.get(key) is page:
-                del self._pages[key]
+            if not found and page.done() and self._pages.get(place) is page:
+                del self._pages[place]
         return found
 
-    def _page(self, topic: Topic, after: int, point: int) -> Sequence[CommittedMatch]:
-        return self._outbox.matches.of_topic(*topic, after=after, point=point, limit=_READ_MAX)
+    def _page(
+        self, topic: Topic, after: int, point: int, until: int | None
+    ) -> Sequence[CommittedMatch]:
+        return self._outbox.matches.of_topic(
+            *topic, after=after, point=point, until=until, limit=_READ_MAX
+        )
 
     async def _run(self) -> None:
         with commits_of(self._outbox) as commits:

@@ -188,13 +188,15 @@ class Leases:
         self, subscription: Subscription, after: int, through: int, taking: _Taking
     ) -> Sequence[CommittedMatch]:
         limit = _limit(subscription) if through == _FOREVER else _FOREVER
-        key = (subscription.topic, after, through, subscription.point, limit)
+        until = subscription.until
+        key = (subscription.topic, after, through, subscription.point, until, limit)
         if key not in taking.pages:
             taking.pages[key] = self._outbox.matches.of_topic(
                 *subscription.topic,
                 after=after,
                 through=through,
                 point=subscription.point,
+                until=until,
                 limit=limit,
             )
         return taking.pages[key]

@@ -161,7 +161,7 @@ def count(number: float) -> str:
 
 def _matches_of(backend: Backend, subscription: Subscription, limit: int) -> list[Shown]:
     found = backend.outbox.matches.newest_of_topic(
-        *subscription.topic, point=subscription.point, limit=limit
+        *subscription.topic, point=subscription.point, until=subscription.until, limit=limit
     )
     return [_shown(match) for match in found]
 

@@ -62,11 +62,15 @@ def test_a_registry_of_a_former_format_keeps_what_it_holds(tmp_path: Path, forme
     path = tmp_path / "registry.db"
     db = connect(path, registryfile._STEPS[:former])
     with transaction(db):
-        db.execute("UPDATE revision SET number = 2")
-        db.execute("INSERT INTO query VALUES (1, 'q', 'v', 'S//a', 'active', 7, 7, '', 5)")
+        db.execute("UPDATE revision SET number = 3")
+        for revision, state in ((1, "removed"), (2, "active")):
+            db.execute(
+                f"INSERT INTO query VALUES ({revision}, 'q', 'v', 'S//a', '{state}', 7, 7, '', 5)"
+            )
         db.execute(
             "INSERT INTO subscription VALUES"
-            " ('sub_1', 'q', '{}', 'pull', '', 8, 'active', '', '{}', 5, 2)"
+            " ('sub_1', 'q', '{}', 'pull', '', 8, 'active', '', '{}', 5, 3),"
+            " ('sub_2', 'q', '{\"w\":1}', 'pull', '', 8, 'removed', '', '{}', 5, 3)"
         )
     db.close()
     opened = Registry(path)
@@ -75,7 +79,11 @@ def test_a_registry_of_a_former_format_keeps_what_it_holds(tmp_path: Path, forme
     assert (query.id, query.text, query.state, query.point) == ("q", "S//a", QueryState.ACTIVE, 7)
     found = opened.subscriptions.get("sub_1")
     assert (found.query, found.state, found.point) == ("q", SubscriptionState.ACTIVE, 8)
-    assert opened.register("q", "S//b", version="w", point=9).revision == 3
+    assert found.until is None, "its query was removed before, and stated anew"
+    # What waits in the spool is matched as of the version that its segments name.
+    assignments = opened.subscriptions.assignments
+    assert [len(list(assignments("q", as_of=version))) for version in (2, 3)] == [2, 1]
+    assert opened.register("q", "S//b", version="w", point=9).revision == 4
     opened.close()
 
 

@@ -69,6 +69,48 @@ def test_what_was_published_stays_whatever_becomes_of_its_publisher(engine: Engi
             assert any('"docid": 4' in line and '"reader"' in line for line in found)
 
 
+ENDED = """
+register q
+    FROM S//i->a FOLLOWED BY {{a/c = b/c, $w}} S//i->b PUBLISH P
+register reader
+    FROM P//i->a JOIN {{a/c = b/c, INF}} S//i->b
+subscribe one q {{"w": "1 h"}}
+document 1 S 00:05 <i><c>x</c></i>
+{first}
+document 2 S 00:06 <i><c>x</c></i>
+{end}
+document 3 S 00:07 <i><c>x</c></i>
+{then}
+document 4 S 00:08 <i><c>x</c></i>
+"""
+
+
+@pytest.mark.parametrize("then", ["drain", "restart", ""])
+@pytest.mark.parametrize(
+    ("first", "end"),
+    [
+        ("", "unsubscribe one"),
+        ("", "remove q"),
+        ('subscribe two q {"w": "1 h"}', "unsubscribe one"),
+        ('subscribe two q {"w": "2 h"}', "unsubscribe one"),
+        ("drain", 'unsubscribe one\nsubscribe again q {"w": "1 h"}'),
+    ],
+)
+def test_what_was_accepted_before_a_subscription_ended_is_matched(
+    first: str, end: str, then: str
+) -> None:
+    found = assert_right(ENDED.format(first=first, end=end, then=then), Way())
+    assert any('"docid": 3' in line and '"reader"' in line for line in found)
+
+
+@pytest.mark.parametrize("end", ["remove publisher", "pause publisher", ANOTHER])
+def test_who_looks_back_reads_what_a_publisher_that_has_gone_still_publishes(end: str) -> None:
+    text = PUBLISHED.format(first="", then=f"{end}\n{LATE}").replace("\ndrain", "")
+    found = assert_right(text, Way())
+    late = [line for line in found if '"late"' in line]
+    assert any('"docid": 3' in line and '"docid": 4' not in line for line in late)
+
+
 @pytest.mark.parametrize("then", ["drain", "restart"])
 def test_a_publisher_that_goes_on_has_published_nothing_while_it_was_paused(then: str) -> None:
     text = PUBLISHED.format(first="pause publisher", then=f"resume publisher\n{then}")

@@ -140,8 +140,10 @@ async def test_a_query_is_paused_resumed_and_removed(client: TestClient) -> None
     assert (await client.delete("/v1/queries/same")).status == 204
     await problem(await client.get("/v1/queries/same"), 404)
     await problem(await client.post("/v1/queries/same/pause"), 404)
-    left = (await (await client.get("/v1/subscriptions")).json())["subscriptions"]
-    assert left == []
+    [left] = (await (await client.get("/v1/subscriptions")).json())["subscriptions"]
+    assert (left["state"], left["until"]) == ("active", 0)
+    await client.delete(f"/v1/subscriptions/{left['id']}")
+    assert (await (await client.get("/v1/subscriptions")).json())["subscriptions"] == []
 
 
 async def test_the_tokens_in_an_address_of_apprise_are_not_shown(client: TestClient) -> None:

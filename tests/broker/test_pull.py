@@ -15,7 +15,6 @@ from subscribers import Broker, broker_in, found, serving
 from broker.api import pull
 from broker.delivery.links import link_token
 from broker.document import Document
-from broker.subscription import SubscriptionState
 
 
 @pytest.fixture
@@ -285,7 +284,7 @@ async def test_a_stream_ends_with_its_subscription(
         async with http.get(address) as response:
             broker.commit(found(1))
             await events(response, 1)
-            broker.registry.subscriptions.set_state(subscription.id, SubscriptionState.REMOVED)
+            broker.registry.subscriptions.remove(subscription.id, until=2)
             broker.commit(found(2))
             rest = await response.content.read()
         assert rest.count(b"event: match") <= 1

@@ -11,7 +11,7 @@ from broker.document import Document
 from broker.engine import Engine
 from broker.registered import Engines, check_among, published_streams
 from broker.registry import QueryState, Registry
-from broker.subscription import Destination, SubscriptionState
+from broker.subscription import Destination
 
 DAY_US = 86_400_000_000
 
@@ -71,9 +71,30 @@ def test_an_engine_follows_single_subscriptions(registry: Registry) -> None:
     registry.subscribe("q", PULL, point=0, parameters={"who": "Bob"})
     assert engines.follow(running, registry.revision())
     assert assigned(running) == {"Ann", "Bob"}
-    registry.subscriptions.set_state(first.id, SubscriptionState.REMOVED)
+    registry.subscriptions.remove(first.id, until=0)
     assert engines.follow(running, registry.revision())
     assert assigned(running) == {"Bob"} == assigned(engines.make(registry.revision()))
+
+
+def test_who_remains_of_equal_assignments_keeps_what_is_remembered(registry: Registry) -> None:
+    engines = made(registry)
+    register(registry, "q", PARAMETERISED)
+    first = registry.subscribe("q", PULL, point=0, parameters={"who": "x"})
+    running = engines.make(registry.revision())
+    registry.subscribe("q", PULL, point=1, parameters={"who": "x"})
+    assert engines.follow(running, registry.revision())
+    xml = b"<i><t>x</t><u>x</u></i>"
+    stream = [Document(n, "S", str(n), n, n, n, n - 1, xml) for n in range(1, 5)]
+
+    def found(documents: list[Document]) -> list[list[int]]:
+        witnesses = running.evaluate(documents)
+        step = running.process(witnesses, lambda ids: {d.docid: d.xml for d in stream})
+        return sorted([d.docid for d in match.documents] for match in step.matches)
+
+    assert found(stream[:3]) == [[1, 2], [1, 3], [2, 3]]
+    registry.subscriptions.remove(first.id, until=3)
+    assert engines.follow(running, registry.revision()), "nothing that it needs is missing"
+    assert found(stream[3:]) == [[2, 4], [3, 4]]
 
 
 def test_subscriptions_to_another_text_of_a_query_wait_for_it(registry: Registry) -> None:
@@ -85,6 +106,8 @@ def test_subscriptions_to_another_text_of_a_query_wait_for_it(registry: Registry
     assert engines.follow(running, old)
     assert list(running.classes()) == list(engines.make(old).classes()) == []
     assert engines.follow(running, new)
+    assert list(running.classes()) == []
+    assert engines.follow(running, registry.revision())
     assert [s.parameters for _, _, s in running.classes()] == [{"name": "Ann"}]
 
 

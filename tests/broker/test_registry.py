@@ -93,6 +93,42 @@ def test_subscriptions_with_equal_values_share_an_assignment(registry: Registry)
     ]
 
 
+def test_assignments_are_read_as_of_a_revision(registry: Registry) -> None:
+    early = registry.subscribe("Q1", PULL, point=4, parameters={"who": "Ann"})
+    first = registry.revision()
+    registry.subscribe("Q1", PULL, point=6, parameters={"who": "Ann"})
+    registry.subscribe("Q1", PULL, point=6, parameters={"who": "Bob"})
+    second = registry.revision()
+    registry.subscriptions.remove(early.id, until=9)
+    third = registry.revision()
+
+    def points(as_of: int | None = None) -> list[int]:
+        return [point for _, point in registry.subscriptions.assignments("Q1", as_of=as_of)]
+
+    assert (points(first), points(second), points(third), points()) == ([4], [4, 6], [6, 6], [6, 6])
+    ann, bob = (("Q1", f'{{"who":"{name}"}}') for name in ("Ann", "Bob"))
+    changed = registry.subscriptions.changed_assignments
+    assert list(changed(first, second)) == [(*ann, 4), (*bob, 6)]
+    assert list(changed(second, first)) == [(*ann, 4), (*bob, None)]
+    assert list(changed(second, third)) == [(*ann, 6)]
+    assert list(changed(third, third)) == []
+
+
+def test_subscriptions_end_with_their_query_in_one_change(registry: Registry) -> None:
+    registry.register("Q1", "S//a", version="v", point=0)
+    made = registry.subscribe("Q1", HOOK, point=0, parameters={"who": "Ann"})
+    before = registry.revision()
+    registry.set_state("Q1", QueryState.REMOVED, effective=7)
+    assert registry.revision() == before + 1
+    assert registry.subscriptions.get(made.id).until == 7
+    assert list(registry.subscriptions.assignments("Q1")) == []
+    assert list(registry.subscriptions.assignments("Q1", as_of=before)) == [('{"who":"Ann"}', 0)]
+    assert (registry.subscriptions.count("Q1"), registry.subscriptions.counts()) == (0, {})
+    registry.register("Q1", "S//a", version="v", point=9)
+    registry.set_state("Q1", QueryState.REMOVED, effective=11)
+    assert registry.subscriptions.get(made.id).until == 7
+
+
 def test_options_and_destinations_come_back_as_they_were_given(registry: Registry) -> None:
     options = Options(digest=Digest.DAILY, batch_max=7, rate_per_s=2.5, owner="o@example.org")
     made = registry.subscribe("Q1", HOOK, point=3, options=options)
@@ -122,7 +158,7 @@ def test_changes_are_read_from_where_the_reader_stopped(registry: Registry) -> N
     first = registry.subscriptions.changed(0, limit=3)
     rest = registry.subscriptions.changed(first[-1].revision, first[-1].id)
     assert [each.id for each in [*first, *rest]] == [each.id for each in made]
-    registry.subscriptions.set_state(made[0].id, SubscriptionState.REMOVED)
+    registry.subscriptions.remove(made[0].id, until=0)
     (changed,) = registry.subscriptions.changed(rest[-1].revision, rest[-1].id)
     assert (changed.id, changed.state) == (made[0].id, SubscriptionState.REMOVED)
 

@@ -140,7 +140,7 @@ async def test_a_removed_subscription_gets_nothing_more(broker: Broker) -> None:
         subscription = broker.subscribe(receiver.url)
         broker.commit(found(1))
         await receiver.wait_for(1)
-        broker.registry.subscriptions.set_state(subscription.id, SubscriptionState.REMOVED)
+        broker.registry.subscriptions.remove(subscription.id, until=2)
         other = broker.subscribe(receiver.url + "/other")
         broker.commit(found(2))
         received = await receiver.wait_for(2)

@@ -123,7 +123,10 @@ class QueryInfo:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionInfo:
-    """A subscription as the broker has it; `secret` only where it has just been made."""
+    """A subscription as the broker has it; `secret` only where it has just been made.
+
+    It gets matches of documents after `point` and, since its query was removed, up to `until`.
+    """
 
     id: str
     query: str
@@ -132,6 +135,7 @@ class SubscriptionInfo:
     state: str
     reason: str
     point: int
+    until: int | None = None
     secret: str | None = field(default=None, repr=False)
 
 
