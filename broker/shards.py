@@ -117,17 +117,23 @@ def carry_out(task: ShardTask) -> Answer:
         _kept_run = task.run
     number = task.order.shard
     # A shard that fails in the middle of an order is in no state to go on from.
-    shard = _kept.pop(number, None) or task.join.shard(number, DirectoryStore(Path(task.run)))
+    store = DirectoryStore(Path(task.run), is_begun=True)
+    shard = _kept.pop(number, None) or task.join.shard(number, store)
     answer = shard.answer(task.order)
     _kept[number] = shard
     return answer
 
 
 class DirectoryStore:
-    """A directory of tables and catalogs."""
+    """A directory of tables and catalogs.
 
-    def __init__(self, directory: Path) -> None:
+    With the first of them a run begins, which takes the place of earlier ones.  Not so where it
+    `is_begun`: a task may be late, and is not to put an end to the run that has followed its own.
+    """
+
+    def __init__(self, directory: Path, *, is_begun: bool = False) -> None:
         self._directory = directory
+        self._is_begun = is_begun
 
     def put(self, name: str, rows: pa.Table) -> None:
         """Keep a table."""
@@ -158,12 +164,13 @@ class DirectoryStore:
 
     def _new_file(self, name: str) -> Path:
         """Return where to write a file before it gets its name; another attempt has another."""
-        if not self._directory.exists():
+        if not self._is_begun:
             self._begin()
         return self._directory / f".{name}.{os.getpid()}.{uuid.uuid4().hex}"
 
     def _begin(self) -> None:
         """Take the place of earlier runs."""
+        self._is_begun = True
         earlier = list(self._directory.parent.glob("*"))
         self._directory.mkdir(parents=True)
         for directory in earlier:

@@ -7,7 +7,7 @@ whoever gets it, whatever it remembers, comes to the same state and finds the sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from joins.anchors import Epochs
-from joins.classes import QueryClass, UseKind
+from joins.classes import ClassTuple, QueryClass, UseKind
 from joins.instance import Instance
 from joins.meeting import Visitor
 from joins.ration import HeavyPair
@@ -150,6 +150,12 @@ class Tuples:
             which,
             [self.nodes[i] for i in used.tolist()],
         )
+
+    def rows(self) -> Iterator[ClassTuple]:
+        """Yield the tuples one by one."""
+        columns = (self.classes, self.left, self.right, self.spans, self.which)
+        for number, left, right, span, i in zip(*map(np.ndarray.tolist, columns), strict=True):
+            yield ClassTuple(number, left, right or None, span, self.nodes[i])
 
     def instances(self) -> Ints:
         """Return the instances of all tuples, each once."""

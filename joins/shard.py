@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.classes import ClassTuple
+from joins.classes import ClassTuple, QueryClass
 from joins.engines import EngineName, make_processor
 from joins.instance import INSTANCE_SCHEMA, Instance, rows_in_parts
 from joins.meeting import ValueJoin, Visitor
@@ -102,8 +102,7 @@ class Shard:
         before, self._classes = self._classes, {}
         for number, (query_class, window_us) in catalog.classes.items():
             reach_us = catalog.reaches[number]
-            here = shard_of_class(query_class, self._shards) == self._number
-            if is_product(query_class) and not here:
+            if is_product(query_class) and not self._is_here(query_class):
                 continue
             # A window changes by adding the new one first: the class and its number stay.
             if number in before and before[number][1:] == (window_us, reach_us):
@@ -115,6 +114,9 @@ class Shard:
         for own, window_us, reach_us in before.values():
             self._processor.forget_after(own, reach_us)
             self._processor.remove(own, window_us)
+
+    def _is_here(self, product: QueryClass) -> bool:
+        return shard_of_class(product, self._shards) == self._number
 
     def _take_on(self, order: Order) -> None:
         """Take on the instances that are missing: those of earlier batches, then the new ones."""

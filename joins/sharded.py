@@ -17,9 +17,9 @@ it is asked; an order is given only when all that it names is in the store.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -27,14 +27,16 @@ import pyarrow as pa
 from joins.anchors import Anchors
 from joins.census import Census
 from joins.classes import Classified, ClassTuple
+from joins.column import Column
 from joins.entries import EntryReader
 from joins.instance import INSTANCE_SCHEMA, Instance, read_instances
 from joins.lumps import Lump, Lumps, merged
-from joins.orders import Answer, Catalog, Limit, Order, Piece, Question, Store
+from joins.orders import Answer, Catalog, Limit, Order, Question, Store, Tuples
+from joins.pieces import Pieces
 from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, Ration
 from joins.remembered import hash_values
 from joins.routing import Router
-from joins.signatures import SHAPES_MIN
+from joins.signatures import SHAPES_MIN, TUPLES_MAX
 from joins.slots import Ints
 from joins.spill import InstanceRows
 
@@ -45,24 +47,12 @@ Edge = tuple[int, int, int, int]
 Answerer = Callable[[Sequence[Order]], Iterable[Answer]]
 """Has orders carried out, each by its shard."""
 
-PENDING_ROWS = 20_000
-"""Instances that wait to be written while nothing is asked: so many are a piece worth its file."""
-
-PENDING_BYTES = 256 << 20
-"""And so many bytes of them wait at most, beside those of one call of `absorb`."""
-
 LOOKED_EVERY = 1_000
 """Instances after which it is looked again at what is of use no more: it costs by the shape."""
-
-THINNED_PIECES = 8
-"""Pieces that are written anew at a time, as one, for what is left of them."""
 
 FIRST_ASKED = 16
 """New instances of which shards are asked at once whether they go over the budget, then four times
 as many, and so on: the first of them closes a class that explodes, and most do not."""
-
-PIECES_MAX = 24
-"""Pieces of a shard; then the small ones among them are merged, so a row is merged a few times."""
 
 
 class ShardedProcessor(Classified):
@@ -87,24 +77,22 @@ class ShardedProcessor(Classified):
         self._catalog = ""
         self._catalogs = 0
         self._version = (-1, -1)
-        self._pieces: dict[int, list[Piece]] = defaultdict(list)
-        self._last: dict[int, int] = {}
+        self._pieces = Pieces(store, self.classes.reaches)
         self._figures: dict[int, Mapping[str, int]] = {}
-        self._pending: dict[int, list[pa.Table]] = defaultdict(list)
-        self._pending_rows = 0
-        self._pending_bytes = 0
         self._evicted = 0
-        self._written = 0
         self._horizon_us = -(1 << 62)
         self._lumps = Lumps()
-        self._lump_of: dict[str, Lump] = {}
-        self._thin: set[str] = set()
-        self._looked_at = 0
+        self._looked_at = self._shortened = 0
         self._first_new = 1
         self._new = InstanceRows()
+        self._new_docids = Column(np.int64, self._first_new)
         self._read: dict[int, Instance] = {}
         self.next_instance = 1
-        self.routed_rows = 0
+
+    @property
+    def routed_rows(self) -> int:
+        """Rows that shards have been sent, of an instance one for each shard that it goes to."""
+        return self._pieces.written_rows
 
     def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
         """Learn witness shapes by their edges."""
@@ -127,6 +115,7 @@ class ShardedProcessor(Classified):
         """Start a batch: what is absorbed from now on is new."""
         self._first_new = self.next_instance
         self._new = InstanceRows()
+        self._new_docids.drop(self._first_new)
         self._read = {}
         self._census.begin_batch()
         self._ration.begin_batch()
@@ -152,6 +141,7 @@ class ShardedProcessor(Classified):
         rows = instances.add_column(0, INSTANCE_SCHEMA.field("instance"), pa.array(numbers))
         rows = rows.select(INSTANCE_SCHEMA.names).combine_chunks()
         self._new.append(first, rows)
+        self._new_docids.append(rows.column("docid").to_numpy())
         self._lumps.append(Lump.of(rows))
         self.next_instance += size
         entries = self._reader.read(rows)
@@ -161,46 +151,28 @@ class ShardedProcessor(Classified):
         anchored = entries.under(self._anchors.variables())
         for shard, there in enumerate(self._router.route(numbers, shapes, anchored)):
             if len(there):
-                self._pending[shard].append(rows.take(pa.array(there)))
-                self._pending_rows += len(there)
-                self._pending_bytes += self._pending[shard][-1].nbytes
-        is_much = self._pending_rows > PENDING_ROWS * self._shards
-        if is_much or self._pending_bytes > PENDING_BYTES:
-            self._write()
-
-    def _write(self) -> None:
-        """Write what has been routed as pieces."""
-        for shard, tables in self._pending.items():
-            rows = pa.concat_tables(tables)
-            numbers = rows.column("instance")
-            name = f"{shard}-{numbers[0].as_py()}-{self._written}"
-            self._store.put(name, rows)
-            self._pieces[shard].append(
-                Piece(name, numbers[0].as_py(), numbers[-1].as_py(), len(rows))
-            )
-            self._last[shard] = numbers[-1].as_py()
-            self._lump_of[name] = Lump.of(rows)
-        self._written += 1
-        self.routed_rows += self._pending_rows
-        self._pending.clear()
-        self._pending_rows = 0
-        self._pending_bytes = 0
+                self._pieces.append(shard, rows.take(pa.array(there)))
+        self._pieces.write_much(self._shards)
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""
+        return list(self._probe(stratum).rows())
+
+    def _probe(self, stratum: int) -> Tuples:
         if self._first_new == self.next_instance:
-            return []
-        self._write()
+            return Tuples.concat([])
+        self._pieces.write()
         self._judge(stratum)
         limits = [Limit(n, *each) for n, own in self._ration.limits().items() for each in own]
-        busy = [s for s, p in self._pieces.items() if p and p[-1].last >= self._first_new]
+        shards = self._pieces.shards()
+        busy = [shard for shard in shards if self._pieces.last(shard) >= self._first_new]
         answers = self._ask(
-            [self._order(shard, stratum=stratum, limits=tuple(limits)) for shard in sorted(busy)]
+            [self._order(shard, stratum=stratum, limits=tuple(limits)) for shard in busy]
         )
         for answer in answers:
             for pair in answer.heavy:
                 self._ration.cut_heavy(pair)
-        return [found for answer in answers for found in _rows(answer)]
+        return Tuples.concat([answer.tuples for answer in answers])
 
     def _judge(self, stratum: int) -> None:
         """Cut uses that new instances take over the budget, before any shard pairs these."""
@@ -221,18 +193,31 @@ class ShardedProcessor(Classified):
 
     def _count(self, questions: list[Question]) -> Iterator[list[Ints]]:
         """Yield the answers to questions, put together from those of all shards."""
-        shards = sorted(shard for shard, pieces in self._pieces.items() if pieces)
+        shards = self._pieces.shards()
         orders = [self._order(shard, questions=tuple(questions)) for shard in shards]
         answers = self._ask(orders) if questions else []
         for counts in zip(*(answer.counts for answer in answers), strict=True):
             yield [np.sum(parts, axis=0) for parts in zip(*counts, strict=True)]
 
-    def tuples(self, stratum: int) -> list[ClassTuple]:
-        """Return what `probe` does, in the order of their newest instances."""
-        return sorted(self.probe(stratum), key=lambda found: max(found.left, found.right or 0))
+    def tuples(self, stratum: int) -> Iterator[ClassTuple]:
+        """Yield the same in the order of their newest instances.
+
+        A class that is closed meanwhile (`limit`) has no further ones from its last document on.
+        """
+        found = self._probe(stratum)
+        order = np.argsort(np.maximum(found.left, found.right), kind="stable")
+        for start in range(0, len(order), TUPLES_MAX):
+            yield from self._still_asked(found.take(order[start : start + TUPLES_MAX])).rows()
+
+    def _still_asked(self, tuples: Tuples) -> Tuples:
+        newest = np.maximum(tuples.left, tuples.right) - self._new_docids.origin
+        docids, asked = self._new_docids.values[newest], np.ones(len(newest), np.bool_)
+        for number, closed_from in self._ration.closed().items():
+            asked &= (tuples.classes != number) | (docids < closed_from)
+        return tuples if asked.all() else tuples.take(np.flatnonzero(asked))
 
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
-        """Leave out tuples of a class in the strata that are still to be probed."""
+        """Leave out tuples of a class from now on in this batch."""
         self._ration.limit(number, docid, window_us)
 
     def cuts(self) -> list[Cut]:
@@ -253,27 +238,20 @@ class ShardedProcessor(Classified):
         questions: tuple[Question, ...] = (),
         wanted: tuple[int, ...] = (),
     ) -> Order:
-        pieces = self._pieces[shard]
+        pieces = self._pieces
         return Order(
             shard=shard,
             catalog=self._current_catalog(),
-            pieces=tuple(pieces),
-            last=self._last[shard],
+            pieces=pieces.of(shard),
+            last=pieces.last(shard),
             first_new=self._first_new,
             horizon_us=self._horizon_us,
             stratum=stratum,
             limits=limits,
             questions=questions,
             wanted=wanted,
-            merged=tuple(self._to_merge(pieces)),
+            merged=pieces.to_merge(shard),
         )
-
-    def _to_merge(self, pieces: list[Piece]) -> list[Piece]:
-        """Return neighbouring pieces of which half is of no use, or the newest of too many."""
-        for is_thin, group in groupby(pieces, lambda piece: piece.name in self._thin):
-            if is_thin:
-                return list(group)[:THINNED_PIECES]
-        return _newest(pieces) if len(pieces) > PIECES_MAX else []
 
     def _current_catalog(self) -> str:
         """Return the name of what shards have to know now, written if it is not yet."""
@@ -297,34 +275,19 @@ class ShardedProcessor(Classified):
             self._read.update({instance.instance: instance for instance in answer.instances})
             self._figures[answer.shard] = answer.figures
             if answer.piece is not None:
-                pieces = self._pieces[order.shard]
-                start = pieces.index(order.merged[0])
-                pieces[start : start + len(order.merged)] = [answer.piece]
-                lump = merged(self._lump_of[piece.name] for piece in order.merged)
-                self._lump_of[answer.piece.name] = lump.of_use(
-                    self.classes.reaches, self._horizon_us
-                )
-                self._remove(order.merged)
+                self._pieces.replace(order.shard, order.merged, answer.piece, self._horizon_us)
         return answers
 
     def evict(self, horizon_us: int) -> int:
         """Delete pieces in which no class can use any instance; return how many of those went."""
         self._horizon_us = horizon_us
         self._census.evict(horizon_us - self.classes.reaches.widest())
-        reaches, is_any_gone = self.classes.reaches, False
-        if self.next_instance < self._looked_at + LOOKED_EVERY:
+        reaches = self.classes.reaches
+        is_soon = self.next_instance < self._looked_at + LOOKED_EVERY
+        if is_soon and self._shortened == reaches.shortened:
             return 0
-        self._looked_at = self.next_instance
-        self._thin.clear()
-        for shard, pieces in self._pieces.items():
-            of_use = [self._lump_of[p.name].of_use(reaches, horizon_us) for p in pieces]
-            dead = [piece for piece, left in zip(pieces, of_use, strict=True) if not left.by_shape]
-            self._pieces[shard] = [piece for piece in pieces if piece not in dead]
-            self._remove(dead)
-            sizes = zip(pieces, map(len, of_use), strict=True)
-            self._thin |= {piece.name for piece, left in sizes if 0 < 2 * left <= piece.rows}
-            is_any_gone |= bool(dead)
-        if is_any_gone:
+        self._looked_at, self._shortened = self.next_instance, reaches.shortened
+        if self._pieces.evict(horizon_us):
             self._forget_epochs()
         gone = self._lumps.evict(reaches, horizon_us)
         self._evicted += gone
@@ -335,10 +298,8 @@ class ShardedProcessor(Classified):
 
     def _forget_shapes(self) -> None:
         """Forget the shapes that nothing remembered has: an evaluator spells them out again."""
-        waiting = (Lump.of(table) for tables in self._pending.values() for table in tables)
-        lumps = (*self._lumps, *self._lump_of.values(), *waiting)
-        used = {shape for lump in lumps for shape in lump.by_shape}
-        gone = self._edges.keys() - used
+        used = {shape for lump in self._lumps for shape in lump.by_shape}
+        gone = self._edges.keys() - used - self._pieces.shapes()
         self._shapes = {name: n for name, n in self._shapes.items() if n not in gone}
         for shape in gone:
             del self._edges[shape]
@@ -346,16 +307,8 @@ class ShardedProcessor(Classified):
             each.forget_shapes(gone)
         self._catalog = ""
 
-    def _remove(self, pieces: Iterable[Piece]) -> None:
-        names = [piece.name for piece in pieces]
-        self._store.remove(names)
-        for name in names:
-            del self._lump_of[name]
-
     def _forget_epochs(self) -> None:
-        alive = [pieces[0].first for pieces in self._pieces.values() if pieces]
-        alive += [tables[0]["instance"][0].as_py() for tables in self._pending.values()]
-        if self._anchors.forget(min(alive, default=self.next_instance)):
+        if self._anchors.forget(self._pieces.first(self.next_instance)):
             self._catalog = ""
 
     def figures(self) -> dict[str, int]:
@@ -382,25 +335,6 @@ class ShardedProcessor(Classified):
             found.update(zip(some, read_instances(rows), strict=True))
         missing = tuple(sorted(wanted - found.keys()))
         if missing:
-            shards = sorted(shard for shard, pieces in self._pieces.items() if pieces)
-            self._ask([self._order(shard, wanted=missing) for shard in shards])
+            self._ask([self._order(shard, wanted=missing) for shard in self._pieces.shards()])
             found.update({number: self._read[number] for number in missing})
         return found
-
-
-def _rows(answer: Answer) -> Iterator[ClassTuple]:
-    """Yield an answer's tuples one by one."""
-    tuples = answer.tuples
-    columns = (tuples.classes, tuples.left, tuples.right, tuples.spans, tuples.which)
-    for number, left, right, span, i in zip(*map(np.ndarray.tolist, columns), strict=True):
-        yield ClassTuple(number, left, right or None, span, tuples.nodes[i])
-
-
-def _newest(pieces: list[Piece]) -> list[Piece]:
-    """Return the newest pieces, back to one that is larger than all after it twice over."""
-    start = len(pieces) - 2
-    rows = pieces[-1].rows + pieces[-2].rows
-    while start > 0 and pieces[start - 1].rows < 2 * rows:
-        start -= 1
-        rows += pieces[start].rows
-    return pieces[start:]

@@ -34,6 +34,7 @@ import joins.eviction
 import joins.instance
 import joins.joinedvalues
 import joins.pairsignature
+import joins.pieces
 import joins.places
 import joins.sample
 import joins.sharded
@@ -79,14 +80,15 @@ BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
     joins.instance: {"PART_BYTES_MAX": (1, 500)},
     joins.joinedvalues: {"FOUND_MAX": (1, 10)},
     joins.pairsignature: {"FEW_PAIRS": (0, 2), "WIDE": (0,), "SORTED_SLOTS": (9,)},
-    joins.places: {"_NUMBERED_ROWS": (2,)},
-    joins.sample: {"CHANGE": (0, 4), "FIRST_LOOK": (1,), "LOOKS_APART": (1,)},
-    joins.sharded: {
+    joins.pieces: {
         "PIECES_MAX": (2,),
         "PENDING_ROWS": (1,),
         "PENDING_BYTES": (1, 500),
         "THINNED_PIECES": (2,),
     },
+    joins.places: {"_NUMBERED_ROWS": (2,)},
+    joins.sample: {"CHANGE": (0, 4), "FIRST_LOOK": (1,), "LOOKS_APART": (1,)},
+    joins.sharded: {"LOOKED_EVERY": (1, 3), "TUPLES_MAX": (1, 3)},
     joins.signatures: {"SHAPES_MIN": (0, 2)},
     joins.signatureview: {"ENTRIES_MAX": (0, 3), "ROWS_MAX": (0, 5)},
     joins.spill: {

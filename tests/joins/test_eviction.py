@@ -20,7 +20,7 @@ from broker.document import Document
 from broker.engine import Engine, RegisteredQuery
 from broker.match import Match
 from broker.shards import Join, MemoryStore
-from joins import column, eviction, places, sharded, signatures, spill, valueindex
+from joins import column, eviction, lumps, pieces, places, sharded, signatures, spill, valueindex
 from joins.instance import INSTANCE_SCHEMA
 from joins.orders import Answer, Order
 from joins.processor import Processor
@@ -115,7 +115,8 @@ def test_shards_forget_as_soon_and_miss_nothing(case: Case, size: int) -> None:
     join = Join("signatures", case.lateness_us, shards=2)
     with (
         eager(),
-        mock.patch.multiple(sharded, PIECES_MAX=3, THINNED_PIECES=2, SHAPES_MIN=0, LOOKED_EVERY=1),
+        mock.patch.multiple(pieces, PIECES_MAX=3, THINNED_PIECES=2),
+        mock.patch.multiple(sharded, SHAPES_MIN=0, LOOKED_EVERY=1),
     ):
         found = run_engine(case, batch_size=size, processors=lambda: join.processor(None))
     assert lines(found) == lines(run_oracle(case))
@@ -216,6 +217,19 @@ def test_shards_keep_nothing_of_a_busy_stream_for_a_window_without_end_over_a_ra
     assert figures["values"] <= 2 * BOUND
     assert figures["memory_bytes"] < BOUND * 500
     assert running.matches > 100 * 99 // 2 + 400
+
+
+def test_when_a_wide_query_goes_shards_let_go_at_once(busy: Sequence[Document]) -> None:
+    processor = Join("signatures", 0, shards=2).processor(None)
+    running = Running.of(
+        RARE.replace("R//", "*//"), BUSY.replace("1 h", "1 m"), processor=processor
+    )
+    with mock.patch.multiple(lumps, LUMP_INSTANCES=1):
+        running.take(busy[:1_000])
+        assert running.remembered == 1_000
+        running.engine.queries.remove("q0")
+        running.take(busy[1_000:1_100])
+    assert running.remembered == 100
 
 
 def test_when_a_wide_query_goes_what_it_kept_goes(busy: Sequence[Document]) -> None:

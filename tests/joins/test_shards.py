@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import oracle
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -17,8 +18,8 @@ from kit import Case, cases, check, parse_case
 from runners import ENGINES, EngineName, engine_of, run_engine, run_oracle, seeds_with_joins
 from strategies import case_texts, random_case
 
+import joins.pieces
 import joins.sample
-import joins.sharded
 import xscl
 from broker.match import Match
 from broker.registration import SetChange
@@ -82,8 +83,9 @@ def tuples_of(case: Case, processor: Processor | None) -> Counter[tuple[Any, ...
     def listen(tuples: Iterable[Any], instances: Any) -> Any:
         tuples = list(tuples)
         for one in tuples:
-            sides = (instances[i].leaves for i in (one.left, one.right) if i is not None)
-            found[one.query_class, one.span_us, one.nodes, *sides] += 1
+            sides = [instances[i] for i in (one.left, one.right) if i is not None]
+            them = ((side.leaves, side.nodes, side.match_id) for side in sides)
+            found[one.query_class, one.span_us, one.nodes, *them] += 1
         return expand(tuples, instances)
 
     engine.queries.fan_out.expand = listen  # type: ignore[method-assign]
@@ -233,7 +235,7 @@ def test_a_document_is_paired_before_it_is_forgotten_for_being_late(predicate: s
 
 @pytest.mark.parametrize("seed", SEEDS[1:5])
 def test_pieces_may_be_merged_at_any_time(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joins.sharded, "PIECES_MAX", 2)
+    monkeypatch.setattr(joins.pieces, "PIECES_MAX", 2)
     case = parse_case(random_case(seed))
     shards = ShardsHere(2, case.lateness_us, seed=seed)
     found = run_engine(case, batch_size=1, processors=lambda: shards.processor)
@@ -259,3 +261,38 @@ def test_what_no_window_reaches_any_more_is_deleted(
     # A catalog, and of each shard the pieces of eight hours, two batches, and of the last one.
     assert files <= 1 + 2 * 4
     assert shards.processor.remembered(0) <= 12
+
+
+def test_a_task_that_is_late_puts_no_end_to_the_run_that_followed(tmp_path: Path) -> None:
+    rows = pa.table({"n": [1]})
+    first, second = (DirectoryStore(tmp_path / run) for run in ("first", "second"))
+    first.put("piece", rows)
+    second.put("piece", rows)
+    late = DirectoryStore(tmp_path / "first", is_begun=True)
+    with pytest.raises(OSError):
+        late.put("merged", rows)
+    assert second.get("piece") == rows
+    assert [each.name for each in tmp_path.iterdir()] == ["second"]
+
+
+def test_a_class_that_is_closed_has_no_further_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("joins.sharded.TUPLES_MAX", 1)
+    monkeypatch.setattr("broker.engine._TUPLES_MAX", 1)
+    case = hundred_documents(1)
+    processor = ShardsHere(3, case.lateness_us).processor
+    engine = engine_of(case, "signatures", processor)
+    expand, seen = engine.queries.fan_out.expand, list[int]()
+
+    def listen(tuples: Sequence[Any], instances: Any) -> Any:
+        for one in tuples:
+            seen.append(max(instances[i].docid for i in (one.left, one.right)))
+            if seen[-1] >= 60:
+                processor.limit(one.query_class, 60)
+        return expand(tuples, instances)
+
+    engine.queries.fan_out.expand = listen  # type: ignore[method-assign]
+    documents = oracle.number_documents(case.lines)
+    xml = {each.docid: each.xml for each in documents}
+    engine.process(engine.evaluate(documents), lambda docids: xml)
+    assert len(seen) > 10
+    assert [docid for docid in seen if docid >= 60] == seen[-1:]

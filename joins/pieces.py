@@ -1,0 +1,150 @@
+"""The pieces that make up the state of each shard, as the driver of shards knows them.
+
+What goes to a shard waits until there is enough for a piece, or until somebody asks.  Of a piece it
+is known how many instances of each shape it holds and how new they are (`lumps`): pieces of which
+no class can use anything are deleted, those of which half is of no use are thin.  A shard makes one
+of its thin pieces, or of its newest ones where there are many, when it is asked the next time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import groupby
+
+import pyarrow as pa
+
+from joins.lumps import Lump, merged
+from joins.orders import Piece, Store
+from joins.reach import Reaches
+
+__all__ = ["Pieces"]
+
+PENDING_ROWS = 20_000
+"""Instances that wait to be written while nothing is asked, by shard: so many are worth a file."""
+
+PENDING_BYTES = 256 << 20
+"""And so many bytes of them wait at most in all, beside those of one call of `append`."""
+
+THINNED_PIECES = 8
+"""Pieces that are written anew at a time, as one, for what is left of them."""
+
+PIECES_MAX = 24
+"""Pieces of a shard; then the small ones among them are merged, so a row is merged a few times."""
+
+
+class Pieces:
+    """The pieces of all shards in a store.
+
+    `written_rows` counts the rows of all that were ever written: an instance has one in each shard
+    that it goes to.
+    """
+
+    def __init__(self, store: Store, reaches: Reaches) -> None:
+        self._store = store
+        self._reaches = reaches
+        self._pieces: dict[int, list[Piece]] = defaultdict(list)
+        self._last: dict[int, int] = defaultdict(int)
+        self._lump_of: dict[str, Lump] = {}
+        self._thin: set[str] = set()
+        self._pending: dict[int, list[pa.Table]] = defaultdict(list)
+        self._pending_rows = 0
+        self._pending_bytes = 0
+        self._writings = 0
+        self.written_rows = 0
+
+    def append(self, shard: int, rows: pa.Table) -> None:
+        """Have instances go to a shard: rows of `INSTANCE_SCHEMA`, at least one."""
+        self._pending[shard].append(rows)
+        self._pending_rows += rows.num_rows
+        self._pending_bytes += rows.nbytes
+
+    def write_much(self, shards: int) -> None:
+        """Write what waits for one of `shards` shards where that is much."""
+        if self._pending_rows > PENDING_ROWS * shards or self._pending_bytes > PENDING_BYTES:
+            self.write()
+
+    def write(self) -> None:
+        """Write what waits."""
+        for shard, tables in self._pending.items():
+            rows = pa.concat_tables(tables)
+            numbers = rows.column("instance")
+            first, last = numbers[0].as_py(), numbers[-1].as_py()
+            piece = Piece(f"{shard}-{first}-{self._writings}", first, last, len(rows))
+            self._store.put(piece.name, rows)
+            self._pieces[shard].append(piece)
+            self._last[shard] = last
+            self._lump_of[piece.name] = Lump.of(rows)
+        self._writings += 1
+        self.written_rows += self._pending_rows
+        self._pending.clear()
+        self._pending_rows = self._pending_bytes = 0
+
+    def shards(self) -> list[int]:
+        """Return the shards that have any."""
+        return sorted(shard for shard, pieces in self._pieces.items() if pieces)
+
+    def of(self, shard: int) -> tuple[Piece, ...]:
+        """Return the pieces of a shard, the oldest first."""
+        return tuple(self._pieces[shard])
+
+    def last(self, shard: int) -> int:
+        """Return the number of the newest instance that was written for a shard; 0: none was."""
+        return self._last[shard]
+
+    def to_merge(self, shard: int) -> tuple[Piece, ...]:
+        """Return neighbours of which half is of no use, or the newest of too many."""
+        pieces = self._pieces[shard]
+        for is_thin, group in groupby(pieces, lambda piece: piece.name in self._thin):
+            if is_thin:
+                return tuple(group)[:THINNED_PIECES]
+        return tuple(_newest(pieces)) if len(pieces) > PIECES_MAX else ()
+
+    def replace(self, shard: int, old: tuple[Piece, ...], new: Piece, horizon_us: int) -> None:
+        """Put a piece in the place of those of which it was made."""
+        pieces = self._pieces[shard]
+        start = pieces.index(old[0])
+        pieces[start : start + len(old)] = [new]
+        lump = merged(self._lump_of[piece.name] for piece in old)
+        self._lump_of[new.name] = lump.of_use(self._reaches, horizon_us)
+        self._remove(old)
+
+    def evict(self, horizon_us: int) -> bool:
+        """Delete pieces in which no class can use any instance; return whether there were any."""
+        self._thin.clear()
+        before = len(self._lump_of)
+        for shard, pieces in self._pieces.items():
+            of_use = [self._lump_of[p.name].of_use(self._reaches, horizon_us) for p in pieces]
+            dead = [piece for piece, left in zip(pieces, of_use, strict=True) if not left.by_shape]
+            self._pieces[shard] = [piece for piece in pieces if piece not in dead]
+            self._remove(dead)
+            sizes = zip(pieces, map(len, of_use), strict=True)
+            self._thin |= {piece.name for piece, left in sizes if 0 < 2 * left <= piece.rows}
+        return len(self._lump_of) < before
+
+    def _remove(self, pieces: Iterable[Piece]) -> None:
+        names = [piece.name for piece in pieces]
+        self._store.remove(names)
+        for name in names:
+            del self._lump_of[name]
+
+    def shapes(self) -> set[int]:
+        """Return the shapes of all instances that were written or wait."""
+        waiting = (Lump.of(table) for tables in self._pending.values() for table in tables)
+        return {shape for lump in (*self._lump_of.values(), *waiting) for shape in lump.by_shape}
+
+    def first(self, default: int) -> int:
+        """Return the number of the oldest instance that was written or waits, if there is any."""
+        firsts = [pieces[0].first for pieces in self._pieces.values() if pieces]
+        firsts += [tables[0]["instance"][0].as_py() for tables in self._pending.values()]
+        return min(firsts, default=default)
+
+
+def _newest(pieces: list[Piece]) -> list[Piece]:
+    """Return the newest pieces, back to one that is larger than all after it twice over."""
+    start = len(pieces) - 2
+    rows = pieces[-1].rows + pieces[-2].rows
+    while start > 0 and pieces[start - 1].rows < 2 * rows:
+        start -= 1
+        rows += pieces[start].rows
+    return pieces[start:]
