@@ -19,7 +19,8 @@ from broker.budget import Budget
 from broker.cli import main
 from broker.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
-from broker.estimate import PARTNERS_MAX, QueryEstimate, estimate
+from broker.estimate import QueryEstimate, estimate
+from broker.estimate.warnings import PARTNERS_MAX
 from broker.explain.survey import survey_with_plan
 from broker.recorded import number_lines, read_document_lines
 from broker.statistics import DAY_US, Sample, Timing, take_sample
@@ -227,3 +228,12 @@ def test_a_window_that_is_a_parameter_is_taken_for_a_day() -> None:
     found = of("S//item->a JOIN {a/k = b/k, $within} S//item->b", items(["a", "a", "a"]))
     assert found.operators[0].text == "JOIN within $within, as if 1 day"
     assert found.operators[0].pairs_per_day > 0
+
+
+def test_nothing_is_said_of_a_stream_that_the_documents_have_none_of() -> None:
+    documents = items(["a", "b", "a"], every_h=12)
+    found = of("S//item->a FOLLOWED BY {a/k = b/k, 1 d} pairs//item->b", documents)
+    assert found.matches_per_day is None
+    [warning] = found.warnings
+    assert warning == "none of the documents is of the stream `pairs`: matches are not estimated"
+    assert of("*//item", documents).matches_per_day is not None

@@ -4,124 +4,34 @@ For each operator every value join's pairs are counted in the sample; the one wi
 the **anchor**.  Where a query has two blocks, some of the anchor's pairs are held against all else
 that the operator asks, which gives the share that matches.  For an operator over other operators
 the pairs are those of its blocks' documents, an upper bound that is told as what it is: no matches.
-
-A query is a **bomb** where a document meets so many partners that most work is in vain, as in a
-join on a language.  Its warning names the values that do it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
 
 from broker.budget import DEFAULT_BUDGET, Budget
 from broker.document import Document
+from broker.estimate.model import INFINITE_AS_US, JoinEstimate, OperatorEstimate, QueryEstimate
+from broker.estimate.warnings import warnings
 from broker.explain.model import ClauseView, QueryView, SideView, Survey
 from broker.explain.spelling import ParameterText
 from broker.explain.survey import survey_with_plan
 from broker.statistics import DAY_US, Occurrences, Sample, Timing, take_sample
 from broker.whynot import why_not
-from xscl.durations import render_duration
 from xscl.query import INFINITE_US, Operator, Query
 
-__all__ = [
-    "JoinEstimate",
-    "OperatorEstimate",
-    "QueryEstimate",
-    "estimate",
-    "render_estimate",
-]
-
-PARTNERS_MAX = 100
-"""Partners of a document by the anchor beyond which a query is a bomb.
-
-Of 70,110 real items joined within a day, one has 0.18 partners by title, 2.1 by author, 2,100 by
-language.
-"""
-
-MATCHES_PER_DAY_MAX = 100_000
-"""Matches a day beyond which nobody reads them: more than one a second."""
+__all__ = ["estimate"]
 
 EXAMPLES_MAX = 300
 """Pairs of the anchor that are held against the rest of the operator; a pair takes 1 ms."""
 
-INFINITE_AS_US = 30 * DAY_US
-"""An INF window is estimated as it is after this time; it grows on."""
-
 PARAMETER_AS_US = DAY_US
 """A window that subscriptions give is estimated as this long."""
 
-SAMPLE_MIN_US = DAY_US // 24
-"""A shorter sample says little of a day, and that is told."""
-
 _OVERHEAD_BYTES = 150
-
-_UNITS_US = (DAY_US, 3_600_000_000, 60_000_000, 1_000_000)
-
-
-@dataclass(frozen=True, slots=True)
-class JoinEstimate:
-    """One value join: its pairs of equal values, and the value that makes the most of them."""
-
-    text: str
-    pairs_per_day: float
-    partners: float
-    commonest: str | None
-    commonest_share: float
-
-
-@dataclass(frozen=True, slots=True)
-class OperatorEstimate:
-    """One operator under one alternative.
-
-    `partners` is how many candidates a document meets, by the anchor; `matches_per_day` is None
-    where it was not estimated.  `remembered` documents take about `bytes`.
-    """
-
-    alternative: int
-    operator: int
-    text: str
-    joins: tuple[JoinEstimate, ...]
-    anchor: str | None
-    pairs_per_day: float
-    partners: float
-    matches_per_day: float | None
-    remembered: int
-    bytes: int
-    is_unbounded: bool
-
-
-@dataclass(frozen=True, slots=True)
-class QueryEstimate:
-    """All of a query: its operators, what it matches a day, and warnings."""
-
-    query: str
-    documents: int
-    days: float
-    operators: tuple[OperatorEstimate, ...]
-    matches_per_day: float | None
-    warnings: tuple[str, ...]
-
-    def as_data(self) -> dict[str, Any]:
-        """Return the estimate as plain values."""
-        return {
-            "query": self.query,
-            "sample": {"documents": self.documents, "days": round(self.days, 3)},
-            "matches_per_day": self.matches_per_day,
-            "warnings": list(self.warnings),
-            "operators": [
-                {name: getattr(one, name) for name in one.__dataclass_fields__ if name != "joins"}
-                | {
-                    "joins": [
-                        {name: getattr(join, name) for name in join.__dataclass_fields__}
-                        for join in one.joins
-                    ]
-                }
-                for one in self.operators
-            ],
-        }
 
 
 def estimate(
@@ -134,8 +44,9 @@ def estimate(
     """Return an estimate for each query, from documents in the order of their arrival."""
     found, plan = survey_with_plan(queries, lateness_us=lateness_us)
     sample = take_sample(plan, documents)
+    streams = {document.stream for document in documents}
     return [
-        _Estimator(found, sample, budget, query, view).estimate()
+        _Estimator(found, sample, streams, budget, query, view).estimate()
         for query, view in zip(queries, found.queries, strict=True)
     ]
 
@@ -144,6 +55,7 @@ def estimate(
 class _Estimator:
     survey: Survey
     sample: Sample
+    streams: Set[str]
     budget: Budget
     query: Query
     view: QueryView
@@ -160,14 +72,23 @@ class _Estimator:
         total = sum(known) if len(known) == len(roots) and roots else None
         if not operators:
             total = self._documents_per_day(self.view.alternatives[0][0])
+        unseen = sorted(self._unseen())
+        if unseen:
+            total = None
         return QueryEstimate(
             self.query.id,
             len(self.sample.documents),
             self.sample.days,
             tuple(operators),
             total,
-            tuple(self._warnings(operators, total)),
+            tuple(warnings(self.view, operators, total, self.sample, unseen, self.budget)),
         )
+
+    def _unseen(self) -> set[str]:
+        """Return the streams of the query that the sample says nothing of."""
+        if not self.sample.documents:
+            return set()
+        return {block.stream for block in self.query.blocks} - self.streams - {"*"}
 
     def _root(self) -> int:
         return len(list(self.query.operators())) - 1
@@ -290,113 +211,9 @@ class _Estimator:
         choices = list(product(*(operator.disjuncts for operator in self.query.operators())))
         return replace(self.query, root=replace(root, disjuncts=choices[number - 1]))
 
-    def _warnings(
-        self, operators: Sequence[OperatorEstimate], matches: float | None
-    ) -> Iterator[str]:
-        if 0 < self.sample.span_us < SAMPLE_MIN_US:
-            minutes = self.sample.span_us / 60_000_000
-            yield f"the documents are of {minutes:.0f} minutes: what is said of a day is a guess"
-        yield from self._over_budget(operators, matches)
-        for one in operators:
-            if one.partners > PARTNERS_MAX:
-                yield _bomb(one)
-            if one.is_unbounded:
-                yield (
-                    f"{one.text}: nothing is forgotten; after {INFINITE_AS_US // DAY_US} days about"
-                    f" {one.remembered:,} documents are remembered, and it goes on"
-                )
-        if matches is not None and matches > MATCHES_PER_DAY_MAX:
-            yield f"about {_number(matches)} matches a day: nobody reads them"
-
-    def _over_budget(
-        self, operators: Sequence[OperatorEstimate], matches: float | None
-    ) -> Iterator[str]:
-        """Warn where so many pairs or matches would pause the query, and say what would do."""
-        for one in operators:
-            most = self.budget.pairs_per_document
-            if most and one.partners > most:
-                yield (
-                    f"it would be paused: each document makes about {_number(one.partners)} pairs,"
-                    f" and budget.pairs_per_document is {most:,}"
-                    f"{self._narrower(most / one.partners)}"
-                )
-        rate = len(self.sample.documents) / self.sample.days if self.sample.days else 0.0
-        each = matches / rate if matches is not None and rate else 0.0
-        for name, documents in (("matches_per_document", 1), ("matches_per_1000_documents", 1_000)):
-            most = getattr(self.budget, name)
-            if most and each * documents > most:
-                found = each * documents
-                yield (
-                    f"it would be paused: about {_number(found)} matches in {documents:,}"
-                    f" document{'s' if documents > 1 else ''}, and budget.{name} is {most:,}"
-                    f"{self._narrower(most / found)}"
-                )
-
-    def _narrower(self, share: float) -> str:
-        """Return a hint at a window of some share of the query's own, where it has one window."""
-        operators = [c for clauses in self.view.alternatives for c in clauses if c.is_join]
-        if len(operators) != 1 or operators[0].window.startswith("$"):
-            return ""
-        length_us = int(min(operators[0].window_us, INFINITE_AS_US) * share)
-        unit_us = next((unit for unit in _UNITS_US if unit <= length_us), None)
-        if unit_us is None:
-            return ""
-        return f"; a window of {render_duration(length_us // unit_us * unit_us)} would do"
-
 
 def _commonest(occurrences: Occurrences) -> tuple[str | None, float]:
     if not occurrences.documents:
         return None, 0.0
     value, places = max(occurrences.documents.items(), key=lambda item: (len(item[1]), item[0]))
     return value, len(places) / max(1, len(occurrences.bound))
-
-
-def _bomb(one: OperatorEstimate) -> str:
-    text = f"{one.text}: each document meets about {_number(one.partners)} others"
-    anchor = next((join for join in one.joins if join.text == one.anchor), None)
-    if anchor is None:
-        return f"{text}, because there is no value join: add an equality, or shorten the window"
-    return (
-        f"{text} by `{anchor.text}`, its most selective value join: '{anchor.commonest}' is on"
-        f" {anchor.commonest_share:.0%} of them; join on something rarer as well"
-    )
-
-
-def render_estimate(found: QueryEstimate) -> str:
-    """Return an estimate as text."""
-    matches = "matches not estimated"
-    if found.matches_per_day is not None:
-        matches = f"about {_number(found.matches_per_day)} matches a day"
-    lines = [
-        f"{found.query}: {matches} (from {found.documents:,} documents, {found.days:.1f} days)"
-    ]
-    several = len({one.alternative for one in found.operators}) > 1
-    for one in found.operators:
-        which = f"alternative {one.alternative}, " if several else ""
-        lines.append(f"  {which}{one.text}: remembers {one.remembered:,} documents, {_size(one)}")
-        for join in one.joins:
-            role = "anchor" if join.text == one.anchor else "join  "
-            lines.append(
-                f"    {role}  {join.text}: {_number(join.pairs_per_day)} pairs a day,"
-                f" {_number(join.partners)} for each document"
-            )
-        if not one.joins:
-            lines.append(f"    no value join: {_number(one.pairs_per_day)} pairs a day")
-    lines += [f"  warning: {text}" for text in found.warnings]
-    return "\n".join(lines) + "\n"
-
-
-def _size(one: OperatorEstimate) -> str:
-    return f"{one.bytes / 1e6:,.1f} MB" if one.bytes >= 100_000 else f"{one.bytes / 1e3:,.1f} kB"
-
-
-def _number(value: float) -> str:
-    """Return a number with two digits that count.
-
-    >>> _number(1234.5), _number(0.0312), _number(0)
-    ('1,200', '0.031', '0')
-    """
-    if not value:
-        return "0"
-    rounded = float(f"{value:.2g}")
-    return f"{rounded:,.0f}" if rounded >= 10 else f"{rounded:g}"
