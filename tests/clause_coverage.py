@@ -1,31 +1,44 @@
 """Counts in how many generated cases each clause of the language stands, and decides.
 
 A clause **stands** in a case that uses it.  It **decides** where the oracle finds other matches
-once it is taken out of the case; where there is nothing to take out, it decides where a query
-that has it has a match.
+once it is taken out of the case, or errs about it; where there is nothing to take out, it decides
+where a query that has it has a match.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from unittest.mock import patch
 
-from clauses import CASE_CLAUSES, QUERY_CLAUSES, Part, QueryClause, parts, rewritten
+from case_clauses import CASE_CLAUSES, CaseClause
+from clauses import QUERY_CLAUSES, QueryClause
 from kit import Case
+from oracle import operators
+from oracle.operators import Tuple
+from query_parts import Part, parts, rewritten
 from runners import run_oracle
+from wrong_rules import RULES, Rule
 
 from broker.match import Match
 from xscl.query import Query
 
-__all__ = ["Coverage"]
+__all__ = ["CLAUSES", "Clause", "Coverage"]
 
-Found = frozenset[tuple[str, tuple[int, ...], tuple[int, ...]]]
+Clause = QueryClause | CaseClause | Rule
+
+CLAUSES: Sequence[Clause] = sorted(
+    (*QUERY_CLAUSES, *CASE_CLAUSES, *RULES), key=lambda clause: clause.name.split()[0]
+)
+"""All clauses, by the sections of the semantics."""
+
+Found = Counter[tuple[str, tuple[int, ...], tuple[int, ...]]]
 
 
-def _found(matches: Sequence[Match]) -> Found:
-    """Return which matches there are: the query, the documents and the block roots of each."""
-    return frozenset((m.query, tuple(d.docid for d in m.documents), m.roots) for m in matches)
+def _found(matches: Iterable[Match]) -> Found:
+    """Return how many matches there are of each query, documents and block roots."""
+    return Counter((m.query, tuple(d.docid for d in m.documents), m.roots) for m in matches)
 
 
 @dataclass(slots=True)
@@ -35,21 +48,25 @@ class Coverage:
     stands: Counter[str] = field(default_factory=Counter)
     decides: Counter[str] = field(default_factory=Counter)
 
-    def add(self, case: Case, matches: Sequence[Match]) -> None:
-        """Count a case; `matches` are what the oracle finds in it."""
-        found = _found(matches)
-        for clause in QUERY_CLAUSES:
-            having = [q for q in case.queries if any(map(clause.is_it, parts(q)))]
-            if having:
-                self.stands[clause.name] += 1
-                self.decides[clause.name] += _decides(clause, case, having, found)
-        for each in CASE_CLAUSES:
-            if each.without is None:
-                decides = each.shows(case, matches)
-            else:
-                without = each.without(case)
-                decides = without != case and _found(run_oracle(without)) != found
-            self.decides[each.name] += decides
+    def add(
+        self, case: Case, matches: Sequence[Match], clauses: Iterable[Clause] = CLAUSES
+    ) -> None:
+        """Count some clauses of a case; `matches` are what the oracle finds in it."""
+        for clause in clauses:
+            match clause:
+                case QueryClause():
+                    having = [q for q in case.queries if any(map(clause.is_it, parts(q)))]
+                    self.stands[clause.name] += bool(having)
+                    decides = bool(having) and _asks(clause, case, having, matches)
+                case CaseClause():
+                    decides = _says(clause, case, matches)
+                case Rule():
+                    decides = _rules(clause, case, matches)
+            self.decides[clause.name] += decides
+
+    def undecided(self) -> list[Clause]:
+        """Return the clauses that have decided nothing so far."""
+        return [clause for clause in CLAUSES if not self.decides[clause.name]]
 
     def update(self, other: Coverage) -> None:
         """Add what another one has counted."""
@@ -58,26 +75,29 @@ class Coverage:
 
     def table(self) -> str:
         """Return the clauses, one a line, with both numbers."""
-        lines = [f"{'clause':<48} {'stands':>8} {'decides':>8}"]
-        for clause in (*QUERY_CLAUSES, *CASE_CLAUSES):
+        lines = [f"{'clause':<50} {'stands':>8} {'decides':>8}"]
+        for clause in CLAUSES:
             stands = self.stands[clause.name] if isinstance(clause, QueryClause) else ""
-            lines.append(f"{clause.name:<48} {stands:>8} {self.decides[clause.name]:>8}")
+            lines.append(f"{clause.name:<50} {stands:>8} {self.decides[clause.name]:>8}")
         return "\n".join(lines)
 
 
-def _decides(clause: QueryClause, case: Case, having: Sequence[Query], found: Found) -> bool:
+def _asks(
+    clause: QueryClause, case: Case, having: Sequence[Query], matches: Sequence[Match]
+) -> bool:
+    """Return whether the queries that have a clause would find something else without it."""
     names = {query.id for query in having}
-    before = {one for one in found if one[0] in names}
-    if clause.without is None:
+    before = _found(match for match in matches if match.query in names)
+    without = clause.without
+    if without is None:
         return bool(before)
 
     def change(part: Part) -> Part:
-        assert clause.without is not None
-        return clause.without(part) if clause.is_it(part) else part
+        return without(part) if clause.is_it(part) else part
 
     changed = [rewritten(query, change) for query in _with_publishers(having, case.queries)]
-    after = _found(run_oracle(replace(case, queries=changed)))
-    return {one for one in after if one[0] in names} != before
+    after = _run(replace(case, queries=changed))
+    return after is not None and before != _found(m for m in after if m.query in names)
 
 
 def _with_publishers(having: Sequence[Query], queries: Sequence[Query]) -> list[Query]:
@@ -87,3 +107,47 @@ def _with_publishers(having: Sequence[Query], queries: Sequence[Query]) -> list[
         streams = {block.stream for block in each.blocks}
         needed += [q for q in queries if q.publish in streams and q not in needed]
     return needed
+
+
+def _says(clause: CaseClause, case: Case, matches: Sequence[Match]) -> bool:
+    """Return whether a case would give other matches without a clause."""
+    if clause.without is None:
+        return clause.shows(case, matches)
+    without = clause.without(case)
+    after = None if without == case else _run(without)
+    return after is not None and _found(after) != _found(matches)
+
+
+def _rules(rule: Rule, case: Case, matches: Sequence[Match]) -> bool:
+    """Return whether an oracle that errs about a rule finds something else."""
+    if not any(map(rule.needs, case.queries)):
+        return False
+    with rule.broken():
+        wrong = _run(case)
+    return wrong is not None and [m.render() for m in wrong] != [m.render() for m in matches]
+
+
+TUPLES_MAX = 3_000
+"""A case that has more without a clause is left alone: one of them would take a minute."""
+
+
+class _TooManyError(Exception):
+    pass
+
+
+def _run(case: Case) -> Sequence[Match] | None:
+    """Return what the oracle finds, unless that takes too many tuples."""
+    combine, made = operators._combine, 0
+
+    def counted(left: Tuple, right: Tuple) -> Tuple:
+        nonlocal made
+        made += 1
+        if made > TUPLES_MAX:
+            raise _TooManyError
+        return combine(left, right)
+
+    with patch.object(operators, "_combine", counted):
+        try:
+            return run_oracle(case)
+        except _TooManyError:
+            return None

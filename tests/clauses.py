@@ -1,22 +1,30 @@
-"""The clauses of the language, as one finds them in queries, documents and registrations.
+"""The clauses of the language, as one finds them in queries.
 
 `clause_coverage` counts in how many generated cases they stand, and in how many they decide.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
-from itertools import pairwise
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
-from kit import Case
-from oracle import number_documents
-from oracle.tree import is_well_formed
+from misreadings import (
+    HOLDS,
+    common_comparisons,
+    comparisons,
+    has_long_end,
+    has_paths_and_alternatives,
+    residuals_inside,
+    variables_of,
+    with_common_in_last,
+    with_end_in_all,
+    with_one_of_each_path,
+    with_paths_asked_for,
+    without_residuals_inside,
+)
+from query_parts import Part, rewritten
 
-from broker.document import Document, DocumentLine
-from broker.match import Match
 from xscl.path import (
     ANY,
     And,
@@ -39,6 +47,7 @@ from xscl.query import (
     Block,
     Call,
     Constructor,
+    Disjunct,
     Operator,
     OperatorKind,
     Query,
@@ -46,22 +55,13 @@ from xscl.query import (
     SelectAll,
     SelectNodes,
     ValueJoin,
-    VariableValue,
     Window,
 )
 
 __all__ = [
-    "CASE_CLAUSES",
     "QUERY_CLAUSES",
-    "CaseClause",
-    "Part",
     "QueryClause",
-    "parts",
-    "rewritten",
 ]
-
-Part = Any
-"""One of the values that a query in normal form is made of, or the query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,51 +73,12 @@ class QueryClause:
     without: Callable[[Part], Part] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CaseClause:
-    """A clause of documents and registration: the case without it, the very same if it has none.
-
-    Where it cannot be taken out, `shows` tells from the matches whether it decides.
-    """
-
-    name: str
-    without: Callable[[Case], Case] | None = None
-    shows: Callable[[Case, Sequence[Match]], bool] = lambda case, matches: False
-
-
-def parts(value: Part) -> Iterator[Part]:
-    """Yield all that a value is made of, itself first."""
-    yield value
-    if is_dataclass(value):
-        for each in fields(value):
-            yield from parts(getattr(value, each.name))
-    elif isinstance(value, tuple):
-        for each in value:
-            yield from parts(each)
-
-
-def rewritten(value: Part, change: Callable[[Part], Part]) -> Part:
-    """Return a value with each of its parts changed, inner ones first."""
-    if isinstance(value, tuple):
-        return tuple(rewritten(each, change) for each in value)
-    if not is_dataclass(value) or isinstance(value, type):
-        return value
-    inner = {f.name: rewritten(getattr(value, f.name), change) for f in fields(value)}
-    return change(replace(value, **inner))
-
-
 def a(kind: type, condition: Callable[[Any], bool] = lambda part: True) -> Callable[[Part], bool]:
     """Return what knows the parts of a kind that meet a condition."""
     return lambda part: isinstance(part, kind) and condition(part)
 
 
-# Queries
-
-HOLDS = Residual(Literal("x"), "=", Literal("x"))
-
-
-def _variables(side: Part) -> set[str]:
-    return {part.variable for part in parts(side) if isinstance(part, VariableValue)}
+HOUR = Window(3_600_000_000)
 
 
 def _is_literal(kind: type) -> Callable[[Residual], bool]:
@@ -126,28 +87,6 @@ def _is_literal(kind: type) -> Callable[[Residual], bool]:
         return any(isinstance(side, Literal) and isinstance(side.value, kind) for side in sides)
 
     return condition
-
-
-def _residuals_inside(query: Query) -> set[Residual]:
-    """Return the residuals that compare several variables of one of their operator's operands."""
-    block_of = {variable.name: variable.block for variable in query.variables}
-    found = set()
-    for operator in query.operators():
-        lefts = (
-            list(operator.left.blocks()) if isinstance(operator.left, Operator) else [operator.left]
-        )
-        for residual in (r for d in operator.disjuncts for r in d.residuals):
-            names = _variables(residual)
-            if len(names) > 1 and len({block_of[name] in lefts for name in names}) == 1:
-                found.add(residual)
-    return found
-
-
-def _without_residuals_inside(query: Query) -> Query:
-    inside = _residuals_inside(query)
-    changed = rewritten(query, lambda part: HOLDS if part in inside else part) if inside else query
-    assert isinstance(changed, Query)
-    return changed
 
 
 def _is_nested(query: Query, *sides: str) -> bool:
@@ -162,12 +101,8 @@ def _shape(block: Block) -> Part:
     return rewritten(block.path, lambda p: replace(p, variable=None) if isinstance(p, Step) else p)
 
 
-def _value_joins(query: Query) -> int:
-    return max((len(d.value_joins) for o in query.operators() for d in o.disjuncts), default=0)
-
-
-def _compares_nothing(query: Query) -> bool:
-    return any(not d.value_joins for o in query.operators() for d in o.disjuncts)
+def _has_disjunct(condition: Callable[[Disjunct], bool]) -> Callable[[Query], bool]:
+    return lambda query: any(condition(d) for o in query.operators() for d in o.disjuncts)
 
 
 FUNCTIONS = {
@@ -177,12 +112,25 @@ FUNCTIONS = {
 
 
 def _function(name: str) -> QueryClause:
-    """Without it, its argument stands there."""
+    """Without it, its argument stands there; of `string`, which changes nothing, another value."""
     return QueryClause(
         f"5 {name}()",
         a(Call, lambda call: call.function == name),
-        lambda call: call.arguments[0],
+        lambda call: Literal("another") if name == "string" else call.arguments[0],
     )
+
+
+def _is_call(side: Part) -> bool:
+    return isinstance(side, Call)
+
+
+def _has_inner(call: Call) -> bool:
+    return any(map(_is_call, call.arguments))
+
+
+def _without_inner(call: Call) -> Call:
+    arguments = (each.arguments[0] if isinstance(each, Call) else each for each in call.arguments)
+    return replace(call, arguments=tuple(arguments))
 
 
 def _condition(name: str, is_it: Callable[[Part], bool]) -> QueryClause:
@@ -259,7 +207,14 @@ QUERY_CLAUSES = (
         a(Window, lambda window: window.length_us < INFINITE_US),
         lambda window: Window(INFINITE_US),
     ),
-    _query("4 INF", lambda q: any(p == Window(INFINITE_US) for p in parts(q.root))),
+    QueryClause(
+        "4 the bound of a window is closed",
+        a(Window, lambda window: window.length_us < INFINITE_US),
+        lambda window: Window(window.length_us - 1),
+    ),
+    QueryClause(
+        "4 INF", a(Window, lambda window: window.length_us == INFINITE_US), lambda window: HOUR
+    ),
     _query("4 several windows", lambda q: len({o.window for o in q.operators()}) > 1),
     _query("4 operand nested left", lambda q: _is_nested(q, "left")),
     _query("4 operand nested right", lambda q: _is_nested(q, "right")),
@@ -267,12 +222,37 @@ QUERY_CLAUSES = (
     _query(
         "4 symmetric query", lambda q: len(q.blocks) == 2 and len(set(map(_shape, q.blocks))) == 1
     ),
-    _query("4 several value joins", lambda q: _value_joins(q) > 1),
-    _query("4 no value join", _compares_nothing),
+    QueryClause(
+        "4 value join",
+        a(Disjunct, lambda d: bool(d.value_joins)),
+        lambda d: replace(d, value_joins=()),
+    ),
+    QueryClause(
+        "4 several value joins",
+        a(Disjunct, lambda d: len(d.value_joins) > 1),
+        lambda d: replace(d, value_joins=d.value_joins[:1]),
+    ),
+    _query("4 nothing compared", _has_disjunct(lambda d: not comparisons(d))),
+    _query("4 residuals alone", _has_disjunct(lambda d: bool(d.residuals) and not d.value_joins)),
+    _query("4 path from a variable", lambda q: any(v.is_path for v in q.variables)),
+    QueryClause(
+        "4 a path is fresh at each occurrence",
+        a(Query, lambda q: any("#" in v.name[1:] for v in q.variables)),
+        with_one_of_each_path,
+    ),
     QueryClause(
         "4 OR",
         a(Operator, lambda o: len(o.disjuncts) > 1),
         lambda o: replace(o, disjuncts=o.disjuncts[:1]),
+    ),
+    QueryClause(
+        "4 (a OR b) AND c", a(Operator, lambda o: bool(common_comparisons(o))), with_common_in_last
+    ),
+    QueryClause("4 a OR b AND c", a(Operator, has_long_end), with_end_in_all),
+    QueryClause(
+        "4 OR: a path asks nothing of other alternatives",
+        a(Query, has_paths_and_alternatives),
+        with_paths_asked_for,
     ),
     _residual("=", lambda r: r.operator == "="),
     _residual("!=", lambda r: r.operator == "!="),
@@ -280,21 +260,29 @@ QUERY_CLAUSES = (
     _residual("with a string", _is_literal(str)),
     _residual("with a number", _is_literal(float)),
     _residual("with a parameter", lambda r: isinstance(r.right, Parameter)),
+    _residual("constant on the left", lambda r: isinstance(r.left, Literal | Parameter)),
+    _residual("of a derived value", lambda r: _is_call(r.left) or _is_call(r.right)),
     _residual(
-        "function of several", lambda r: max(len(_variables(s)) for s in (r.left, r.right)) > 1
+        "function of several", lambda r: max(len(variables_of(s)) for s in (r.left, r.right)) > 1
     ),
     QueryClause(
         "4 residual: inside one operand",
-        a(Query, lambda q: bool(_residuals_inside(q))),
-        _without_residuals_inside,
+        a(Query, lambda q: bool(residuals_inside(q))),
+        without_residuals_inside,
     ),
     *map(_function, sorted(FUNCTIONS)),
     QueryClause(
         "5 join on a derived value",
-        a(ValueJoin, lambda j: isinstance(j.left, Call) or isinstance(j.right, Call)),
+        a(ValueJoin, lambda j: _is_call(j.left) or _is_call(j.right)),
     ),
+    QueryClause("5 function of a function", a(Call, _has_inner), _without_inner),
     _query("6 SELECT *", lambda q: isinstance(q.select, SelectAll)),
     _query("6 SELECT x, y", lambda q: isinstance(q.select, SelectNodes)),
+    QueryClause(
+        "6 what SELECT mentions is visible",
+        a(Query, lambda q: len(q.visible()) > len(q.blocks)),
+        lambda q: replace(q, select=SelectAll()),
+    ),
     _query("6 constructor", lambda q: isinstance(q.select, Constructor)),
     _query("6 start() end() dur()", lambda q: "start()" in q.text),
     _query("6 PUBLISH", lambda q: q.publish is not None),
@@ -303,80 +291,4 @@ QUERY_CLAUSES = (
         "6 PUBLISH of what is published",
         lambda q: q.publish is not None and any(b.stream.startswith("P") for b in q.blocks),
     ),
-)
-
-
-# Documents and registration
-
-
-def _with_lines(case: Case, change: Callable[[DocumentLine], DocumentLine]) -> Case:
-    return replace(case, lines=[change(line) for line in case.lines])
-
-
-def _apart(case: Case) -> Case:
-    """Return a case in which no two documents have equal times, nor times a window apart."""
-    lines = [
-        line if line.time_us is None else replace(line, time_us=line.time_us + 1_000_003 * i)
-        for i, line in enumerate(case.lines)
-    ]
-    return replace(case, lines=lines)
-
-
-def _filled(xml: bytes) -> bytes:
-    """Return a document in which all that is empty has one and the same value."""
-    return re.sub(rb'=""', b'="E"', re.sub(rb"(<[\w:]+[^<>]*>)(</)", rb"\1E\2", xml))
-
-
-def _in_match(condition: Callable[[Document], bool]) -> Callable[[Case, Sequence[Match]], bool]:
-    """Return what tells whether a document that meets a condition is part of a match."""
-
-    def shows(case: Case, matches: Sequence[Match]) -> bool:
-        wanted = {each.docid for each in number_documents(case.lines) if condition(each)}
-        return any(each.docid in wanted for match in matches for each in match.documents)
-
-    return shows
-
-
-def _beside_rubbish(case: Case, matches: Sequence[Match]) -> bool:
-    return bool(matches) and not all(is_well_formed(line.xml) for line in case.lines)
-
-
-def _against_arrival(case: Case, matches: Sequence[Match]) -> bool:
-    return any(
-        earlier.docid > later.docid
-        for match in matches
-        for earlier, later in pairwise(sorted(match.documents, key=lambda each: each.time_us))
-    )
-
-
-CASE_CLAUSES = (
-    CaseClause(
-        "1 the same document again",
-        shows=lambda case, found: (
-            len(number_documents(case.lines)) < len(case.lines) and bool(found)
-        ),
-    ),
-    CaseClause("1 revision of a document", shows=_in_match(lambda d: "#" in d.key)),
-    CaseClause("1 document that is not XML", shows=_beside_rubbish),
-    CaseClause(
-        "1.1 claimed time after arrival", shows=_in_match(lambda d: d.claimed_us is not None)
-    ),
-    CaseClause("1.1 found against the order of arrival", shows=_against_arrival),
-    CaseClause("1.1 later than A", lambda case: replace(case, lateness_us=INFINITE_US // 4)),
-    CaseClause("4 equal times, or times exactly a window apart", _apart),
-    CaseClause(
-        "4 empty string", lambda case: _with_lines(case, lambda d: replace(d, xml=_filled(d.xml)))
-    ),
-    CaseClause(
-        "6 several witness tuples",
-        shows=lambda case, found: any(len(m.witnesses) > 1 for m in found),
-    ),
-    CaseClause(
-        "6 more than 1,000 witness tuples",
-        shows=lambda case, found: any(m.witnesses_omitted for m in found),
-    ),
-    CaseClause(
-        "6 constructor that fails", shows=lambda case, found: any(m.output_error for m in found)
-    ),
-    CaseClause("7 registration point", lambda case: replace(case, registered={})),
 )

@@ -55,7 +55,7 @@ class _History:
 
     def _happen(self) -> None:
         documents = [self._document] * 9
-        changes = [self._register, self._register, self._subscribe, self._pause_or_resume]
+        changes = [self._register, self._register, *[self._subscribe] * 2, self._pause_or_resume]
         if self._values:
             changes += [self._subscribe, self._unsubscribe]
         rare = [self._remove, self._unsubscribe, lambda: self._write("drain")]
@@ -102,8 +102,8 @@ class _History:
         """Return whether a query would read its own stream, or one of an id above."""
         return any(re.search(rf"\bP{n}\b", text) for n in range(number, IDS))
 
-    def _since(self) -> str:
-        if self._choose.integer(0, 3) < 3:
+    def _since(self, percent: int = 25) -> str:
+        if self._choose.integer(0, 99) < 100 - percent:
             return ""
         return f" since {self._choose.integer(0, self._newest)}"
 
@@ -120,7 +120,7 @@ class _History:
         self._subscribed += 1
         name = f"s{self._subscribed}"
         self._subscriptions[name] = number
-        since = self._since() if self._may_look_back(number, self._statements[number]) else ""
+        since = self._since(60) if self._may_look_back(number, self._statements[number]) else ""
         values = self._choose.choice(self._values[number])
         self._write(f"subscribe {name} q{number}{since} {values}")
 

@@ -1,0 +1,98 @@
+"""Random statements: operands of up to four blocks, windows, SELECT, PUBLISH, parameters."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from mood import Mood
+from random_blocks import Blocks, Names
+from random_predicates import Predicates
+
+__all__ = ["Statements"]
+
+WINDOWS = ("INF", "1 h", "1.5 h", "INF", "2 h", "PT30M", "10 m")
+
+
+class Statements:
+    """Writes statements; `words` are values on which it depends what they find."""
+
+    def __init__(self, mood: Mood) -> None:
+        self._mood = mood
+        self._blocks = Blocks(mood)
+        self._predicates = Predicates(mood)
+        self._names = Names()
+        self._readable: list[str] = []
+        self.words = (*self._blocks.words, *self._predicates.words)
+
+    def statement(self, number: int, published: Sequence[str]) -> str:
+        """Return a query; it may read these published streams, and publish that of its number."""
+        mood = self._mood
+        self._names = Names()
+        self._readable = list(published)
+        from_, variables = self._from(mood.choice(self._block_counts()))
+        select = self._select(variables)
+        text = f"SELECT {select} FROM {from_}" if mood.chance(50) else f"FROM {from_}"
+        if text.startswith("FROM") and mood.chance(30):
+            text += f" SELECT {select}"
+        if mood.chance(70 if mood.is_about("publish") else 25):
+            text += f" PUBLISH P{number}"
+        if "n:" in from_:
+            text = f'DECLARE NAMESPACE n = "urn:n"; {text}'
+        return text
+
+    @property
+    def has_parameters(self) -> bool:
+        """Whether the statement that was written last has parameters."""
+        return bool(self._names.parameters)
+
+    def values(self, row: int) -> str:
+        """Return values of the parameters of the statement that was written last: 0 or 1."""
+        return json.dumps({name: given[row] for name, given in self._names.parameters.items()})
+
+    def _block_counts(self) -> tuple[int, ...]:
+        """Return how many blocks a query may have."""
+        if self._mood.is_about("nested"):
+            return (3, 3, 3, 4)
+        if self._mood.is_about("single", "condition", "position", "publish"):
+            return (2, 1)
+        return (2, 2, 2, 2, 1, 2, 2, 3) if self._mood.has_focus else (2, 1, 2, 2, 2, 2, 2, 3, 3, 4)
+
+    def _from(self, blocks: int) -> tuple[str, list[str]]:
+        """Return an operand of some blocks, and the variables that it binds."""
+        if blocks == 1:
+            return self._blocks.block(self._names, self._readable)
+        mood = self._mood
+        inner = 2 if blocks == 4 and mood.chance(60) else mood.integer(1, blocks - 1)
+        left, left_variables = self._from(blocks - inner)
+        kind = mood.choice(("FOLLOWED BY", "JOIN"))
+        if blocks == 2 and mood.rarely(10, "symmetric"):
+            twin = self._predicates.mirrored(left, left_variables, self._names)
+            right, right_variables, predicate = twin
+        else:
+            right, right_variables = self._from(inner)
+            predicate = self._predicates.predicate(left_variables, right_variables, self._names)
+        if inner > 1:
+            right = f"({right})"
+        text = f"{left} {kind} {{{predicate}, {self._window()}}} {right}"
+        return text, left_variables + right_variables
+
+    def _window(self) -> str:
+        if self._mood.rarely(10, "parameter"):
+            return self._names.parameter(["10 m", "1 h"])
+        return self._mood.choice(WINDOWS)
+
+    def _select(self, variables: list[str]) -> str:
+        chosen = self._mood.choice(variables)
+        other = self._mood.choice(variables)
+        listed = chosen if chosen == other else f"{chosen}, {other}"
+        return self._mood.choice(
+            (
+                "*",
+                listed,
+                f'<i h="{{{chosen}}}"><c>{{string({other})}}</c></i>',
+                f'<i h="x"><p>{{{chosen}/c}}</p><t>{{{chosen}/@h}}</t></i>',
+                f'<i h="{{start()}}"><c>{{end()}}</c><t>{{dur()}}</t>{{{chosen}}}</i>',
+                f"<i>{{{chosen}}}{{{other}/c[1]}}<c>{{xs:integer(string({other}))}}</c></i>",
+            )
+        )
