@@ -30,7 +30,7 @@ from joins.products import Products
 from joins.ration import Bounds, Ration
 from joins.remembered import Remembered
 from joins.slots import Edge, Ints, Layouts, ranges
-from joins.times import Flags, Pairs, distinct, pair_codes, runs
+from joins.times import Flags, Pairs, codes_of_runs, distinct, held_ends, pair_codes, runs
 from joins.valueindex import Hits, entry_keys
 
 __all__ = ["PAIRS_MAX", "Candidates"]
@@ -180,6 +180,11 @@ class Candidates:
         ends = self._remembered.take("end_us", new.owners)
         oldest = self._remembered.first_from(ends - anchors.reach[under])
         hits = [each.since(oldest[each.positions]) for each in found]
+        if self._remembered.is_ordered:
+            hits = [
+                each.before(new.owners[each.positions]) if each.run.last >= self.first else each
+                for each in hits
+            ]
         return _LookUps(new.owners, anchors.as_right[under], anchors.as_left[under], hits)
 
     def _count(self, look_ups: _LookUps) -> Ints:
@@ -236,8 +241,9 @@ class Candidates:
         """Yield the codes of the pairs that an anchor's classes could hold in time."""
         for hits in look_ups.hits:
             for found, counts, partners in hits.listed(PAIRS_MAX):
-                owners = np.repeat(look_ups.owners[found], counts)
-                earlier = self._remembered.are_there(partners) & (partners < owners)
+                earlier = self._remembered.are_there(partners)
+                if not self._remembered.is_ordered:
+                    earlier &= partners < np.repeat(look_ups.owners[found], counts)
                 if not earlier.all():
                     rows = np.flatnonzero(earlier)
                     partners = partners[rows]
@@ -253,20 +259,27 @@ class Candidates:
 
         Most are on the left, what came before them on the right: those that are not are few.
         """
-        owners, remembered = look_ups.owners[found], self._remembered
-        pairs = Pairs.of_runs(remembered, owners, counts, partners, self._lateness_us)
-        which = look_ups.as_right[found]
-        held = pairs.span <= np.repeat(anchors.window[which], counts)
-        held &= pairs.follows | np.repeat(anchors.is_symmetric[which], counts)
-        yield self._codes(pairs.keep(np.flatnonzero(held)))
-        which = look_ups.as_left[found]
-        is_symmetric = np.repeat(anchors.is_symmetric[which], counts)
-        held = pairs.span <= np.repeat(anchors.window[which], counts)
-        held &= is_symmetric | ~pairs.follows
-        rows = np.flatnonzero(held)
+        remembered, bases = self._remembered, (self._remembered.base, self.first)
+        owners, ends = look_ups.owners[found], remembered.take("end_us", partners)
+        window, is_symmetric = self._asked(look_ups.as_right[found], anchors)
+        oldest, newest = held_ends(remembered, owners, window, is_symmetric, self._lateness_us)
+        held = (ends >= np.repeat(oldest, counts)) & (ends <= np.repeat(newest, counts))
+        codes = codes_of_runs(owners, counts, partners, bases)
+        yield codes if held.all() else codes[held]
+        window, is_symmetric = self._asked(look_ups.as_left[found], anchors)
+        oldest = remembered.take("end_us", owners) - window
+        oldest = np.where(
+            is_symmetric, oldest, np.maximum(oldest, remembered.take("start_us", owners))
+        )
+        rows = np.flatnonzero(ends >= np.repeat(oldest, counts))
         if len(rows):
-            pairs = Pairs.of(remembered, pairs.right[rows], partners[rows], self._lateness_us)
-            yield self._codes(pairs.keep(np.flatnonzero(pairs.follows | is_symmetric[rows])))
+            of_rows = np.repeat(np.arange(len(found)), counts)[rows]
+            pairs = Pairs.of(remembered, owners[of_rows], partners[rows], self._lateness_us)
+            held = (pairs.follows | is_symmetric[of_rows]) & (pairs.span <= window[of_rows])
+            yield self._codes(pairs.keep(np.flatnonzero(held)))
+
+    def _asked(self, which: Ints, anchors: AnchorTable) -> tuple[Ints, Flags]:
+        return anchors.window[which], anchors.is_symmetric[which]
 
     def _rationed(self, owner: int, anchors: AnchorTable, i: int) -> Iterator[Pairs]:
         """Yield the pairs of a new instance that goes over the budget under an anchor."""

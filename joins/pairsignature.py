@@ -38,6 +38,12 @@ SORTED_SLOTS = 1_000_000
 LISTED_MAX = 4_096
 """Equal pairs of slots that are listed one by one for a pair."""
 
+SPARSE = 8
+"""Pairs are looked at one by one where they are no more than one in so many."""
+
+NO_HASH = ~EMPTY
+"""No value has this hash."""
+
 WORD_BITS = 62
 
 DENSE = 4_096
@@ -87,11 +93,12 @@ class _Compared:
     """Pairs to compare: their layouts, where their slots start, and how many there are.
 
     A newer instance has a row of its own in `newer` and `newer_count`, and is that of the next
-    `counts` pairs; `is_right` says of a pair that it is the right one.
+    `counts` pairs, up to the one before `ends`; `is_right` says of a pair that it is the right one.
     """
 
     is_right: Flags
     counts: Ints
+    ends: Ints
     newer_layout: Ints
     newer: Ints
     newer_count: Ints
@@ -107,7 +114,8 @@ class _Compared:
         starts = remembered.slots(newer), remembered.slots(older)
         widths = layouts.arrays.slot_counts
         one = np.repeat(layout1, counts), starts[0], widths[layout1]
-        return cls(right > left, counts, *one, layout2, starts[1], widths[layout2])
+        ends = np.cumsum(counts)
+        return cls(right > left, counts, ends, *one, layout2, starts[1], widths[layout2])
 
     def __len__(self) -> int:
         return len(self.older)
@@ -214,39 +222,67 @@ def _equal_slots(
     places: list[tuple[int, int]] = []
     words = [pairs.is_right.astype(np.int64)]
     for i in range(int(pairs.newer_count.max())):
-        instances = _with_shared(pairs, shared, i)
-        if not len(instances):
-            continue
-        counts, slots = pairs.counts[instances], pairs.newer[instances] + i
-        at_newer = np.repeat(first[slots], counts)
-        is_all = len(at_newer) == len(pairs)
-        rows = slice(None) if is_all else _rows_of(pairs, instances)
-        older = pairs.older[rows]
-        for j in range(width):
+        asked = _Asked.of_slot(pairs, shared, i)
+        at_newer = asked.spread(first)
+        for j in range(width if len(at_newer) else 0):
             if j not in at_older:
                 at_older[j] = _slot(first, pairs.older, pairs.older_count, j)
-            equal = at_newer == (at_older[j] if is_all else at_older[j][rows])
-            if not equal.any():
+            equal = at_newer == asked.some(at_older[j])
+            count = np.count_nonzero(equal)
+            if not count:
                 continue
-            equal &= np.repeat(other[slots], counts) == other[j:][older]
             places.append((i, j))
             word, bit = divmod(len(places), WORD_BITS)
             if word == len(words):
                 words.append(np.zeros(len(pairs), np.int64))
-            words[word][rows] |= equal.astype(np.int64) << bit
+            if asked.rows is None and count * SPARSE > len(pairs):
+                equal &= np.repeat(other[pairs.newer + i], pairs.counts) == other[j:][pairs.older]
+                words[word] |= equal.astype(np.int64) << bit
+            else:
+                rows = asked.places(np.flatnonzero(equal))
+                newer = pairs.newer[np.searchsorted(pairs.ends, rows, "right")]
+                is_equal = other[newer + i] == other[pairs.older[rows] + j]
+                words[word][rows[is_equal]] |= 1 << bit
     return places, words
 
 
-def _with_shared(pairs: _Compared, shared: SharedSlots, i: int) -> Ints:
-    """Return which newer instances share the value of their `i`-th slot."""
-    wide = np.flatnonzero(pairs.newer_count > i)
-    return wide[shared.has(pairs.newer[wide] + i)]
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """The pairs whose newer instance shares the value of one of its slots, or all pairs.
 
+    `slots` are those of the instances `of` which share it; of all pairs `rows` is None.
+    """
 
-def _rows_of(pairs: _Compared, instances: Ints) -> Ints:
-    """Return the pairs of some newer instances."""
-    ends = np.cumsum(pairs.counts)
-    return ranges(ends[instances] - pairs.counts[instances], pairs.counts[instances])
+    pairs: _Compared
+    of: Ints
+    slots: Ints
+    rows: Ints | None
+
+    @classmethod
+    def of_slot(cls, pairs: _Compared, shared: SharedSlots, i: int) -> _Asked:
+        """Return those of the `i`-th slot."""
+        wide = np.flatnonzero(pairs.newer_count > i)
+        of = wide[shared.has(pairs.newer[wide] + i)]
+        counts = pairs.counts[of]
+        is_sparse = int(counts.sum()) * SPARSE <= len(pairs)
+        rows = ranges(pairs.ends[of] - counts, counts) if is_sparse else None
+        return cls(pairs, of, pairs.newer[of] + i, rows)
+
+    def spread(self, hashes: Hashes) -> Hashes:
+        """Return the value of each pair's newer instance, `NO_HASH` where it is not asked for."""
+        if self.rows is not None:
+            return np.repeat(hashes[self.slots], self.pairs.counts[self.of])
+        values = np.full(len(self.pairs.newer), NO_HASH)
+        values[self.of] = hashes[self.slots]
+        return np.repeat(values, self.pairs.counts)
+
+    def some(self, values: Hashes) -> Hashes:
+        """Return the values of these, of one for each pair."""
+        return values if self.rows is None else values[self.rows]
+
+    def places(self, which: Ints) -> Ints:
+        """Return which pairs some of these are."""
+        return which if self.rows is None else self.rows[which]
 
 
 def _slot(hashes: Hashes, starts: Ints, counts: Ints, i: int) -> Hashes:

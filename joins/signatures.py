@@ -180,8 +180,10 @@ class SignatureProcessor(Classified):
         entries = self.view.look_up([(layouts[a], layouts[b], equal) for a, b, equal in codes])
         self._cut_heavy(pairs, entries, inverse, limits)
         sizes = np.array([len(entry.classes) for entry in entries], np.int64)[inverse]
-        part = (np.cumsum(sizes) - sizes) // TUPLES_MAX
-        for rows in np.split(np.arange(len(pairs)), np.flatnonzero(np.diff(part)) + 1):
+        ends = np.cumsum(sizes)
+        part = (ends - sizes) // TUPLES_MAX
+        cuts = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(pairs)]
+        for rows in map(slice, cuts[:-1], cuts[1:]):
             columns = TupleColumns.of_pairs(pairs.keep(rows), entries, inverse[rows], limits)
             columns = self._still_asked(columns)
             yield self._residuals.filter(columns, limits, self._remembered)

@@ -31,7 +31,8 @@ def ranges(starts: Ints, counts: Ints) -> Ints:
     ends = np.cumsum(counts)
     total = int(ends[-1]) if len(ends) else 0
     shifts: Ints = np.repeat(starts - (ends - counts), counts)
-    return np.arange(total, dtype=np.int64) + shifts
+    shifts += np.arange(total, dtype=np.int64)
+    return shifts
 
 
 @dataclass(frozen=True, slots=True)

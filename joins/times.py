@@ -11,7 +11,16 @@ import numpy.typing as npt
 
 from joins.slots import Ints
 
-__all__ = ["Flags", "Pairs", "Times", "distinct", "pair_codes", "runs"]
+__all__ = [
+    "Flags",
+    "Pairs",
+    "Times",
+    "codes_of_runs",
+    "distinct",
+    "held_ends",
+    "pair_codes",
+    "runs",
+]
 
 Flags = npt.NDArray[np.bool_]
 
@@ -63,12 +72,15 @@ class Pairs:
 
         `newer[i]`, which has the larger number, is the right one of the next `counts[i]` pairs.
         """
-        older_end = times.take("end_us", older)
-        span = np.repeat(times.take("end_us", newer), counts) - older_end
-        np.abs(span, out=span)
-        until = times.take("watermark_us", newer) - lateness_us
-        np.maximum(span, np.repeat(until, counts) - older_end, out=span)
+        older_end, newer_end = times.take("end_us", older), times.take("end_us", newer)
+        until = np.maximum(newer_end, times.take("watermark_us", newer) - lateness_us)
+        span = np.repeat(until, counts)
+        span -= older_end
         follows = older_end < np.repeat(times.take("start_us", newer), counts)
+        rest = np.flatnonzero(~follows)
+        if len(rest):
+            behind = older_end[rest] - np.repeat(newer_end, counts)[rest]
+            span[rest] = np.maximum(span[rest], behind)
         right = np.repeat(newer, counts)
         if not times.is_ordered:
             span = _span(times, right, older, lateness_us)
@@ -107,6 +119,29 @@ def pair_codes(left: Ints, right: Ints, bases: tuple[int, int]) -> Ints:
     newer, older = np.maximum(left, right) - first, np.minimum(left, right) - base
     codes: Ints = (newer << (_NUMBER_BITS + 1)) | (older << 1) | (right > left)
     return codes
+
+
+def codes_of_runs(newer: Ints, counts: Ints, older: Ints, bases: tuple[int, int]) -> Ints:
+    """Return the same of pairs with the older instance on the left, as `Pairs.of_runs` has them."""
+    base, first = bases
+    codes = (older - base) << 1
+    codes |= np.repeat((newer - first) << (_NUMBER_BITS + 1) | 1, counts)
+    return codes
+
+
+def held_ends(
+    times: Times, newer: Ints, window_us: Ints, is_symmetric: Flags, lateness_us: int
+) -> tuple[Ints, Ints]:
+    """Return between which ends an older instance on the left is held with each newer one.
+
+    Where positions are not ordered, some of those between are not.
+    """
+    end_us = times.take("end_us", newer)
+    oldest, newest = end_us, end_us + window_us
+    if times.is_ordered:
+        oldest = np.maximum(end_us, times.take("watermark_us", newer) - lateness_us)
+    before = np.minimum(newest, times.take("start_us", newer) - 1)
+    return oldest - window_us, np.where(is_symmetric, newest, before)
 
 
 def runs(numbers: Ints) -> tuple[Ints, Ints]:

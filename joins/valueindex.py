@@ -264,15 +264,24 @@ class Hits:
 
     def since(self, instances: Ints) -> Hits:
         """Return the hits of the key at `positions[i]` from the instance `instances[i]` on."""
+        starts, ends = self._first_from(instances), self.starts + self.counts
+        return replace(self, starts=starts, counts=ends - starts).some(starts < ends)
+
+    def before(self, instances: Ints) -> Hits:
+        """Return the hits of the key at `positions[i]` before the instance `instances[i]`."""
+        ends = self._first_from(instances)
+        return replace(self, counts=ends - self.starts).some(self.starts < ends)
+
+    def _first_from(self, instances: Ints) -> Ints:
+        """Return the first entry of each key of an instance from some on, or where its hits end."""
         last = len(self.run) - 1
         low, high = self.starts, self.starts + self.counts
-        ends = high
         while (is_open := low < high).any():
             middle = (low + high) // 2
             is_before = is_open & (self.run.owners(np.minimum(middle, last)) < instances)
             low = np.where(is_before, middle + 1, low)
             high = np.where(is_before, high, np.minimum(middle, high))
-        return replace(self, starts=low, counts=ends - low).some(low < ends)
+        return low
 
     def some(self, chosen: Flags) -> Hits:
         """Return the hits of some of the keys."""
