@@ -11,15 +11,20 @@ process, and what each does is timed, as if each had a core of its own.
     driver s    numbers, hashes, routing and writing at the driver, for all documents
     slowest s   the shard that works longest: with `driver s`, the time on enough machines
     all s       all shards one after the other: the time on one core
+
+At the end, what one heavy value does to three shards: equal titles again, and a share of the items
+has one and the same.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks._workloads import flat_side, join_class, news_lines, random_classes
 from benchmarks.joins import DAY_US, LEAVES, news_batches
+from broker.document import DocumentLine
 from broker.shards import Join, MemoryStore
 from joins.classes import QueryClass
 from joins.orders import Answer, Order
@@ -35,6 +41,9 @@ from joins.sharded import ShardedProcessor
 
 BATCH = 1_000
 SHARDS = (1, 2, 8, 32, 128)
+HEAVY_SHARES = (0, 10, 50)
+HEAVY_DOCUMENTS = 4_000
+"""Half of them with one title make two million pairs, which a broker with a budget does not."""
 
 
 class CountingStore(MemoryStore):
@@ -80,7 +89,18 @@ def query_sets() -> dict[str, list[QueryClass]]:
     }
 
 
-def measure(lines: Sequence[object], classes: Sequence[QueryClass], shards: int) -> str:
+def with_heavy_title(lines: Sequence[DocumentLine], percent: int) -> list[DocumentLine]:
+    """Return items of which so many in a hundred have one title."""
+    title = re.compile(rb"<title>.*?</title>", re.DOTALL)
+    return [
+        replace(line, xml=title.sub(b"<title>News</title>", line.xml, count=1))
+        if i % 100 < percent
+        else line
+        for i, line in enumerate(lines)
+    ]
+
+
+def measure(lines: Sequence[DocumentLine], classes: Sequence[QueryClass], shards: int) -> str:
     timed = TimedShards(shards)
     for query_class in classes:
         timed.processor.add(query_class, DAY_US)
@@ -91,7 +111,7 @@ def measure(lines: Sequence[object], classes: Sequence[QueryClass], shards: int)
     for rows, newest in batches:
         timed.processor.begin_batch()
         timed.processor.absorb(rows)
-        tuples += len(timed.processor.probe(0))
+        tuples += sum(1 for _ in timed.processor.tuples(0))
         timed.processor.evict(newest - 2 * DAY_US)
     shard_s = sum(timed.seconds.values())
     driver_s = time.perf_counter() - started - shard_s
@@ -121,6 +141,11 @@ def main() -> None:
         )
         for shards in arguments.shards:
             print(measure(lines, classes, shards), flush=True)
+    titles = query_sets()["equal titles"]
+    for percent in HEAVY_SHARES:
+        heavy = with_heavy_title(lines[:HEAVY_DOCUMENTS], percent)
+        print(f"\nequal titles, {len(heavy):,} items, one title in {percent} %")
+        print(measure(heavy, titles, 3), flush=True)
 
 
 if __name__ == "__main__":
