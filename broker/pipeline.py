@@ -6,9 +6,7 @@ One step takes the witnesses of a batch of segments, whoever evaluated them:
     process    the engine joins the rest with its state -> matches, published documents
     commit     results and progress in one transaction of the outbox
 
-The engine's state is in memory and is made again from the spool, or from the snapshot where that
-has the witnesses: `recover` rolls it forward to the commit, emitting nothing.  It is never ahead of
-the outbox when a process starts.
+The state of the engine is that of the last commit whenever a step begins (`joinstate`).
 
 Invariants: a segment's results are committed exactly once, whatever Spark repeats and in whatever
 batches; a step either commits or leaves no trace outside this process; documents reach the engine
@@ -19,7 +17,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -29,26 +27,24 @@ import pyarrow.compute as pc
 
 from broker.budget import Pause, Spent
 from broker.disk import Reached, nothing
-from broker.document import FIRST_WATERMARK_US, Document
+from broker.document import Document
 from broker.evaluation import (
     PlanOf,
     PlanStore,
     are_evaluated,
-    evaluate_documents,
     evaluated,
     in_parts,
     next_batch,
     slice_segments,
 )
+from broker.joinstate import Commits, EngineStep, JoinEngine, JoinState, watermark_us
 from broker.match import Match
 from broker.segment import Segment
 from broker.snapshot import Snapshot
 from broker.spool import Spool
-from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
-__all__ = ["JoinEngine", "Pipeline", "PipelineError", "Results", "StepSummary"]
-
+__all__ = ["Pipeline", "PipelineError", "Results", "StepSummary"]
 
 _log = logging.getLogger(__name__)
 
@@ -60,65 +56,7 @@ class PipelineError(RuntimeError):
     """The pipeline's own rules are broken: documents are missing, or another process commits."""
 
 
-Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
-
-
-class EngineStep(Protocol):
-    """What an engine finds in a batch."""
-
-    @property
-    def matches(self) -> list[Match]:
-        """The matches whose newest document is in the batch."""
-
-    @property
-    def published(self) -> list[Document]:
-        """The documents that they publish."""
-
-    @property
-    def dead_letters(self) -> list[tuple[int, str]]:
-        """Documents that could not be evaluated, with reasons."""
-
-    @property
-    def pauses(self) -> list[Pause]:
-        """The queries that went over their budget, which the engine asks no more."""
-
-    @property
-    def spent(self) -> list[Spent]:
-        """What the others have found in the last block of documents."""
-
-
-class JoinEngine(Protocol):
-    """What the pipeline asks of an engine; `broker.engine.Engine` is one."""
-
-    @property
-    def plan(self) -> EvaluationPlan:
-        """What the evaluation has to look for."""
-
-    def process(self, witnesses: pa.Table, documents: Documents) -> EngineStep:
-        """Join a batch with the state and remember it."""
-
-    def absorb(
-        self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()
-    ) -> None:
-        """Remember a batch whose matches are known, and what they published."""
-
-    def resume(self, spent: Iterable[Spent]) -> None:
-        """Hear what queries have spent in the last block of documents, before the next batch."""
-
-    def horizon_us(self, watermark_us: int) -> int:
-        """Return the oldest event time that is still needed when `W` is `watermark_us`."""
-
-    def needed_from(self, watermark_us: int, docid: int) -> Mapping[str, int]:
-        """Return the same by stream, for documents up to a docid; see `thinning.Needed`."""
-
-    def figures(self) -> dict[str, int]:
-        """Return how much is remembered; see `joins.processor.Processor.figures`."""
-
-    def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
-        """Return the lowest registration point of the queries that ask for any of these."""
-
-
-class Results(Protocol):
+class Results(Commits, Protocol):
     """Where results are committed; `broker.outbox.Outbox` is one."""
 
     def through(self) -> int:
@@ -136,12 +74,6 @@ class Results(Protocol):
         spent: Iterable[Spent] = (),
     ) -> bool:
         """Keep the results of the segments (after, through]; False if they are here already."""
-
-    def spent(self) -> list[Spent]:
-        """Return what queries have spent in the last block of documents."""
-
-    def published(self, *, after: int, through: int) -> list[Document]:
-        """Return the documents published at positions in (after, through], in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,14 +101,6 @@ class _Found:
     spent: list[Spent]
 
 
-@dataclass(frozen=True, slots=True)
-class _Current:
-    """The engine in use, with the state at the commit, and the version that it is for."""
-
-    registry_version: int
-    engine: JoinEngine
-
-
 class Pipeline:
     """The steps of one broker.
 
@@ -200,16 +124,13 @@ class Pipeline:
     ) -> None:
         self._spool = spool
         self._outbox = outbox
-        self._engines = engines
         self._plans = plans
         self._reached = reached
         self._on_step = on_step
         self._plan_of = plan_of or (lambda version: engines(version).plan)
-        self._follow = follow
         self._snapshot = snapshot
-        self._current: _Current | None = None
-        self._join_figures: Mapping[str, int] = {}
         self._through = outbox.through()
+        self._state = JoinState(spool, outbox, engines, follow, snapshot, self._done)
 
     @property
     def through(self) -> int:
@@ -238,7 +159,8 @@ class Pipeline:
         if self._snapshot is not None:
             done = self._done()
             self._snapshot.open(done[-1].last_docid if done else 0)
-        self._enter(waiting[0].registry_version if waiting else registry_version)
+        version = waiting[0].registry_version if waiting else registry_version
+        self._state.put_back(version, self._state.take(version))
 
     def step(self, witnesses: pa.Table) -> list[StepSummary]:
         """Process and commit the witnesses of a batch of segments; one commit per registry version.
@@ -267,37 +189,32 @@ class Pipeline:
     @property
     def join_figures(self) -> Mapping[str, int]:
         """How much the join remembers as of the last commit: see `Processor.figures`."""
-        return self._join_figures
+        return self._state.figures
 
     def horizon_us(self) -> int:
         """Return the oldest event time that documents still to be processed can need."""
-        current = self._current
-        if current is None:
-            return FIRST_WATERMARK_US
-        return current.engine.horizon_us(_watermark_us(self._done()))
+        return self._state.horizon_us()
 
     def _commit_run(self, run: list[Segment], witnesses: pa.Table) -> StepSummary:
         rows = _rows_of(witnesses, run[0].first_docid, run[-1].last_docid)
-        current = self._enter(run[0].registry_version)
+        version = run[0].registry_version
+        # If the commit fails, the engine remembers documents that are not committed: it is gone.
+        engine = self._state.take(version)
         self._reached("evaluated")
-        # If the commit fails, the engine remembers documents that are not committed.
-        self._current = None
         started = time.perf_counter()
-        step = self._process(current.engine, rows)
+        step = self._process(engine, rows)
         processed = time.perf_counter()
         self._reached("processed")
         self._commit(run[-1].last, step)
-        self._current = current
-        self._join_figures = current.engine.figures()
+        self._state.put_back(version, engine)
         self._reached("committed")
         # What was joined in parts is gone by now: a restart evaluates it once more.
         if self._snapshot is not None and are_evaluated(rows).all():
-            watermark_us = _watermark_us(run)
             self._snapshot.add(
-                self._plans.get(run[0].registry_version),
+                self._plans.get(version),
                 rows,
-                horizon_us=current.engine.horizon_us(watermark_us),
-                needed_from=partial(current.engine.needed_from, watermark_us),
+                horizon_us=engine.horizon_us(watermark_us(run)),
+                needed_from=partial(engine.needed_from, watermark_us(run)),
             )
         summary = StepSummary(
             through=run[-1].last,
@@ -332,49 +249,6 @@ class Pipeline:
             raise PipelineError(f"another process has committed segment {self._through + 1}")
         self._through = through
 
-    def _enter(self, registry_version: int) -> _Current:
-        """Return the engine of a registry version, with the state at the commit."""
-        current = self._current
-        if current is not None and current.registry_version == registry_version:
-            return current
-        if current is not None and self._follow(current.engine, registry_version):
-            engine = current.engine
-        else:
-            engine = self._engines(registry_version)
-            self._roll_forward(engine)
-        self._current = _Current(registry_version, engine)
-        self._join_figures = engine.figures()
-        return self._current
-
-    def _roll_forward(self, engine: JoinEngine) -> None:
-        done = self._done()
-        horizon_us = engine.horizon_us(_watermark_us(done))
-        needed = next((s for s in done if s.end_max_us >= horizon_us), None)
-        if needed is not None:
-            first, last = needed.first_docid, done[-1].last_docid
-            for witnesses in self._remembered(engine, first, last):
-                engine.absorb(witnesses, self._spool.documents, self._published(witnesses))
-        engine.resume(self._outbox.spent())
-
-    def _published(self, witnesses: pa.Table) -> list[Document]:
-        """Return what has been published at the documents of a table.
-
-        Who published it may be paused, stated anew or gone by now.
-        """
-        first, last = (witnesses.column("docid")[i].as_py() for i in (0, -1))
-        return self._outbox.published(after=first - 1, through=last)
-
-    def _remembered(self, engine: JoinEngine, first: int, last: int) -> Iterator[pa.Table]:
-        """Yield the witnesses of documents that are committed, some at a time."""
-
-        def evaluate(first: int, last: int) -> Iterator[pa.Table]:
-            return evaluate_documents(self._spool, lambda version: engine.plan, first, last)
-
-        if self._snapshot is None:
-            return evaluate(first, last)
-        needed_from = partial(engine.needed_from, _watermark_us(self._done()))
-        return self._snapshot.witnesses(engine, first, last, evaluate, needed_from)
-
     def _done(self) -> list[Segment]:
         return [s for s in self._spool.all_segments() if s.last <= self._through]
 
@@ -402,10 +276,6 @@ def _log_dead_letters(dead_letters: list[tuple[int, str]]) -> None:
         _log.warning("a document is a dead letter: %s", reason, extra=fields)
     if len(dead_letters) > _LOGGED_MAX:
         _log.warning("%d more documents are dead letters", len(dead_letters) - _LOGGED_MAX)
-
-
-def _watermark_us(segments: list[Segment]) -> int:
-    return segments[-1].watermark_us if segments else FIRST_WATERMARK_US
 
 
 def _rows_of(witnesses: pa.Table, first_docid: int, last_docid: int) -> pa.Table:

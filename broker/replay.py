@@ -31,9 +31,10 @@ from broker.document import Document, DocumentError, DocumentLine
 from broker.engine import Engine, RegisteredQuery
 from broker.evaluation import PlanStore
 from broker.ingest import Ingest, Outcome
+from broker.joinstate import JoinEngine
 from broker.match import Match
 from broker.parts import in_parts
-from broker.pipeline import JoinEngine, Pipeline, StepSummary
+from broker.pipeline import Pipeline, StepSummary
 from broker.recorded import ReadLine, read_document_lines
 from broker.segment import SEGMENT_BYTES_MAX
 from broker.shards import Join, Tasks

@@ -1,0 +1,196 @@
+"""The join of the running broker, with its state as of the last commit.
+
+The state is in memory.  It is made again from the spool, or from the snapshot where that has the
+witnesses: an engine without state is rolled forward to the commit, emitting nothing.  That happens
+when a process starts, and where an engine cannot follow the registry to another version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from broker.budget import Pause, Spent
+from broker.document import FIRST_WATERMARK_US, Document
+from broker.evaluation import evaluate_documents
+from broker.match import Match
+from broker.segment import Segment
+from broker.snapshot import Snapshot
+from broker.spool import Spool
+from xpath_eval.catalog import EvaluationPlan
+
+__all__ = ["Commits", "EngineStep", "JoinEngine", "JoinState", "watermark_us"]
+
+Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
+
+
+class EngineStep(Protocol):
+    """What an engine finds in a batch."""
+
+    @property
+    def matches(self) -> list[Match]:
+        """The matches whose newest document is in the batch."""
+
+    @property
+    def published(self) -> list[Document]:
+        """The documents that they publish."""
+
+    @property
+    def dead_letters(self) -> list[tuple[int, str]]:
+        """Documents that could not be evaluated, with reasons."""
+
+    @property
+    def pauses(self) -> list[Pause]:
+        """The queries that went over their budget, which the engine asks no more."""
+
+    @property
+    def spent(self) -> list[Spent]:
+        """What the others have found in the last block of documents."""
+
+
+class JoinEngine(Protocol):
+    """What the pipeline asks of an engine; `broker.engine.Engine` is one."""
+
+    @property
+    def plan(self) -> EvaluationPlan:
+        """What the evaluation has to look for."""
+
+    def process(self, witnesses: pa.Table, documents: Documents) -> EngineStep:
+        """Join a batch with the state and remember it."""
+
+    def absorb(
+        self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()
+    ) -> None:
+        """Remember a batch whose matches are known, and what they published."""
+
+    def resume(self, spent: Iterable[Spent]) -> None:
+        """Hear what queries have spent in the last block of documents, before the next batch."""
+
+    def horizon_us(self, watermark_us: int) -> int:
+        """Return the oldest event time that is still needed when `W` is `watermark_us`."""
+
+    def needed_from(self, watermark_us: int, docid: int) -> Mapping[str, int]:
+        """Return the same by stream, for documents up to a docid; see `thinning.Needed`."""
+
+    def figures(self) -> dict[str, int]:
+        """Return how much is remembered; see `joins.processor.Processor.figures`."""
+
+    def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
+        """Return the lowest registration point of the queries that ask for any of these."""
+
+
+class Commits(Protocol):
+    """What is known of results that have been committed; `broker.outbox.Outbox` knows it."""
+
+    def spent(self) -> list[Spent]:
+        """Return what queries have spent in the last block of documents."""
+
+    def published(self, *, after: int, through: int) -> list[Document]:
+        """Return the documents published at positions in (after, through], in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Current:
+    registry_version: int
+    engine: JoinEngine
+
+
+class JoinState:
+    """The engine in use, and the registry version that it is for.
+
+    `engines` makes the engine of a version, without state; `follow` brings one to a version, or
+    says that it cannot.  `done` are the segments that are committed.
+    """
+
+    def __init__(
+        self,
+        spool: Spool,
+        commits: Commits,
+        engines: Callable[[int], JoinEngine],
+        follow: Callable[[Any, int], bool],
+        snapshot: Snapshot | None,
+        done: Callable[[], list[Segment]],
+    ) -> None:
+        self._spool = spool
+        self._commits = commits
+        self._engines = engines
+        self._follow = follow
+        self._snapshot = snapshot
+        self._done = done
+        self._current: _Current | None = None
+        self._figures: Mapping[str, int] = {}
+
+    @property
+    def figures(self) -> Mapping[str, int]:
+        """How much the join remembers as of the last commit: see `Processor.figures`."""
+        return self._figures
+
+    def horizon_us(self) -> int:
+        """Return the oldest event time that documents still to be processed can need."""
+        current = self._current
+        if current is None:
+            return FIRST_WATERMARK_US
+        return current.engine.horizon_us(watermark_us(self._done()))
+
+    def take(self, registry_version: int) -> JoinEngine:
+        """Return the engine of a registry version, with the state at the commit.
+
+        From here on it may be ahead of the commit: it is this state's again with `put_back`.
+        """
+        engine = self._entered(registry_version)
+        self._current = None
+        return engine
+
+    def put_back(self, registry_version: int, engine: JoinEngine) -> None:
+        """Take an engine whose state is that of the commit."""
+        self._current = _Current(registry_version, engine)
+        self._figures = engine.figures()
+
+    def _entered(self, registry_version: int) -> JoinEngine:
+        current = self._current
+        if current is not None and (
+            current.registry_version == registry_version
+            or self._follow(current.engine, registry_version)
+        ):
+            return current.engine
+        engine = self._engines(registry_version)
+        self._roll_forward(engine)
+        return engine
+
+    def _roll_forward(self, engine: JoinEngine) -> None:
+        done = self._done()
+        horizon_us = engine.horizon_us(watermark_us(done))
+        needed = next((s for s in done if s.end_max_us >= horizon_us), None)
+        if needed is not None:
+            first, last = needed.first_docid, done[-1].last_docid
+            for witnesses in self._remembered(engine, first, last):
+                engine.absorb(witnesses, self._spool.documents, self._published(witnesses))
+        engine.resume(self._commits.spent())
+
+    def _published(self, witnesses: pa.Table) -> list[Document]:
+        """Return what has been published at the documents of a table.
+
+        Who published it may be paused, stated anew or gone by now.
+        """
+        first, last = (witnesses.column("docid")[i].as_py() for i in (0, -1))
+        return self._commits.published(after=first - 1, through=last)
+
+    def _remembered(self, engine: JoinEngine, first: int, last: int) -> Iterator[pa.Table]:
+        """Yield the witnesses of documents that are committed, some at a time."""
+
+        def evaluate(first: int, last: int) -> Iterator[pa.Table]:
+            return evaluate_documents(self._spool, lambda version: engine.plan, first, last)
+
+        if self._snapshot is None:
+            return evaluate(first, last)
+        needed_from = partial(engine.needed_from, watermark_us(self._done()))
+        return self._snapshot.witnesses(engine, first, last, evaluate, needed_from)
+
+
+def watermark_us(segments: list[Segment]) -> int:
+    """Return `W` behind some segments."""
+    return segments[-1].watermark_us if segments else FIRST_WATERMARK_US
