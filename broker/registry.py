@@ -100,14 +100,16 @@ class Registry:
         """Add a query, or a new version of one.
 
         It sees documents above `point`, the newest one, or, looking back, above `since`.  The very
-        same version and text changes nothing, unless it looks further back than before.
+        same version and text changes nothing, unless it looks further back than before; one that is
+        paused stays so, until it is resumed.
         """
         since = point if since is None else since
         with self._file.change() as revision:
             present = self._present(query_id)
-            is_same = present and _says(present) == (QueryState.ACTIVE, version, text)
-            if present and is_same and since >= present.point:
-                return present
+            if present and (present.version, present.text) == (version, text):
+                is_there = present.state is QueryState.ACTIVE and since >= present.point
+                if is_there or present.state is QueryState.PAUSED:
+                    return present
             if since < point:
                 self._look_back(query_id, version, since, point)
             row = (version, text, QueryState.ACTIVE, since, point, "")
@@ -298,10 +300,6 @@ class Registry:
             extra=fields,
         )
         return registered
-
-
-def _says(query: RegisteredText) -> tuple[QueryState, str, str]:
-    return (query.state, query.version, query.text)
 
 
 def _registered(row: tuple[Any, ...]) -> RegisteredText:

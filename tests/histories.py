@@ -218,8 +218,8 @@ class _Registrations:
     def _register(self, query: Query, since: int | None) -> bool:
         point = self._newest if since is None else min(since, self._newest)
         present = self._statements.get(query.id)
-        is_same = present and present.is_active and present.query.text == query.text
-        if not (present and is_same and present.point <= point):
+        is_same = present and present.query.text == query.text
+        if not (present and is_same and (not present.is_active or present.point <= point)):
             self._statements[query.id] = _Statement(query, point)
         return since is not None
 

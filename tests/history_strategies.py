@@ -71,16 +71,16 @@ class _History:
     def _register(self) -> None:
         number = self._choose.integer(0, IDS - 1)
         if number in self._statements and self._choose.integer(0, 5) == 5:
-            # The same again: it looks further back, or ends a pause.
+            # The same again: it looks further back, unless it is paused.
             statement = self._statements[number]
         else:
             statement = self._state(number)
+            self._paused.discard(number)
         since = self._since() if self._may_look_back(number, statement) else ""
         self._statements[number] = statement
         self._read.update(n for n in range(number) if re.search(rf"\bP{n}\b", statement))
-        self._paused.discard(number)
         self._write(f"register q{number}{since}\n    {statement}")
-        if number in self._values:
+        if number in self._values and number not in self._paused:
             self._subscribe_to(number)
 
     def _state(self, number: int) -> str:

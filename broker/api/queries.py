@@ -58,7 +58,7 @@ async def put_query(request: web.Request) -> web.Response:
     """Register the query in the body, or a new text of it; 422 with diagnostics if it is none.
 
     It sees the documents accepted after it, or those behind `?since=` too.  The very same text
-    again changes nothing.
+    again changes nothing: a query that is paused stays so.
     """
     backend, query_id = request.app[BACKEND], request.match_info["id"]
     if len(query_id) > ID_CHARACTERS_MAX:

@@ -106,10 +106,18 @@ def register(
         if len(queries) <= ESTIMATED_MAX:
             _say_cost(connection.call("POST", *path, "estimate", body=body, content_type=_TEXT))
         made = connection.call("PUT", *path, query={"since": since}, body=body, content_type=_TEXT)
-        message(
-            f"registered {made['id']} (version {made['version']}, sees documents after"
-            f" {made['point']})"
-        )
+        _say_registered(made)
+
+
+def _say_registered(made: dict[str, Any]) -> None:
+    if made["state"] == "paused":
+        reason = f": {made['reason']}" if made["reason"] else ""
+        message(f"{made['id']} stays paused from document {made['effective'] + 1} on{reason}")
+        message(f"hint: `xscl resume {made['id']}` makes it go on, or another text of it")
+        return
+    message(
+        f"registered {made['id']} (version {made['version']}, sees documents after {made['point']})"
+    )
 
 
 def _load(paths: Sequence[Path], query_id: str | None) -> list[Query]:

@@ -86,6 +86,8 @@ def test_a_query_over_its_budget_is_shown_with_the_reason_and_can_be_resumed(
 def test_a_query_lives_from_register_to_remove(served: ServedRoom, query_file: Path) -> None:
     assert "registered same" in served.xscl("register", str(query_file)).stderr
     assert "same is paused" in served.xscl("pause", "same").stderr
+    again = served.xscl("register", str(query_file)).stderr
+    assert "same stays paused from document 1 on\nhint: `xscl resume same` makes it go on" in again
     assert served.xscl("list").stdout.splitlines()[1].split()[:3] == ["same", "paused", "0"]
     assert "same is active" in served.xscl("resume", "same").stderr
     assert "removed same" in served.xscl("remove", "same").stderr

@@ -52,6 +52,17 @@ def test_the_registry_can_be_read_as_it_was(registry: Registry) -> None:
     assert (paused.state, paused.effective, paused.reason) == ("paused", 5, "too many matches")
 
 
+def test_the_same_text_leaves_a_query_paused_and_another_one_does_not(registry: Registry) -> None:
+    registry.register("Q1", "S//a", version="v1", point=0)
+    registry.set_state("Q1", QueryState.PAUSED, effective=5, reason="too many matches")
+    then = registry.revision()
+    again = registry.register("Q1", "S//a", version="v1", point=7, since=0)
+    assert (again.state, again.effective, again.reason) == ("paused", 5, "too many matches")
+    assert registry.backfills() == []
+    assert registry.queries(as_of=then) == registry.queries() == []
+    assert registry.register("Q1", "S//b", version="v2", point=7).state is QueryState.ACTIVE
+
+
 def test_a_removed_query_can_only_be_registered_anew(registry: Registry) -> None:
     registry.register("Q1", "S//a", version="v1", point=0)
     registry.set_state("Q1", QueryState.REMOVED, effective=1)

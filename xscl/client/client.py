@@ -66,6 +66,7 @@ class AsyncClient:
     ) -> QueryInfo:
         """Register a query, or a new text of it; the very same text again changes nothing.
 
+        A query that is paused stays so then.
         With `since` it also sees retained documents: those after a docid, those that arrived from
         a time (ISO 8601) on, or `"all"`.
         """
