@@ -18,17 +18,18 @@ Invariants: matches do not depend on how documents are grouped into batches, nor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from lxml import etree
 
 from broker.accounts import Accounts
 from broker.budget import DEFAULT_BUDGET, Budget, Pause, Spent
+from broker.bulk import Bulk
 from broker.clauses import Clause
 from broker.document import Document
 from broker.fanout import Found, Subscriber, Use
@@ -37,12 +38,12 @@ from broker.matches import MatchBuilder
 from broker.parts import in_parts
 from broker.queryset import QuerySet
 from broker.registration import RegisteredQuery, SetChange, publishers_first
+from broker.trees import Trees
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
 from joins.instance import INSTANCE_SCHEMA, Instance, rows_in_parts
 from joins.processor import Processor
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xpath_eval.stage import VALUES_CHARACTERS_MAX, evaluate_batches
-from xpath_eval.structure import parse_xml
 from xpath_eval.witnesses import DOCUMENT_SCHEMA, WITNESS_SCHEMA
 from xscl.query import INFINITE_US
 
@@ -88,11 +89,10 @@ class _Batch:
     Of a batch whose matches are known, only what is handed on or published is found again.
     """
 
-    documents: Documents
+    trees: Trees
     is_known: bool = False
     published: list[Document] = field(default_factory=list)
     matches: list[Match] = field(default_factory=list)
-    roots: dict[int, etree._Element] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -133,6 +133,7 @@ class Engine:
         )
         self._queries = QuerySet(self._processor, numbering)
         self._accounts = Accounts(budget, self._queries, self._processor)
+        self._bulk = Bulk()
         self._last_docid = 0
         self._published: dict[tuple[str, str], Document] = {}
         self._published_max = PUBLISHED_MIN
@@ -219,7 +220,7 @@ class Engine:
         # Those that came of documents which were absorbed hold from the next one on.
         first = max(self._last_docid + 1, pc.min(witnesses.column("docid")).as_py() or 0)
         self._accounts.postpone(first)
-        batch = _Batch(documents)
+        batch = _Batch(self._trees(documents))
         dead = self._run(witnesses, batch, published)
         order = sorted(batch.matches, key=lambda match: (match.position, match.query, match.id))
         pauses, spent = self._accounts.pauses(), self._accounts.spent()
@@ -233,7 +234,7 @@ class Engine:
         `published` may leave out what the present queries find again.  A query that goes over its
         budget even so is paused with the next batch that is processed.
         """
-        self._run(witnesses, _Batch(documents, is_known=True), published)
+        self._run(witnesses, _Batch(self._trees(documents), is_known=True), published)
 
     def resume(self, spent: Iterable[Spent]) -> None:
         """Hear what queries have spent in the last block of documents, before the next batch."""
@@ -276,9 +277,14 @@ class Engine:
         self._learn_shapes(witnesses.filter(pc.is_valid(witnesses.column("edges"))))
         # A document in which no query finds anything takes part in no join.
         found = witnesses.filter(pc.greater(pc.list_value_length(witnesses.column("nodes")), 0))
-        for part in rows_in_parts(self._witness_instances(found)):
-            self._processor.absorb(part)
+        self._absorb(rows_in_parts(self._witness_instances(found)))
         return dead
+
+    def _absorb(self, parts: Iterable[pa.Table]) -> None:
+        """Have the join remember rows of `INSTANCE_SCHEMA`, without numbers."""
+        for part in parts:
+            self._bulk.note(self._processor.next_instance, part)
+            self._processor.absorb(part)
 
     def _learn_shapes(self, spelled: pa.Table) -> None:
         columns = (spelled.column(name).to_pylist() for name in ("shape", "edges"))
@@ -313,10 +319,11 @@ class Engine:
         tuples = iter(self._processor.tuples(stratum))
         while part := list(islice(tuples, _TUPLES_MAX)):
             self._accounts.stop_cut()
-            numbers = {n for t in part for n in (t.left, t.right) if n is not None}
-            instances = self._processor.instances(numbers)
-            for found, use in self._queries.fan_out.expand(part, instances):
-                self._take(found, use, batch, handed_on, builders)
+            for some in self._bulk.parts(part, lambda each: (each.left, each.right)):
+                numbers = {n for t in some for n in (t.left, t.right) if n is not None}
+                instances = self._processor.instances(numbers)
+                for found, use in self._queries.fan_out.expand(some, instances):
+                    self._take(found, use, batch, handed_on, builders)
             self._accounts.close()
         self._accounts.stop_cut()
         self._accounts.close()
@@ -325,8 +332,7 @@ class Engine:
             for each in handed_on.values()
             if any(each.row["docid"] < self._accounts.of(query).limit for query in each.queries)
         ]
-        for part in _instances(rows):
-            self._processor.absorb(part)
+        self._absorb(_instances(rows))
         for builder in builders.values():
             builder.drop_from(self._accounts.of(builder.subscriber.query.id).limit)
         self._gather(list(builders.values()), batch)
@@ -373,11 +379,10 @@ class Engine:
 
     def _gather(self, builders: list[MatchBuilder], batch: _Batch) -> None:
         """Make matches of the tuples of roots, and documents of those that are published."""
-        instances = self._processor.instances(n for b in builders for n in b.leaves())
-        self._parse(instances.values(), batch)
+        documents = self._documents({leaf for each in builders for leaf in each.leaves()})
         published: list[Document] = []
         for builder in builders:
-            for match, behind in builder.build(instances, batch.roots):
+            for match, behind in builder.build(documents, batch.trees.root):
                 batch.matches.append(match)
                 stream = builder.subscriber.query.publish
                 if stream is not None and self._is_news(match, stream):
@@ -398,15 +403,23 @@ class Engine:
             self._published.update({(d.stream, d.key): d for d in published})
             self._absorb_witnesses(self.evaluate(published))
 
-    def _parse(self, instances: Iterable[Instance], batch: _Batch) -> None:
-        missing = [i for i in instances if i.instance not in batch.roots]
-        outside = batch.documents(sorted({i.docid for i in missing if not i.match_id}))
-        for instance in missing:
-            if instance.match_id:
-                xml = self._published[instance.stream, instance.key].xml
-            else:
-                xml = outside[instance.docid]
-            batch.roots[instance.instance] = parse_xml(xml).root
+    def _documents(self, numbers: Iterable[int]) -> dict[int, Instance]:
+        """Return instances by number, large ones without their values."""
+        found: dict[int, Instance] = {}
+        for part in self._bulk.parts(sorted(numbers), lambda number: (number,)):
+            for number, instance in self._processor.instances(part).items():
+                is_large = self._bulk.is_large(number)
+                found[number] = replace(instance, values=()) if is_large else instance
+        return found
+
+    def _trees(self, documents: Documents) -> Trees:
+        return Trees(partial(self._xml, documents))
+
+    def _xml(self, documents: Documents, instance: Instance) -> bytes:
+        """Return the text of a document, from outside or published."""
+        if instance.match_id:
+            return self._published[instance.stream, instance.key].xml
+        return documents([instance.docid])[instance.docid]
 
     def _horizon_us(self) -> int:
         """Return the event time behind which windows are counted (section 1.1)."""
@@ -415,6 +428,7 @@ class Engine:
     def _evict(self) -> None:
         horizon_us = self._horizon_us()
         self._processor.evict(horizon_us)
+        self._bulk.forget(self.horizon_us(self._watermark_us))
         if len(self._published) > self._published_max:
             kept_us = self._queries.kept_us({stream for stream, _ in self._published})
             self._published = {

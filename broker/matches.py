@@ -6,7 +6,7 @@ different assignments of the compared variables that go with it (semantics, sect
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,9 +26,17 @@ WITNESSES_MAX = 1_000
 Witness = tuple[tuple[str, BoundNode], ...]
 
 
+LONG = 1_000
+"""Characters from which on equal values are held once, however often they have been read."""
+
+
 @dataclass(slots=True)
 class _Gathered:
-    found: Found
+    """What a match needs of its tuples: not their instances, whose values may be long."""
+
+    docid: int
+    start_us: int
+    end_us: int
     witnesses: set[Witness] = field(default_factory=set)
 
 
@@ -40,27 +48,36 @@ class MatchBuilder:
         query = subscriber.query
         self._order = sorted(query.variables, key=lambda variable: variable.block)
         self._gathered: dict[tuple[Any, ...], _Gathered] = {}
+        self._long: dict[str, str] = {}
 
     def add(self, found: Found) -> bool:
         """Add one tuple; return whether it begins a match."""
         visible = tuple(found.nodes[v].number for v in self.subscriber.query.visible())
-        matches = len(self._gathered)
-        gathered = self._gathered.setdefault((found.leaves, visible), _Gathered(found))
+        key = found.leaves, visible
+        gathered = self._gathered.get(key)
+        is_new = gathered is None
+        if gathered is None:
+            gathered = _Gathered(found.docid, found.start_us, found.end_us)
+            self._gathered[key] = gathered
         gathered.witnesses.add(
             tuple(
-                (variable.name, found.nodes[variable.name])
+                (variable.name, self._held(found.nodes[variable.name]))
                 for variable in self._order
                 if variable.name in found.clause.compared
             )
         )
-        return len(self._gathered) > matches
+        return is_new
+
+    def _held(self, node: BoundNode) -> BoundNode:
+        """Return a node with a value that is held once."""
+        if node.value is None or len(node.value) < LONG:
+            return node
+        return BoundNode(node.number, self._long.setdefault(node.value, node.value))
 
     def drop_from(self, docid: int) -> None:
         """Forget the matches of a document and of later ones."""
         self._gathered = {
-            key: gathered
-            for key, gathered in self._gathered.items()
-            if gathered.found.docid < docid
+            key: gathered for key, gathered in self._gathered.items() if gathered.docid < docid
         }
 
     def leaves(self) -> Iterator[int]:
@@ -69,22 +86,30 @@ class MatchBuilder:
             yield from leaves
 
     def build(
-        self, documents: Mapping[int, Instance], roots: Mapping[int, etree._Element]
+        self,
+        documents: Mapping[int, Instance],
+        root_of: Callable[[Instance], etree._Element],
     ) -> Iterator[tuple[Match, list[Instance]]]:
-        """Yield each match with its documents; `roots` has the root element of every document."""
-        for (leaves, _), gathered in self._gathered.items():
+        """Yield each match with its documents, whose root elements are asked for."""
+        for (leaves, visible), gathered in self._gathered.items():
             behind = [documents[leaf] for leaf in leaves]
-            yield self._match(gathered, behind, [roots[leaf] for leaf in leaves]), behind
+            yield self._match(gathered, visible, behind, list(map(root_of, behind))), behind
 
     def _match(
-        self, gathered: _Gathered, behind: Sequence[Instance], trees: Sequence[etree._Element]
+        self,
+        gathered: _Gathered,
+        numbers: Sequence[int],
+        behind: Sequence[Instance],
+        trees: Sequence[etree._Element],
     ) -> Match:
-        query, found = self.subscriber.query, gathered.found
+        query = self.subscriber.query
         blocks = {variable.name: variable.block for variable in query.variables}
-        visible = {v: (blocks[v], found.nodes[v].number) for v in query.visible()}
+        visible = {
+            v: (blocks[v], number) for v, number in zip(query.visible(), numbers, strict=True)
+        }
         shown = () if isinstance(query.select, SelectAll) else query.select.variables
         output, error = build(
-            query, trees, visible, found.start_us, found.end_us, self.subscriber.parameters
+            query, trees, visible, gathered.start_us, gathered.end_us, self.subscriber.parameters
         )
         witnesses = sorted(gathered.witnesses, key=self._numbers)
         return Match(
@@ -96,8 +121,8 @@ class MatchBuilder:
                 [number for _, number in visible.values()],
             ),
             query=query.id,
-            start_us=found.start_us,
-            end_us=found.end_us,
+            start_us=gathered.start_us,
+            end_us=gathered.end_us,
             documents=tuple(MatchDocument(d.docid, d.stream, d.key, d.end_us) for d in behind),
             roots=tuple(visible[block.root][1] for block in query.blocks),
             nodes={v: MatchNode(*visible[v]) for v in shown},

@@ -1,0 +1,73 @@
+"""Instances with long values: of these, a few are read at a time.
+
+Most instances have some hundred bytes of values, and tens of thousands are read at once.  A
+document may have megabytes; so what has many bytes is known by its number, from when it came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+__all__ = ["Bulk"]
+
+LARGE_BYTES = 8 << 10
+"""Bytes of values above which an instance is large: 50,000 smaller ones have 400 MB at most."""
+
+READ_BYTES = 64 << 20
+"""Bytes of large instances that are read at once, where one alone does not have more."""
+
+LARGE_MIN = 1_000
+"""So many are known in any case; those of no use any more are looked for when there are more, and
+twice as many as after the last time."""
+
+T = TypeVar("T")
+
+
+class Bulk:
+    """The large ones among the instances of a join."""
+
+    def __init__(self) -> None:
+        self._large: dict[int, tuple[int, int]] = {}
+        self._large_max = LARGE_MIN
+
+    def note(self, first: int, rows: pa.Table) -> None:
+        """Take note of instances from number `first` on, rows of `INSTANCE_SCHEMA`."""
+        for batch in rows.select(["vals", "end_us"]).to_batches():
+            values, ends = batch.columns
+            lengths = pc.binary_length(pc.list_flatten(values)).fill_null(0).to_numpy()
+            owners = pc.list_parent_indices(values).to_numpy()
+            sizes = np.bincount(owners, lengths, batch.num_rows)
+            for row in np.flatnonzero(sizes > LARGE_BYTES).tolist():
+                self._large[first + row] = int(sizes[row]), ends[row].as_py()
+            first += batch.num_rows
+
+    def forget(self, before_us: int) -> None:
+        """Forget instances that end before a time, now and then."""
+        if len(self._large) > self._large_max:
+            kept = {n: held for n, held in self._large.items() if held[1] >= before_us}
+            self._large, self._large_max = kept, max(LARGE_MIN, 2 * len(kept))
+
+    def is_large(self, number: int) -> bool:
+        """Return whether an instance is large."""
+        return number in self._large
+
+    def parts(
+        self, items: Sequence[T], instances_of: Callable[[T], Iterable[int | None]]
+    ) -> Iterator[Sequence[T]]:
+        """Yield items in parts, in order, whose large instances have `READ_BYTES` together."""
+        start, held, total = 0, set[int](), 0
+        for i, item in enumerate(items if self._large else ()):
+            large = {n for n in instances_of(item) if n is not None and n in self._large}
+            total += sum(self._large[number][0] for number in large - held)
+            held |= large
+            if total > READ_BYTES and i > start:
+                yield items[start:i]
+                start, held = i, large
+                total = sum(self._large[number][0] for number in large)
+        if items:
+            yield items[start:]

@@ -1,0 +1,116 @@
+"""Of instances with long values, and of large documents behind matches, few are held at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from unittest import mock
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import broker.bulk
+import broker.trees
+import xscl
+from broker.budget import Budget
+from broker.bulk import Bulk
+from broker.document import FIRST_WATERMARK_US, Document
+from broker.engine import Engine, RegisteredQuery
+from broker.trees import Trees
+from joins.engines import ENGINES, EngineName
+from joins.instance import INSTANCE_SCHEMA, Instance
+
+LARGE = 10 << 10
+
+
+def rows(sizes: Iterable[int]) -> pa.Table:
+    """Return instances with so many bytes of values each, in two values."""
+    half = [(size // 2, size - size // 2) for size in sizes]
+    columns = {
+        "vals": [[None, "x" * one, "y" * two] for one, two in half],
+        "end_us": list(range(len(half))),
+    }
+    fields = [INSTANCE_SCHEMA.field(name) for name in columns]
+    return pa.table(columns, pa.schema(fields))
+
+
+@given(
+    sizes=st.lists(st.integers(0, 12), min_size=1, max_size=12),
+    pairs=st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12) | st.none()), max_size=30),
+    cut=st.integers(0, 12),
+)
+def test_parts_are_whole_in_order_and_small(
+    sizes: list[int], pairs: list[tuple[int, int | None]], cut: int
+) -> None:
+    held = dict(enumerate(sizes, 1))
+    with mock.patch.multiple(broker.bulk, LARGE_BYTES=4, READ_BYTES=20):
+        bulk = Bulk()
+        table = rows(sizes)
+        bulk.note(1, pa.concat_tables([table.slice(0, cut), table.slice(cut)]))
+        assert {n for n in held if bulk.is_large(n)} == {n for n in held if held[n] > 4}
+        parts = [list(part) for part in bulk.parts(pairs, lambda pair: pair)]
+    assert [pair for part in parts for pair in part] == pairs
+    for part in parts:
+        numbers = {number for pair in part for number in pair}
+        large = sum(held[n] for n in numbers if n is not None and held.get(n, 0) > 4)
+        assert len(part) == 1 or large <= 20
+
+
+def test_large_instances_that_no_window_reaches_are_forgotten() -> None:
+    with mock.patch.multiple(broker.bulk, LARGE_MIN=2):
+        bulk = Bulk()
+        bulk.note(1, rows([LARGE] * 5))
+        bulk.forget(before_us=3)
+    assert [bulk.is_large(number) for number in range(1, 6)] == [False] * 3 + [True] * 2
+
+
+def instance(number: int) -> Instance:
+    return Instance(number, "S", "", number, 0, "", number, 0, 0, 0, (number,), (), ())
+
+
+def test_trees_are_parsed_again_when_others_have_taken_their_room() -> None:
+    read: list[int] = []
+
+    def xml_of(one: Instance) -> bytes:
+        read.append(one.instance)
+        return b"<i>0123456789</i>"
+
+    trees = Trees(xml_of)
+    with mock.patch.object(broker.trees, "TREES_BYTES", 40):
+        for number in (1, 2, 1, 3, 1, 2):
+            assert trees.root(instance(number)).tag == "i"
+    assert read == [1, 2, 3, 2]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_matches_of_large_documents_are_made_of_a_few_at_a_time(
+    engine: EngineName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Another query compares the long values, so they are remembered; the matches have none of them.
+    texts = [
+        "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b",
+        "S//i->a FOLLOWED BY {a/long = b/long, 1 h} S//i->b",
+    ]
+    queries = [RegisteredQuery(xscl.parse(text, id=f"q{i}")[0]) for i, text in enumerate(texts)]
+    running = Engine(queries, lateness_us=0, engine=engine, budget=Budget(0, 0, 0, 0))
+    documents, watermark_us = [], FIRST_WATERMARK_US
+    for docid in range(1, 31):
+        times = (docid, docid, docid, watermark_us)
+        xml = f"<i><c>same</c><long>{docid}{'x' * LARGE}</long></i>".encode()
+        documents.append(Document(docid, "S", str(docid), *times, xml))
+        watermark_us = docid
+    at_once: list[int] = []
+    instances = type(running.processor).instances
+
+    def listen(processor: object, numbers: Iterable[int]) -> dict[int, Instance]:
+        found = instances(processor, numbers)  # type: ignore[arg-type]
+        at_once.append(sum(len(value or "") for each in found.values() for value in each.values))
+        return found
+
+    monkeypatch.setattr(type(running.processor), "instances", listen)
+    monkeypatch.setattr(broker.bulk, "READ_BYTES", 4 * LARGE)
+    witnesses = running.evaluate(documents)
+    step = running.process(witnesses, lambda ids: {n: documents[n - 1].xml for n in ids})
+    assert len(step.matches) == 30 * 29 // 2
+    assert max(at_once) < 5 * LARGE
