@@ -260,7 +260,6 @@ QUERY_CLAUSES = (
     _residual("with a string", _is_literal(str)),
     _residual("with a number", _is_literal(float)),
     _residual("with a parameter", lambda r: isinstance(r.right, Parameter)),
-    _residual("constant on the left", lambda r: isinstance(r.left, Literal | Parameter)),
     _residual("of a derived value", lambda r: _is_call(r.left) or _is_call(r.right)),
     _residual(
         "function of several", lambda r: max(len(variables_of(s)) for s in (r.left, r.right)) > 1

@@ -16,14 +16,14 @@ from choosers import Chooser
 __all__ = ["FOCI", "Mood"]
 
 FOCI = (
-    *("function",) * 8,
-    *("condition",) * 8,
+    *("function",) * 10,
+    *("condition",) * 10,
     *("residual",) * 6,
-    *("position", "position", "parameter", "parameter", "or", "or", "or"),
+    *("position", "position", *("parameter",) * 4, "or", "or", "or"),
     *("publish", "publish", "publish", "nested", "nested", "nested"),
     *("late", "late", "late"),
     *("stream", "axis", "axis", "key", "key", "symmetric", "namespace", "select", "register"),
-    *("register", "empty", "unjoined", "single", "crowd"),
+    *("register", "empty", "empty", "unjoined", "single", "crowd"),
 )
 """The constructs that a case can be about, each as often as there are kinds of it to try."""
 

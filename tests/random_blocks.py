@@ -15,6 +15,7 @@ CONDITIONS: Sequence[tuple[str, Sequence[str]]] = (
     ("{}", ()),
     ("not({})", ()),
     ("{} = 'x'", ("x", "y")),
+    ("{} = '1'", ("1", "1.0", "2")),
     ("{} != 'x'", ("x", "y")),
     ("{} = 1", ("1.0", "2", "x")),
     ("{} != 1", ("1.0", "2", "x")),
@@ -83,7 +84,9 @@ class Blocks:
     def block(self, names: Names, readable: list[str]) -> tuple[str, list[str]]:
         """Return a block and what it binds; it may read a published stream, and leave others."""
         mood = self._mood
-        stream = mood.choice(("T", "*", "*")) if mood.rarely(40, "stream") else "S"
+        elsewhere = 20 if mood.is_about("publish") else 0
+        is_elsewhere = mood.rarely(40, "stream") or mood.chance(elsewhere)
+        stream = mood.choice(("T", "*", "*")) if is_elsewhere else "S"
         if readable and mood.chance(70 if mood.is_about("publish") else 20):
             stream = mood.choice(readable)
             if mood.chance(80):

@@ -14,7 +14,7 @@ __all__ = ["NAMESPACES", "Documents"]
 NAMES = ("c", "t", "c", "c", "c", "t", "p", "i")
 COMMON = ("x", "x", "y", "x", "1", "x")
 RARE = ("X", " x", "x,y", "x y", "", "1.0", "2", "10", "http://www.a.org/x", "n,", "http://a.org")
-NUMERALS = ("1", "2", "1.0", "10", " 2 ", "x", "1e0", "")
+NUMERALS = ("1", "2", "1.0", "10", " 2 ", "x", "1.0", "")
 ATTRIBUTES = ("h", "k")
 NAMESPACES = (("dc", "http://purl.org/dc/elements/1.1/"), ("n", "urn:n"))
 
@@ -33,7 +33,7 @@ class Documents:
         elsewhere = 30 if mood.is_about("late") else 0
         stream = "T" if mood.rarely(20, "stream") or mood.chance(elsewhere) else "S"
         xml = self._element(0)
-        if mood.rarely(4):
+        if mood.chance(10) if mood.is_about("key") else mood.rarely(4):
             xml = xml[: len(xml) // 2]
         key, xml = self._key(xml)
         return f"document {number} {stream} {self._times(number)}{key}  {xml}"
@@ -76,7 +76,7 @@ class Documents:
 
     def _contents(self, depth: int) -> str:
         """Return what an element has: little where one value is to decide."""
-        first, width = "", self._mood.integer(2, 5)
+        first, width = "", self._mood.integer(2, 3 if self._mood.is_about("nested") else 5)
         if self._mood.is_about("function", "empty"):
             first, width = f"<c>{self._value()}</c>", self._mood.integer(0, 1)
         elif self._mood.is_about("condition", "residual", "parameter"):

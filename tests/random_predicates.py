@@ -71,21 +71,23 @@ class Predicates:
             f"{self._joined(left, names)} = {self._joined(right, names)}"
             for _ in range(0 if mood.rarely(15, "unjoined") else 1 + mood.rarely(20))
         ]
-        while not parts or (len(parts) < 4 and mood.rarely(16, "residual")):
+        more = 40 if mood.is_about("empty") else 0
+        while not parts or (len(parts) < 4 and (mood.rarely(16, "residual") or mood.chance(more))):
             parts.append(self._residual(left, right, names))
         return " AND ".join(parts)
 
     def _residual(self, left: list[str], right: list[str], names: Names) -> str:
         mood = self._mood
-        comparison = mood.choice(COMPARISONS)
+        comparison = mood.choice((*COMPARISONS, "!="))
         first = self._filtered(left, names)
         second = mood.choice(
             (
                 self._filtered(right, names),
                 self._filtered(left, names),
                 "1",
-                "'x'",
+                "''" if mood.is_about("empty") else mood.choice(("'x'", "'1'")),
                 f"concat({mood.choice(left)}, {mood.choice(right)})",
+                self._filtered(right, names),
             )
         )
         if mood.chance(50 if mood.is_about("parameter") else 6):

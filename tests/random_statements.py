@@ -53,10 +53,10 @@ class Statements:
     def _block_counts(self) -> tuple[int, ...]:
         """Return how many blocks a query may have."""
         if self._mood.is_about("nested"):
-            return (3, 3, 3, 4)
+            return (3, 3, 4)
         if self._mood.is_about("single", "condition", "position", "publish"):
             return (2, 1)
-        return (2, 2, 2, 2, 1, 2, 2, 3) if self._mood.has_focus else (2, 1, 2, 2, 2, 2, 2, 3, 3, 4)
+        return (2, 2, 2, 2, 1, 2, 2, 3) if self._mood.has_focus else (2, 1, 2, 2, 2, 2, 2, 2, 3, 3)
 
     def _from(self, blocks: int) -> tuple[str, list[str]]:
         """Return an operand of some blocks, and the variables that it binds."""

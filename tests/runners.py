@@ -10,6 +10,7 @@ import oracle
 from kit import Case, parse_case
 from strategies import random_case
 
+from broker.budget import Budget
 from broker.document import Document
 from broker.engine import Engine, RegisteredQuery
 from broker.match import Match
@@ -25,6 +26,8 @@ __all__ = [
     "run_oracle",
     "seeds_with_joins",
 ]
+
+UNLIMITED = Budget(0, 0, 0, 0)
 
 T = TypeVar("T")
 
@@ -89,7 +92,13 @@ def engine_of(case: Case, engine: EngineName, processor: Processor | None = None
         )
         for query in case.queries
     ]
-    return Engine(registered, lateness_us=case.lateness_us, engine=engine, processor=processor)
+    return Engine(
+        registered,
+        lateness_us=case.lateness_us,
+        engine=engine,
+        processor=processor,
+        budget=UNLIMITED,
+    )
 
 
 def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
