@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import groupby
+from itertools import accumulate, groupby, takewhile
 
 import pyarrow as pa
 
@@ -30,7 +30,11 @@ THINNED_PIECES = 8
 """Pieces that are written anew at a time, as one, for what is left of them."""
 
 PIECES_MAX = 24
-"""Pieces of a shard; then the small ones among them are merged, so a row is merged a few times."""
+"""Small pieces of a shard; then the newest of them are merged, so a row is merged a few times."""
+
+PIECE_ROWS = 500_000
+"""Rows of a merged piece, at most; with more than half of them it is not small: some 200 MB are
+in memory at once where pieces are merged or read."""
 
 
 class Pieces:
@@ -97,8 +101,11 @@ class Pieces:
         pieces = self._pieces[shard]
         for is_thin, group in groupby(pieces, lambda piece: piece.name in self._thin):
             if is_thin:
-                return tuple(group)[:THINNED_PIECES]
-        return tuple(_newest(pieces)) if len(pieces) > PIECES_MAX else ()
+                thin = list(group)[:THINNED_PIECES]
+                ends = accumulate(piece.rows for piece in thin)
+                return tuple(thin[: max(1, sum(end <= 2 * PIECE_ROWS for end in ends))])
+        small = list(takewhile(lambda piece: 2 * piece.rows <= PIECE_ROWS, reversed(pieces)))
+        return tuple(_newest(small[::-1])) if len(small) > PIECES_MAX else ()
 
     def replace(self, shard: int, old: tuple[Piece, ...], new: Piece, horizon_us: int) -> None:
         """Put a piece in the place of those of which it was made."""
@@ -141,10 +148,13 @@ class Pieces:
 
 
 def _newest(pieces: list[Piece]) -> list[Piece]:
-    """Return the newest pieces, back to one that is larger than all after it twice over."""
+    """Return the newest pieces, back to one that is larger than all after it twice over.
+
+    They are two at least, and all of them small; together they have `PIECE_ROWS` at most.
+    """
     start = len(pieces) - 2
     rows = pieces[-1].rows + pieces[-2].rows
-    while start > 0 and pieces[start - 1].rows < 2 * rows:
+    while start > 0 and pieces[start - 1].rows < min(2 * rows, PIECE_ROWS - rows):
         start -= 1
         rows += pieces[start].rows
     return pieces[start:]

@@ -120,10 +120,7 @@ class Shard:
 
     def _take_on(self, order: Order) -> None:
         """Take on the instances that are missing: those of earlier batches, then the new ones."""
-        missing = self._missing(order)
-        is_old = pc.less(missing.column("instance"), order.first_new)
-        old, new = missing.filter(is_old), missing.filter(pc.invert(is_old))
-        if old.num_rows:
+        for old in self._missing(order, self._last + 1, order.first_new):
             self._processor.begin_batch()
             self._absorb(old)
         if self._first_new != order.first_new:
@@ -131,14 +128,19 @@ class Shard:
             self._processor.evict(order.horizon_us)
             self._processor.begin_batch()
             self._first_new = order.first_new
-        self._absorb(new)
-        self._last = max(self._last, order.last)
+        for new in self._missing(order, max(self._last + 1, order.first_new), order.last + 1):
+            self._absorb(new)
+        self._last = order.last
 
-    def _missing(self, order: Order) -> pa.Table:
-        pieces = [piece for piece in order.pieces if piece.last > self._last]
-        tables = [self._store.get(piece.name) for piece in pieces]
-        rows = pa.concat_tables([INSTANCE_SCHEMA.empty_table(), *tables])
-        return rows.filter(pc.greater(rows.column("instance"), self._last))
+    def _missing(self, order: Order, first: int, stop: int) -> Iterator[pa.Table]:
+        """Yield the instances from `first` on and before `stop`: all at once may be too many."""
+        for piece in order.pieces:
+            if piece.last >= first and piece.first < stop:
+                rows = self._store.get(piece.name)
+                numbers = rows.column("instance")
+                is_missing = pc.and_(pc.greater_equal(numbers, first), pc.less(numbers, stop))
+                if pc.any(is_missing).as_py():
+                    yield rows.filter(is_missing)
 
     def _absorb(self, rows: pa.Table) -> None:
         for part in rows_in_parts(rows):
@@ -222,12 +224,9 @@ class Shard:
 
     def _merge(self, order: Order) -> Piece:
         """Make one piece of several neighbours, without what is dead, under a name of its own."""
-        rows = pa.concat_tables([self._store.get(piece.name) for piece in order.merged])
-        shapes, which = np.unique(rows.column("shape").to_numpy(), return_inverse=True)
-        reaches = self._processor.classes.reaches
-        reaches_us = [reaches.of(self._own_shape(shape)) for shape in shapes.tolist()]
-        oldest_us = order.horizon_us - np.array(reaches_us, np.int64)
-        rows = rows.filter(pa.array(rows.column("end_us").to_numpy() >= oldest_us[which]))
+        rows = pa.concat_tables(
+            self._of_use(self._store.get(piece.name), order.horizon_us) for piece in order.merged
+        )
         piece = Piece(
             name=f"{self._number}-{order.merged[0].first}-{uuid.uuid4().hex}",
             first=order.merged[0].first,
@@ -236,6 +235,14 @@ class Shard:
         )
         self._store.put(piece.name, rows)
         return piece
+
+    def _of_use(self, rows: pa.Table, horizon_us: int) -> pa.Table:
+        """Return the instances that some class can still use here."""
+        shapes, which = np.unique(rows.column("shape").to_numpy(), return_inverse=True)
+        reaches = self._processor.classes.reaches
+        reaches_us = [reaches.of(self._own_shape(shape)) for shape in shapes.tolist()]
+        oldest_us = horizon_us - np.array(reaches_us, np.int64)
+        return rows.filter(pa.array(rows.column("end_us").to_numpy() >= oldest_us[which]))
 
 
 def _of_columns(columns: TupleColumns, names: Ints) -> Tuples:

@@ -82,6 +82,7 @@ BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
     joins.pairsignature: {"FEW_PAIRS": (0, 2), "WIDE": (0,), "SORTED_SLOTS": (9,)},
     joins.pieces: {
         "PIECES_MAX": (2,),
+        "PIECE_ROWS": (1, 5),
         "PENDING_ROWS": (1,),
         "PENDING_BYTES": (1, 500),
         "THINNED_PIECES": (2,),

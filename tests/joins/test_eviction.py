@@ -115,7 +115,7 @@ def test_shards_forget_as_soon_and_miss_nothing(case: Case, size: int) -> None:
     join = Join("signatures", case.lateness_us, shards=2)
     with (
         eager(),
-        mock.patch.multiple(pieces, PIECES_MAX=3, THINNED_PIECES=2),
+        mock.patch.multiple(pieces, PIECES_MAX=3, PIECE_ROWS=9, THINNED_PIECES=2),
         mock.patch.multiple(sharded, SHAPES_MIN=0, LOOKED_EVERY=1),
     ):
         found = run_engine(case, batch_size=size, processors=lambda: join.processor(None))
@@ -217,6 +217,19 @@ def test_shards_keep_nothing_of_a_busy_stream_for_a_window_without_end_over_a_ra
     assert figures["values"] <= 2 * BOUND
     assert figures["memory_bytes"] < BOUND * 500
     assert running.matches > 100 * 99 // 2 + 400
+
+
+@pytest.mark.parametrize(("reach_us", "is_kept"), [(0, False), (HOUR * SECOND_US, True)])
+def test_shards_hear_of_tuples_that_are_to_be_joined_for_longer(
+    busy: Sequence[Document], reach_us: int, is_kept: bool
+) -> None:
+    processor = Join("signatures", 0, shards=2).processor(None)
+    assert processor is not None
+    running = Running.of(BUSY.replace("1 h", "1 m"), processor=processor)
+    running.take(busy[:1_000])
+    processor.outlast(1, reach_us)
+    running.take(busy[1_000:4_000])
+    assert (processor.figures()["values"] > 3_000) == is_kept
 
 
 def test_when_a_wide_query_goes_shards_let_go_at_once(busy: Sequence[Document]) -> None:

@@ -24,8 +24,10 @@ import xscl
 from broker.match import Match
 from broker.registration import SetChange
 from broker.shards import DirectoryStore, Join, MemoryStore
-from joins.orders import Answer, Order, Store
+from joins.orders import Answer, Order, Piece, Store
+from joins.pieces import Pieces
 from joins.processor import Processor
+from joins.reach import Reaches
 from joins.shard import Shard
 from joins.sharded import ShardedProcessor
 
@@ -296,3 +298,31 @@ def test_a_class_that_is_closed_has_no_further_tuples(monkeypatch: pytest.Monkey
     engine.process(engine.evaluate(documents), lambda docids: xml)
     assert len(seen) > 10
     assert [docid for docid in seen if docid >= 60] == seen[-1:]
+
+
+def test_small_pieces_are_few_and_a_row_is_written_a_few_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(joins.pieces, "PIECE_ROWS", 64)
+    monkeypatch.setattr(joins.pieces, "PIECES_MAX", 4)
+    reaches = Reaches()
+    reaches.add_shape(0, [(1, 1, 0, 0)])
+    reaches.add({frozenset({1})}, 1 << 40)
+    pieces, chance, rows, merged_rows = Pieces(MemoryStore(), reaches), random.Random(1), 0, 0
+    while rows < 2_000:
+        numbers = list(range(rows + 1, rows + 1 + chance.choice([1, 1, 2, 9])))
+        rows = numbers[-1]
+        columns = {"instance": numbers, "shape": [0] * len(numbers), "end_us": numbers}
+        pieces.append(0, pa.table(columns))
+        pieces.write()
+        if merged := pieces.to_merge(0):
+            size = sum(piece.rows for piece in merged)
+            assert len(merged) > 1
+            assert size <= 64
+            merged_rows += size
+            name, first, last = f"merged {rows}", merged[0].first, merged[-1].last
+            pieces.replace(0, merged, Piece(name, first, last, size), 0)
+    there = pieces.of(0)
+    assert [piece.first for piece in there[1:]] == [piece.last + 1 for piece in there[:-1]]
+    assert len(there) <= 2_000 // 32 + 5
+    assert merged_rows < 5 * rows
