@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pytest
 import worked_example
-from kit import Case, check, document, us
+from choosers import RandomChooser
+from kit import Case, check, document, parse_case, us
 from lxml import etree
 from runners import run_oracle
+from strategies import Generator
 
 import oracle
 import xscl
@@ -166,3 +169,33 @@ def test_the_worked_example_gives_table_6_4_f() -> None:
         (query, (node2, node3, node5, node6), (node1, node4))
         for query, _, node1, node2, node3, node4, node5, node6, _ in worked_example.R_OUT
     }
+
+
+COMPARISONS = (
+    "v/c = w/c",
+    "v/t = w/t",
+    "v/c != w/t",
+    "v//c = w/t",
+    "w/t > 1",
+    "upper-case(v/c) = w/t",
+    "v/t = v/c",
+)
+
+
+def found(predicate: str, seed: int) -> set[tuple[int, ...]]:
+    """Return the documents that a query with a predicate finds among generated ones."""
+    generator = Generator(RandomChooser(seed), foci=["residual"])
+    lines = "\n".join(generator.document(number) for number in range(1, 9))
+    query = f"query q\n    S//i->v FOLLOWED BY {{{predicate}, INF}} S//i->w"
+    matches = run_oracle(parse_case(f"# Alternatives.\n{query}\n{lines}\n----\n"))
+    return {tuple(document.docid for document in match.documents) for match in matches}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_or_finds_what_one_of_its_alternatives_finds(seed: int) -> None:
+    a, b, c = random.Random(seed).sample(COMPARISONS, 3)
+    assert found(f"{a} OR {b}", seed) == found(a, seed) | found(b, seed)
+    assert found(f"{a} OR {b} AND {c}", seed) == found(a, seed) | found(f"{b} AND {c}", seed)
+    distributed = found(f"{a} AND {c}", seed) | found(f"{b} AND {c}", seed)
+    assert found(f"({a} OR {b}) AND {c}", seed) == distributed
+    assert found(f"{c} AND ({a} OR {b})", seed) == distributed
