@@ -1,6 +1,7 @@
 """The join alone: documents per second against subscriptions, batch size and state.
 
-    python -m benchmarks joins [news] [pairs] [growth] [xml] [latency] [--documents N]
+    python -m benchmarks joins [news] [pairs] [growth] [xml] [latency] [registration]
+                               [--documents N]
 
 Stage 1 is done before the clock starts; what is timed is: remember a batch, find its tuples (for
 each pair of documents the query classes that match, hence the set of subscriptions of each), and
@@ -14,11 +15,14 @@ forget what is too old.  Matches are not written out per subscriber.
     growth  the same with 10 times the state, and with 10 times the matches
     xml     the pairs workload as XML documents and XSCL texts: stage 1 and the join
     latency news as XML, one document at a time through stage 1 and the join, 100,000 subscriptions
+    registration
+            queries that come and go while documents flow, beside 1,000 and 25,000 query classes
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import sys
 import time
@@ -43,6 +47,7 @@ from templates.template import template_of
 from xpath_eval.structure import parse_xml
 
 DAY_US = 86_400_000_000
+PARTS = ["news", "pairs", "growth", "xml", "latency", "registration"]
 LEAVES = ("link", "feed", "title", "published", "author")
 
 
@@ -244,11 +249,80 @@ def news_query(random_: random.Random) -> str:
     return f"S//item->a FOLLOWED BY {{{equal}, 1 d}} S//item->b"
 
 
+FIELDS = tuple(f"f{i}" for i in range(12))
+
+
+def registration(changes: int = 500) -> None:
+    print(
+        f"registration: {changes} queries of two to four equalities of {len(FIELDS)} fields; ms of"
+        " processor time for each, one document through stage 1 and the join behind it included"
+    )
+    names = ("a document alone", "+ a query", "- a query", "all queries at once", "to parse one")
+    print(f"{'classes':>8}" + "".join(f"{name:>21}" for name in names))
+    for count in (1_000, 25_000):
+        print(registration_row(count, changes))
+
+
+def registration_row(count: int, changes: int) -> str:
+    engine, random_ = subscribed(count, fields_query, lateness_us=0), random.Random(4)
+    stream = (fields_document(number, random_) for number in itertools.count(1))
+    joined(engine, list(itertools.islice(stream, 300)))
+    classes = len(engine.processor.classes.by_number)  # type: ignore[attr-defined]
+    texts = [fields_query(random_) for _ in range(changes)]
+    queries: list[xscl.Query] = []
+
+    def parse() -> None:
+        queries.extend(xscl.parse(text, id=f"n{i}")[0] for i, text in enumerate(texts))
+
+    def one_by_one(change: Callable[[xscl.Query], None]) -> None:
+        for query in queries:
+            change(query)
+            joined(engine, [next(stream)])
+
+    def add(query: xscl.Query) -> None:
+        engine.queries.add(RegisteredQuery(query))
+
+    def at_once() -> None:
+        for query in queries:
+            add(query)
+        joined(engine, [next(stream)])
+
+    parsing = processor_ms(parse)
+    figures = (
+        processor_ms(lambda: one_by_one(lambda query: None)),
+        processor_ms(lambda: one_by_one(add)),
+        processor_ms(lambda: one_by_one(lambda query: engine.queries.remove(query.id))),
+        processor_ms(at_once),
+        parsing,
+    )
+    return f"{classes:>8,}" + "".join(f"{figure / changes:>21.2f}" for figure in figures)
+
+
+def processor_ms(work: Callable[[], object]) -> float:
+    started = time.process_time()
+    work()
+    return (time.process_time() - started) * 1e3
+
+
+def fields_query(random_: random.Random) -> str:
+    """Return one of millions of queries that join the fields of documents."""
+    joins = random_.randint(2, 4)
+    sides = random_.sample(FIELDS, joins), random_.sample(FIELDS, joins)
+    equal = " AND ".join(f"a/{a} = b/{b}" for a, b in zip(*sides, strict=True))
+    return f"S//i->a FOLLOWED BY {{{equal}, 10 m}} S//i->b"
+
+
+def fields_document(number: int, random_: random.Random) -> Document:
+    """Return a document of all fields, a second after the one before it."""
+    fields = "".join(f"<{name}>{random_.randrange(100_000)}</{name}>" for name in FIELDS)
+    return document(number, number * 1_000_000, f"<i>{fields}</i>".encode())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("parts", nargs="*", default=["news", "pairs", "growth", "xml", "latency"])
+    parser.add_argument("parts", nargs="*", default=PARTS)
     parser.add_argument("--documents", type=int, default=70_110)
     arguments = parser.parse_args()
     for part in arguments.parts:
@@ -260,6 +334,8 @@ def main() -> None:
             xml(min(arguments.documents, 20_000))
         elif part == "latency":
             latency(arguments.documents)
+        elif part == "registration":
+            registration()
         else:
             growth(min(arguments.documents, 50_000))
 

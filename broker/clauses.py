@@ -3,7 +3,7 @@
 A query in normal form is a union: one **alternative** for each choice of a disjunct in each of its
 operators.  In an alternative every operator is one conjunction, a `Clause`: a query class (what
 the join evaluates once for all queries that share it) and what is the query's own: its window,
-its constants, its residuals that are not equalities of strings, and which node of the class is
+its constants, its residuals that compare more than strings, and which node of the class is
 which variable.
 """
 
@@ -45,8 +45,9 @@ class Published:
 class Clause:
     """One operator, or a block alone, under one conjunction.
 
-    `places` gives for each term of a block operand its meta-variable.  `compared` are the
-    variables whose nodes make up the witness tuples, those of the clauses below included.
+    `places` gives for each term of a block operand its meta-variable.  `constants` are strings that
+    meta-variables must have for their values, `excluded` strings that they must not.  `compared`
+    are the variables whose nodes make up the witness tuples, those of the clauses below included.
     `carried` are the terms that the clause hands on, in the order of its instances' nodes 1, 2, ...
     `tuple_variables` are the variables of those nodes, that of the root first.  `reach_us` is how
     far the oldest document of a tuple may lie behind the tuple's end: the windows of the operator
@@ -58,6 +59,7 @@ class Clause:
     sources: tuple[Source, ...]
     places: Mapping[str, int]
     constants: tuple[tuple[int, Constant], ...]
+    excluded: tuple[tuple[int, Constant], ...]
     residuals: tuple[Residual, ...]
     compared: frozenset[str]
     carried: tuple[str, ...]

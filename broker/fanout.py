@@ -3,14 +3,15 @@
 The join answers for classes.  What is a query's own is looked at here, tuple by tuple: its window,
 its constants, its registration point, and the residuals that the join does not test.  Constants
 are looked up, not compared one by one: a class's clauses are indexed by the values that they ask
-for.
+for, and then by those that they exclude.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import Any
+from operator import eq
+from typing import Any, NamedTuple
 
 from broker.clauses import Clause
 from joins.classes import ClassTuple
@@ -118,32 +119,44 @@ class Found:
         }
 
 
-Places = tuple[int, ...]
+class Places(NamedTuple):
+    """Where the constants of a use stand: meta-variables that must have them, and must not."""
+
+    asked: tuple[int, ...]
+    excluded: tuple[int, ...]
+
+
 Constants = tuple[str | None, ...]
-"""The values that uses ask for; None, a value that nothing compares, is asked for by none."""
+"""The values at some places; None, a value that nothing compares, is asked for by none."""
+
+ByConstants = dict[Constants, dict[Constants, dict["Use", None]]]
+"""Uses with constants in the same places, by those that they ask for, then those they exclude."""
 
 
 class FanOut:
     """All uses of classes, by class, and by where their constants stand and what those are."""
 
     def __init__(self) -> None:
-        self._uses: dict[int, dict[Places, dict[Constants, dict[Use, None]]]] = {}
+        self._uses: dict[int, dict[Places, ByConstants]] = {}
 
     def add(self, use: Use) -> None:
         """Add a use."""
-        places, constants = _constants(use)
-        by_places = self._uses.setdefault(use.query_class, {})
-        by_places.setdefault(places, {}).setdefault(constants, {})[use] = None
+        places, asked, excluded = _constants(use)
+        by_asked = self._uses.setdefault(use.query_class, {}).setdefault(places, {})
+        by_asked.setdefault(asked, {}).setdefault(excluded, {})[use] = None
 
     def remove(self, use: Use) -> None:
         """Undo one `add`; without uses all is as new."""
-        places, constants = _constants(use)
+        places, asked, excluded = _constants(use)
         by_places = self._uses[use.query_class]
-        by_constants = by_places[places]
-        del by_constants[constants][use]
-        if not by_constants[constants]:
-            del by_constants[constants]
-        if not by_constants:
+        by_asked = by_places[places]
+        by_excluded = by_asked[asked]
+        del by_excluded[excluded][use]
+        if not by_excluded[excluded]:
+            del by_excluded[excluded]
+        if not by_excluded:
+            del by_asked[asked]
+        if not by_asked:
             del by_places[places]
         if not by_places:
             del self._uses[use.query_class]
@@ -159,9 +172,10 @@ class FanOut:
 
     def uses_of(self, query_class: int) -> Iterator[Use]:
         """Yield the uses of one class."""
-        for by_constants in self._uses.get(query_class, {}).values():
-            for uses in by_constants.values():
-                yield from uses
+        for by_asked in self._uses.get(query_class, {}).values():
+            for by_excluded in by_asked.values():
+                for uses in by_excluded.values():
+                    yield from uses
 
     def expand(
         self, tuples: Iterable[ClassTuple], instances: Mapping[int, Instance]
@@ -186,23 +200,32 @@ class FanOut:
 
     def _candidates(self, one: ClassTuple, left: Instance, right: Instance | None) -> Iterator[Use]:
         """Yield the uses of a tuple's class whose constants the tuple has."""
-        for places, by_constants in self._uses.get(one.query_class, {}).items():
-            if not places:
-                yield from by_constants[()]
-                continue
-            some_use = next(iter(next(iter(by_constants.values()))))
-            size = some_use.clause.query_class.template.left_size
-            values = tuple(_value(one, place, size, left, right) for place in places)
-            yield from by_constants.get(values, ())
+        by_places = self._uses.get(one.query_class, {})
+        if not by_places:
+            return
+        size = next(self.uses_of(one.query_class)).clause.query_class.template.left_size
+
+        def values(places: tuple[int, ...]) -> Constants:
+            return tuple(_value(one, place, size, left, right) for place in places)
+
+        for places, by_asked in by_places.items():
+            has = values(places.excluded)
+            for excluded, uses in by_asked.get(values(places.asked), {}).items():
+                if not any(map(eq, has, excluded)):
+                    yield from uses
 
 
-def _constants(use: Use) -> tuple[Places, Constants]:
-    values = use.subscriber.parameters
-    constants = use.clause.constants
-    return (
-        tuple(place for place, _ in constants),
-        tuple(c if isinstance(c, str) else values[c.name] for _, c in constants),
+def _constants(use: Use) -> tuple[Places, Constants, Constants]:
+    """Return where a use's constants stand, those that it asks for, and those that it excludes."""
+    clause, given = use.clause, use.subscriber.parameters
+    asked, excluded = (
+        tuple(c if isinstance(c, str) else given[c.name] for _, c in constants)
+        for constants in (clause.constants, clause.excluded)
     )
+    places = Places(
+        tuple(place for place, _ in clause.constants), tuple(place for place, _ in clause.excluded)
+    )
+    return places, asked, excluded
 
 
 def _is_true(found: Found, one: ClassTuple) -> bool:

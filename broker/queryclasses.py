@@ -14,7 +14,6 @@ from itertools import product
 
 from broker.clauses import Alternative, Clause, Edge, Published, Source, term
 from joins.classes import QueryClass
-from templates.joingraph import Constant as GraphConstant
 from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
 from templates.template import template_of
 from xpath_eval.catalog import PatternCatalog
@@ -78,6 +77,7 @@ def _stream(clause: Clause, point: int) -> str:
         [(s.block, s.below and s.below.stream) for s in clause.sources],
         sorted(clause.places.items()),
         clause.constants,
+        clause.excluded,
         clause.residuals,
         sorted(clause.compared),
         clause.carried,
@@ -205,8 +205,9 @@ class _Compiler:
     ) -> Clause:
         where = {t: (s, i) for s, side in enumerate(sides) for t, i in side.node_of.items()}
         constants = [((s, i), c) for s, side in enumerate(sides) for i, c in side.constants]
-        edges, others = self._split_residuals(disjunct, where, constants)
-        for (s, i), _ in constants:
+        excluded: list[tuple[NodeRef, Constant]] = []
+        edges, others = self._split_residuals(disjunct, where, constants, excluded)
+        for (s, i), _ in (*constants, *excluded):
             sides[s].nodes[i] = replace(sides[s].nodes[i], is_kept=True)
         joins = tuple(
             (where[term(j.left)][1], where[term(j.right)][1]) for j in disjunct.value_joins
@@ -234,6 +235,7 @@ class _Compiler:
                 if sides[ref[0]].source.block is not None and ref[1] in moved[ref[0]]
             },
             constants=tuple((meta(ref), c) for ref, c in constants),
+            excluded=tuple((meta(ref), c) for ref, c in excluded),
             residuals=tuple(others),
             compared=compared,
             carried=tuple(sorted(needed_above | compared)),
@@ -245,8 +247,12 @@ class _Compiler:
         disjunct: Disjunct,
         where: Mapping[str, NodeRef],
         constants: list[tuple[NodeRef, Constant]],
+        excluded: list[tuple[NodeRef, Constant]],
     ) -> tuple[list[ResidualEdge], list[Residual]]:
-        """Return what the join can test, and the rest; equalities join the constants."""
+        """Return what the join can test, and the rest.
+
+        What is held against a string joins the constants, or those that are excluded.
+        """
         edges: list[ResidualEdge] = []
         others: list[Residual] = []
         for residual in disjunct.residuals:
@@ -258,12 +264,8 @@ class _Compiler:
             elif left is not None and right is not None:
                 edges.append(ResidualEdge(where[term(left)], residual.operator, where[term(right)]))
             elif len(texts) == 1 and (one := left or right) is not None:
-                if residual.operator == "=":
-                    constants.append((where[term(one)], texts[0]))
-                elif isinstance(texts[0], str):
-                    edges.append(ResidualEdge(where[term(one)], "!=", GraphConstant(texts[0])))
-                else:
-                    others.append(residual)
+                held = constants if residual.operator == "=" else excluded
+                held.append((where[term(one)], texts[0]))
             else:
                 others.append(residual)
         return edges, others

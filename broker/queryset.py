@@ -404,12 +404,12 @@ class QuerySet:
 
 
 def _are_texts(alternatives: list[Alternative], values: Assignment) -> bool:
-    """Return whether all that is compiled as equality with a string is given a string."""
+    """Return whether all that is compiled as a comparison with a string is given a string."""
     return all(
         isinstance(constant, str) or isinstance(values[constant.name], str)
         for alternative in alternatives
         for clause in alternative.clauses
-        for _, constant in clause.constants
+        for _, constant in (*clause.constants, *clause.excluded)
     )
 
 

@@ -73,7 +73,7 @@ class QueryClass:
         """Return the variables whose values the class joins or tests."""
         ends = {i for pair in self.template.value_joins for i in pair}
         for left, _, right in self.template.residuals:
-            ends |= {left} if right is None else {left, right}
+            ends |= {left, right}
         return {self.row.variables[i] for i in ends}
 
 

@@ -102,8 +102,8 @@ class TemplateTables:
 
     def _row(self, number: int) -> tuple[object, ...]:
         query_class, window_us = self._registry.by_number[number], self._registry.window_us(number)
-        row, tail = query_class.row, (query_class.is_symmetric, query_class.stratum)
-        return (number, *row.variables, *row.constants, window_us, *tail)
+        tail = (window_us, query_class.is_symmetric, query_class.stratum)
+        return (number, *query_class.row.variables, *tail)
 
     def _table(self, template: Template) -> str:
         if template not in self.numbers:

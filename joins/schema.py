@@ -76,16 +76,14 @@ def template_row(number: int) -> str:
 def template_row_columns(template: Template) -> str:
     """Return the columns of a template's table.
 
-    One row is one query class: its variables and residual constants, the widest window of its
-    queries, whether it is symmetric (JOIN), and its stratum.
+    One row is one query class: its variables, the widest window of its queries, whether it is
+    symmetric (JOIN), and its stratum.
     """
     variables = [f"var{i + 1} INTEGER" for i in range(template.size)]
-    constants = [f"constant{i + 1} VARCHAR" for i in range(template.constant_count)]
     return ", ".join(
         [
             "class BIGINT",
             *variables,
-            *constants,
             "window_us BIGINT",
             "is_symmetric BOOLEAN",
             "stratum INTEGER",

@@ -58,7 +58,7 @@ from joins.remembered import Hashes, HashValues, Remembered
 from joins.signatureview import Entry, SignatureView
 from joins.slots import Ints, Layouts
 from joins.times import Pairs
-from joins.tuples import ClassLimits, Residuals, TupleColumns
+from joins.tuples import ClassLimits, TupleColumns, without_failed
 
 __all__ = ["SignatureProcessor"]
 
@@ -92,7 +92,6 @@ class SignatureProcessor(Classified):
         )
         self._candidates = Candidates(self._remembered, self._layouts, self.classes, bounds)
         self._hashing = hashing
-        self._residuals = Residuals(self.classes, hashing)
         self._shapes: dict[str, int] = {}
         self._next_shape = 0
         self._shapes_max = SHAPES_MIN
@@ -169,7 +168,7 @@ class SignatureProcessor(Classified):
         layouts = [self._layouts.layouts[number] for number in distinct.tolist()]
         entries = self.view.look_up([(layout, None, ()) for layout in layouts])
         columns = self._still_asked(TupleColumns.of_singles(new, entries, inverse, limits))
-        return self._residuals.filter(columns, limits, self._remembered)
+        return without_failed(columns, limits, self._remembered)
 
     def _pairs(self, limits: ClassLimits, pairs: Pairs) -> Iterator[TupleColumns]:
         """Yield the tuples on some pairs, some `TUPLES_MAX` at a time."""
@@ -186,7 +185,7 @@ class SignatureProcessor(Classified):
         for rows in map(slice, cuts[:-1], cuts[1:]):
             columns = TupleColumns.of_pairs(pairs.keep(rows), entries, inverse[rows], limits)
             columns = self._still_asked(columns)
-            yield self._residuals.filter(columns, limits, self._remembered)
+            yield without_failed(columns, limits, self._remembered)
 
     def _still_asked(self, columns: TupleColumns) -> TupleColumns:
         """Leave out tuples from the document on from which their class is closed."""

@@ -6,16 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pyarrow as pa
 
-from joins.classes import ClassRegistry, ClassTuple, QueryClass
-from joins.remembered import Hashes, HashValues, Remembered
+from joins.classes import ClassTuple, QueryClass
+from joins.remembered import Hashes, Remembered
 from joins.signatureview import Entry
 from joins.slots import Ints, ranges
 from joins.times import Flags, Pairs
 from templates.template import Template
 
-__all__ = ["ClassLimits", "Residuals", "TupleColumns"]
+__all__ = ["ClassLimits", "TupleColumns", "without_failed"]
 
 
 class ClassLimits:
@@ -147,55 +146,24 @@ def _expand(entries: list[Entry], inverse: Ints) -> tuple[Ints, Ints, Ints]:
     return np.repeat(np.arange(len(inverse)), counts), which, classes[which]
 
 
-class Residuals:
-    """Tests the residuals that classes share, on hashes: equal strings have equal ones.
+def without_failed(
+    columns: TupleColumns, limits: ClassLimits, remembered: Remembered
+) -> TupleColumns:
+    """Keep the rows on which every residual of their class holds.
 
-    Classes of one template are tested together, each with its own constants.  An instance that came
-    before any class compared a value has no hash of it.  No query with that residual sees the
-    instance, so none holds there.
+    Residuals are tested on hashes: equal strings have equal ones.  Classes of one template are
+    tested together.  An instance that came before any class compared a value has no hash of it.  No
+    query with that residual sees the instance, so none holds there.
     """
-
-    def __init__(self, classes: ClassRegistry, hashing: HashValues) -> None:
-        self._classes = classes
-        self._hashing = hashing
-
-    def filter(
-        self, columns: TupleColumns, limits: ClassLimits, remembered: Remembered
-    ) -> TupleColumns:
-        """Keep the rows on which every residual of their class holds."""
-        forms = limits.form[columns.classes]
-        if (forms < 0).all():
-            return columns
-        held = forms < 0
-        tuples = columns.tuples()
-        for form in np.unique(forms[~held]).tolist():
-            rows = np.flatnonzero(forms == form)
-            values = _Values(columns.keep(rows), limits.forms[form], tuples, remembered)
-            held[rows] = self._holds(values)
-        return columns.keep(held)
-
-    def _holds(self, values: _Values) -> Flags:
-        """Return in which rows, all of one template, every residual holds."""
-        held = np.ones(len(values.columns), np.bool_)
-        constants = self._constants(values.columns.classes)
-        for left, operator, right in values.template.residuals:
-            known, *first = values.hashes(left)
-            held &= known
-            if right is None:
-                other = next(constants)
-            else:
-                known, *other = values.hashes(right)
-                held &= known
-            equal = (first[0] == other[0]) & (first[1] == other[1])
-            held &= equal if operator == "=" else ~equal
-        return held
-
-    def _constants(self, classes: Ints) -> Iterator[list[Hashes]]:
-        """Yield the hashes of the first constant of each row's class, of the second, and so on."""
-        numbers, inverse = np.unique(classes, return_inverse=True)
-        rows = [self._classes.by_number[number].row.constants for number in numbers.tolist()]
-        for constants in zip(*rows, strict=True):
-            yield [hashes[inverse] for hashes in self._hashing(pa.array(constants))]
+    forms = limits.form[columns.classes]
+    if (forms < 0).all():
+        return columns
+    held = forms < 0
+    tuples = columns.tuples()
+    for form in np.unique(forms[~held]).tolist():
+        rows = np.flatnonzero(forms == form)
+        held[rows] = _Values(columns.keep(rows), limits.forms[form], tuples, remembered).hold()
+    return columns.keep(held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +174,15 @@ class _Values:
     template: Template
     tuples: list[tuple[Entry, tuple[int, ...]]]
     remembered: Remembered
+
+    def hold(self) -> Flags:
+        """Return in which rows every residual holds."""
+        held = np.ones(len(self.columns), np.bool_)
+        for left, operator, right in self.template.residuals:
+            (known1, *first), (known2, *other) = self.hashes(left), self.hashes(right)
+            equal = (first[0] == other[0]) & (first[1] == other[1])
+            held &= known1 & known2 & (equal if operator == "=" else ~equal)
+        return held
 
     def hashes(self, meta: int) -> tuple[Flags, Hashes, Hashes]:
         """Return in which rows a meta-variable's value has hashes, and both of them."""

@@ -83,12 +83,11 @@ def view_query(template: Template) -> ConjunctiveQuery:
 def _query(template: Template, joins: list[Atom]) -> ConjunctiveQuery:
     variables = tuple(f"var{i + 1}" for i in range(template.size))
     nodes = tuple(f"node{i + 1}" for i in range(template.size))
-    constants = tuple(f"constant{i + 1}" for i in range(template.constant_count))
     documents = ("l", "r") if template.has_right else ("l",)
     compared = list(_residual_values(template))
     return ConjunctiveQuery(
         Atom("R_outT", ("class", *documents, *nodes)),
-        (*joins, *_edges(template), *compared, Atom("R_T", ("class", *variables, *constants))),
+        (*joins, *_edges(template), *compared, Atom("R_T", ("class", *variables))),
         tuple(_differences(template)),
     )
 
@@ -113,7 +112,7 @@ def _edges(template: Template) -> Iterator[Atom]:
 
 
 def _residual_nodes(template: Template) -> list[int]:
-    nodes = (n for left, _, right in template.residuals for n in (left, right) if n is not None)
+    nodes = (node for left, _, right in template.residuals for node in (left, right))
     return sorted(set(nodes))
 
 
@@ -124,10 +123,5 @@ def _residual_values(template: Template) -> Iterator[Atom]:
 
 
 def _differences(template: Template) -> Iterator[Difference]:
-    slot = 0
     for left, operator, right in template.residuals:
-        if right is None:
-            slot += 1
-            yield Difference(f"value{left + 1}", operator, f"constant{slot}")
-        else:
-            yield Difference(f"value{left + 1}", operator, f"value{right + 1}")
+        yield Difference(f"value{left + 1}", operator, f"value{right + 1}")

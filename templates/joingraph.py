@@ -2,7 +2,7 @@
 
 A join graph has a tree for each operand of an operator: one node for each node of its tree
 pattern, labelled with its variable.  Value-join edges connect nodes of the two trees; residual
-edges connect any two nodes, or a node and a constant.  A single block is a graph with one tree.
+edges connect any two nodes.  A single block is a graph with one tree.
 
 `reduce` takes the minor: what remains are the nodes that are joined, compared or shown, and the
 least common ancestors of those.  It is what templates are made of.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-__all__ = ["Constant", "GraphNode", "JoinGraph", "NodeRef", "ResidualEdge", "Side", "reduce"]
+__all__ = ["GraphNode", "JoinGraph", "NodeRef", "ResidualEdge", "Side", "reduce"]
 
 LEFT, RIGHT = 0, 1
 Side = int
@@ -35,19 +35,12 @@ class GraphNode:
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
-    """A string that a residual compares with."""
-
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
 class ResidualEdge:
-    """A comparison of string values, `=` or `!=`, other than a value join."""
+    """A comparison of two nodes' string values, `=` or `!=`, other than a value join."""
 
     left: NodeRef
     operator: str
-    right: NodeRef | Constant
+    right: NodeRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +60,7 @@ class JoinGraph:
         nodes = {pair[side] for pair in self.value_joins}
         for edge in self.residuals:
             for end in (edge.left, edge.right):
-                if isinstance(end, tuple) and end[0] == side:
+                if end[0] == side:
                     nodes.add(end[1])
         return nodes
 
@@ -119,9 +112,5 @@ def _nearest(nodes: tuple[GraphNode, ...], node: int, places: dict[int, int]) ->
 
 
 def _move(edge: ResidualEdge, moved: list[dict[int, int]]) -> ResidualEdge:
-    def place(end: NodeRef | Constant) -> NodeRef | Constant:
-        return (end[0], moved[end[0]][end[1]]) if isinstance(end, tuple) else end
-
-    left = place(edge.left)
-    assert isinstance(left, tuple)
-    return ResidualEdge(left, edge.operator, place(edge.right))
+    left, right = ((side, moved[side][node]) for side, node in (edge.left, edge.right))
+    return ResidualEdge(left, edge.operator, right)

@@ -2,8 +2,8 @@
 
 A `Template` is a minor without its variables: meta-variables var1, var2, ... stand in their
 place, those of the left side first, each side in an order in which parents precede children.
-What a query says beyond its template is a **template row**: the value of each meta-variable and
-the constants of its residuals.  `template_of` brings a minor into canonical form, so that
+What a query says beyond its template is a **template row**: the value of each meta-variable.
+`template_of` brings a minor into canonical form, so that
 isomorphic minors have equal templates, and equivalent queries have equal rows.
 
 The canonical form is found by colour refinement with individualisation: nodes get colours from
@@ -11,18 +11,18 @@ what surrounds them until nothing changes; where equal colours remain, each of t
 is tried first and the smallest result wins.  The work is bounded by `TRIED_NODES_MAX`; beyond it
 the first of equal nodes is taken, in the order of their variables, which can at worst give one
 template two forms: less sharing, never another result.  What was found for a form is kept: queries
-that differ in variables and constants only are not searched again.
+that differ in variables only are not searched again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from templates.joingraph import LEFT, Constant, GraphNode, JoinGraph, NodeRef, ResidualEdge
+from templates.joingraph import LEFT, GraphNode, JoinGraph, NodeRef, ResidualEdge
 
 __all__ = ["Template", "TemplateRow", "template_of"]
 
@@ -32,8 +32,8 @@ nodes.  It is some half a second of work."""
 
 _FORMS_KEPT = 1_000
 
-ResidualForm = tuple[int, str, int | None]
-"""A residual in a template: meta-variable, operator, meta-variable or None for a constant."""
+ResidualForm = tuple[int, str, int]
+"""A residual in a template: meta-variable, operator, meta-variable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,7 @@ class Template:
     """The form of a minor.
 
     `parents[i]` is the meta-variable above meta-variable `i`, or -1; the first `left_size` are
-    the left side.  `value_joins` and `residuals` name meta-variables by index, from 0; the k-th
-    residual without a second one compares with the k-th constant of the row.
+    the left side.  `value_joins` and `residuals` name meta-variables by index, from 0.
     """
 
     parents: tuple[int, ...]
@@ -60,40 +59,31 @@ class Template:
         """Whether there are two sides."""
         return self.left_size < self.size
 
-    @property
-    def constant_count(self) -> int:
-        """How many constants a row has."""
-        return sum(right is None for _, _, right in self.residuals)
-
 
 @dataclass(frozen=True, slots=True)
 class TemplateRow:
-    """The variables and residual constants of one minor, in the order of its template."""
+    """The variables of one minor, in the order of its template."""
 
     variables: tuple[int, ...]
-    constants: tuple[str, ...] = ()
 
 
 def template_of(graph: JoinGraph) -> tuple[Template, TemplateRow, dict[NodeRef, int]]:
     """Return a minor's template, its row, and the meta-variable of each of its nodes."""
     orders = _canonical_orders(_form(graph))
     search = _Search(graph)
-    results = [next(search.results())] if orders is None else map(search.result, orders)
-    template, row, order = min(
-        results, key=lambda found: (repr(found[0]), found[1].variables, found[1].constants)
-    )
+    if orders is None:
+        template, row, order = next(search.results())
+    else:
+        template, row, order = search.result(min(orders, key=search.variables))
     return template, row, {node: i for i, node in enumerate(order)}
 
 
 def _form(graph: JoinGraph) -> JoinGraph:
-    """Return a graph without its variables and constants: many queries have the same."""
+    """Return a graph without its variables: many queries have the same."""
     return JoinGraph(
         tuple(tuple(GraphNode(0, node.parent) for node in side) for side in graph.sides),
         graph.value_joins,
-        tuple(
-            replace(edge, right=Constant("")) if isinstance(edge.right, Constant) else edge
-            for edge in graph.residuals
-        ),
+        graph.residuals,
     )
 
 
@@ -150,7 +140,7 @@ class _Search:
             if pair[side] == index
         )
         residuals = sorted(
-            (edge.operator, -1 if isinstance(other, Constant) else colours[other])
+            (edge.operator, colours[other])
             for edge in self._graph.residuals
             for end, other in ((edge.left, edge.right), (edge.right, edge.left))
             if end == node
@@ -173,6 +163,10 @@ class _Search:
             if self.is_bounded:
                 return
 
+    def variables(self, order: list[NodeRef]) -> tuple[int, ...]:
+        """Return the variables of the nodes in an order."""
+        return tuple(self._graph.sides[s][i].variable for s, i in order)
+
     def result(self, order: list[NodeRef]) -> tuple[Template, TemplateRow, list[NodeRef]]:
         """Return the template and the row that an order of the nodes gives, and the order."""
         place = {node: i for i, node in enumerate(order)}
@@ -181,29 +175,21 @@ class _Search:
             -1 if sides[s][i].parent < 0 else place[s, sides[s][i].parent] for s, i in order
         )
         joins = tuple(sorted((place[0, a], place[1, b]) for a, b in self._graph.value_joins))
-        residuals = sorted(
-            (_residual_form(edge, place) for edge in self._graph.residuals), key=repr
-        )
+        residuals = sorted(_residual_form(edge, place) for edge in self._graph.residuals)
         template = Template(
             parents,
             sum(side == LEFT for side, _ in order),
             tuple(dict.fromkeys(joins)),
-            tuple(form for form, _ in residuals),
+            tuple(residuals),
         )
-        row = TemplateRow(
-            tuple(sides[s][i].variable for s, i in order),
-            tuple(constant for (_, _, right), constant in residuals if right is None),
-        )
+        row = TemplateRow(self.variables(order))
         return template, row, order
 
 
-def _residual_form(edge: ResidualEdge, place: dict[NodeRef, int]) -> tuple[ResidualForm, str]:
-    left = place[edge.left]
-    if isinstance(edge.right, Constant):
-        return (left, edge.operator, None), edge.right.value
+def _residual_form(edge: ResidualEdge, place: dict[NodeRef, int]) -> ResidualForm:
     # Both operators are symmetric: the smaller meta-variable stands first.
-    first, second = sorted((left, place[edge.right]))
-    return (first, edge.operator, second), ""
+    first, second = sorted((place[edge.left], place[edge.right]))
+    return first, edge.operator, second
 
 
 def _rank(signatures: dict[NodeRef, tuple[Any, ...]]) -> dict[NodeRef, int]:

@@ -132,7 +132,6 @@ def _minor(survey: Survey, view: ClassView) -> dict[str, Any]:
         "parents": list(template.parents),
         "left_size": template.left_size,
         "value_joins": [list(pair) for pair in template.value_joins],
-        "constants": list(row.constants),
     }
 
 
@@ -144,7 +143,6 @@ def _class(survey: Survey, view: ClassView) -> dict[str, Any]:
         "stratum": view.query_class.stratum,
         "window_us": _finite(view.window_us),
         "row": [survey.name(number) for number in view.query_class.row.variables],
-        "constants": list(view.query_class.row.constants),
         "members": [
             {"query": m.query, "alternative": m.alternative, "operator": m.operator}
             for m in view.members

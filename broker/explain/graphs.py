@@ -118,9 +118,8 @@ def _template_edges(prefix: str, template: Template) -> Iterator[_Edge]:
     for left, right in template.value_joins:
         yield _Edge(f"{prefix}v{left + 1}", f"{prefix}v{right + 1}", "join", "=")
     for first, operator, second in template.residuals:
-        if second is not None:
-            ends = (f"{prefix}v{first + 1}", f"{prefix}v{second + 1}")
-            yield _Edge(*ends, "residual", operator)
+        ends = (f"{prefix}v{first + 1}", f"{prefix}v{second + 1}")
+        yield _Edge(*ends, "residual", operator)
 
 
 def flow_picture(survey: Survey) -> Picture:

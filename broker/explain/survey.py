@@ -351,11 +351,7 @@ class _Reading:
             is_join,
             operator,
             tuple(sorted(where[name] for name in names)),
-            "tuple"
-            if comparison in clause.residuals
-            else "constant"
-            if is_literal and operator == "="
-            else "join",
+            "tuple" if comparison in clause.residuals else "constant" if is_literal else "join",
         )
 
     def _ends(self, operand: Operand, where: dict[str, tuple[int, int]]) -> Iterator[str]:

@@ -185,38 +185,25 @@ def template_lines(survey: Survey, view: TemplateView, query_id: str = "") -> It
     yield from indent(_template_trees(template, names))
     joins = [f"{names[a]} = {names[b]}" for a, b in template.value_joins]
     yield from indent([", ".join(joins)] if joins else [])
-    residuals = _template_residuals(template, names)
+    residuals = [f"{names[a]} {operator} {names[b]}" for a, operator, b in template.residuals]
     yield from indent([", ".join(residuals)] if residuals else [])
     yield ""
-    constants = [f"constant{i + 1}" for i in range(template.constant_count)]
     rows = [
         [
             str(c.number),
             *map(survey.name, c.query_class.row.variables),
-            *map(spell_constant, c.query_class.row.constants),
             _window(c.window_us),
             wrap(c.queries(), 3),
         ]
         for c in classes[:ROWS_MAX]
     ]
-    yield from table(["R_T  class", *names, *constants, "window", "queries"], _padded(rows))
+    yield from table(["R_T  class", *names, "window", "queries"], _padded(rows))
     if len(classes) > ROWS_MAX:
         yield f"     and {len(classes) - ROWS_MAX:,} more classes"
 
 
 def _padded(rows: list[list[str]]) -> list[list[str]]:
     return [[f"     {row[0]}", *row[1:]] for row in rows]
-
-
-def _template_residuals(template: Template, names: Sequence[str]) -> list[str]:
-    texts, constant = [], 0
-    for left, operator, right in template.residuals:
-        if right is None:
-            constant += 1
-            texts.append(f"{names[left]} {operator} constant{constant}")
-        else:
-            texts.append(f"{names[left]} {operator} {names[right]}")
-    return texts
 
 
 def _window(length_us: int) -> str:

@@ -194,6 +194,33 @@ def test_a_hundred_thousand_assignments_are_one_class() -> None:
     assert len({number for number, _, _ in running.engine.classes()}) == 1
 
 
+EXCLUDING = "S//i->a FOLLOWED BY {{a/t = b/t AND a/u != {}, 1 h}} S//i->b"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_queries_that_exclude_words_of_their_own_are_one_class(engine: EngineName) -> None:
+    texts = {word: EXCLUDING.format(f"'{word}'") for word in ("x", "y", "")}
+    texts["either"] = EXCLUDING.format("'x' AND a/u != 'y'")
+    texts["asked"] = EXCLUDING.format("'x' AND a/u = 'y'")
+    running = Running([RegisteredQuery(query(name, text)) for name, text in texts.items()], engine)
+    parameterised = RegisteredQuery(query("given", EXCLUDING.format("$word")))
+    running.engine.queries.add(parameterised)
+    for word in ("x", "z", 1.5):
+        running.engine.queries.assign("given", {"word": word})
+    running.feed([one(1, 0, "<i><t>1</t><u>x</u></i>"), one(2, 60, "<i><t>1</t></i>")])
+    running.feed([one(3, 120, "<i><t>2</t><u>y</u></i>"), one(4, 180, "<i><t>2</t></i>")])
+    running.feed([one(5, 240, "<i><t>3</t><u/></i>"), one(6, 300, "<i><t>3</t></i>")])
+    left_out = {name: {1, 3, 5} for name in texts}
+    for match in running.matches:
+        if match.query != "given":
+            left_out[match.query].remove(match.documents[0].docid)
+    assert left_out == {"x": {1}, "y": {3}, "": {5}, "either": {1, 3}, "asked": {1, 5}}
+    given = {(m.parameters["word"], m.documents[0].docid) for m in running.matches if m.parameters}
+    assert given == {("x", 3), ("x", 5), ("z", 1), ("z", 3), ("z", 5)}
+    # The number is compared as a number, behind the join; all others differ in constants alone.
+    assert len({number for number, _, _ in running.engine.classes()}) == 2
+
+
 def registered(names: str, **points: int) -> list[RegisteredQuery]:
     return [RegisteredQuery(query(name), points.get(name, 0)) for name in names.split()]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from templates.conjunctive import conjunctive_query, view_query
-from templates.joingraph import Constant, GraphNode, JoinGraph, ResidualEdge, reduce
+from templates.joingraph import GraphNode, JoinGraph, reduce
 from templates.template import template_of
 
 
@@ -55,16 +55,6 @@ def test_alike_nodes_stand_in_the_order_of_their_variables_within_the_bound_and_
     )
     _, row, _ = template_of(JoinGraph((descending, side(star, 100)), pairs))
     assert row.variables[: joins + 1] == tuple(range(1, joins + 2))
-
-
-def test_constants_of_residuals_stand_in_the_row_and_not_in_the_template() -> None:
-    def graph(text: str) -> JoinGraph:
-        residual = ResidualEdge((0, 0), "!=", Constant(text))
-        return JoinGraph((side((-1,)), side((-1,), 100)), ((0, 0),), (residual,))
-
-    ann, bob = template_of(graph("Ann")), template_of(graph("Bob"))
-    assert ann[0] == bob[0]
-    assert (ann[1].constants, bob[1].constants) == (("Ann",), ("Bob",))
 
 
 def test_the_conjunctive_query_of_figure_6_7() -> None:
