@@ -81,6 +81,17 @@ def _reads_published(match: Match) -> bool:
     return len(match.documents) > 1 and any(d.stream.startswith("P") for d in match.documents)
 
 
+def _on_both_sides(case: Case, matches: Sequence[Match]) -> bool:
+    """Return whether a document stands on the left in one match of a query, right in another."""
+    sides = {
+        (match.query, document.docid, index)
+        for match in matches
+        if len(match.documents) == 2
+        for index, document in enumerate(match.documents)
+    }
+    return any((query, docid, 1 - index) in sides for query, docid, index in sides)
+
+
 def _found_late(case: Case, matches: Sequence[Match]) -> bool:
     """Return whether a document that comes later than the allowed lateness finds a partner."""
     late = {
@@ -145,6 +156,7 @@ CASE_CLAUSES = (
         "4 JOIN of equal times",
         shows=_any(lambda m: len(m.documents) > 1 and m.start_us == m.end_us),
     ),
+    CaseClause("4 one document on either side", shows=_on_both_sides),
     CaseClause(
         "4 OR: witnesses of several alternatives",
         shows=_any(lambda m: len({frozenset(witness) for witness in m.witnesses}) > 1),

@@ -20,7 +20,7 @@ FUNCTIONS: Sequence[tuple[str, Sequence[str]]] = (
     ("substring-before({}, ',')", ("x,y", "x")),
     ("normalize-space({})", (" x", "x", "x ")),
     ("tokenize({}, ',')", ("x,y", "x", "y")),
-    ("host({})", ("http://www.a.org/x", "a.org")),
+    ("host({})", ("http://www.a.org/x", "https://A.org:8/", "a.org")),
     ("host({})", ("http://www.a.org/x", "https://A.org:8/", "a.org", "//b", "b")),
     ("concat({}, 'y')", ("x", "xy")),
     ("lower-case(tokenize({}, ' '))", ("X Y", "x", "y")),
