@@ -26,6 +26,7 @@ class Documents:
         self._mood = mood
         self._words = words
         self._keyed: dict[str, str] = {}
+        self._has_time = False
 
     def line(self, number: int) -> str:
         """Return the line of a document."""
@@ -36,14 +37,15 @@ class Documents:
         if mood.chance(10) if mood.is_about("key") else mood.rarely(4):
             xml = xml[: len(xml) // 2]
         key, xml = self._key(xml)
-        return f"document {number} {stream} {self._times(number)}{key}  {xml}"
+        return f"document {number} {stream} {self._times()}{key}  {xml}"
 
-    def _times(self, number: int) -> str:
+    def _times(self) -> str:
         """Return the time of a document, and when it arrives, where that is said."""
         mood = self._mood
         minute = 5 * mood.integer(0, 24)
         if mood.chance(12) if mood.is_about("late") else mood.rarely(5):
-            return f"- arrival={_clock(minute)}" if number == 1 or mood.chance(50) else "-"
+            return "-" if self._has_time and mood.chance(50) else f"- arrival={_clock(minute)}"
+        self._has_time = True
         if mood.rarely(20, "late"):
             return f"{_clock(minute)} arrival={_clock(minute + 5 * mood.integer(-6, 10))}"
         return _clock(minute)
