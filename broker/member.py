@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from broker.clauses import Alternative
+from broker.clauses import Alternative, Clause
 from broker.fanout import Use
-from broker.registration import RegisteredQuery
+from broker.registration import Assignment, RegisteredQuery
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Query
 
-__all__ = ["Member", "reach_of"]
+__all__ = ["Member", "name_of", "reach_of", "window_of"]
 
 
 @dataclass(slots=True)
@@ -41,6 +42,50 @@ class Member:
         for name, alternatives in self.compiled.items():
             points = (use.subscriber.registration_point for use in self.uses[name])
             yield min(points, default=self.registration_point), alternatives
+
+    def prepared_for(self, values: Assignment) -> list[Alternative] | None:
+        """Return what is compiled for all assignments, where it does for this one.
+
+        What is compiled as equality with a string must be given a string.
+        """
+        if self.prepared is None:
+            return None
+        are_texts = all(
+            isinstance(constant, str) or isinstance(values[constant.name], str)
+            for alternative in self.prepared
+            for clause in alternative.clauses
+            for _, constant in (*clause.constants, *clause.excluded)
+        )
+        return self.prepared if are_texts else None
+
+    def points(self, values: Assignment) -> set[int]:
+        """Return the point of an assignment, none if it is not there."""
+        uses = self.uses.get(name_of(values), [])
+        return {use.subscriber.registration_point for use in uses}
+
+    def sees(self, values: Assignment, point: int) -> bool:
+        """Return whether what an assignment asks for of documents above a point is remembered.
+
+        It is where the assignment is there, or where others make as much of the same clauses.
+        """
+        point = max(point, self.registration_point)
+        if points := self.points(values):
+            return max(points) <= point
+        alternatives = self.prepared_for(values)
+        return alternatives is not None and all(
+            self._keeps(clause, window_of(clause, values) + above_us, point)
+            for alternative in alternatives
+            for clause, above_us in alternative.windows_above()
+        )
+
+    def _keeps(self, clause: Clause, kept_us: int, point: int) -> bool:
+        return any(
+            use.clause is clause
+            and use.kept_us >= min(INFINITE_US, kept_us)
+            and use.subscriber.registration_point <= point
+            for uses in self.uses.values()
+            for use in uses
+        )
 
     def is_same(self, registered: RegisteredQuery) -> bool:
         """Return whether a query is registered as before, its assignments aside."""
@@ -73,6 +118,17 @@ class Member:
             if isinstance(use.clause.window_us, Parameter)
         )
         return min(INFINITE_US, fixed + max(given, default=0))
+
+
+def name_of(values: Assignment) -> str:
+    """Return an assignment as text: equal assignments, equal names."""
+    return json.dumps(values, sort_keys=True) if values else ""
+
+
+def window_of(clause: Clause, values: Assignment) -> int:
+    """Return a clause's window under an assignment."""
+    window_us = clause.window_us
+    return int(values[window_us.name]) if isinstance(window_us, Parameter) else window_us
 
 
 def reach_of(use: Use) -> int:

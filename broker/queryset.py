@@ -10,19 +10,17 @@ the queries that read the stream are compiled again, in place.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Set
 from typing import Protocol
 
 from broker.clauses import Alternative, Clause, Published, is_prepared
 from broker.fanout import FanOut, Subscriber, Use
-from broker.member import Member, reach_of
+from broker.member import Member, name_of, reach_of, window_of
 from broker.queryclasses import compile_query
 from broker.registration import Assignment, RegisteredQuery, SetChange, publishers_first
 from joins.classes import QueryClass
 from xpath_eval.catalog import EvaluationPlan, Numbering, PatternCatalog
-from xscl.path import Parameter
 from xscl.query import INFINITE_US, Query
 from xscl.substitution import substitute
 
@@ -251,7 +249,7 @@ class QuerySet:
             self._follow_assignment(self._members[query_id], values, point)
 
     def _follow_assignments(self, member: Member, registered: RegisteredQuery) -> None:
-        wanted = {_name(values): (values, point) for values, point in registered.pointed()}
+        wanted = {name_of(values): (values, point) for values, point in registered.pointed()}
         for name in member.uses.keys() - wanted.keys():
             self._unassign(member, name)
         for values, point in wanted.values():
@@ -260,8 +258,8 @@ class QuerySet:
     def _follow_assignment(self, member: Member, values: Assignment, point: int | None) -> None:
         if point is None:
             self.unassign(member.query.id, values)
-        elif self._points(member, values) != {max(point, member.registration_point)}:
-            name = _name(values)
+        elif member.points(values) != {max(point, member.registration_point)}:
+            name = name_of(values)
             uses, compiled = member.uses.pop(name, []), member.compiled.pop(name, [])
             self.assign(member.query.id, values, point)
             # Last: what another point asks for again has been asked for all the while.
@@ -274,33 +272,24 @@ class QuerySet:
             member = self._members.get(registered.query.id)
             is_new = member is None or not member.is_same(registered)
             for values, point in registered.pointed():
-                if is_new or member is None or not self._sees(member, values, point):
+                if is_new or member is None or not member.sees(values, point):
                     points.append(point)
         for query_id, values, first in change.assigned:
             member = self._members[query_id]
-            if first is not None and not self._sees(member, values, first):
+            if first is not None and not member.sees(values, first):
                 points.append(max(first, member.registration_point))
         return min(points, default=None)
-
-    def _sees(self, member: Member, values: Assignment, point: int) -> bool:
-        """Return whether an assignment sees all documents above a point already."""
-        points = self._points(member, values)
-        return bool(points) and max(points) <= max(point, member.registration_point)
-
-    def _points(self, member: Member, values: Assignment) -> set[int]:
-        uses = member.uses.get(_name(values), [])
-        return {use.subscriber.registration_point for use in uses}
 
     def assign(self, query_id: str, values: Assignment, point: int = 0) -> None:
         """Add an assignment of a query's parameters; one that is there already changes nothing."""
         member = self._members[query_id]
         point = max(point, member.registration_point)
-        name = _name(values)
+        name = name_of(values)
         if name in member.uses:
             return
         subscriber = Subscriber(member.query, values, point)
-        alternatives = member.prepared
-        if alternatives is None or not _are_texts(alternatives, values):
+        alternatives = member.prepared_for(values)
+        if alternatives is None:
             plain = substitute(member.query, values)
             alternatives = compile_query(plain, point, self.catalog, self._streams)
             member.alternatives += alternatives
@@ -320,8 +309,8 @@ class QuerySet:
     def unassign(self, query_id: str, values: Assignment) -> None:
         """Remove an assignment; one that is not there changes nothing."""
         member = self._members[query_id]
-        if _name(values) in member.uses:
-            self._unassign(member, _name(values))
+        if name_of(values) in member.uses:
+            self._unassign(member, name_of(values))
 
     def _compile(self, member: Member) -> None:
         """Compile a parameterised query once for all assignments, where that is possible."""
@@ -337,9 +326,7 @@ class QuerySet:
             self._release(member, alternatives)
 
     def _use(self, clause: Clause, above_us: int, subscriber: Subscriber) -> Use:
-        window_us = clause.window_us
-        if isinstance(window_us, Parameter):
-            window_us = int(subscriber.parameters[window_us.name])
+        window_us = window_of(clause, subscriber.parameters)
         point = subscriber.registration_point
         number = self._classes.add(clause.query_class, window_us, point)
         kept_us = min(INFINITE_US, window_us + above_us)
@@ -401,18 +388,3 @@ class QuerySet:
             max((root.query_class.stratum + 1 for root in roots), default=1),
             max(member.reach_us() for member in publishers),
         )
-
-
-def _are_texts(alternatives: list[Alternative], values: Assignment) -> bool:
-    """Return whether all that is compiled as a comparison with a string is given a string."""
-    return all(
-        isinstance(constant, str) or isinstance(values[constant.name], str)
-        for alternative in alternatives
-        for clause in alternative.clauses
-        for _, constant in (*clause.constants, *clause.excluded)
-    )
-
-
-def _name(values: Assignment) -> str:
-    """Return an assignment as text: equal assignments, equal names."""
-    return json.dumps(values, sort_keys=True) if values else ""

@@ -67,6 +67,7 @@ def parameter_types(
 def assignment(query: Query, values: Mapping[str, object]) -> dict[str, str | float | int]:
     """Return the canonical values of a query's parameters: strings, floats, microseconds.
 
+    They are by name, so that a match says them in one order, wherever they come from.
     Raise `XsclError` where one is missing, unknown, or of the wrong type.
 
     >>> from xscl import parse
@@ -84,7 +85,7 @@ def assignment(query: Query, values: Mapping[str, object]) -> dict[str, str | fl
             did_you_mean(name, types) or _list(types),
         )
     canonical: dict[str, str | float | int] = {}
-    for name, wanted in types.items():
+    for name, wanted in sorted(types.items()):
         if name not in values:
             report.error(
                 "XS602", _place(query, name), f"`${name}` has no value", f"give {_WANTED[wanted]}"

@@ -97,6 +97,38 @@ def test_who_remains_of_equal_assignments_keeps_what_is_remembered(registry: Reg
     assert found(stream[3:]) == [[2, 4], [3, 4]]
 
 
+WINDOWED = "S//i[u = $who]->a FOLLOWED BY {a/t = b/t, $within} S//i->b"
+
+
+def test_what_one_assignment_remembers_does_for_others_that_look_back(registry: Registry) -> None:
+    engines = made(registry)
+    register(registry, "q", WINDOWED)
+
+    def subscribe(who: str, within: int, since: int | None = None) -> bool:
+        registry.subscribe(
+            "q", PULL, point=3, since=since, parameters={"who": who, "within": within}
+        )
+        return engines.follow(running, registry.revision())
+
+    def found(documents: list[Document]) -> list[tuple[str, list[int]]]:
+        witnesses = running.evaluate(documents)
+        step = running.process(witnesses, lambda ids: {d.docid: d.xml for d in stream})
+        matches = [(m.parameters["who"], [d.docid for d in m.documents]) for m in step.matches]
+        return sorted(matches)
+
+    registry.subscribe("q", PULL, point=1, parameters={"who": "Ann", "within": DAY_US})
+    running = engines.make(registry.revision())
+    stream = [
+        Document(n, "S", str(n), n, n, n, n - 1, f"<i><t>x</t><u>{who}</u></i>".encode())
+        for n, who in enumerate(("Bob", "Ann", "Bob", "Eve"), 1)
+    ]
+    assert found(stream[:3]) == [("Ann", [2, 3])]
+    assert subscribe("Bob", DAY_US, since=1)
+    assert found(stream[3:]) == [("Ann", [2, 4]), ("Bob", [3, 4])]
+    assert not subscribe("Bob", DAY_US, since=0), "no assignment has seen the first document"
+    assert not subscribe("Bob", 2 * DAY_US, since=1), "none has so wide a window"
+
+
 def test_subscriptions_to_another_text_of_a_query_wait_for_it(registry: Registry) -> None:
     engines = made(registry)
     old = register(registry, "q", PARAMETERISED)
