@@ -9,7 +9,7 @@ becomes depends on the documents before it and its arrival time, not on how line
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -24,6 +24,7 @@ from broker.dedup import (
     identity_hash,
 )
 from broker.document import DocumentError, DocumentLine, check_stream
+from broker.keys import LIKE_DOCID, docid_of, document_key, is_like_another, readings
 from broker.segment import SEGMENT_SCHEMA, Segment
 from broker.spool import SpoolWriter
 
@@ -71,6 +72,7 @@ class Ingest:
         self._dedup = DedupIndex(dedup_horizon_us)
         self.recorded_time_us = recorded_time_us
         self.closed_streams: Collection[str] = ()
+        self._docids_are_keys = False  # some publisher's key could be a docid
         self._restore_dedup(dedup_horizon_us)
 
     def append(
@@ -125,6 +127,7 @@ class Ingest:
             if earlier is not None:
                 return Receipt(Outcome.DUPLICATE, docid=earlier)
             revision = self._next_revision(line, past, rows)
+        revision = self._free_revision(line, revision, rows)
         docid, key = rows.add(line, arrival_us, hashed, revision)
         return Receipt(Outcome.ACCEPTED, docid=docid, key=key)
 
@@ -167,9 +170,35 @@ class Ingest:
 
     def _has_key(self, docid: int, line: DocumentLine, revision: int) -> bool:
         """Return whether a stored document has the stream and the key of a line."""
-        assert line.key is not None
-        key = document_key(line.key, docid, revision)
-        return self._stored(docid, "stream") == line.stream and self._stored(docid, "key") == key
+        return self._is_called(docid, line.stream, document_key(line.key, docid, revision))
+
+    def _is_called(self, docid: int, stream: str, key: str) -> bool:
+        return self._stored(docid, "stream") == stream and self._stored(docid, "key") == key
+
+    def _free_revision(self, line: DocumentLine, revision: int, rows: _Rows) -> int:
+        """Return the first revision from `revision` on whose key no other document has."""
+        if line.key is None:
+            may_be_taken = self._docids_are_keys
+        else:
+            may_be_taken = revision > 0 or is_like_another(line.key)
+            self._docids_are_keys |= docid_of(line.key.partition("#")[0]) is not None
+        while may_be_taken and self._is_taken(
+            line.stream, document_key(line.key, rows.next_docid, revision), rows
+        ):
+            revision += 1
+        return revision
+
+    def _is_taken(self, stream: str, key: str, rows: _Rows) -> bool:
+        may_have = (docid for reading in readings(key) for docid in self._called(stream, *reading))
+        return rows.has(stream, key) or any(self._is_called(n, stream, key) for n in may_have)
+
+    def _called(self, stream: str, name: str, revision: int) -> Iterator[int]:
+        """Yield the documents that may have this publisher's key, or docid, and this revision."""
+        docid = docid_of(name)
+        if docid is not None:
+            yield docid
+        for candidates in self._dedup.find([identity_hash(stream, name)]).values():
+            yield from (number for number, its in candidates.newest_first() if its == revision)
 
     def _stored(self, docid: int, column: str) -> object:
         segment = self._spool.segment_of(docid)
@@ -192,6 +221,8 @@ class Ingest:
         table = pa.table([docids, *rows.columns], ["docid", *rows.schema.names])
         keyed = table.filter(pc.is_valid(table.column("identity")))
         if keyed.num_rows:
+            like_docids = pc.match_substring_regex(keyed.column("key"), LIKE_DOCID)
+            self._docids_are_keys |= pc.any(like_docids).as_py()
             self._dedup.add(
                 b"".join(keyed.column("identity").to_pylist()),
                 b"".join(keyed.column("content").to_pylist()),
@@ -229,10 +260,20 @@ class _Rows:
         self._watermark_us = watermark_us
         self._rows: list[tuple[object, ...]] = []
         self._known: dict[tuple[str, str], _Known] = {}
+        self._keys: set[tuple[str, str]] = set()
 
     @property
     def count(self) -> int:
         return len(self._rows)
+
+    @property
+    def next_docid(self) -> int:
+        """The number of the next document."""
+        return self._first_docid + len(self._rows)
+
+    def has(self, stream: str, key: str) -> bool:
+        """Return whether a document of a stream has a key."""
+        return (stream, key) in self._keys
 
     def known(self, line: DocumentLine) -> _Known | None:
         """Return the documents with a line's stream and key."""
@@ -242,8 +283,9 @@ class _Rows:
         self, line: DocumentLine, arrival_us: int, hashed: _Hashes | None, revision: int
     ) -> tuple[int, str]:
         """Add a document; return its number and its key."""
-        docid = self._first_docid + len(self._rows)
+        docid = self.next_docid
         key = document_key(line.key, docid, revision)
+        self._keys.add((line.stream, key))
         claimed_us = line.time_us
         end_us = arrival_us if claimed_us is None else min(claimed_us, arrival_us)
         if claimed_us is not None and claimed_us <= arrival_us:
@@ -277,17 +319,6 @@ class _Rows:
             for column, field in zip(columns, SEGMENT_SCHEMA, strict=True)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=SEGMENT_SCHEMA)
-
-
-def document_key(publisher_key: str | None, docid: int, revision: int) -> str:
-    """Return a document's key: the publisher's, `key#k` for the k-th one with it, else the docid.
-
-    >>> document_key("a", 7, 0), document_key("a", 8, 1), document_key(None, 9, 0)
-    ('a', 'a#2', '9')
-    """
-    if publisher_key is None:
-        return str(docid)
-    return f"{publisher_key}#{revision + 1}" if revision else publisher_key
 
 
 def _latest(time_us: int | None, other_us: int) -> int:

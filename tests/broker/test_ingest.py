@@ -85,6 +85,21 @@ def test_documents_without_a_key_are_never_taken_for_one_another(spool: SpoolWri
     assert [receipt.key for receipt in receipts] == ["1", "2"]
 
 
+def test_no_two_documents_of_a_stream_have_one_key(spool: SpoolWriter) -> None:
+    ingest = Ingest(spool)
+    given = [("<v/>", None), ("<v/>", "1"), ("<v/>", "4"), ("<v/>", None), ("<v/>", "4#2")]
+    given += [("<v/>", "a"), ("<w/>", "a"), ("<v/>", "a#2"), ("<x/>", "b#2"), ("<v/>", "b")]
+    given += [("<w/>", "b"), ("<v/>", "a#2")]
+    receipts = [
+        receipt
+        for xml, key in given
+        for receipt in ingest.append([line(xml, key=key)], arrival_us=1, registry_version=1)
+    ]
+    keys = ["1", "1#2", "4", "4#2", "4#2#2", "a", "a#2", "a#2#2", "b#2", "b", "b#3", None]
+    assert [receipt.key for receipt in receipts] == keys
+    assert receipts[-1] == Receipt(Outcome.DUPLICATE, 8)
+
+
 def test_keys_of_different_streams_do_not_meet(spool: SpoolWriter) -> None:
     lines = [line(key="a"), line(key="a", stream="T")]
     receipts = Ingest(spool).append(lines, arrival_us=1, registry_version=1)
@@ -170,7 +185,7 @@ lines = st.lists(
         st.sampled_from(["<v>1</v>", "<v>2</v>", "<w/>"]),
         time=st.one_of(st.none(), st.integers(0, 50)),
         arrival=st.one_of(st.none(), st.integers(0, 50)),
-        key=st.sampled_from([None, "a", "b"]),
+        key=st.sampled_from([None, "a", "b", "a#2", "3", "4#2", "6"]),
         stream=st.sampled_from(["S", "T"]),
     ),
     max_size=12,

@@ -12,12 +12,12 @@ __all__ = ["number_documents"]
 def number_documents(lines: Iterable[DocumentLine]) -> list[Document]:
     """Return the documents of a recorded stream; raise `DocumentError` for one without a time."""
     documents: list[Document] = []
-    contents: dict[tuple[str, str], list[bytes]] = {}
+    keys = _Keys()
     latest_us: int | None = None
     watermark_us = FIRST_WATERMARK_US
     for line in lines:
         latest_us = max((t for t in (latest_us, line.time_us) if t is not None), default=None)
-        key = _key(line, contents, len(documents) + 1)
+        key = keys.of(line, len(documents) + 1)
         if key is not None:
             document = _document(line, len(documents) + 1, key, latest_us, watermark_us)
             documents.append(document)
@@ -25,17 +25,33 @@ def number_documents(lines: Iterable[DocumentLine]) -> list[Document]:
     return documents
 
 
-def _key(
-    line: DocumentLine, contents: dict[tuple[str, str], list[bytes]], docid: int
-) -> str | None:
-    """Return the key that a document gets, None for one that came before."""
-    if line.key is None:
-        return str(docid)
-    revisions = contents.setdefault((line.stream, line.key), [])
-    if line.xml in revisions:
-        return None
-    revisions.append(line.xml)
-    return line.key if len(revisions) == 1 else f"{line.key}#{len(revisions)}"
+class _Keys:
+    """The keys of the documents so far, by stream."""
+
+    def __init__(self) -> None:
+        self._contents: dict[tuple[str, str], list[bytes]] = {}
+        self._ordinals: dict[tuple[str, str], int] = {}
+        self._taken: set[tuple[str, str]] = set()
+
+    def of(self, line: DocumentLine, docid: int) -> str | None:
+        """Return the key that a document gets, None for one that came before."""
+        if line.key is None:
+            return self._first_free(line.stream, str(docid), 1)[0]
+        publisher = line.stream, line.key
+        contents = self._contents.setdefault(publisher, [])
+        if line.xml in contents:
+            return None
+        contents.append(line.xml)
+        ordinal = self._ordinals.get(publisher, 0) + 1
+        key, self._ordinals[publisher] = self._first_free(*publisher, ordinal)
+        return key
+
+    def _first_free(self, stream: str, key: str, ordinal: int) -> tuple[str, int]:
+        named = key if ordinal == 1 else f"{key}#{ordinal}"
+        if (stream, named) in self._taken:
+            return self._first_free(stream, key, ordinal + 1)
+        self._taken.add((stream, named))
+        return named, ordinal
 
 
 def _document(
