@@ -22,7 +22,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -32,15 +31,19 @@ from broker.budget import DEFAULT_BUDGET, Budget, Pause, Spent
 from broker.bulk import Bulk
 from broker.clauses import Clause
 from broker.document import Document
-from broker.fanout import Found, Subscriber, Use
+from broker.fanout import Subscriber
+from broker.gathering import Gathering
+from broker.instances import WATERMARK_MIN_US, of_rows, of_witnesses
 from broker.match import Match
 from broker.matches import MatchBuilder
 from broker.parts import in_parts
+from broker.publications import Publications, published_document
 from broker.queryset import QuerySet
 from broker.registration import RegisteredQuery, SetChange, publishers_first
 from broker.trees import Trees
+from joins.classes import ClassTuple
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
-from joins.instance import INSTANCE_SCHEMA, Instance, rows_in_parts
+from joins.instance import Instance, rows_in_parts
 from joins.processor import Processor
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xpath_eval.stage import VALUES_CHARACTERS_MAX, evaluate_batches
@@ -52,19 +55,8 @@ __all__ = ["Engine", "RegisteredQuery", "Step", "document_batch"]
 Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
 """Looks up the XML of documents from outside by docid."""
 
-WATERMARK_MIN_US = -(1 << 61)
-"""Stands in for the watermark before any document, so that differences of times fit 64 bits."""
-
-
 _TUPLES_MAX = 50_000
 """Tuples that are fanned out at a time: a query that explodes is noticed before it fills memory."""
-
-PUBLISHED_MIN = 1_000
-"""So many published documents are kept in any case; those of no use any more are looked for when
-there are more, and twice as many as after the last time."""
-
-_ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
-"""An instance before it has a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +85,6 @@ class _Batch:
     is_known: bool = False
     published: list[Document] = field(default_factory=list)
     matches: list[Match] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _HandedOn:
-    """A tuple of an inner operator, as an instance, and the queries that have found it."""
-
-    row: dict[str, Any]
-    queries: set[str] = field(default_factory=set)
 
 
 class Engine:
@@ -135,8 +119,7 @@ class Engine:
         self._accounts = Accounts(budget, self._queries, self._processor)
         self._bulk = Bulk()
         self._last_docid = 0
-        self._published: dict[tuple[str, str], Document] = {}
-        self._published_max = PUBLISHED_MIN
+        self._publications = Publications()
         self._watermark_us = WATERMARK_MIN_US
         for registered in publishers_first(queries):
             self._queries.add(registered)
@@ -244,7 +227,8 @@ class Engine:
         self, witnesses: pa.Table, batch: _Batch, published: Iterable[Document]
     ) -> list[tuple[int, str]]:
         self._accounts.begin_batch(is_known=batch.is_known)
-        dead = self._begin(witnesses)
+        self._processor.begin_batch()
+        dead = self._absorb_witnesses(witnesses)
         self._absorb_published([d for d in published if self._queries.is_read(d.stream)])
         if batch.is_known:
             self._leave_out_unread()
@@ -260,10 +244,6 @@ class Engine:
         for number in self._queries.unread_classes():
             self._processor.limit(number, 0)
 
-    def _begin(self, witnesses: pa.Table) -> list[tuple[int, str]]:
-        self._processor.begin_batch()
-        return self._absorb_witnesses(witnesses)
-
     def _absorb_witnesses(self, witnesses: pa.Table) -> list[tuple[int, str]]:
         """Make instances of witnesses; return the documents that could not be read."""
         ends = witnesses.filter(pc.equal(witnesses.column("depth"), 0)).column("end_us")
@@ -277,7 +257,8 @@ class Engine:
         self._learn_shapes(witnesses.filter(pc.is_valid(witnesses.column("edges"))))
         # A document in which no query finds anything takes part in no join.
         found = witnesses.filter(pc.greater(pc.list_value_length(witnesses.column("nodes")), 0))
-        self._absorb(rows_in_parts(self._witness_instances(found)))
+        rows = of_witnesses(found, self._processor.next_instance, self._processor.shape_number)
+        self._absorb(rows_in_parts(rows))
         return dead
 
     def _absorb(self, parts: Iterable[pa.Table]) -> None:
@@ -295,77 +276,25 @@ class Engine:
             }
         )
 
-    def _witness_instances(self, found: pa.Table) -> pa.Table:
-        """Return witnesses as rows of `INSTANCE_SCHEMA`."""
-        size, first = found.num_rows, self._processor.next_instance
-        shapes = found.column("shape").combine_chunks().dictionary_encode()
-        numbers = [self._processor.shape_number(shape) for shape in shapes.dictionary.to_pylist()]
-        assert None not in numbers, "the evaluator named a shape that it never spelled out"
-        leaves = pa.array(range(first, first + size), pa.int64())
-        columns = {
-            **{name: found.column(name) for name in ("stream", "key", "docid", "depth")},
-            **{name: found.column(name) for name in ("match_id", "start_us", "end_us", "nodes")},
-            "docid_min": found.column("docid"),
-            "watermark_us": pc.max_element_wise(found.column("watermark_us"), WATERMARK_MIN_US),
-            "shape": pa.array(numbers, pa.int32()).take(shapes.indices),
-            "leaves": pa.ListArray.from_arrays(pa.array(range(size + 1), pa.int32()), leaves),
-            "vals": found.column("values"),
-        }
-        return pa.table([columns[name] for name in _ROW.names], _ROW)
-
     def _probe(self, stratum: int, batch: _Batch) -> None:
-        handed_on: dict[tuple[Any, ...], _HandedOn] = {}
-        builders: dict[Subscriber, MatchBuilder] = {}
+        gathering = Gathering(self._accounts, self._tuple_shape, is_known=batch.is_known)
         tuples = iter(self._processor.tuples(stratum))
         while part := list(islice(tuples, _TUPLES_MAX)):
             self._accounts.stop_cut()
             for some in self._bulk.parts(part, lambda each: (each.left, each.right)):
-                numbers = {n for t in some for n in (t.left, t.right) if n is not None}
-                instances = self._processor.instances(numbers)
-                for found, use in self._queries.fan_out.expand(some, instances):
-                    self._take(found, use, batch, handed_on, builders)
+                self._fan_out(some, gathering)
             self._accounts.close()
         self._accounts.stop_cut()
         self._accounts.close()
-        rows = [
-            each.row
-            for each in handed_on.values()
-            if any(each.row["docid"] < self._accounts.of(query).limit for query in each.queries)
-        ]
-        self._absorb(_instances(rows))
-        for builder in builders.values():
-            builder.drop_from(self._accounts.of(builder.subscriber.query.id).limit)
-        self._gather(list(builders.values()), batch)
+        self._absorb(of_rows(gathering.rows()))
+        self._make_matches(gathering.builders(), batch)
 
-    def _take(
-        self,
-        found: Found,
-        use: Use,
-        batch: _Batch,
-        handed_on: dict[tuple[Any, ...], _HandedOn],
-        builders: dict[Subscriber, MatchBuilder],
-    ) -> None:
-        """Add a tuple to what its clause hands on, or to its query's matches."""
-        query, stream, docid = use.subscriber.query, found.clause.stream, found.docid
-        tally = self._accounts.of(query.id)
-        if not tally.takes(docid):
-            return
-        if stream or not batch.is_known or query.publish is not None:
-            tally.find(docid)
-        if stream:
-            row = found.handed_on(self._tuple_shape(found.clause))
-            # One node may carry several values: those that a function gives of it.
-            key = (row["shape"], *row["leaves"], *row["nodes"], *row["vals"])
-            finders = handed_on.setdefault(key, _HandedOn(row)).queries
-            if query.id not in finders:
-                finders.add(query.id)
-                tally.tuple(stream, docid)
-        elif not batch.is_known or query.publish is not None:
-            builder = builders.get(use.subscriber)
-            if builder is None:
-                builder = builders[use.subscriber] = MatchBuilder(use.subscriber)
-            if builder.add(found):
-                tally.match(docid)
+    def _fan_out(self, tuples: Sequence[ClassTuple], gathering: Gathering) -> None:
+        """Give tuples of classes to the clauses that share the classes."""
+        numbers = {n for each in tuples for n in (each.left, each.right) if n is not None}
+        instances = self._processor.instances(numbers)
+        for found, use in self._queries.fan_out.expand(tuples, instances):
+            gathering.take(found, use)
 
     def _tuple_shape(self, clause: Clause) -> int:
         """Return the shape of a clause's tuples: a root, and a node for each carried term."""
@@ -377,31 +306,36 @@ class Engine:
         assert number is not None
         return number
 
-    def _gather(self, builders: list[MatchBuilder], batch: _Batch) -> None:
+    def _make_matches(self, builders: list[MatchBuilder], batch: _Batch) -> None:
         """Make matches of the tuples of roots, and documents of those that are published."""
         documents = self._documents({leaf for each in builders for leaf in each.leaves()})
-        published: list[Document] = []
+        news: list[Document] = []
         for builder in builders:
-            for match, behind in builder.build(documents, batch.trees.root):
+            stream = builder.subscriber.query.publish
+            is_wanted = partial(self._is_wanted, batch, stream)
+            for match, behind in builder.build(documents, batch.trees.root, is_wanted):
                 batch.matches.append(match)
-                stream = builder.subscriber.query.publish
                 if stream is not None and self._is_news(match, stream):
-                    published.append(_publish(match, stream, behind))
-        batch.published += published
-        self._absorb_published(published)
+                    news.append(published_document(match, stream, behind))
+        batch.published += news
+        self._absorb_published(news)
+
+    def _is_wanted(self, batch: _Batch, stream: str | None, match_id: str) -> bool:
+        """Return whether a match has to be made: not where it is there, and what it published."""
+        return not (batch.is_known and stream and self._publications.has(stream, match_id))
 
     def _is_news(self, match: Match, stream: str) -> bool:
         """Return whether a match publishes what is not there yet.
 
         While a query was paused it published nothing; what an earlier life published is known.
         """
-        is_known = (stream, match.id) in self._published
+        is_known = self._publications.has(stream, match.id)
         return not is_known and match.position > self._queries.paused_through(match.query)
 
-    def _absorb_published(self, published: Sequence[Document]) -> None:
-        if published:
-            self._published.update({(d.stream, d.key): d for d in published})
-            self._absorb_witnesses(self.evaluate(published))
+    def _absorb_published(self, documents: Sequence[Document]) -> None:
+        if documents:
+            self._publications.add(documents)
+            self._absorb_witnesses(self.evaluate(documents))
 
     def _documents(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return instances by number, large ones without their values."""
@@ -418,7 +352,7 @@ class Engine:
     def _xml(self, documents: Documents, instance: Instance) -> bytes:
         """Return the text of a document, from outside or published."""
         if instance.match_id:
-            return self._published[instance.stream, instance.key].xml
+            return self._publications.xml(instance.stream, instance.key)
         return documents([instance.docid])[instance.docid]
 
     def _horizon_us(self) -> int:
@@ -429,14 +363,7 @@ class Engine:
         horizon_us = self._horizon_us()
         self._processor.evict(horizon_us)
         self._bulk.forget(self.horizon_us(self._watermark_us))
-        if len(self._published) > self._published_max:
-            kept_us = self._queries.kept_us({stream for stream, _ in self._published})
-            self._published = {
-                (stream, key): document
-                for (stream, key), document in self._published.items()
-                if document.end_us >= horizon_us - kept_us[stream]
-            }
-            self._published_max = max(PUBLISHED_MIN, 2 * len(self._published))
+        self._publications.forget(horizon_us, self._queries.kept_us)
 
 
 def document_batch(documents: Iterable[Document]) -> pa.RecordBatch:
@@ -445,31 +372,3 @@ def document_batch(documents: Iterable[Document]) -> pa.RecordBatch:
         {name: getattr(document, name) for name in DOCUMENT_SCHEMA.names} for document in documents
     ]
     return pa.RecordBatch.from_pylist(rows, DOCUMENT_SCHEMA)
-
-
-def _instances(rows: list[dict[str, Any]]) -> Iterator[pa.Table]:
-    """Yield rows as instances, those of so many values at a time that a column can hold them."""
-    for part in in_parts(rows, _characters, VALUES_CHARACTERS_MAX):
-        yield pa.Table.from_pylist(part, _ROW)
-
-
-def _characters(row: dict[str, Any]) -> int:
-    return sum(map(len, filter(None, row["vals"])))
-
-
-def _publish(match: Match, stream: str, behind: Iterable[Instance]) -> Document:
-    """Return a match's output as a document of the stream that its query publishes."""
-    behind = list(behind)
-    newest = max(behind, key=lambda i: (i.docid, i.depth, i.match_id))
-    return Document(
-        docid=newest.docid,
-        stream=stream,
-        key=match.id,
-        start_us=match.start_us,
-        end_us=match.end_us,
-        arrival_us=match.end_us,
-        watermark_us=newest.watermark_us,
-        xml=match.output.encode(),
-        depth=1 + max(instance.depth for instance in behind),
-        match_id=match.id,
-    )

@@ -89,14 +89,27 @@ class MatchBuilder:
         self,
         documents: Mapping[int, Instance],
         root_of: Callable[[Instance], etree._Element],
+        is_wanted: Callable[[str], bool],
     ) -> Iterator[tuple[Match, list[Instance]]]:
-        """Yield each match with its documents, whose root elements are asked for."""
+        """Yield each match whose id is wanted with its documents.
+
+        Their root elements are asked for only then.
+        """
         for (leaves, visible), gathered in self._gathered.items():
             behind = [documents[leaf] for leaf in leaves]
-            yield self._match(gathered, visible, behind, list(map(root_of, behind))), behind
+            name = self._id(visible, behind)
+            if is_wanted(name):
+                trees = list(map(root_of, behind))
+                yield self._match(name, gathered, visible, behind, trees), behind
+
+    def _id(self, numbers: Sequence[int], behind: Sequence[Instance]) -> str:
+        query, parameters = self.subscriber.query, self.subscriber.parameters
+        keys = [(document.stream, document.key) for document in behind]
+        return match_id(query.id, query.version, parameters, keys, numbers)
 
     def _match(
         self,
+        name: str,
         gathered: _Gathered,
         numbers: Sequence[int],
         behind: Sequence[Instance],
@@ -113,13 +126,7 @@ class MatchBuilder:
         )
         witnesses = sorted(gathered.witnesses, key=self._numbers)
         return Match(
-            id=match_id(
-                query.id,
-                query.version,
-                self.subscriber.parameters,
-                [(document.stream, document.key) for document in behind],
-                [number for _, number in visible.values()],
-            ),
+            id=name,
             query=query.id,
             start_us=gathered.start_us,
             end_us=gathered.end_us,

@@ -67,3 +67,21 @@ def test_what_is_read_is_there_after_a_restart(way: Way) -> None:
     restarted.feed(stream, 20, 40)
     assert restarted.lines == [line for line in whole.lines if line[1] > 40]
     assert {query for query, *_ in restarted.lines} == texts.keys()
+
+
+def test_what_has_been_published_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = {"publisher": READ["publisher"], "reader": TEXTS["reader"]}
+    stream = documents()
+    whole, restarted = Running(texts, FREE), Running(texts, FREE)
+    steps = [
+        whole.engine.process(whole.engine.evaluate(stream[a:b]), look_up)
+        for a, b in ((0, 40), (40, 60))
+    ]
+    with monkeypatch.context() as patched:
+        patched.setattr("broker.matches.build", lambda *given: pytest.fail("an output is made"))
+        witnesses = restarted.engine.evaluate(stream[:40])
+        restarted.engine.absorb(witnesses, look_up, steps[0].published)
+    found = restarted.engine.process(restarted.engine.evaluate(stream[40:]), look_up)
+    assert steps[0].published
+    assert [m.render() for m in found.matches] == [m.render() for m in steps[1].matches]
+    assert {match.query for match in found.matches} == texts.keys()

@@ -275,7 +275,7 @@ def test_a_nested_query_with_a_new_text_finds_what_one_that_was_never_another_fi
 def test_what_a_query_published_stays_for_its_readers_when_it_is_gone(
     kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.engine.PUBLISHED_MIN", kept)
+    monkeypatch.setattr("broker.publications.HELD_MIN", kept)
     stream = documents(5, count=40)
     texts = {**TEXTS, "more": "FROM S//i->a JOIN {a/t = b/t, 2 h} S//i->b PUBLISH Q"}
     names = ("pairs", "reader", "more")

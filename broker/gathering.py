@@ -1,0 +1,82 @@
+"""What the tuples of a stratum become: instances that other operators read, and matches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from broker.accounts import Accounts
+from broker.budget import Tally
+from broker.clauses import Clause
+from broker.fanout import Found, Subscriber, Use
+from broker.matches import MatchBuilder
+
+__all__ = ["Gathering"]
+
+
+@dataclass(slots=True)
+class _HandedOn:
+    """A tuple of an inner operator, as an instance, and the queries that have found it."""
+
+    row: dict[str, Any]
+    queries: set[str] = field(default_factory=set)
+
+
+class Gathering:
+    """Gathers the tuples of one stratum in a batch, but what is beyond a query's budget.
+
+    Of a batch whose matches are known, only what others read is gathered.  `shape_of` gives the
+    shape of what a clause hands on.
+    """
+
+    def __init__(
+        self, accounts: Accounts, shape_of: Callable[[Clause], int], *, is_known: bool
+    ) -> None:
+        self._accounts = accounts
+        self._shape_of = shape_of
+        self._is_known = is_known
+        self._handed_on: dict[tuple[Any, ...], _HandedOn] = {}
+        self._builders: dict[Subscriber, MatchBuilder] = {}
+
+    def take(self, found: Found, use: Use) -> None:
+        """Add a tuple to what its clause hands on, or to its query's matches."""
+        tally = self._accounts.of(use.subscriber.query.id)
+        if not tally.takes(found.docid):
+            return
+        if found.clause.stream:
+            self._hand_on(found, tally)
+        elif not self._is_known or use.subscriber.query.publish is not None:
+            self._match(found, use.subscriber, tally)
+
+    def _hand_on(self, found: Found, tally: Tally) -> None:
+        tally.find(found.docid)
+        row = found.handed_on(self._shape_of(found.clause))
+        # One node may carry several values: those that a function gives of it.
+        key = (row["shape"], *row["leaves"], *row["nodes"], *row["vals"])
+        finders = self._handed_on.setdefault(key, _HandedOn(row)).queries
+        if tally.query not in finders:
+            finders.add(tally.query)
+            tally.tuple(found.clause.stream, found.docid)
+
+    def _match(self, found: Found, subscriber: Subscriber, tally: Tally) -> None:
+        tally.find(found.docid)
+        builder = self._builders.get(subscriber)
+        if builder is None:
+            builder = self._builders[subscriber] = MatchBuilder(subscriber)
+        if builder.add(found):
+            tally.match(found.docid)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return what is handed on, as instances."""
+        return [
+            each.row
+            for each in self._handed_on.values()
+            if any(each.row["docid"] < self._accounts.of(query).limit for query in each.queries)
+        ]
+
+    def builders(self) -> list[MatchBuilder]:
+        """Return those who make the matches."""
+        for builder in self._builders.values():
+            builder.drop_from(self._accounts.of(builder.subscriber.query.id).limit)
+        return list(self._builders.values())

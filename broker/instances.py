@@ -1,0 +1,55 @@
+"""Instances that the join is to remember: of witnesses, and of tuples that are handed on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker.parts import in_parts
+from joins.instance import INSTANCE_SCHEMA
+from xpath_eval.stage import VALUES_CHARACTERS_MAX
+
+__all__ = ["WATERMARK_MIN_US", "of_rows", "of_witnesses"]
+
+WATERMARK_MIN_US = -(1 << 61)
+"""Stands in for the watermark before any document, so that differences of times fit 64 bits."""
+
+_ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
+"""An instance before it has a number."""
+
+
+def of_witnesses(
+    found: pa.Table, first: int, shape_number: Callable[[str], int | None]
+) -> pa.Table:
+    """Return witnesses as rows of `INSTANCE_SCHEMA`, without the numbers, which begin with `first`.
+
+    All of them have nodes, and all their shapes have a number.
+    """
+    size = found.num_rows
+    shapes = found.column("shape").combine_chunks().dictionary_encode()
+    numbers = [shape_number(shape) for shape in shapes.dictionary.to_pylist()]
+    assert None not in numbers, "the evaluator named a shape that it never spelled out"
+    leaves = pa.array(range(first, first + size), pa.int64())
+    columns = {
+        **{name: found.column(name) for name in ("stream", "key", "docid", "depth")},
+        **{name: found.column(name) for name in ("match_id", "start_us", "end_us", "nodes")},
+        "docid_min": found.column("docid"),
+        "watermark_us": pc.max_element_wise(found.column("watermark_us"), WATERMARK_MIN_US),
+        "shape": pa.array(numbers, pa.int32()).take(shapes.indices),
+        "leaves": pa.ListArray.from_arrays(pa.array(range(size + 1), pa.int32()), leaves),
+        "vals": found.column("values"),
+    }
+    return pa.table([columns[name] for name in _ROW.names], _ROW)
+
+
+def of_rows(rows: list[dict[str, Any]]) -> Iterator[pa.Table]:
+    """Yield rows as such tables, those of so many values at a time that a column can hold them."""
+    for part in in_parts(rows, _characters, VALUES_CHARACTERS_MAX):
+        yield pa.Table.from_pylist(part, _ROW)
+
+
+def _characters(row: dict[str, Any]) -> int:
+    return sum(map(len, filter(None, row["vals"])))

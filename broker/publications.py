@@ -1,0 +1,67 @@
+"""The documents that queries have published: held for as long as other queries can join them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+
+from broker.document import Document
+from broker.match import Match
+from joins.instance import Instance
+
+__all__ = ["HELD_MIN", "Publications", "published_document"]
+
+HELD_MIN = 1_000
+"""So many are held in any case; those of no use any more are looked for when there are more, and
+twice as many as after the last time."""
+
+
+class Publications:
+    """Published documents by stream and key."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[str, str], Document] = {}
+        self._held_max = HELD_MIN
+
+    def add(self, documents: Iterable[Document]) -> None:
+        """Hold some more."""
+        self._held.update({(document.stream, document.key): document for document in documents})
+
+    def has(self, stream: str, match_id: str) -> bool:
+        """Return whether a match has been published."""
+        return (stream, match_id) in self._held
+
+    def xml(self, stream: str, key: str) -> bytes:
+        """Return the text of a document."""
+        return self._held[stream, key].xml
+
+    def forget(self, horizon_us: int, kept_us: Callable[[Set[str]], Mapping[str, int]]) -> None:
+        """Forget those of no use any more, now and then.
+
+        `kept_us` says of streams for how long behind the horizon their documents are joined.
+        """
+        if len(self._held) <= self._held_max:
+            return
+        kept = kept_us({stream for stream, _ in self._held})
+        self._held = {
+            (stream, key): document
+            for (stream, key), document in self._held.items()
+            if document.end_us >= horizon_us - kept[stream]
+        }
+        self._held_max = max(HELD_MIN, 2 * len(self._held))
+
+
+def published_document(match: Match, stream: str, behind: Sequence[Instance]) -> Document:
+    """Return a match's output as a document of the stream that its query publishes."""
+    newest = max(behind, key=lambda i: (i.docid, i.depth, i.match_id))
+    return Document(
+        docid=newest.docid,
+        stream=stream,
+        key=match.id,
+        start_us=match.start_us,
+        end_us=match.end_us,
+        arrival_us=match.end_us,
+        watermark_us=newest.watermark_us,
+        xml=match.output.encode(),
+        depth=1 + max(instance.depth for instance in behind),
+        match_id=match.id,
+    )
