@@ -200,7 +200,6 @@ class MemoryStore:
         """Keep a catalog."""
         # The driver's own mappings change; what an order names does not.
         self._catalogs[name] = Catalog(
-            dict(catalog.shapes),
             dict(catalog.classes),
             dict(catalog.epochs),
             dict(catalog.reaches),

@@ -21,9 +21,21 @@ from joins.meeting import Visitor
 from joins.ration import HeavyPair
 from joins.slots import Ints
 
-__all__ = ["Answer", "Catalog", "Limit", "Order", "Piece", "Question", "Store", "Tuples"]
+__all__ = [
+    "SHAPE_SCHEMA",
+    "Answer",
+    "Catalog",
+    "Limit",
+    "Order",
+    "Piece",
+    "Question",
+    "Store",
+    "Tuples",
+]
 
-Edge = tuple[int, int, int, int]
+SHAPE_SCHEMA = pa.schema([("shape", pa.int32()), ("edges", pa.list_(pa.list_(pa.int32())))])
+"""Witness shapes by number, each with its edges.  They come now and then with any document, so
+they are apart from classes, of which there may be a hundred thousand."""
 
 
 class Store(Protocol):
@@ -57,12 +69,11 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What all shards know: shapes by number, and each class with its widest window and anchors.
+    """What all shards know of classes: each with its widest window, and its anchors.
 
     `reaches` says for how long what can fill a class is kept.
     """
 
-    shapes: Mapping[int, Sequence[Edge]]
     classes: Mapping[int, tuple[QueryClass, int]]
     epochs: Mapping[int, Epochs]
     reaches: Mapping[int, int]
@@ -89,6 +100,7 @@ class Question:
 class Order:
     """What a shard is to do.
 
+    `shapes` and `catalog` name what it has to know of shapes (`SHAPE_SCHEMA`) and classes.
     It takes on the state that `pieces` make up: what is left of the shard's instances up to number
     `last`, of which those from `first_new` on are new, and those that no class can use at
     `horizon_us` any more may be gone.  Then it answers
@@ -97,6 +109,7 @@ class Order:
     """
 
     shard: int
+    shapes: str
     catalog: str
     pieces: tuple[Piece, ...]
     last: int

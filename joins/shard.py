@@ -30,6 +30,8 @@ from joins.tuples import TupleColumns
 
 __all__ = ["Shard"]
 
+Edge = tuple[int, int, int, int]
+
 
 class Shard:
     """Shard `number` of `shards`; its pieces are in `store`."""
@@ -57,7 +59,8 @@ class Shard:
             self._engine, lateness_us=self._lateness_us, pairs_max=self._pairs_max, is_part=True
         )
         self._ownership = Ownership(self._number, self._shards, self._processor)
-        self._catalog_name = ""
+        self._shapes_name = self._catalog_name = ""
+        self._shapes: dict[int, list[Edge]] = {}
         self._catalog: Catalog
         # What the driver calls a class, and what the processor calls it; its window and reach.
         self._classes: dict[int, tuple[int, int, int]] = {}
@@ -68,6 +71,10 @@ class Shard:
         """Carry out an order."""
         if self._last > order.last or self._first_new > order.first_new:
             self._begin_anew()
+        if self._shapes_name != order.shapes:
+            shapes = self._store.get(order.shapes).to_pylist()
+            self._shapes = {row["shape"]: [*map(tuple, row["edges"])] for row in shapes}
+            self._shapes_name = order.shapes
         if self._catalog_name != order.catalog:
             self._learn(self._store.get_catalog(order.catalog))
             self._catalog_name = order.catalog
@@ -155,7 +162,7 @@ class Shard:
 
     def _own_shape(self, shape: int) -> int:
         """Return what the processor calls a shape: it may have forgotten it meanwhile."""
-        self._processor.add_shapes({str(shape): self._catalog.shapes[shape]})
+        self._processor.add_shapes({str(shape): self._shapes[shape]})
         number = self._processor.shape_number(str(shape))
         assert number is not None
         return number

@@ -31,7 +31,7 @@ from joins.column import Column
 from joins.entries import EntryReader
 from joins.instance import INSTANCE_SCHEMA, Instance, read_instances
 from joins.lumps import Lump, Lumps, merged
-from joins.orders import Answer, Catalog, Limit, Order, Question, Store, Tuples
+from joins.orders import SHAPE_SCHEMA, Answer, Catalog, Limit, Order, Question, Store, Tuples
 from joins.pieces import Pieces
 from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, Ration
 from joins.remembered import hash_values
@@ -74,8 +74,10 @@ class ShardedProcessor(Classified):
         self._next_shape = 0
         self._shapes_max = SHAPES_MIN
         self._edges: dict[int, Sequence[Edge]] = {}
-        self._catalog = ""
-        self._catalogs = 0
+        # What all shards have to know, by kind: under which name it is in the store, if it is yet.
+        self._names: dict[str, str] = {}
+        self._outdated = {"shapes", "catalog"}
+        self._notices = 0
         self._version = (-1, -1)
         self._pieces = Pieces(store, self.classes.reaches)
         self._figures: dict[int, Mapping[str, int]] = {}
@@ -105,7 +107,7 @@ class ShardedProcessor(Classified):
                 self._router.add_shape(number, edges)
                 self._reader.add_shape(number, edges)
                 self._census.add_shape(number, edges)
-                self._catalog = ""
+                self._outdated.add("shapes")
 
     def shape_number(self, shape: str) -> int | None:
         """Return the number of a witness shape, or None while it is not known."""
@@ -126,11 +128,11 @@ class ShardedProcessor(Classified):
             self._router.follow(self.classes.by_number)
             pairs = self.classes.value_pairs()
             self._reader.want({v for _, left, right, *_ in pairs for v in (left, right)})
-            self._catalog = ""
+            self._outdated.add("catalog")
             self._anchors.sample.look_soon()
         is_time = has_changed or self._anchors.sample.is_due()
         if is_time and self._anchors.choose(self._first_new):
-            self._catalog = ""
+            self._outdated.add("catalog")
 
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances; they get the next numbers."""
@@ -241,7 +243,8 @@ class ShardedProcessor(Classified):
         pieces = self._pieces
         return Order(
             shard=shard,
-            catalog=self._current_catalog(),
+            shapes=self._current("shapes", self._put_shapes),
+            catalog=self._current("catalog", self._put_catalog),
             pieces=pieces.of(shard),
             last=pieces.last(shard),
             first_new=self._first_new,
@@ -253,19 +256,25 @@ class ShardedProcessor(Classified):
             merged=pieces.to_merge(shard),
         )
 
-    def _current_catalog(self) -> str:
-        """Return the name of what shards have to know now, written if it is not yet."""
-        if not self._catalog:
-            if self._catalogs:
-                self._store.remove([f"catalog-{self._catalogs}"])
-            self._catalogs += 1
-            self._catalog = f"catalog-{self._catalogs}"
-            classes = self.classes
-            uses = {n: (c, classes.window_us(n)) for n, c in classes.by_number.items()}
-            reaches = {n: classes.reach_us(n) for n in classes.by_number}
-            catalog = Catalog(self._edges, uses, self._anchors.epochs, reaches)
-            self._store.put_catalog(self._catalog, catalog)
-        return self._catalog
+    def _current(self, kind: str, put: Callable[[str], None]) -> str:
+        """Return the name of what all shards have to know, written if it has changed."""
+        if kind in self._outdated:
+            self._outdated.remove(kind)
+            self._store.remove([self._names[kind]] if kind in self._names else [])
+            self._notices += 1
+            self._names[kind] = f"{kind}-{self._notices}"
+            put(self._names[kind])
+        return self._names[kind]
+
+    def _put_shapes(self, name: str) -> None:
+        edges = map(list, self._edges.values())
+        self._store.put(name, pa.table([[*self._edges], [*edges]], SHAPE_SCHEMA))
+
+    def _put_catalog(self, name: str) -> None:
+        classes = self.classes
+        uses = {n: (c, classes.window_us(n)) for n, c in classes.by_number.items()}
+        reaches = {n: classes.reach_us(n) for n in classes.by_number}
+        self._store.put_catalog(name, Catalog(uses, self._anchors.epochs, reaches))
 
     def _ask(self, orders: list[Order]) -> list[Answer]:
         """Have orders carried out; take note of what is read and merged."""
@@ -305,11 +314,11 @@ class ShardedProcessor(Classified):
             del self._edges[shape]
         for each in (self._router, self._reader, self._census, self.classes.reaches):
             each.forget_shapes(gone)
-        self._catalog = ""
+        self._outdated.add("shapes")
 
     def _forget_epochs(self) -> None:
         if self._anchors.forget(self._pieces.first(self.next_instance)):
-            self._catalog = ""
+            self._outdated.add("catalog")
 
     def figures(self) -> dict[str, int]:
         """Return what is remembered, in numbers; see `Processor.figures`.

@@ -144,7 +144,8 @@ class ShardsHere:
 
     def repeat(self, shard: Shard, order: Order, answer: Answer) -> None:
         """Have an order carried out again, if all that it names is still there."""
-        if all(each.name in self.names for each in order.pieces) and order.catalog in self.names:
+        pieces = {piece.name for piece in order.pieces}
+        if {*pieces, order.shapes, order.catalog} <= self.names:
             assert found(shard.answer(order)) == found(answer)
 
     @property
@@ -260,8 +261,8 @@ def test_what_no_window_reaches_any_more_is_deleted(
     found = run_engine(case, batch_size=4, processors=lambda: shards.processor)
     assert lines(found) == lines(run_engine(case))
     files = len(list((tmp_path / "run").iterdir()))
-    # A catalog, and of each shard the pieces of eight hours, two batches, and of the last one.
-    assert files <= 1 + 2 * 4
+    # Shapes, classes; of each shard the pieces of eight hours, two batches, and of the last one.
+    assert files <= 2 + 2 * 4
     assert shards.processor.remembered(0) <= 12
 
 
