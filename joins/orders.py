@@ -100,12 +100,12 @@ class Question:
 class Order:
     """What a shard is to do.
 
-    `shapes` and `catalog` name what it has to know of shapes (`SHAPE_SCHEMA`) and classes.
-    It takes on the state that `pieces` make up: what is left of the shard's instances up to number
+    `shapes` and `catalog` name what it has to know of shapes (`SHAPE_SCHEMA`) and of classes.  It
+    takes on the state that `pieces` make up: what is left of the shard's instances up to number
     `last`, of which those from `first_new` on are new, and those that no class can use at
-    `horizon_us` any more may be gone.  Then it answers
-    `questions`, finds the tuples of `stratum`, if there is one, those apart that `limits` leave
-    out, reads the instances `wanted`, and makes one piece of `merged`.
+    `horizon_us` any more may be gone.  Then it answers `questions`, finds the tuples of `stratum`,
+    if there is one, those apart that `limits` leave out, reads the instances `wanted`, and makes
+    one piece of `merged`.
     """
 
     shard: int
