@@ -156,7 +156,7 @@ def test_colour_is_optional() -> None:
 
 
 def test_a_long_line_is_shown_around_the_caret() -> None:
-    _, [found] = xscl.check("S//" + "a/" * 500 + "b[c = ]" + "/d" * 500)
+    _, [found] = xscl.check("S//" + "a" * 1000 + "/b[c = ]/" + "d" * 1000)
     text = str(found)
     assert max(map(len, text.splitlines())) < 200
     line, caret = text.splitlines()[2:4]
