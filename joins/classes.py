@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from joins.lengths import Lengths
 from joins.reach import Reaches
 from templates.template import Template, TemplateRow
 
@@ -121,10 +122,9 @@ class ClassRegistry:
         self.version = 0
         self.last_number = 0
         self._numbers: dict[QueryClass, int] = {}
-        self._windows: dict[int, Counter[int]] = defaultdict(Counter)
+        self._windows: dict[int, Lengths] = defaultdict(Lengths)
         self._outlasting: dict[int, Counter[int]] = defaultdict(Counter)
         self.reaches = Reaches()
-        self._widest: dict[int, int] = {}
         self._kinds: dict[int, Counter[UseKind]] = defaultdict(Counter)
         self._strata: Counter[int] = Counter()
         self._compared: Counter[int] = Counter()
@@ -144,13 +144,12 @@ class ClassRegistry:
             self.by_number[number] = query_class
             self._strata[query_class.stratum] += 1
             self._compared.update(query_class.compared())
-        if number not in self._widest or window_us > self._widest[number]:
-            self._widest[number] = window_us
-            self._touch(number, query_class)
         windows = self._windows[number]
-        if not windows[window_us]:
+        if not windows or window_us > windows.longest:
+            self._touch(number, query_class)
+        if window_us not in windows:
             self.reaches.add(query_class.sides(), window_us)
-        windows[window_us] += 1
+        windows.add(window_us)
         self._kinds[number][UseKind(window_us, point)] += 1
         return number
 
@@ -161,20 +160,19 @@ class ClassRegistry:
         if not kinds[kind]:
             del kinds[kind]
         windows = self._windows[number]
-        windows[window_us] -= 1
-        if windows[window_us]:
+        widest_us = windows.longest
+        windows.remove(window_us)
+        if window_us in windows:
             return
-        del windows[window_us]
         query_class = self.by_number[number]
         self.reaches.remove(query_class.sides(), window_us)
         if not windows:
-            del self._windows[number], self._kinds[number], self._widest[number]
+            del self._windows[number], self._kinds[number]
             del self._numbers[query_class], self.by_number[number]
             _release(self._strata, [query_class.stratum])
             _release(self._compared, query_class.compared())
             self._touch(number, query_class)
-        elif window_us == self._widest[number]:
-            self._widest[number] = max(windows)
+        elif window_us == widest_us:
             self._touch(number, query_class)
 
     def outlast(self, number: int, reach_us: int) -> None:
@@ -217,7 +215,7 @@ class ClassRegistry:
 
     def window_us(self, number: int) -> int:
         """Return the widest window of a class."""
-        return self._widest[number]
+        return self._windows[number].longest
 
     def kinds(self, number: int) -> list[UseKind]:
         """Return the different uses of a class, in order."""

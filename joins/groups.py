@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection
+
+from joins.lengths import Lengths
 
 __all__ = ["Group"]
 
@@ -11,19 +12,23 @@ __all__ = ["Group"]
 class Group:
     """Classes that are paired alike, with the widest of their windows.
 
-    To add and to remove one costs the same however many there are, but for different windows.
+    To add and to remove one costs the same however many there are.
     """
 
     def __init__(self) -> None:
         self._members: dict[int, tuple[int, bool]] = {}
-        self._windows: Counter[int] = Counter()
+        self._windows = Lengths()
         self._symmetric = 0
-        self.window_us = -1
 
     @property
     def members(self) -> Collection[int]:
         """The numbers of the classes."""
         return self._members.keys()
+
+    @property
+    def window_us(self) -> int:
+        """The widest of their windows; -1 without any class."""
+        return self._windows.longest if self._windows else -1
 
     @property
     def is_symmetric(self) -> bool:
@@ -34,9 +39,8 @@ class Group:
         """Add a class, or give one that is there another window."""
         self.drop(number)
         self._members[number] = window_us, is_symmetric
-        self._windows[window_us] += 1
+        self._windows.add(window_us)
         self._symmetric += is_symmetric
-        self.window_us = max(self.window_us, window_us)
 
     def drop(self, number: int) -> None:
         """Remove a class, if it is there."""
@@ -44,8 +48,4 @@ class Group:
             return
         window_us, is_symmetric = self._members.pop(number)
         self._symmetric -= is_symmetric
-        self._windows[window_us] -= 1
-        if not self._windows[window_us]:
-            del self._windows[window_us]
-            if window_us == self.window_us:
-                self.window_us = max(self._windows, default=-1)
+        self._windows.remove(window_us)

@@ -9,11 +9,12 @@ A query with a wide window over a rare stream makes nothing last but what it can
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Sequence, Set
 
 import numpy as np
 
+from joins.lengths import Lengths
 from joins.slots import Edge, Ints, Layouts
 
 __all__ = ["NO_REACH_US", "LayoutReaches", "Reaches"]
@@ -32,7 +33,7 @@ class Reaches:
 
     def __init__(self) -> None:
         # What a shape must bind, under one of its variables, with the reaches of all who ask.
-        self._asked: dict[int, dict[Variables, Counter[int]]] = defaultdict(dict)
+        self._asked: dict[int, dict[Variables, Lengths]] = defaultdict(dict)
         self._bound: dict[int, Variables] = {}
         self._reaches: dict[int, int] = {}
         self._changed: set[int] = set()
@@ -43,25 +44,22 @@ class Reaches:
         """Have what can fill one of a class's sides last that long."""
         for variables in sides:
             first = min(variables)
-            reaches = self._asked[first].setdefault(variables, Counter())
-            if not reaches or reach_us > max(reaches):
+            reaches = self._asked[first].setdefault(variables, Lengths())
+            if not reaches or reach_us > reaches.longest:
                 self._touch(first)
-            reaches[reach_us] += 1
+            reaches.add(reach_us)
 
     def remove(self, sides: Set[Variables], reach_us: int) -> None:
         """Undo one `add`."""
         for variables in sides:
             first = min(variables)
             reaches = self._asked[first][variables]
-            reaches[reach_us] -= 1
-            if reaches[reach_us]:
-                continue
-            del reaches[reach_us]
+            reaches.remove(reach_us)
             if not reaches:
                 del self._asked[first][variables]
                 if not self._asked[first]:
                     del self._asked[first]
-            if not reaches or reach_us > max(reaches):
+            if not reaches or reach_us > reaches.longest:
                 self._touch(first)
                 self.shortened += 1
 
@@ -97,7 +95,7 @@ class Reaches:
 
     def _widest(self, bound: Variables) -> int:
         reaches = (
-            max(reaches)
+            reaches.longest
             for first in self._asked.keys() & bound
             for variables, reaches in self._asked[first].items()
             if variables <= bound
@@ -111,12 +109,12 @@ class Reaches:
             variables
             for first in self._asked.keys() & bound
             for variables, reaches in self._asked[first].items()
-            if variables <= bound and max(reaches) == reach_us
+            if variables <= bound and reaches.longest == reach_us
         ]
 
     def widest(self) -> int:
         """Return the longest reach that a shape can have."""
-        asked = (max(reaches) for sides in self._asked.values() for reaches in sides.values())
+        asked = (reaches.longest for sides in self._asked.values() for reaches in sides.values())
         return max(asked, default=NO_REACH_US)
 
     def of_shapes(self) -> dict[int, int]:
