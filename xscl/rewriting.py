@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from xscl.path import (
     And,
@@ -32,73 +33,27 @@ def _attach_step(step: Step, additions: Mapping[str, tuple[Condition, ...]]) -> 
     added = additions.get(step.variable, ()) if step.variable is not None else ()
     if not (added or step.predicates):
         return step
-    predicates = (*(_attach_condition(each, additions) for each in step.predicates), *added)
+    rewrite = partial(attach, additions=additions)
+    predicates = (*(_with_paths(each, rewrite) for each in step.predicates), *added)
     return Step(step.axis, step.test, step.is_deep, step.variable, predicates, step.span)
-
-
-def _attach_condition(
-    condition: Condition, additions: Mapping[str, tuple[Condition, ...]]
-) -> Condition:
-    match condition:
-        case Exists(path):
-            return Exists(attach(path, additions))
-        case And(conditions):
-            return And(tuple(_attach_condition(each, additions) for each in conditions))
-        case Comparison(left=value):
-            return replace(condition, left=_attach_value(value, additions))
-        case StringTest(value=value):
-            return replace(condition, value=_attach_value(value, additions))
-    return condition
-
-
-def _attach_value(value: Value, additions: Mapping[str, tuple[Condition, ...]]) -> Value:
-    match value:
-        case PathValue(path):
-            return PathValue(attach(path, additions))
-        case Call(arguments=arguments):
-            return replace(
-                value, arguments=tuple(_attach_value(each, additions) for each in arguments)
-            )
-    return value
 
 
 def without_predicates(path: Path, dropped: frozenset[str]) -> Path:
     """Return a path without the predicates that end in one of some variables, at any depth."""
     if not dropped:
         return path
+    rewrite = partial(without_predicates, dropped=dropped)
     return Path(
         tuple(
             replace(
                 step,
                 predicates=tuple(
-                    _prune(p, dropped) for p in step.predicates if not _ends_in(p, dropped)
+                    _with_paths(p, rewrite) for p in step.predicates if not _ends_in(p, dropped)
                 ),
             )
             for step in path.steps
         )
     )
-
-
-def _prune(condition: Condition, dropped: frozenset[str]) -> Condition:
-    match condition:
-        case Exists(path):
-            return Exists(without_predicates(path, dropped))
-        case And(conditions):
-            return And(tuple(_prune(each, dropped) for each in conditions))
-        case Comparison(left=left):
-            return replace(condition, left=_prune_value(left, dropped))
-        case StringTest(value=value):
-            return replace(condition, value=_prune_value(value, dropped))
-    return condition
-
-
-def _prune_value(value: Value, dropped: frozenset[str]) -> Value:
-    match value:
-        case PathValue(path):
-            return PathValue(without_predicates(path, dropped))
-        case Call(function, arguments):
-            return Call(function, tuple(_prune_value(each, dropped) for each in arguments))
-    return value
 
 
 def _ends_in(predicate: Condition, variables: frozenset[str]) -> bool:
@@ -109,29 +64,7 @@ def _ends_in(predicate: Condition, variables: frozenset[str]) -> bool:
 
 def strip_variables(condition: Condition) -> Condition:
     """Return the condition with no variable bound: what it says, whatever it is called."""
-    match condition:
-        case Exists(path):
-            return Exists(_strip_path(path))
-        case Comparison(left, operator, right):
-            return Comparison(_strip_value(left), operator, right)
-        case StringTest(function, value, argument, flags):
-            return StringTest(function, _strip_value(value), argument, flags)
-        case And(conditions):
-            return And(tuple(map(strip_variables, conditions)))
-        case Or(conditions):
-            return Or(tuple(map(strip_variables, conditions)))
-        case Not(inner):
-            return Not(strip_variables(inner))
-    return condition
-
-
-def _strip_value(value: Value) -> Value:
-    match value:
-        case PathValue(path):
-            return PathValue(_strip_path(path))
-        case Call(function, arguments):
-            return Call(function, tuple(map(_strip_value, arguments)))
-    return value
+    return _with_paths(condition, _strip_path)
 
 
 def _strip_path(path: Path) -> Path:
@@ -146,3 +79,30 @@ def _strip_path(path: Path) -> Path:
             for step in path.steps
         )
     )
+
+
+def _with_paths(condition: Condition, rewrite: Callable[[Path], Path]) -> Condition:
+    """Return a condition with each of its paths rewritten, but those in predicates of a path."""
+    match condition:
+        case Exists(path):
+            return Exists(rewrite(path))
+        case And(conditions):
+            return And(tuple(_with_paths(each, rewrite) for each in conditions))
+        case Or(conditions):
+            return Or(tuple(_with_paths(each, rewrite) for each in conditions))
+        case Not(inner):
+            return Not(_with_paths(inner, rewrite))
+        case Comparison(left=value):
+            return replace(condition, left=_value_with_paths(value, rewrite))
+        case StringTest(value=value):
+            return replace(condition, value=_value_with_paths(value, rewrite))
+    return condition
+
+
+def _value_with_paths(value: Value, rewrite: Callable[[Path], Path]) -> Value:
+    match value:
+        case PathValue(path):
+            return PathValue(rewrite(path))
+        case Call(function, arguments):
+            return Call(function, tuple(_value_with_paths(each, rewrite) for each in arguments))
+    return value
