@@ -52,7 +52,8 @@ class Joined:
             times = (time_us, time_us, time_us, before_us)
             xml = f"<i>{body}</i>".encode()
             stream.append(Document(self._documents, "S", str(self._documents), *times, xml))
-        self.engine._begin(self.engine.evaluate(stream))
+        self.engine.processor.begin_batch()
+        self.engine._absorb_witnesses(self.engine.evaluate(stream))
         for found in self.engine.processor.probe(0):
             assert found.right is not None
             self.tuples[found.left, found.right].add((found.query_class, found.nodes))
