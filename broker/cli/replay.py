@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from contextlib import ExitStack
 from pathlib import Path
@@ -112,6 +113,8 @@ def replay(
     Example:
       xscl replay examples/queries --documents docs.jsonl.gz --matches matches.jsonl
     """
+    # Of dead letters the summary speaks: without a handler they would be printed here, too.
+    logging.getLogger("broker.pipeline").addHandler(logging.NullHandler())
     try:
         loaded = xscl.load(queries)
         assignments = read_assignments(parameters, loaded) if parameters else {}

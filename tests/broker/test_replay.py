@@ -3,6 +3,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -166,3 +168,13 @@ def test_a_recorded_document_that_would_be_refused_is_named(tmp_path: Path) -> N
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     with pytest.raises(RecordedError, match=r"documents\.jsonl:2: 'bad stream' cannot be"):
         list(number_lines(read_document_lines([path])))
+
+
+def test_a_document_that_cannot_be_read_is_told_once(tmp_path: Path) -> None:
+    lines = write_lines(tmp_path / "docs.jsonl", [document(1, "x", xml="<d>")])
+    (tmp_path / "q.xscl").write_text("S//d")
+    verb = ["replay", str(tmp_path / "q.xscl"), "--documents", str(lines), "--no-spark"]
+    done = subprocess.run(
+        [sys.executable, "-m", "broker.cli", *verb], capture_output=True, text=True, check=True
+    )
+    assert done.stderr.count("Premature end of data") == 1
