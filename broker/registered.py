@@ -35,11 +35,11 @@ __all__ = [
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
-    "number": (int, float),
-    "value": (str, int, float),
+    "number": (float,),
+    "value": (str, float),
     "duration": (int,),
 }
-"""What a parameter of a type has as its canonical value."""
+"""What a parameter of a type has as its canonical value: a whole number is a duration's."""
 
 _QUERIES_KEPT = 100_000
 """Texts that are kept as queries, so that a change of one query does not read all others again."""

@@ -97,6 +97,20 @@ def test_who_remains_of_equal_assignments_keeps_what_is_remembered(registry: Reg
     assert found(stream[3:]) == [[2, 4], [3, 4]]
 
 
+@pytest.mark.parametrize("text", ["S//i[u > $w]->a", "S//i[u = $w]->a", "S//i[t = 'x']->a"])
+def test_a_duration_is_no_number_of_another_text(registry: Registry, text: str) -> None:
+    engines = made(registry)
+    register(registry, "q", "S//i->a FOLLOWED BY {a/t = b/t, $w} S//i->b")
+    values = xscl.assignment(*xscl.parse("S FOLLOWED BY {, $w} S"), {"w": "1 h"})
+    registry.subscribe("q", PULL, point=0, parameters=values)
+    running = engines.make(registry.revision())
+    version = register(registry, "q", text)
+    assert engines.follow(running, version)
+    values_of = [dict(s.parameters) for _, _, s in engines.make(version).classes()]
+    assert [dict(s.parameters) for _, _, s in running.classes()] == values_of
+    assert all(not values for values in values_of)
+
+
 WINDOWED = "S//i[u = $who]->a FOLLOWED BY {a/t = b/t, $within} S//i->b"
 
 
