@@ -191,8 +191,18 @@ class Census:
         query_class = self._classes.by_number[number]
         return any(visitor.fits(query_class, is_right=is_right) for is_right in (True, False))
 
+    def equal_nodes(self, value_join: ValueJoin) -> Ints:
+        """Return how many equal nodes new instances have at most with others by a value join."""
+        every_us = int(np.iinfo(np.int64).max)
+        parts = [self._equal(new, value_join, every_us) for new in self._new]
+        return np.concatenate([np.zeros(0, np.int64), *parts])
+
     def _is_over(self, new: _New, value_join: ValueJoin, window_us: int) -> Flags:
         """Return which new instances may make too many pairs by a value join."""
+        return self._equal(new, value_join, window_us) > self._pairs_max
+
+    def _equal(self, new: _New, value_join: ValueJoin, window_us: int) -> Ints:
+        """Return how many equal nodes new instances have at most with those within a window."""
         left, right = value_join
         oldest_us = int(new.rows.column("end_us").to_numpy().min()) - window_us
         layers = [layer.counters for layer in self._layers if layer.newest_us >= oldest_us]
@@ -203,7 +213,7 @@ class Census:
                 places = _places(hashes, np.full(len(hashes), other))
                 counts = sum(counters[places].astype(np.int64) for counters in layers)
                 np.add.at(pairs, owners, counts)
-        return pairs > self._pairs_max
+        return pairs
 
     def _visitor(self, row: pa.Table, joined: Set[int]) -> Visitor:
         """Return an instance as a visitor, with its values under some variables."""

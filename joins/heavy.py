@@ -13,23 +13,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 
-import numpy as np
-
 from joins import schema
 from joins.classes import ClassRegistry, QueryClass
-from joins.entries import Entries
 from joins.meeting import ValueJoin
 from joins.ration import UNBOUNDED, HeavyPair
+from joins.repeats import Repeats
 from joins.rows import TemplateTables
+from joins.select import Steps
 from joins.sql import FOLLOWS, LeftOut, Moment, pair_sql, span
 from joins.state import JoinState
 from joins.weight import Weight, weigh
 from templates.template import Template
 
 __all__ = ["HeavyPairs"]
-
-Most = dict[int, tuple[int, int]]
-"""By variable: how many values an instance has, and how often the same one, at most."""
 
 
 @dataclass
@@ -44,38 +40,23 @@ class HeavyPairs:
     """Weighs pairs of instances in a database."""
 
     def __init__(
-        self, state: JoinState, tables: TemplateTables, classes: ClassRegistry, tuples_max: int
+        self,
+        state: JoinState,
+        tables: TemplateTables,
+        classes: ClassRegistry,
+        repeats: Repeats,
+        tuples_max: int,
     ) -> None:
         self._state = state
         self._tables = tables
         self._classes = classes
+        self._repeats = repeats
         self._tuples_max = tuples_max
-        self._most: Most = {}
-        self._new: Most = {}
 
     @property
     def is_needed(self) -> bool:
         """Whether there is a budget."""
         return self._tuples_max != UNBOUNDED
-
-    def begin_batch(self) -> None:
-        """Make what is noted from now on new."""
-        self._new = {}
-
-    def note(self, entries: Entries) -> None:
-        """Take note of how often new instances have values."""
-        for variable in np.unique(entries.variables).tolist():
-            rows = entries.variables == variable
-            owners, hashes = entries.owners[rows], entries.hashes[rows]
-            _, values = np.unique(owners, return_counts=True)
-            order = np.lexsort((hashes, owners))
-            is_new = np.ones(len(order), np.bool_)
-            is_new[1:] = np.diff(owners[order]) > 0
-            is_new[1:] |= hashes[order][1:] != hashes[order][:-1]
-            same = np.diff(np.flatnonzero(is_new), append=len(order))
-            for most in (self._new, self._most):
-                before = most.get(variable, (0, 0))
-                most[variable] = max(before[0], int(values.max())), max(before[1], int(same.max()))
 
     def find(self, moment: Moment) -> tuple[list[HeavyPair], LeftOut]:
         """Return the heavy pairs of a batch in a stratum, and what to leave out for them."""
@@ -85,7 +66,7 @@ class HeavyPairs:
             return pairs, LeftOut()
         classes = {n: c for n, c in self._classes.by_number.items() if c.stratum == moment.stratum}
         joins = {join for each in classes.values() for join in each.value_pairs()}
-        equal_max = {value_join: self._equal_max(value_join) for value_join in joins}
+        equal_max = {value_join: self._repeats.equal_max(value_join) for value_join in joins}
         for value_join, most in equal_max.items():
             if most > self._tuples_max:
                 # Whatever else a class joins by, it is heavy there, or holds nowhere.
@@ -100,12 +81,6 @@ class HeavyPairs:
             if query_class.template.value_joins and most > self._tuples_max:
                 pairs += self._weigh(number, query_class, moment, found)
         return pairs, LeftOut.of(found.classes, found.joins)
-
-    def _equal_max(self, value_join: ValueJoin) -> int:
-        """Return how many equal nodes a pair with a new instance has at most by a value join."""
-        left, right = value_join
-        of_right = _equal_max(self._most.get(left), self._new.get(right))
-        return max(of_right, _equal_max(self._new.get(left), self._most.get(right)))
 
     def _weigh(
         self, number: int, query_class: QueryClass, moment: Moment, found: _Found
@@ -136,31 +111,26 @@ class HeavyPairs:
         return int(count) > self._tuples_max
 
 
-def _equal_max(one: tuple[int, int] | None, two: tuple[int, int] | None) -> int:
-    """Return how many equal nodes two instances have at most, by what each has at most."""
-    if one is None or two is None:
-        return 0
-    return min(one[0] * two[1], one[1] * two[0])
-
-
 def _weigh_sql(repeats: Counter[ValueJoin], moment: Moment, tuples_max: int) -> str:
     """Return a statement for pairs that are not light by value joins, each so many times.
 
     Rows: left, right, span, follows, both docids, equal nodes by each value join.
     """
-    names = [f"e{i}" for i in range(len(repeats))]
-    equal = [
-        f"{_equal_sql(join, moment.first_instance)} AS {name}"
-        for join, name in zip(repeats, names, strict=True)
-    ]
-    tables = [*equal, f"{schema.REMEMBERED} AS dl", f"{schema.REMEMBERED} AS dr"]
-    powers = zip(names, repeats.values(), strict=True)
-    where = [f"{name}.l = dl.instance AND {name}.r = dr.instance" for name in names]
-    where += [f"{name}.l = e0.l AND {name}.r = e0.r" for name in names[1:]]
-    where += [f"{' * '.join(f'{e}.n::DOUBLE ^ {n}' for e, n in powers)} > {tuples_max}"]
+    counts = [f"n{i}" for i in range(len(repeats))]
+    steps = Steps()
+    for i, join in enumerate(repeats):
+        if steps.is_full:
+            steps.end({"l", "r", *counts[:i]})
+        columns = [("l", "l"), ("r", "r"), (counts[i], "n")]
+        steps.select.add(_equal_sql(join, moment.first_instance), f"e{i}", columns)
+    for side in ("l", "r"):
+        steps.select.add(schema.REMEMBERED, f"d{side}", [(side, "instance")])
+    held = [steps.select.columns[count] for count in counts]
+    powers = zip(held, repeats.values(), strict=True)
+    product = " * ".join(f"{column}::DOUBLE ^ {n}" for column, n in powers)
+    steps.select.where.append(f"{product} > {tuples_max}")
     head = ["dl.instance", "dr.instance", span(moment.lateness_us), FOLLOWS, "dl.docid", "dr.docid"]
-    head += [f"{name}.n" for name in names]
-    return f"SELECT {', '.join(head)} FROM {', '.join(tables)} WHERE {' AND '.join(where)}"
+    return steps.render([*head, *held])
 
 
 def _equal_sql(value_join: ValueJoin, first: int) -> str:

@@ -21,7 +21,7 @@ Invariant: tuples do not depend on how documents are grouped into batches.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Literal, Protocol
@@ -36,8 +36,10 @@ from joins.entries import EntryReader
 from joins.heavy import HeavyPairs
 from joins.instance import Instance
 from joins.meeting import Meeting, Partners, ValueJoin, Visitor
+from joins.portions import Portions
 from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, HeavyPair, Ration
 from joins.remembered import Hashes, hash_values
+from joins.repeats import Repeats
 from joins.rows import TemplateTables
 from joins.slots import Ints
 from joins.sql import Moment, render_sql, value_join_sql
@@ -158,7 +160,11 @@ class SqlProcessor(Classified):
         self._engine = engine
         self._lateness_us = lateness_us
         self._tables = TemplateTables(self.state.db, self.classes)
-        self._heavy = HeavyPairs(self.state, self._tables, self.classes, bounds.pairs_max)
+        self._repeats = Repeats()
+        self._heavy = HeavyPairs(
+            self.state, self._tables, self.classes, self._repeats, bounds.pairs_max
+        )
+        self._portions = Portions(self.classes, self._census, self._repeats)
         self.view_cache = ViewCache(self.state, view_rows_max)
 
     @property
@@ -185,7 +191,7 @@ class SqlProcessor(Classified):
             self.state.set_joined_variables(joined)
             self._reader.want(joined)
         self._census.begin_batch()
-        self._heavy.begin_batch()
+        self._repeats.begin_batch()
         self._ration.begin_batch()
         self.state.begin_batch()
         self.view_cache.trim()
@@ -196,26 +202,56 @@ class SqlProcessor(Classified):
         if self._heavy.is_needed:
             entries = self._reader.read(rows)
             self._census.note(rows, entries)
-            self._heavy.note(entries)
+            self._repeats.note(entries)
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""
+        return list(self.tuples(stratum))
+
+    def tuples(self, stratum: int) -> Iterator[ClassTuple]:
+        """Yield the same as they are found, portion by portion of the new instances."""
         self._judge(stratum)
         moment = self._weighed(Moment(self.state.first_instance, stratum, self._lateness_us))
+        new = range(self.state.first_instance, self.state.next_instance)
+        for portion in self._portions.of(stratum, new):
+            part = replace(moment, first_instance=portion.start, end_instance=portion.stop)
+            yield from self._tuples(self._open(part))
+
+    def _open(self, moment: Moment) -> Moment:
+        """Leave out the classes that are closed from the first document of a portion on."""
+        closed_from = self._ration.closed()
+        if not closed_from:
+            return moment
+        first_docid = self.state.first_docid(moment.first_instance)
+        closed = tuple(sorted(n for n, docid in closed_from.items() if docid <= first_docid))
+        asked = {
+            value_join
+            for number, query_class in self.classes.by_number.items()
+            if query_class.stratum == moment.stratum and number not in closed
+            for value_join in query_class.value_pairs()
+        }
+        joins = {value_join for n in closed for value_join in self._value_joins(n)}
+        return replace(moment, closed=closed, unasked=tuple(sorted(joins - asked)))
+
+    def _value_joins(self, number: int) -> Iterable[ValueJoin]:
+        query_class = self.classes.by_number.get(number)
+        return () if query_class is None else query_class.value_pairs()
+
+    def _tuples(self, moment: Moment) -> Iterator[ClassTuple]:
+        """Yield the tuples of a moment's classes, by their templates."""
         members: dict[Template, list[int]] = defaultdict(list)
         for number, query_class in self.classes.by_number.items():
-            if query_class.stratum == stratum:
+            if query_class.stratum == moment.stratum and number not in moment.closed:
                 members[query_class.template].append(number)
-        if self._engine == "mmqjp-views":
+        if members and self._engine == "mmqjp-views":
             self.view_cache.fill()
             self.state.run(f"TRUNCATE {schema.VALUE_JOIN}")
             self.state.run(value_join_sql(moment))
-        return [
-            ClassTuple(row[0], row[1], row[2], row[3], row[4:])
-            for template, classes in members.items()
-            for sql in self._statements(template, classes, moment)
-            for row in self.state.run(sql + self._limited(template, classes))
-        ]
+        for template, classes in members.items():
+            for sql in self._statements(template, classes, moment):
+                for rows in self.state.stream(sql + self._limited(template, classes)):
+                    for row in rows:
+                        yield ClassTuple(row[0], row[1], row[2], row[3], row[4:])
 
     def _weighed(self, moment: Moment) -> Moment:
         """Cut the uses of classes that see a heavy pair; return what else is to be asked."""
@@ -298,12 +334,8 @@ class SqlProcessor(Classified):
         moments = [replace(moment, only=each) for each in classes] if is_sequential else [moment]
         return [sql for each in moments for sql in render_sql(query, template, number, each)]
 
-    def tuples(self, stratum: int) -> Iterable[ClassTuple]:
-        """Return what `probe` does: a statement's tuples come all at once."""
-        return self.probe(stratum)
-
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
-        """Leave out tuples of a class in the strata that are still to be probed."""
+        """Leave out tuples of a class in what is still to be probed."""
         self._ration.limit(number, docid, window_us)
 
     def of_use(self, horizon_us: int) -> Mapping[int, int]:

@@ -42,6 +42,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +53,7 @@ from joins.classes import Classified, ClassTuple, QueryClass
 from joins.instance import Instance
 from joins.meeting import MOMENT, Meeting, Partners, ValueJoin, Visitor
 from joins.pairsignature import pair_signatures
-from joins.ration import CLOSED, Bounds, Cut, HeavyPair
+from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, HeavyPair
 from joins.reach import LayoutReaches
 from joins.remembered import Hashes, HashValues, Remembered
 from joins.signatureview import Entry, SignatureView
@@ -182,10 +183,25 @@ class SignatureProcessor(Classified):
         ends = np.cumsum(sizes)
         part = (ends - sizes) // TUPLES_MAX
         cuts = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(pairs)]
-        for rows in map(slice, cuts[:-1], cuts[1:]):
+        for start, stop in pairwise(cuts):
+            rows = self._still_open(pairs, np.arange(start, stop), entries, inverse)
             columns = TupleColumns.of_pairs(pairs.keep(rows), entries, inverse[rows], limits)
             columns = self._still_asked(columns)
             yield without_failed(columns, limits, self._remembered)
+
+    def _still_open(
+        self, pairs: Pairs, rows: Ints, entries: Sequence[Entry], inverse: Ints
+    ) -> Ints:
+        """Leave out pairs of which all classes have been closed, before their tuples are listed."""
+        closed = self._candidates.ration.closed()
+        if not closed:
+            return rows
+        used, which = np.unique(inverse[rows], return_inverse=True)
+        classes = [np.unique(entries[i].classes).tolist() for i in used.tolist()]
+        ends = [max((closed.get(n, UNBOUNDED) for n in own), default=0) for own in classes]
+        sides = (pairs.left[rows], pairs.right[rows])
+        docids = np.maximum(*(self._remembered.take("docid", side) for side in sides))
+        return rows[docids < np.array(ends, np.int64)[which]]
 
     def _still_asked(self, columns: TupleColumns) -> TupleColumns:
         """Leave out tuples from the document on from which their class is closed."""

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from joins import schema
 from joins.select import Select, Steps
@@ -95,16 +94,48 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a probe is for: a batch by its first new instance, a stratum, the allowed lateness.
+    """What a probe is for: a batch, or a portion of one, a stratum, the allowed lateness.
 
-    `only` restricts it to one class, `left_out` says which pairs are not asked for.
+    A pair belongs to the later of its instances: those from `first_instance` on, and before
+    `end_instance` if there is one, are probed for.  `only` restricts it to one class.  Not asked
+    for are the classes `closed`, the value joins `unasked`, and the pairs that are `left_out`.
     """
 
     first_instance: int
     stratum: int
     lateness_us: int
+    end_instance: int | None = None
     only: int | None = None
+    closed: tuple[int, ...] = ()
+    unasked: tuple[tuple[int, int], ...] = ()
     left_out: LeftOut = LeftOut()
+
+    def new(self, instance: str) -> list[str]:
+        """Return conditions that an instance is probed for."""
+        conditions = [f"{instance} >= {self.first_instance}"]
+        if self.end_instance is not None:
+            conditions.append(f"{instance} < {self.end_instance}")
+        return conditions
+
+    def wanted(self) -> tuple[str, ...]:
+        """Return conditions on template rows."""
+        conditions = [f"t.stratum = {self.stratum}"]
+        if self.only is not None:
+            conditions.append(f"t.class = {self.only}")
+        if self.closed:
+            conditions.append(f"t.class NOT IN ({', '.join(map(str, self.closed))})")
+        return tuple(conditions)
+
+    def unasked_joins(self) -> str:
+        """Return conditions on the value joins `p`."""
+        return "".join(
+            f" AND NOT (p.left_variable = {left} AND p.right_variable = {right})"
+            for left, right in self.unasked
+        )
+
+    def later(self, instance: str, other: str) -> list[str]:
+        """Return conditions that an instance is probed for, and the later one of a pair."""
+        return [*self.new(instance), f"{other} < {instance}"]
 
 
 def span(lateness_us: int) -> str:
@@ -122,19 +153,19 @@ def value_join_sql(moment: Moment) -> str:
 
     The new side is R_R; of the other the slices of the batch's values are looked at, R_L.
     """
-    first = moment.first_instance
+    sides = "l.instance", "r.instance"
     halves = (
-        (schema.SLICE, schema.BINDING, f"r.instance >= {first}"),
-        (schema.BINDING, schema.SLICE, f"l.instance >= {first} AND r.instance < {first}"),
+        (schema.SLICE, schema.BINDING, " AND ".join(moment.later(sides[1], sides[0]))),
+        (schema.BINDING, schema.SLICE, " AND ".join(moment.later(sides[0], sides[1]))),
     )
     selects = [
         f"""SELECT l.instance AS l, r.instance AS r, p.left_variable, p.right_variable,
         l.node AS left_node, r.node AS right_node, p.window_us, p.is_symmetric
     FROM {left} AS l, {right} AS r, {schema.VALUE_PAIR} AS p
-    WHERE l.value = r.value AND l.instance <> r.instance AND {half}
+    WHERE l.value = r.value AND {half}
         AND p.stratum = {moment.stratum}
         AND p.left_variable = l.variable AND p.right_variable = r.variable
-        {moment.left_out.of_value_joins()}"""
+        {moment.unasked_joins()}{moment.left_out.of_value_joins()}"""
         for left, right, half in halves
     ]
     equal = "\n    UNION ALL\n    ".join(selects)
@@ -157,14 +188,13 @@ def render_sql(
     two statements, for a new right and for a new left instance, except over `R_vj`, which holds
     both kinds.
     """
-    first = moment.first_instance
     if not template.has_right:
-        return [_probe_sql(query, number, moment, l=f">= {first}")]
+        return [_probe_sql(query, number, moment, moment.new("{l}"))]
     if any(atom.relation == "R_vj" for atom in query.atoms):
-        return [_probe_sql(query, number, moment)]
+        return [_probe_sql(query, number, moment, [])]
     return [
-        _probe_sql(query, number, moment, r=f">= {first}"),
-        _probe_sql(query, number, moment, l=f">= {first}", r=f"< {first}"),
+        _probe_sql(query, number, moment, moment.later("{r}", "{l}")),
+        _probe_sql(query, number, moment, moment.later("{l}", "{r}")),
     ]
 
 
@@ -175,7 +205,7 @@ def pair_sql(template: Template, number: int, moment: Moment, pair: tuple[int, i
     """
     query = replace(conjunctive_query(template), residuals=())
     left, right = pair
-    return _probe_sql(query, number, moment, l=f"= {left}", r=f"= {right}")
+    return _probe_sql(query, number, moment, [f"{{l}} = {left}", f"{{r}} = {right}"])
 
 
 @dataclass
@@ -218,33 +248,28 @@ class _Probe:
                 self._end_step([*self.values[i:], *self._others])
             self._add_atom(atom, f"j{i + 1}")
 
-    def add_others(self, newness: Mapping[str, str] = MappingProxyType({})) -> None:
-        """Add documents, and all atoms that are not over values, to what has been joined so far.
-
-        `newness` restricts the instance numbers of `l` and `r`.
-        """
+    def add_others(self) -> None:
+        """Add documents, and all atoms that are not over values, to what has been joined so far."""
         if self.values:
             self._end_step(self._others)
-        self._add_document("l", newness)
+        self._add_document("l")
         for i, atom in enumerate(self._others):
             if self._steps.is_full:
                 self._end_step(self._others[i:])
-            self._add_document(atom.terms[0], newness)
+            self._add_document(atom.terms[0])
             self._add_atom(atom, f"a{i + 1}")
         for side in "lr" if self.has_right else "l":
-            self._add_document(side, newness)
+            self._add_document(side)
 
     def _end_step(self, rest: Sequence[Atom]) -> None:
         """End the step in hand; some atoms are still to be added."""
         compared = {end for each in self.query.residuals for end in (each.left, each.right)}
         self._steps.end(compared.union(*(atom.terms for atom in (*rest, self.query.head))))
 
-    def _add_document(self, side: str, newness: Mapping[str, str]) -> None:
+    def _add_document(self, side: str) -> None:
         alias = f"d{side}"
         if alias not in self.select.tables:
             self.select.add(self.documents[side == "r"], alias, [(side, "instance")])
-            if side in newness:
-                self.select.where.append(f"{alias}.instance {newness[side]}")
 
     def _add_atom(self, atom: Atom, alias: str) -> None:
         if atom.relation.startswith("R_value"):
@@ -265,19 +290,20 @@ class _Probe:
         return self._steps.render([*columns, *nodes])
 
 
-def _probe_sql(query: ConjunctiveQuery, number: int, moment: Moment, **newness: str) -> str:
-    """Return a query's statement; `newness` restricts the instance numbers of `l` and `r`."""
-    wanted = [f"t.stratum = {moment.stratum}"]
-    if moment.only is not None:
-        wanted.append(f"t.class = {moment.only}")
+def _probe_sql(
+    query: ConjunctiveQuery, number: int, moment: Moment, instances: Sequence[str]
+) -> str:
+    """Return a query's statement; `instances` are conditions on the numbers `{l}` and `{r}`."""
     tables = (schema.REMEMBERED, schema.REMEMBERED)
-    probe = _Probe(query, number, tables, tuple(wanted), ("window_us", "is_symmetric"))
+    probe = _Probe(query, number, tables, moment.wanted(), ("window_us", "is_symmetric"))
     if probe.values:
-        _join_values(probe, moment, newness)
+        _join_values(probe, moment, instances)
         probe.add_others()
     else:
         probe.add_rows()
-        probe.add_others(newness)
+        probe.add_others()
+        ends = {"l": "dl.instance", "r": "dr.instance"}
+        probe.select.where += [condition.format_map(ends) for condition in instances]
     columns, where = probe.select.columns, probe.select.where
     for residual in query.residuals:
         operator = "<>" if residual.operator == "!=" else residual.operator
@@ -293,17 +319,15 @@ def _probe_sql(query: ConjunctiveQuery, number: int, moment: Moment, **newness: 
     return probe.render("t.class", "dl.instance AS l", "dr.instance AS r", span_us)
 
 
-def _join_values(probe: _Probe, moment: Moment, newness: Mapping[str, str]) -> None:
+def _join_values(probe: _Probe, moment: Moment, instances: Sequence[str]) -> None:
     """Join values, and template rows as soon as both sides are there."""
     is_view = probe.values[0].relation == "R_vj"
     first = 1 if is_view else 2
     probe.add_values(0, first)
     probe.add_rows()
-    left, right = (probe.select.columns[side] for side in ("l", "r"))
-    probe.select.where += [f"{probe.select.columns[side]} {new}" for side, new in newness.items()]
-    if not is_view:
-        probe.select.where.append(f"{left} <> {right}")
-    probe.select.where += moment.left_out.of_classes(left, right)
+    columns = probe.select.columns
+    probe.select.where += [condition.format_map(columns) for condition in instances]
+    probe.select.where += moment.left_out.of_classes(columns["l"], columns["r"])
     probe.add_values(first)
 
 

@@ -22,6 +22,9 @@ from joins.slots import Ints
 
 __all__ = ["JoinState"]
 
+STREAMED_ROWS = 10_000
+"""Rows of a statement that are taken over at a time."""
+
 Edge = tuple[int, int, int, int]
 
 
@@ -38,6 +41,13 @@ class JoinState:
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         """Run one statement to its end and return its rows."""
         return rows.run(self.db, sql)
+
+    def stream(self, sql: str) -> Iterator[list[tuple[Any, ...]]]:
+        """Yield the rows of a statement some at a time; others may be run meanwhile."""
+        with self.db.cursor() as cursor:
+            found = cursor.execute(sql)
+            while some := found.fetchmany(STREAMED_ROWS):
+                yield some
 
     def begin_batch(self) -> None:
         """Make what is absorbed from now on the new instances of a batch."""
@@ -96,6 +106,12 @@ SELECT instance, variable, node, value FROM (
 WHERE value <> ''"""
         )
         return instances
+
+    def first_docid(self, first: int) -> int:
+        """Return the smallest docid of instances from `first` on."""
+        newer = f"FROM {schema.REMEMBERED} WHERE instance >= {first}"
+        ((docid,),) = self.run(f"SELECT min(docid) {newer}")
+        return docid or 0
 
     def set_joined_variables(self, variables: Iterable[int]) -> None:
         """Say which variables' values are kept for value joins, from the next instance on."""

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from budget_runs import FREE, Running, Way, run
 
+import broker.engine
 from broker.budget import DEFAULT_BUDGET, Budget
 from broker.document import FIRST_WATERMARK_US, Document
+from broker.fanout import FanOut
+from joins import portions, signatures
+from joins.classes import ClassTuple
 from joins.engines import ENGINES, EngineName
 from joins.weight import Weight, weigh
 
@@ -134,3 +140,30 @@ def test_a_pair_is_light_if_there_is_nothing_to_join() -> None:
     assert weigh([11, 1], 10) is Weight.HEAVY
     assert weigh([4, 4], 10) is Weight.UNCERTAIN
     assert weigh([10, 10, 10], 10) is Weight.HEAVY
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_many_documents_of_equal_nodes_are_joined_in_portions_until_they_pause(
+    engine: EngineName, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Each pair is within the budget; the third document is not, and nothing behind it is listed.
+    monkeypatch.setattr(portions, "LISTED_MAX", 2_000)
+    monkeypatch.setattr(signatures, "TUPLES_MAX", 2_000)
+    monkeypatch.setattr(broker.engine, "_TUPLES_MAX", 1_000)
+    listed = Counter[int]()
+    expand = FanOut.expand
+
+    def listen(fan_out: FanOut, tuples: Iterable[ClassTuple], instances: Any) -> Any:
+        for one in tuples:
+            listed[max(one.left, one.right or 0)] += 1
+            yield from expand(fan_out, [one], instances)
+
+    monkeypatch.setattr(FanOut, "expand", listen)
+    documents = stream(["<c>same</c>" * 30] * 40)
+    texts = {"one": ONE, "title": OTHERS["title"]}
+    found = run(texts, replace(FREE, pairs_per_document=1_000), documents, 40, Way(engine))
+    [pause] = found.pauses
+    assert (pause.query, pause.docid) == ("one", 3)
+    assert len(found.of("one")) == 1
+    assert len(found.of("title")) == 40 * 39 // 2
+    assert listed.total() < 10_000, "of 702,000"

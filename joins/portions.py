@@ -1,0 +1,76 @@
+"""A batch in portions: so few new instances are joined at a time that their tuples fit into memory.
+
+Where each document has a value once, or a few times, a batch is joined whole.  Two documents with
+300 equal nodes have 90,000 tuples, a thousand such documents 45 billion: the query is paused at one
+of the first, but not before somebody has seen their tuples.  So what each new instance makes is
+bounded before it is listed, from counts of values (`census`) and of how often one instance has the
+same one (`repeats`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+
+from joins.census import Census
+from joins.classes import ClassRegistry
+from joins.meeting import ValueJoin
+from joins.ration import UNBOUNDED
+from joins.repeats import Repeats
+from joins.slots import Ints
+
+__all__ = ["Portions"]
+
+REPEATED = 100
+"""Tuples of one pair in a class up to which a batch is joined whole."""
+
+LISTED_MAX = 1_000_000
+"""Tuples that a portion has at most, unless one instance alone has more: some 200 MB of rows."""
+
+
+class Portions:
+    """Cuts batches; `repeats` has noted what `census` has."""
+
+    def __init__(self, classes: ClassRegistry, census: Census, repeats: Repeats) -> None:
+        self._classes = classes
+        self._census = census
+        self._repeats = repeats
+
+    def of(self, stratum: int, new: range) -> Iterator[range]:
+        """Yield the new instances of a batch in portions, in order, for a stratum."""
+        if not self._census.is_needed:
+            yield new
+            return
+        joined = Counter(
+            tuple(query_class.value_pairs())
+            for query_class in self._classes.by_number.values()
+            if query_class.stratum == stratum
+        )
+        equal_max = {join: self._repeats.equal_max(join) for joins in joined for join in joins}
+        most = max((prod(equal_max[join] for join in joins) for joins in joined), default=0)
+        if most <= REPEATED:
+            yield new
+            return
+        tuples = self._tuples(joined, equal_max, len(new))
+        part = (np.cumsum(tuples) - tuples) // LISTED_MAX
+        starts = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist()]
+        for start, stop in zip(starts, [*starts[1:], len(new)], strict=True):
+            yield new[start:stop]
+
+    def _tuples(
+        self, joined: Counter[tuple[ValueJoin, ...]], equal_max: dict[ValueJoin, int], count: int
+    ) -> Ints:
+        """Return how many tuples each new instance has at most, in all classes together."""
+        equal = {join: self._census.equal_nodes(join).astype(np.float64) for join in equal_max}
+        tuples = np.zeros(count)
+        for joins, classes in joined.items():
+            bounds = [
+                equal[join] * min(UNBOUNDED, prod(equal_max[j] for j in joins[:i] + joins[i + 1 :]))
+                for i, join in enumerate(joins)
+            ]
+            if bounds:
+                tuples += classes * np.minimum.reduce(bounds)
+        return np.minimum(tuples, LISTED_MAX + 1).astype(np.int64)
