@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.classes import Sides
+from joins.compared import SharedSlots
 from joins.meeting import Partners, ValueJoin
-from joins.pairsignature import SharedSlots
 from joins.remembered import EMPTY, Hashes, Remembered
 from joins.slots import Ints, Layouts, ranges
 from joins.times import Flags

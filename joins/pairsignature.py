@@ -12,19 +12,19 @@ pairs are grouped by the signature itself, not by a hash of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from joins.compared import Code, Codes, Compared, SharedSlots
 from joins.remembered import EMPTY, Hashes, Remembered
 from joins.slots import Ints, Layouts, ranges
-from joins.times import Flags, runs
 
-__all__ = ["SLOT_BITS", "Code", "Codes", "Equal", "Grouped", "SharedSlots", "pair_signatures"]
+__all__ = ["pair_signatures"]
 
 FEW_PAIRS = 100
 """Up to so many pairs are compared in one list: what a call costs is what a hundred pairs cost."""
@@ -49,105 +49,6 @@ WORD_BITS = 62
 DENSE = 4_096
 """Numbers below it are counted in a table, not in a hash table."""
 
-SLOT_BITS = 32
-"""Bits that hold a slot's number in a code."""
-
-Codes = tuple[int, ...]
-"""The equal pairs of slots, in order: left slot times 2 ** `SLOT_BITS` plus right slot."""
-
-
-class Grouped(NamedTuple):
-    """The same where there are more than `LISTED_MAX`: a group for each value that both sides have.
-
-    It is a value's left slots and its right slots; all of the one are equal to all of the other.
-    """
-
-    groups: tuple[tuple[Codes, Codes], ...]
-
-
-Equal = Codes | Grouped
-
-Code = tuple[int, int, Equal]
-"""A signature: left layout, right layout, and the equal pairs of slots."""
-
-
-@dataclass(frozen=True, slots=True)
-class SharedSlots:
-    """Which slots of new instances have a value that another instance may have too.
-
-    Slots are places in `Remembered.hashes`, and hold until further instances are remembered; those
-    of new instances are from `first` on.  A slot that is not among them is equal to none.
-    """
-
-    first: int
-    flags: Flags
-
-    def has(self, places: Ints) -> Flags:
-        """Return which of some slots of new instances are among them."""
-        found: Flags = self.flags[places - self.first]
-        return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Compared:
-    """Pairs to compare: their layouts, where their slots start, and how many there are.
-
-    A newer instance has a row of its own in `newer` and `newer_count`, and is that of the next
-    `counts` pairs, up to the one before `ends`; `is_right` says of a pair that it is the right one.
-    """
-
-    is_right: Flags
-    counts: Ints
-    ends: Ints
-    newer_layout: Ints
-    newer: Ints
-    newer_count: Ints
-    older_layout: Ints
-    older: Ints
-    older_count: Ints
-
-    @classmethod
-    def of(cls, remembered: Remembered, layouts: Layouts, left: Ints, right: Ints) -> _Compared:
-        newer, counts = runs(np.maximum(left, right))
-        older = np.minimum(left, right)
-        layout1, layout2 = remembered.take("layout", newer), remembered.take("layout", older)
-        starts = remembered.slots(newer), remembered.slots(older)
-        widths = layouts.arrays.slot_counts
-        one = np.repeat(layout1, counts), starts[0], widths[layout1]
-        ends = np.cumsum(counts)
-        return cls(right > left, counts, ends, *one, layout2, starts[1], widths[layout2])
-
-    def __len__(self) -> int:
-        return len(self.older)
-
-    @property
-    def widest(self) -> int:
-        """The combinations of slots that pairs as wide as the widest on either side have."""
-        if not len(self):
-            return 0
-        return max(1, int(self.newer_count.max())) * max(1, int(self.older_count.max()))
-
-    def spread(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Give every pair the value of its newer instance."""
-        return np.repeat(values, self.counts)
-
-    def code(self, row: int, equal: Iterable[tuple[int, int]]) -> Code:
-        """Return a pair's signature by the (newer slot, older slot) that are equal."""
-        newer, older = self._layouts(row)
-        if self.is_right[row]:
-            return older, newer, tuple(sorted(j << SLOT_BITS | i for i, j in equal))
-        return newer, older, tuple(sorted(i << SLOT_BITS | j for i, j in equal))
-
-    def grouped_code(self, row: int, groups: Iterable[tuple[Codes, Codes]]) -> Code:
-        """Return the same by groups of (newer slots, older slots) that are equal."""
-        newer, older = self._layouts(row)
-        if self.is_right[row]:
-            return older, newer, Grouped(tuple(sorted((j, i) for i, j in groups)))
-        return newer, older, Grouped(tuple(sorted(groups)))
-
-    def _layouts(self, row: int) -> tuple[int, int]:
-        return int(self.newer_layout[row]), int(self.older_layout[row])
-
 
 def pair_signatures(
     remembered: Remembered, layouts: Layouts, left: Ints, right: Ints, shared: SharedSlots
@@ -156,12 +57,12 @@ def pair_signatures(
 
     The newer instance of each is new; pairs of one stand together.
     """
-    pairs = _Compared.of(remembered, layouts, left, right)
+    pairs = Compared.of(remembered, layouts, left, right)
     numbers: dict[Code, int] = {}
     which = np.zeros(len(pairs), np.int64)
     for rows in _of_like_width(pairs):
         is_all = len(rows) == len(pairs)
-        part = pairs if is_all else _Compared.of(remembered, layouts, left[rows], right[rows])
+        part = pairs if is_all else Compared.of(remembered, layouts, left[rows], right[rows])
         if part.widest > WIDE:
             found, which_of_part = _by_sorting(remembered, part, shared)
         elif len(part) <= FEW_PAIRS:
@@ -173,7 +74,7 @@ def pair_signatures(
     return list(numbers), which
 
 
-def _of_like_width(pairs: _Compared) -> Iterator[Ints]:
+def _of_like_width(pairs: Compared) -> Iterator[Ints]:
     """Yield pairs by how many slots they have, to a power of two: little is padding then."""
     rows = np.arange(len(pairs))
     is_wide = pairs.widest > WIDE
@@ -199,7 +100,7 @@ def _is_uniform(values: npt.NDArray[Any]) -> bool:
 
 
 def _slot_by_slot(
-    remembered: Remembered, pairs: _Compared, shared: SharedSlots
+    remembered: Remembered, pairs: Compared, shared: SharedSlots
 ) -> tuple[list[Code], Ints]:
     """Return signatures, and which of them each pair has; many pairs."""
     places, words = _equal_slots(remembered, pairs, shared)
@@ -210,7 +111,7 @@ def _slot_by_slot(
 
 
 def _equal_slots(
-    remembered: Remembered, pairs: _Compared, shared: SharedSlots
+    remembered: Remembered, pairs: Compared, shared: SharedSlots
 ) -> tuple[list[tuple[int, int]], list[Ints]]:
     """Return (newer slot, older slot) with equal values in some pair, and a bit for each.
 
@@ -253,13 +154,13 @@ class _Asked:
     `slots` are those of the instances `of` which share it; of all pairs `rows` is None.
     """
 
-    pairs: _Compared
+    pairs: Compared
     of: Ints
     slots: Ints
     rows: Ints | None
 
     @classmethod
-    def of_slot(cls, pairs: _Compared, shared: SharedSlots, i: int) -> _Asked:
+    def of_slot(cls, pairs: Compared, shared: SharedSlots, i: int) -> _Asked:
         """Return those of the `i`-th slot."""
         wide = np.flatnonzero(pairs.newer_count > i)
         of = wide[shared.has(pairs.newer[wide] + i)]
@@ -326,7 +227,7 @@ def _read(
 
 
 def _in_one_list(
-    remembered: Remembered, pairs: _Compared, shared: SharedSlots
+    remembered: Remembered, pairs: Compared, shared: SharedSlots
 ) -> tuple[list[Code], Ints]:
     """Return signatures, and which of them each pair has; few pairs."""
     first, _ = remembered.hashes
@@ -340,7 +241,7 @@ def _in_one_list(
 
 
 def _by_sorting(
-    remembered: Remembered, pairs: _Compared, shared: SharedSlots
+    remembered: Remembered, pairs: Compared, shared: SharedSlots
 ) -> tuple[list[Code], Ints]:
     """Return signatures, and which of them each pair has; instances with many slots."""
     first, _ = remembered.hashes
@@ -364,7 +265,7 @@ def _by_sorting(
 
 
 def _groups(
-    remembered: Remembered, pairs: _Compared, pair: int, newer_slots: Ints, older_slots: Ints
+    remembered: Remembered, pairs: Compared, pair: int, newer_slots: Ints, older_slots: Ints
 ) -> Code:
     """Return the signature of one pair, by values."""
     newer = int(pairs.spread(pairs.newer)[pair]) + newer_slots
@@ -390,7 +291,7 @@ def _slots(counts: Ints) -> tuple[Ints, Ints]:
     return np.repeat(np.arange(len(counts)), counts), ranges(np.zeros_like(counts), counts)
 
 
-def _shared_slots(pairs: _Compared, shared: SharedSlots) -> tuple[Ints, Ints]:
+def _shared_slots(pairs: Compared, shared: SharedSlots) -> tuple[Ints, Ints]:
     """Return the slots of newer instances that another one may share: (pair, slot)."""
     which, slots = _slots(pairs.spread(pairs.newer_count))
     found = np.flatnonzero(shared.has(pairs.spread(pairs.newer)[which] + slots))
@@ -399,7 +300,7 @@ def _shared_slots(pairs: _Compared, shared: SharedSlots) -> tuple[Ints, Ints]:
 
 def _listed(
     remembered: Remembered,
-    pairs: _Compared,
+    pairs: Compared,
     which: Ints,
     newer_slots: Ints,
     older_slots: Ints,

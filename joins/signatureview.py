@@ -14,12 +14,10 @@ What a signature would map to is bounded before it is found: classes in which it
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import product, takewhile
-from operator import itemgetter
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -27,14 +25,15 @@ import pyarrow as pa
 
 from joins import schema
 from joins.classes import ClassRegistry
-from joins.pairsignature import SLOT_BITS, Equal, Grouped
+from joins.compared import SLOT_BITS, Equal, Grouped
+from joins.meeting import ValueJoin
+from joins.needs import Needs
 from joins.ration import UNBOUNDED
 from joins.rows import TemplateTables, connect, insert, run
 from joins.slots import Ints, Layout
 from joins.sql import signature_sql
 from joins.weight import Weight, weigh
 from templates.conjunctive import view_query
-from templates.template import Template
 
 __all__ = ["Entry", "Signature", "SignatureView"]
 
@@ -47,14 +46,8 @@ ROWS_MAX = 2_000_000
 """Kept tuples and equal pairs of all entries together, some 250 MB; then the same.  Documents with
 many equal values have few signatures in common, and long ones."""
 
-ValueJoin = tuple[int, int]
-Joins = frozenset[ValueJoin]
-
 Bound = Mapping[int, Set[int]]
 """The variables that bind each node of a shape."""
-
-_Need = tuple[int, Joins]
-"""A class's number, and its value joins."""
 
 Signature = tuple[Layout, Layout | None, Equal]
 """Two layouts and the equal pairs of slots (`pairsignature`), in order.
@@ -155,79 +148,6 @@ def _by_variable(nodes: Sequence[int], bound: Bound) -> dict[int, list[int]]:
     return found
 
 
-class _Needs:
-    """The value joins of classes by template: who needs more than a signature has is not asked.
-
-    Most signatures have few equal values, and most templates join several: so most statements are
-    saved, each of which costs milliseconds.  Classes stand under the least of their value joins;
-    `joins` are those of all, `joins_max` is how many a class has at most.
-    """
-
-    def __init__(self, registry: ClassRegistry) -> None:
-        self.joins: set[ValueJoin] = set()
-        self.joins_max = 0
-        self._registry = registry
-        self._under: dict[Template, dict[ValueJoin | None, list[_Need]]] = {}
-        self._all: list[_Need] = []
-        self._last = 0
-
-    def follow(self) -> None:
-        """Learn the classes that are new; those that are gone go when they are half of all."""
-        classes = self._registry.by_number
-        if len(self._all) > 2 * len(classes):
-            self.joins, self._under, self._last, self._all = set(), {}, 0, []
-            self.joins_max = 0
-        new = list(takewhile(self._last.__lt__, reversed(classes)))
-        for number in reversed(new):
-            query_class = classes[number]
-            need = number, frozenset(query_class.value_pairs())
-            self.joins |= need[1]
-            self.joins_max = max(self.joins_max, len(query_class.template.value_joins))
-            under = self._under.setdefault(query_class.template, {})
-            under.setdefault(min(need[1], default=None), []).append(need)
-            self._all.append(need)
-        self._last = self._registry.last_number
-
-    @property
-    def templates(self) -> Collection[Template]:
-        """The templates of the classes."""
-        return self._under.keys()
-
-    def joins_after(self, since: int) -> Set[ValueJoin]:
-        """Return the value joins of the classes after `since`."""
-        if since == 0:
-            return self.joins
-        return {join for _, joins in _after(self._all, since) for join in joins}
-
-    def may_hold(self, template: Template, since: int, equal: Collection[Joins]) -> bool:
-        """Return whether a class after `since` has all value joins among some that are equal."""
-        under = self._under.get(template, {})
-        if _after(under.get(None, []), since):
-            return True
-        return any(
-            joins <= each
-            for each in equal
-            for value_join in each & under.keys()
-            for _, joins in _after(under[value_join], since)
-        )
-
-    def held(self, since: int, counts: Counter[ValueJoin]) -> Iterator[tuple[int, list[int]]]:
-        """Yield classes after `since` whose value joins all are equal, and how often each is."""
-        for under in self._under.values():
-            for value_join in counts.keys() & under.keys():
-                for number, joins in _after(under[value_join], since):
-                    query_class = self._registry.by_number.get(number)
-                    if joins <= counts.keys() and query_class is not None:
-                        yield number, [counts[each] for each in query_class.value_pairs()]
-
-
-def _after(needs: Sequence[_Need], since: int) -> Sequence[_Need]:
-    """Return those of some classes, in the order of their numbers, that come after `since`."""
-    if not needs or needs[0][0] > since:
-        return needs
-    return needs[bisect_right(needs, since, key=itemgetter(0)) :]
-
-
 class SignatureView:
     """Evaluates signatures; its database holds nothing but shapes, template rows, signatures.
 
@@ -240,7 +160,7 @@ class SignatureView:
         self._registry = registry
         self._tuples_max = tuples_max
         self._tables = TemplateTables(self.db, registry)
-        self._needs = _Needs(registry)
+        self._needs = Needs(registry)
         self._entries: dict[Signature, Entry] = {}
         self._edges: list[tuple[int, ...]] = []
         self._bound: dict[int, dict[int, set[int]]] = {}

@@ -14,8 +14,9 @@ import xscl
 from broker.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
 from broker.registration import SetChange
+from joins.compared import SLOT_BITS, SharedSlots
 from joins.engines import EngineName
-from joins.pairsignature import SLOT_BITS, SharedSlots, pair_signatures
+from joins.pairsignature import pair_signatures
 from joins.remembered import EMPTY
 from joins.signatures import SignatureProcessor
 from joins.slots import Layout

@@ -1,0 +1,93 @@
+"""What pairs must have for classes to hold on them: all value joins among their equal values."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence, Set
+from itertools import takewhile
+from operator import itemgetter
+
+from joins.classes import ClassRegistry
+from joins.meeting import ValueJoin
+from templates.template import Template
+
+__all__ = ["Joins", "Needs"]
+
+Joins = frozenset[ValueJoin]
+
+_Need = tuple[int, Joins]
+"""A class's number, and its value joins."""
+
+
+class Needs:
+    """The value joins of classes by template: who needs more than a signature has is not asked.
+
+    Most signatures have few equal values, and most templates join several: so most statements are
+    saved, each of which costs milliseconds.  Classes stand under the least of their value joins;
+    `joins` are those of all, `joins_max` is how many a class has at most.
+    """
+
+    def __init__(self, registry: ClassRegistry) -> None:
+        self.joins: set[ValueJoin] = set()
+        self.joins_max = 0
+        self._registry = registry
+        self._under: dict[Template, dict[ValueJoin | None, list[_Need]]] = {}
+        self._all: list[_Need] = []
+        self._last = 0
+
+    def follow(self) -> None:
+        """Learn the classes that are new; those that are gone go when they are half of all."""
+        classes = self._registry.by_number
+        if len(self._all) > 2 * len(classes):
+            self.joins, self._under, self._last, self._all = set(), {}, 0, []
+            self.joins_max = 0
+        new = list(takewhile(self._last.__lt__, reversed(classes)))
+        for number in reversed(new):
+            query_class = classes[number]
+            need = number, frozenset(query_class.value_pairs())
+            self.joins |= need[1]
+            self.joins_max = max(self.joins_max, len(query_class.template.value_joins))
+            under = self._under.setdefault(query_class.template, {})
+            under.setdefault(min(need[1], default=None), []).append(need)
+            self._all.append(need)
+        self._last = self._registry.last_number
+
+    @property
+    def templates(self) -> Collection[Template]:
+        """The templates of the classes."""
+        return self._under.keys()
+
+    def joins_after(self, since: int) -> Set[ValueJoin]:
+        """Return the value joins of the classes after `since`."""
+        if since == 0:
+            return self.joins
+        return {join for _, joins in _after(self._all, since) for join in joins}
+
+    def may_hold(self, template: Template, since: int, equal: Collection[Joins]) -> bool:
+        """Return whether a class after `since` has all value joins among some that are equal."""
+        under = self._under.get(template, {})
+        if _after(under.get(None, []), since):
+            return True
+        return any(
+            joins <= each
+            for each in equal
+            for value_join in each & under.keys()
+            for _, joins in _after(under[value_join], since)
+        )
+
+    def held(self, since: int, counts: Counter[ValueJoin]) -> Iterator[tuple[int, list[int]]]:
+        """Yield classes after `since` whose value joins all are equal, and how often each is."""
+        for under in self._under.values():
+            for value_join in counts.keys() & under.keys():
+                for number, joins in _after(under[value_join], since):
+                    query_class = self._registry.by_number.get(number)
+                    if joins <= counts.keys() and query_class is not None:
+                        yield number, [counts[each] for each in query_class.value_pairs()]
+
+
+def _after(needs: Sequence[_Need], since: int) -> Sequence[_Need]:
+    """Return those of some classes, in the order of their numbers, that come after `since`."""
+    if not needs or needs[0][0] > since:
+        return needs
+    return needs[bisect_right(needs, since, key=itemgetter(0)) :]
