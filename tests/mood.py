@@ -16,12 +16,12 @@ from choosers import Chooser
 __all__ = ["FOCI", "Mood"]
 
 FOCI = (
-    *("function",) * 10,
-    *("condition",) * 10,
-    *("residual",) * 6,
+    *("function",) * 14,
+    *("condition",) * 14,
+    *("residual",) * 8,
     *("position", "position", *("parameter",) * 4, "or", "or", "or"),
     *("publish", "publish", "publish", "nested", "nested", "nested"),
-    *("late", "late", "late"),
+    *("late",) * 6,
     *("stream", "axis", "axis", "key", "key", "symmetric", "namespace", "select", "register"),
     *("register", "empty", "empty", "unjoined", "single", "crowd"),
 )

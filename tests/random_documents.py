@@ -14,7 +14,8 @@ __all__ = ["NAMESPACES", "Documents"]
 NAMES = ("c", "t", "c", "c", "c", "t", "p", "i")
 COMMON = ("x", "x", "y", "x", "1", "x")
 RARE = ("X", " x", "x,y", "x y", "", "1.0", "2", "10", "http://www.a.org/x", "n,", "http://a.org")
-NUMERALS = ("1", "2", "1.0", "10", " 2 ", "x", "1.0", "")
+NUMERALS = ("1", "2", "1.0", "10", " 2 ", "x", "1.0", "1", "")
+KEYS = ("k0", "k1", "k2", "k0", "k1", "1", "3", "k0#2")
 ATTRIBUTES = ("h", "k")
 NAMESPACES = (("dc", "http://purl.org/dc/elements/1.1/"), ("n", "urn:n"))
 
@@ -54,7 +55,7 @@ class Documents:
         """Return the key of a document and its text, which may be that of an earlier one."""
         if not self._mood.rarely(15, "key"):
             return "", xml
-        key = f"k{self._mood.integer(0, 2)}"
+        key = self._mood.choice(KEYS)
         xml = self._keyed.setdefault(key, xml) if self._mood.chance(40) else xml
         return f" key={key}", xml
 
@@ -79,9 +80,9 @@ class Documents:
     def _contents(self, depth: int) -> str:
         """Return what an element has: little where one value is to decide."""
         first, width = "", self._mood.integer(2, 3 if self._mood.is_about("nested") else 5)
-        if self._mood.is_about("function", "empty"):
+        if self._mood.is_about("function"):
             first, width = f"<c>{self._value()}</c>", self._mood.integer(0, 1)
-        elif self._mood.is_about("condition", "residual", "parameter"):
+        elif self._mood.is_about("empty", "condition", "residual", "parameter"):
             first = f"<c>{self._value()}</c><t>{self._value('t')}</t>"
             width = self._mood.integer(0, 1)
         return first + "".join(self._content(depth) for _ in range(width))

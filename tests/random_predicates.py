@@ -72,7 +72,7 @@ class Predicates:
             f"{self._joined(left, names)} = {self._joined(right, names)}"
             for _ in range(0 if mood.rarely(15, "unjoined") else 1 + mood.rarely(20))
         ]
-        more = 40 if mood.is_about("empty") else 0
+        more = 40 if mood.is_about("empty", "parameter") else 0
         while not parts or (len(parts) < 4 and (mood.rarely(16, "residual") or mood.chance(more))):
             parts.append(self._residual(left, right, names))
         return " AND ".join(parts)
@@ -91,6 +91,8 @@ class Predicates:
                 self._filtered(right, names),
             )
         )
+        if second == "''":
+            comparison = mood.choice(("=", "=", "!="))
         if mood.chance(50 if mood.is_about("parameter") else 6):
             second = names.parameter(["x", "1"] if comparison in ("=", "!=") else [1, 2])
         if mood.chance(30):

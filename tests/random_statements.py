@@ -54,6 +54,8 @@ class Statements:
         """Return how many blocks a query may have."""
         if self._mood.is_about("nested"):
             return (3, 3, 4)
+        if self._mood.is_about("late"):
+            return (2, 2, 3)
         if self._mood.is_about("single", "condition", "position", "publish"):
             return (2, 1)
         return (2, 2, 2, 2, 1, 2, 2, 3) if self._mood.has_focus else (2, 1, 2, 2, 2, 2, 2, 2, 3, 3)

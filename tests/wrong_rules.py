@@ -103,6 +103,10 @@ def _w_of_stream(lines: Iterable[DocumentLine]) -> list[Document]:
     return documents
 
 
+def _free_or_not(self: Any, stream: str, key: str, ordinal: int) -> tuple[str, int]:
+    return (key if ordinal == 1 else f"{key}#{ordinal}"), ordinal
+
+
 # 4: operators
 
 _is_in_time = operators._is_in_time
@@ -296,6 +300,7 @@ RULES = (
             "1.1 W(n) of all streams": _w_of_stream,
         },
     ),
+    Rule("1 a key is unique in its stream", numbering._Keys, "_first_free", _free_or_not),
     Rule("1.1 a claimed time after the arrival", numbering, "_document", _unclamped),
     *_on(
         operators,
