@@ -134,19 +134,27 @@ class Candidates:
         new = self.values.absorb(first, layouts)
         self.anchoring.sample.note(len(layouts), new.variables, new.values)
 
-    def pairs(self, stratum: int) -> Iterator[Pairs]:
-        """Yield the pairs that a class of a stratum may hold on, each once."""
+    @property
+    def new(self) -> range:
+        """The instances of the batch."""
+        return range(self.first, self._remembered.next_instance)
+
+    def pairs(self, stratum: int, new: range) -> Iterator[Pairs]:
+        """Yield the pairs of some new instances that a class of a stratum may hold on, each once.
+
+        The newer instance of each is one of these.
+        """
         bases = self._remembered.base, self.first
-        for found in self._found(stratum):
+        for found in self._found(stratum, new):
             codes = distinct(found)
             for start in range(0, len(codes), PAIRS_MAX):
                 part = codes[start : start + PAIRS_MAX]
                 yield Pairs.of_codes(self._remembered, part, bases, self._lateness_us)
 
-    def _found(self, stratum: int) -> Iterator[list[Ints]]:
+    def _found(self, stratum: int, new: range) -> Iterator[list[Ints]]:
         """Yield the codes of pairs, possibly with repetitions, for some new instances at a time."""
         anchors = self._anchors.get(stratum) or AnchorTable()
-        look_ups = self._look_ups(anchors)
+        look_ups = self._look_ups(anchors, new)
         partners = self._count(look_ups)
         has_products = self.products.has(stratum)
         if has_products:
@@ -156,7 +164,7 @@ class Candidates:
             yield list(self._list(look_ups, anchors))
             return
         over = self._over(look_ups, heavy)
-        for owners in self._portions(partners):
+        for owners in self._portions(partners, new):
             chosen = np.zeros(len(partners), np.bool_)
             chosen[owners] = True
             found = list(self._list(self._some(look_ups, chosen, over, anchors), anchors))
@@ -169,8 +177,12 @@ class Candidates:
     def _codes(self, pairs: Pairs) -> Ints:
         return pair_codes(pairs.left, pairs.right, (self._remembered.base, self.first))
 
-    def _look_ups(self, anchors: AnchorTable) -> _LookUps:
+    def _look_ups(self, anchors: AnchorTable, new_instances: range) -> _LookUps:
         shared = self.values.new_of_shared_slots()
+        if new_instances != self.new:
+            owners = shared.owners
+            are_asked = (owners >= new_instances.start) & (owners < new_instances.stop)
+            shared = shared.take(np.flatnonzero(are_asked))
         order = np.argsort(shared.variables, kind="stable")
         starts = np.searchsorted(shared.variables, anchors.mine, "left", sorter=order)
         counts = np.searchsorted(shared.variables, anchors.mine, "right", sorter=order) - starts
@@ -209,10 +221,13 @@ class Candidates:
                 over.setdefault(owner, []).append(i)
         return over
 
-    def _portions(self, partners: Ints) -> Iterator[Ints]:
-        """Cut the new instances, in the order of their docids, into parts of `FOUND_MAX` hits."""
-        new = np.arange(self.first, self._remembered.next_instance)
-        order = np.argsort(self._remembered.take("docid", new), kind="stable")
+    def _portions(self, partners: Ints, new: range) -> Iterator[Ints]:
+        """Cut new instances, in the order of their docids, into parts of `FOUND_MAX` hits.
+
+        They are counted from the first new one.
+        """
+        docids = self._remembered.take("docid", np.arange(new.start, new.stop))
+        order = np.argsort(docids, kind="stable") + (new.start - self.first)
         part = (np.cumsum(partners[order]) - partners[order]) // FOUND_MAX
         yield from np.split(order, np.flatnonzero(np.diff(part)) + 1)
 

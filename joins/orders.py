@@ -105,7 +105,7 @@ class Order:
     `last`, of which those from `first_new` on are new, and those that no class can use at
     `horizon_us` any more may be gone.  Then it answers `questions`, finds the tuples of `stratum`,
     if there is one, those apart that `limits` leave out, reads the instances `wanted`, and makes
-    one piece of `merged`.
+    one piece of `merged`.  With `asked` the newest instance of each tuple is one of these.
     """
 
     shard: int
@@ -116,6 +116,7 @@ class Order:
     first_new: int
     horizon_us: int
     stratum: int | None = None
+    asked: range | None = None
     limits: tuple[Limit, ...] = ()
     questions: tuple[Question, ...] = ()
     wanted: tuple[int, ...] = ()

@@ -204,15 +204,18 @@ class SqlProcessor(Classified):
             self._census.note(rows, entries)
             self._repeats.note(entries)
 
-    def probe(self, stratum: int) -> list[ClassTuple]:
-        """Return the tuples of a stratum's classes that have a new instance in them."""
-        return list(self.tuples(stratum))
+    def probe(self, stratum: int, asked: range | None = None) -> list[ClassTuple]:
+        """Return the tuples of a stratum's classes that have a new instance in them.
 
-    def tuples(self, stratum: int) -> Iterator[ClassTuple]:
+        With `asked` those of which the newest instance is one of these new ones.
+        """
+        return list(self.tuples(stratum, asked))
+
+    def tuples(self, stratum: int, asked: range | None = None) -> Iterator[ClassTuple]:
         """Yield the same as they are found, portion by portion of the new instances."""
         self._judge(stratum)
         moment = self._weighed(Moment(self.state.first_instance, stratum, self._lateness_us))
-        new = range(self.state.first_instance, self.state.next_instance)
+        new = range(self.state.first_instance, self.state.next_instance) if asked is None else asked
         for portion in self._portions.of(stratum, new):
             part = replace(moment, first_instance=portion.start, end_instance=portion.stop)
             yield from self._tuples(self._open(part))

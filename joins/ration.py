@@ -104,7 +104,9 @@ class Ration:
 
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
         """Pair an instance from a document on for a class within a window only in this batch."""
-        self._limits.setdefault(number, []).append((docid, window_us))
+        limits = self._limits.setdefault(number, [])
+        if (docid, window_us) not in limits:
+            limits.append((docid, window_us))
 
     def limits(self) -> dict[int, list[tuple[int, int]]]:
         """Return within which windows, from which documents on, classes are still asked for."""

@@ -81,7 +81,7 @@ class Shard:
         self._take_on(order)
         counts = [self._count(question) for question in order.questions]
         self._limit(order.limits)
-        tuples = self._probe(order.stratum)
+        tuples = self._probe(order)
         instances = self._instances(tuples, order)
         tuples = replace(tuples, left=self._named(tuples.left), right=self._named(tuples.right))
         piece = self._merge(order) if order.merged else None
@@ -198,26 +198,35 @@ class Shard:
         pairs = sorted(self._processor.heavy_pairs())
         return [pair._replace(query_class=names[pair.query_class]) for pair in pairs]
 
-    def _probe(self, stratum: int | None) -> Tuples:
+    def _probe(self, order: Order) -> Tuples:
         """Return the tuples of a stratum that are this shard's."""
-        return Tuples.concat([self._owned(part) for part in self._found(stratum)])
+        asked = self._asked(order)
+        if order.stratum is None or asked == range(0):
+            return Tuples.concat([])
+        return Tuples.concat([self._owned(each) for each in self._found(order.stratum, asked)])
+
+    def _asked(self, order: Order) -> range | None:
+        """Return which instances are asked for, as the processor numbers them: it has some only."""
+        if order.asked is None:
+            return None
+        own = self._processor.numbered(np.array(order.asked, np.int64))
+        return range(int(own[0]), int(own[-1]) + 1) if len(own) else range(0)
 
     def _owned(self, tuples: Tuples) -> Tuples:
         owned = self._ownership.owned(tuples.classes, tuples.left, tuples.right)
         return tuples.take(np.flatnonzero(owned))
 
-    def _found(self, stratum: int | None) -> Iterator[Tuples]:
+    def _found(self, stratum: int, asked: range | None) -> Iterator[Tuples]:
         """Yield what the processor finds, with classes as the driver numbers them."""
-        if stratum is None:
-            return
         names = np.zeros(1 + max((own for own, *_ in self._classes.values()), default=0), np.int64)
         for number, (own, *_) in self._classes.items():
             names[own] = number
         if isinstance(self._processor, SignatureProcessor):
-            for columns in self._processor.probe_columns(stratum):
-                yield _of_columns(columns, names)
+            for columns in self._processor.probe_columns(stratum, asked):
+                if len(columns):
+                    yield _of_columns(columns, names)
         else:
-            yield _of_rows(self._processor.probe(stratum), names)
+            yield _of_rows(self._processor.probe(stratum, asked), names)
 
     def _instances(self, tuples: Tuples, order: Order) -> list[Instance]:
         """Return the instances that the driver does not have any more, as it numbers them."""

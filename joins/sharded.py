@@ -6,7 +6,8 @@ It looks like any other processor.  Behind it,
               are written there as immutable pieces; nothing else of them is kept
     judge     instances that may go over the budget are counted in all shards (`census`, `ration`)
     probe     every shard with something new gets an order that names its pieces, finds the tuples
-              that it owns, and answers with them and with the older instances that they consist of
+              that it owns, and answers with them and with the older instances that they consist of;
+              of a batch with very many tuples for one portion after the other (`portions`)
     evict     pieces in which nothing is of use are deleted, and thin ones written anew
 
 Who carries out orders is not said here: N shards in this process, or tasks of Spark.
@@ -33,8 +34,10 @@ from joins.instance import INSTANCE_SCHEMA, Instance, read_instances
 from joins.lumps import Lump, Lumps, merged
 from joins.orders import SHAPE_SCHEMA, Answer, Catalog, Limit, Order, Question, Store, Tuples
 from joins.pieces import Pieces
+from joins.portions import Portions
 from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, Ration
 from joins.remembered import hash_values
+from joins.repeats import Repeats
 from joins.routing import Router
 from joins.signatures import SHAPES_MIN, TUPLES_MAX
 from joins.slots import Ints
@@ -68,6 +71,8 @@ class ShardedProcessor(Classified):
         self._anchors = Anchors(self.classes)
         self._router = Router(shards)
         self._census = Census(self.classes, pairs_max)
+        self._repeats = Repeats()
+        self._portions = Portions(self.classes, self._census, self._repeats)
         self._ration = Ration(self.classes, Bounds(0, pairs_max))
         self._reader = EntryReader(hash_values)
         self._shapes: dict[str, int] = {}
@@ -120,6 +125,7 @@ class ShardedProcessor(Classified):
         self._new_docids.drop(self._first_new)
         self._read = {}
         self._census.begin_batch()
+        self._repeats.begin_batch()
         self._ration.begin_batch()
         version = self.classes.version, self.classes.reaches.version
         has_changed = self._version != version
@@ -148,7 +154,9 @@ class ShardedProcessor(Classified):
         self.next_instance += size
         entries = self._reader.read(rows)
         self._anchors.sample.note(size, entries.variables, entries.hashes)
-        self._census.note(rows, entries)
+        if self._census.is_needed:
+            self._census.note(rows, entries)
+            self._repeats.note(entries)
         shapes = rows.column("shape").to_numpy().astype(np.int64)
         anchored = entries.under(self._anchors.variables())
         for shard, there in enumerate(self._router.route(numbers, shapes, anchored)):
@@ -158,18 +166,27 @@ class ShardedProcessor(Classified):
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""
-        return list(self._probe(stratum).rows())
+        return [found for part in self._probe(stratum) for found in part.rows()]
 
-    def _probe(self, stratum: int) -> Tuples:
-        if self._first_new == self.next_instance:
-            return Tuples.concat([])
+    def _probe(self, stratum: int) -> Iterator[Tuples]:
+        """Yield the tuples of a stratum, portion by portion of the new instances."""
+        new = range(self._first_new, self.next_instance)
+        if not new:
+            return
         self._pieces.write()
         self._judge(stratum)
+        for portion in self._portions.of(stratum, new):
+            yield self._tuples_of(stratum, None if portion == new else portion)
+
+    def _tuples_of(self, stratum: int, asked: range | None) -> Tuples:
         limits = [Limit(n, *each) for n, own in self._ration.limits().items() for each in own]
         shards = self._pieces.shards()
         busy = [shard for shard in shards if self._pieces.last(shard) >= self._first_new]
         answers = self._ask(
-            [self._order(shard, stratum=stratum, limits=tuple(limits)) for shard in busy]
+            [
+                self._order(shard, stratum=stratum, asked=asked, limits=tuple(limits))
+                for shard in busy
+            ]
         )
         for answer in answers:
             for pair in answer.heavy:
@@ -206,10 +223,10 @@ class ShardedProcessor(Classified):
 
         A class that is closed meanwhile (`limit`) has no further ones from its last document on.
         """
-        found = self._probe(stratum)
-        order = np.argsort(np.maximum(found.left, found.right), kind="stable")
-        for start in range(0, len(order), TUPLES_MAX):
-            yield from self._still_asked(found.take(order[start : start + TUPLES_MAX])).rows()
+        for found in self._probe(stratum):
+            order = np.argsort(np.maximum(found.left, found.right), kind="stable")
+            for start in range(0, len(order), TUPLES_MAX):
+                yield from self._still_asked(found.take(order[start : start + TUPLES_MAX])).rows()
 
     def _still_asked(self, tuples: Tuples) -> Tuples:
         newest = np.maximum(tuples.left, tuples.right) - self._new_docids.origin
@@ -236,6 +253,7 @@ class ShardedProcessor(Classified):
         shard: int,
         *,
         stratum: int | None = None,
+        asked: range | None = None,
         limits: tuple[Limit, ...] = (),
         questions: tuple[Question, ...] = (),
         wanted: tuple[int, ...] = (),
@@ -250,6 +268,7 @@ class ShardedProcessor(Classified):
             first_new=self._first_new,
             horizon_us=self._horizon_us,
             stratum=stratum,
+            asked=asked,
             limits=limits,
             questions=questions,
             wanted=wanted,

@@ -139,15 +139,19 @@ class SignatureProcessor(Classified):
         """Return the tuples of a stratum's classes that have a new instance in them."""
         return [found for columns in self.probe_columns(stratum) for found in columns.rows()]
 
-    def probe_columns(self, stratum: int) -> Iterator[TupleColumns]:
-        """Yield the same in columns, some candidate pairs at a time."""
+    def probe_columns(self, stratum: int, asked: range | None = None) -> Iterator[TupleColumns]:
+        """Yield the same in columns, some candidate pairs at a time.
+
+        With `asked` those of which the newest instance is one of these new ones.
+        """
+        new = self._candidates.new if asked is None else asked
         self._follow_classes()
         limits = self._limits.get(stratum)
-        if limits is None or self.next_instance == self._candidates.first:
+        if limits is None or not new:
             return
         if limits.has_singles:
-            yield self._singles(limits)
-        for pairs in self._candidates.pairs(stratum):
+            yield self._singles(limits, new)
+        for pairs in self._candidates.pairs(stratum, new):
             yield from self._pairs(limits, pairs)
 
     def _follow_classes(self) -> None:
@@ -162,9 +166,9 @@ class SignatureProcessor(Classified):
         for limits in self._limits.values():
             limits.make_room(self.classes.last_number)
 
-    def _singles(self, limits: ClassLimits) -> TupleColumns:
+    def _singles(self, limits: ClassLimits, asked: range) -> TupleColumns:
         """Return the tuples of classes of one block."""
-        new = np.arange(self._candidates.first, self.next_instance)
+        new = np.arange(asked.start, asked.stop)
         distinct, inverse = np.unique(self._remembered.take("layout", new), return_inverse=True)
         layouts = [self._layouts.layouts[number] for number in distinct.tolist()]
         entries = self.view.look_up([(layout, None, ()) for layout in layouts])

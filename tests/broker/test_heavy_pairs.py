@@ -142,9 +142,9 @@ def test_a_pair_is_light_if_there_is_nothing_to_join() -> None:
     assert weigh([10, 10, 10], 10) is Weight.HEAVY
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.engine}-{way.shards}")
 def test_many_documents_of_equal_nodes_are_joined_in_portions_until_they_pause(
-    engine: EngineName, monkeypatch: pytest.MonkeyPatch
+    way: Way, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Each pair is within the budget; the third document is not, and nothing behind it is listed.
     monkeypatch.setattr(portions, "LISTED_MAX", 2_000)
@@ -161,7 +161,7 @@ def test_many_documents_of_equal_nodes_are_joined_in_portions_until_they_pause(
     monkeypatch.setattr(FanOut, "expand", listen)
     documents = stream(["<c>same</c>" * 30] * 40)
     texts = {"one": ONE, "title": OTHERS["title"]}
-    found = run(texts, replace(FREE, pairs_per_document=1_000), documents, 40, Way(engine))
+    found = run(texts, replace(FREE, pairs_per_document=1_000), documents, 40, way)
     [pause] = found.pauses
     assert (pause.query, pause.docid) == ("one", 3)
     assert len(found.of("one")) == 1
