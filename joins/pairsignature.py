@@ -117,12 +117,12 @@ def _equal_slots(
 
     The bits of a pair are in words, after one that is set if the newer instance is the right one.
     """
-    width = int(pairs.older_count.max())
-    first, other = remembered.padded_hashes(width)
+    width, newer_width = int(pairs.older_count.max()), int(pairs.newer_count.max())
+    first, other = remembered.padded_hashes(max(width, newer_width))
     at_older: dict[int, Hashes] = {}
     places: list[tuple[int, int]] = []
     words = [pairs.is_right.astype(np.int64)]
-    for i in range(int(pairs.newer_count.max())):
+    for i in range(newer_width):
         asked = _Asked.of_slot(pairs, shared, i)
         at_newer = asked.spread(first)
         for j in range(width if len(at_newer) else 0):

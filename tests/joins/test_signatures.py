@@ -129,6 +129,23 @@ def test_pairs_have_one_signature_whether_compared_one_by_one_or_slot_by_slot(
         assert matches("signatures", stream) == expected
 
 
+@pytest.mark.parametrize("last", range(1, 16))
+def test_the_last_instance_may_have_fewer_slots_than_others_of_its_batch(last: int) -> None:
+    counts = [*[1] * 20, 15, last]
+    bodies = ["<c>x</c>" * count for count in counts]
+    stream = [
+        Document(n, "S", str(n), n, n, n, n - 1, f"<i>{body}</i>".encode())
+        for n, body in enumerate(bodies, 1)
+    ]
+    query = xscl.parse("S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b", id="q")[0]
+    running = Engine([RegisteredQuery(query)], lateness_us=0)
+    xml = {each.docid: each.xml for each in stream}
+    with changed(pairsignature, FEW_PAIRS=0):
+        for some in (stream[:20], stream[20:]):
+            step = running.process(running.evaluate(some), lambda ids: {i: xml[i] for i in ids})
+    assert sum(len(match.witnesses) for match in step.matches) == 20 * (15 + last) + 15 * last
+
+
 def test_twenty_shared_categories_are_one_match_with_its_witnesses() -> None:
     xml = "<i>" + "".join(f"<c>category {i}</c>" for i in range(20)) + "</i>"
     stream = [
