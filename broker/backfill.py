@@ -27,12 +27,14 @@ import pyarrow.compute as pc
 from broker.budget import DEFAULT_BUDGET, Budget
 from broker.document import parse_time
 from broker.engine import Engine, Step
+from broker.match import Match
 from broker.outbox import Outbox
 from broker.registered import fits, queries_of
 from broker.registration import RegisteredQuery
 from broker.registry import Backfill, QueryState, Registry
 from broker.segment import document_batch
 from broker.spool import Spool
+from broker.subscription import parameters_key
 from joins.engines import DEFAULT_ENGINE, EngineName
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
@@ -138,7 +140,7 @@ def backfill(
         for step in _steps(present, outbox, spool, those, lateness_us, engine, budget):
             if is_stopping():
                 return found
-            matches = [m for m in step.matches if m.query == query]
+            matches = [m for m in step.matches if m.query == query and _is_asked(m, those)]
             ids = {match.id for match in matches}
             documents = [d for d in step.published if d.match_id in ids]
             next_docid = max(each.through for each in those) + 1
@@ -151,6 +153,12 @@ def backfill(
             found += len(matches)
         registry.finish_backfills(those)
     return found
+
+
+def _is_asked(match: Match, waiting: Sequence[Backfill]) -> bool:
+    """Return whether a match is among documents that its own assignment is to look back at."""
+    key = parameters_key(match.parameters)
+    return any(each.parameters == key and match.position <= each.through for each in waiting)
 
 
 def _ready(registry: Registry, outbox: Outbox, spool: Spool) -> list[Backfill]:

@@ -66,12 +66,14 @@ class Member:
     def sees(self, values: Assignment, point: int) -> bool:
         """Return whether what an assignment asks for of documents above a point is remembered.
 
-        It is where the assignment is there, or where others make as much of the same clauses.
+        It is where the assignment is there, or where others make as much of the same clauses.  But
+        what inner operators hand on has the point in its name, unless all assignments share it.
         """
         point = max(point, self.registration_point)
-        if points := self.points(values):
-            return max(points) <= point
         alternatives = self.prepared_for(values)
+        if points := self.points(values):
+            is_shared = alternatives is not None or not self.hands_on()
+            return points == {point} or (is_shared and max(points) <= point)
         return alternatives is not None and all(
             self._keeps(clause, window_of(clause, values) + above_us, point)
             for alternative in alternatives

@@ -259,7 +259,8 @@ class Registry:
         """Add a subscription and return it, with its signing key if it is a webhook.
 
         It gets matches of documents above `point`, the newest one, or, looking back, above
-        `since`, but not above the query's own point.
+        `since`, but not above the query's own point.  Where another one with its parameters sees as
+        much already, there is nothing to look for.
         """
         if since is not None:
             query = self.query(query_id)
@@ -273,9 +274,11 @@ class Registry:
             options=options or Options(),
         )
         with self._file.change() as revision:
-            self.subscriptions.insert(made, revision)
             if since is not None and parameters and point < newest:
-                self._add_backfill(query_id, query.version, made.parameters, point, newest)
+                seen = self.subscriptions.first_point(query_id, made.parameters)
+                if seen is None or seen > point:
+                    self._add_backfill(query_id, query.version, made.parameters, point, newest)
+            self.subscriptions.insert(made, revision)
         return self.subscriptions.get(made.id)
 
     def _present(self, query_id: str) -> RegisteredText | None:

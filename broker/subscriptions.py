@@ -174,6 +174,17 @@ class Subscriptions:
             query_id,
         )
 
+    def first_point(self, query_id: str, parameters: str) -> int | None:
+        """Return the earliest registration point of an assignment, None if nobody has it now."""
+        rows = self._file.rows(
+            "SELECT point FROM subscription WHERE query = ?2 AND parameters = ?3"
+            f" AND {_IN_FORCE.format(query='?2')} ORDER BY point LIMIT 1",
+            _NOW,
+            query_id,
+            parameters,
+        )
+        return int(rows[0][0]) if rows else None
+
     def changed_assignments(
         self, before: int, version: int
     ) -> Iterator[tuple[str, str, int | None]]:

@@ -115,3 +115,67 @@ def test_who_looks_back_reads_what_a_publisher_that_has_gone_still_publishes(end
 def test_a_publisher_that_goes_on_has_published_nothing_while_it_was_paused(then: str) -> None:
     text = PUBLISHED.format(first="pause publisher", then=f"resume publisher\n{then}")
     assert_right(text, Way())
+
+
+NESTED = """
+register q
+    FROM S//i->a FOLLOWED BY {a/c = b/c, $w} S//i->b FOLLOWED BY {b/c = d/c, 1 h} S//i->d
+subscribe one q {"w": "1 h"}
+document 1 S 00:05 <i><c>x</c></i>
+subscribe two q since 1 {"w": "1 h"}
+document 2 S 00:06 <i><c>x</c></i>
+document 3 S 00:07 <i><c>x</c></i>
+drain
+unsubscribe one
+document 4 S 00:08 <i><c>x</c></i>
+"""
+
+
+def test_inner_tuples_stay_where_the_first_of_several_equal_subscriptions_ends() -> None:
+    found = assert_right(NESTED, Way())
+    newest = [line for line in found if '"docid": 4' in line]
+    assert len(newest) == 1, "documents 2, 3 and 4; document 1 is for who has gone"
+
+
+READ = """
+register publisher
+    FROM S//i->a PUBLISH P
+register reader
+    FROM P//i->a FOLLOWED BY {{a/c = b/c, 1 h}} S//i->b FOLLOWED BY {{b/c = d/c, 1 h}} S//i->d
+document 1 S 00:05 <i><c>x</c></i>
+document 2 S 00:06 <i><c>x</c></i>
+drain
+{then}
+document 3 S 00:07 <i><c>x</c></i>
+"""
+
+
+@pytest.mark.parametrize("then", ["remove publisher", ANOTHER])
+def test_inner_tuples_of_what_was_published_stay_when_the_publisher_goes(then: str) -> None:
+    found = assert_right(READ.format(then=then), Way())
+    assert any('"docid": 3' in line and '"reader"' in line for line in found)
+
+
+OVERLAPPING = """
+register q
+    FROM *//i->a[* = $v]
+subscribe one q since 0 {"v": "y"}
+document 1 S 00:05 <i><c>x</c></i>
+subscribe two q {"v": "x"}
+pause q
+document 2 S 00:06 <i><c>y</c></i>
+resume q
+document 3 S 00:07 <i><c>x</c></i>
+subscribe three q since 2 {"v": "x"}
+unsubscribe two
+unsubscribe three
+document 4 S 00:08 <i><c>x</c></i>
+subscribe four q since 1 {"v": "z"}
+subscribe five q since 1 {"v": "y"}
+drain
+"""
+
+
+def test_who_looks_back_finds_nothing_for_others_and_nothing_that_was_passed_over() -> None:
+    (found,) = assert_right(OVERLAPPING, Way())
+    assert '"docid": 3' in found
