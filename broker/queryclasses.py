@@ -69,10 +69,13 @@ def _added(window_us: int | Parameter, sides: list[_Side]) -> int:
 
 
 def _stream(clause: Clause, point: int) -> str:
-    """Name the stream of a clause's tuples by all that decides which these are."""
+    """Name the stream of a clause's tuples by all that decides which these are.
+
+    The stratum does not: they stay where a stream gets a publisher, or loses it.
+    """
     content = (
         point,
-        clause.query_class,
+        clause.query_class.in_no_stratum(),
         clause.window_us,
         [(s.block, s.below and s.below.stream) for s in clause.sources],
         sorted(clause.places.items()),

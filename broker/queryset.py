@@ -278,28 +278,7 @@ class QuerySet:
             member = self._members[query_id]
             if first is not None and not member.sees(values, first):
                 points.append(max(first, member.registration_point))
-        points += [m.registration_point for m in self._resettled(change) if m.hands_on()]
         return min(points, default=None)
-
-    def _resettled(self, change: SetChange) -> Iterator[Member]:
-        """Yield who reads a stream that gets another publisher, or none, and who reads theirs.
-
-        They are compiled anew for it, and what their inner operators hand on gets another name.
-        """
-        queries = [self._members[name].query for name in change.gone & self._members.keys()]
-        for registered in change.queries:
-            member = self._members.get(registered.query.id)
-            if member is None or not member.is_same(registered):
-                queries += [registered.query, *([] if member is None else [member.query])]
-        waiting = {query.publish for query in queries if query.publish is not None}
-        seen: set[str] = set()
-        while waiting:
-            stream = waiting.pop()
-            seen.add(stream)
-            for reader in self._readers.get(stream, {}).values():
-                yield reader
-                if reader.query.publish is not None and reader.query.publish not in seen:
-                    waiting.add(reader.query.publish)
 
     def assign(self, query_id: str, values: Assignment, point: int = 0) -> None:
         """Add an assignment of a query's parameters; one that is there already changes nothing."""

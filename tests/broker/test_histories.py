@@ -150,9 +150,12 @@ document 3 S 00:07 <i><c>x</c></i>
 """
 
 
+@pytest.mark.parametrize("way", [*map(Way, ENGINES), Way(shards=3)])
 @pytest.mark.parametrize("then", ["remove publisher", ANOTHER])
-def test_inner_tuples_of_what_was_published_stay_when_the_publisher_goes(then: str) -> None:
-    found = assert_right(READ.format(then=then), Way())
+def test_inner_tuples_of_what_was_published_stay_when_the_publisher_goes(
+    then: str, way: Way
+) -> None:
+    found = assert_right(READ.format(then=then), way)
     assert any('"docid": 3' in line and '"reader"' in line for line in found)
 
 
