@@ -223,8 +223,7 @@ class Shard:
             names[own] = number
         if isinstance(self._processor, SignatureProcessor):
             for columns in self._processor.probe_columns(stratum, asked):
-                if len(columns):
-                    yield _of_columns(columns, names)
+                yield _of_columns(columns, names)
         else:
             yield _of_rows(self._processor.probe(stratum, asked), names)
 

@@ -117,14 +117,19 @@ class TupleColumns:
         )
 
     def tuples(self) -> list[tuple[Entry, tuple[int, ...]]]:
-        """Return the tuples that `which` points to: an entry, and nodes that hold in it."""
+        """Return the tuples that `which` points to: an entry, and nodes that hold in it.
+
+        Where there is no row, none are listed: an entry may have a hundred thousand.
+        """
+        if not len(self):
+            return []
         return [(entry, nodes) for entry in self.entries for nodes in entry.nodes]
 
     def rows(self) -> Iterator[ClassTuple]:
         """Yield the rows one by one."""
         lefts = self.left[self.pairs].tolist()
         rights = [None] * len(self) if self.right is None else self.right[self.pairs].tolist()
-        tuples = self.tuples() if len(self) else []
+        tuples = self.tuples()
         for c, left, right, span, i in zip(
             self.classes.tolist(),
             lefts,
