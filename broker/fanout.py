@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
-from operator import eq
+from operator import attrgetter, eq
 from typing import Any, NamedTuple
 
 from broker.clauses import Clause
@@ -100,7 +100,7 @@ class Found:
 
     def handed_on(self, shape: int) -> dict[str, Any]:
         """Return the tuple as an instance for the clause above, a row of `INSTANCE_SCHEMA`."""
-        newest = max(self.instances, key=lambda i: (i.docid, i.depth, i.match_id))
+        newest = max(self.instances, key=attrgetter("position"))
         carried = [self.nodes[term] for term in self.clause.carried]
         return {
             "stream": self.clause.stream,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from operator import attrgetter
 
 from broker.document import Document
 from broker.match import Match
@@ -52,7 +53,7 @@ class Publications:
 
 def published_document(match: Match, stream: str, behind: Sequence[Instance]) -> Document:
     """Return a match's output as a document of the stream that its query publishes."""
-    newest = max(behind, key=lambda i: (i.docid, i.depth, i.match_id))
+    newest = max(behind, key=attrgetter("position"))
     return Document(
         docid=newest.docid,
         stream=stream,

@@ -59,6 +59,11 @@ class Instance:
     nodes: tuple[int, ...]
     values: tuple[str | None, ...]
 
+    @property
+    def position(self) -> tuple[int, int, str]:
+        """Where it stands among all instances."""
+        return self.docid, self.depth, self.match_id
+
 
 def rows_in_parts(rows: pa.Table) -> Iterator[pa.Table]:
     """Yield rows in parts, in order: one of their batches each, then up to `PART_BYTES_MAX`."""
