@@ -14,7 +14,7 @@ from pathlib import Path
 import aiohttp
 
 from benchmarks._memory import Memory
-from broker.document import DocumentLine
+from broker.documents.document import DocumentLine
 
 __all__ = ["Given", "commit_times", "give", "plot_live", "report_live"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from broker.document import DocumentLine, parse_document_line
+from broker.documents.document import DocumentLine, parse_document_line
 from joins.classes import QueryClass
 from joins.instance import INSTANCE_SCHEMA
 from joins.processor import Processor

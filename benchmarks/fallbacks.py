@@ -17,7 +17,7 @@ import time
 from collections.abc import Sequence
 
 import xscl
-from broker.document import FIRST_WATERMARK_US, Document
+from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
 from joins.engines import EngineName
 from joins.signatures import SignatureProcessor

@@ -21,7 +21,7 @@ import oracle  # noqa: E402
 from kit import us  # noqa: E402
 
 import xscl  # noqa: E402
-from broker.document import parse_document_line  # noqa: E402
+from broker.documents.document import parse_document_line  # noqa: E402
 
 
 def main() -> None:

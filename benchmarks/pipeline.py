@@ -41,8 +41,8 @@ import xscl
 from benchmarks._live import commit_times, give, plot_live, report_live
 from benchmarks._memory import Memory, memory_mb
 from benchmarks._workloads import NEWS
-from broker.document import DocumentLine
-from broker.recorded import read_document_lines
+from broker.documents.document import DocumentLine
+from broker.documents.recorded import read_document_lines
 from broker.registered import Engines, check_among
 from broker.registry import Registry
 from broker.replay import replay

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 
 import xscl
-from broker.document import Document
+from broker.documents.document import Document
 from broker.engine import Engine, RegisteredQuery
 from joins.engines import ENGINES, EngineName
 

@@ -35,17 +35,17 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import xscl
 from benchmarks._workloads import ROW, flat_side, join_class
-from broker.disk import Disk
-from broker.document import Document, DocumentLine
+from broker.documents.disk import Disk
+from broker.documents.document import Document, DocumentLine
+from broker.documents.ingest import Ingest
+from broker.documents.spool import Spool, SpoolWriter
 from broker.engine import Engine, RegisteredQuery
 from broker.evaluation import PlanStore
-from broker.ingest import Ingest
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
 from broker.registered import Engines
 from broker.registry import Registry
 from broker.snapshot import Snapshot
-from broker.spool import Spool, SpoolWriter
 from joins.engines import make_processor
 
 DAY_US = 86_400_000_000

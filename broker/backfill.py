@@ -25,15 +25,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.budget import DEFAULT_BUDGET, Budget
-from broker.document import parse_time
+from broker.documents.document import parse_time
+from broker.documents.segment import document_batch
+from broker.documents.spool import Spool
 from broker.engine import Engine, Step
 from broker.match import Match
 from broker.outbox import Outbox
 from broker.registered import fits, queries_of
 from broker.registration import RegisteredQuery
 from broker.registry import Backfill, QueryState, Registry
-from broker.segment import document_batch
-from broker.spool import Spool
 from broker.subscription import parameters_key
 from joins.engines import DEFAULT_ENGINE, EngineName
 from xpath_eval.stage import evaluate_batches

@@ -27,7 +27,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from broker.spool import Spool
+from broker.documents.spool import Spool
 
 __all__ = ["BackupError", "BackupSummary", "back_up"]
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from broker.budget import DEFAULT_BUDGET, Budget
-from broker.document import check_stream
+from broker.documents.document import check_stream
 from xscl.durations import read_duration
 
 __all__ = [

@@ -30,13 +30,13 @@ from broker.accounts import Accounts
 from broker.budget import DEFAULT_BUDGET, Budget, Pause, Spent
 from broker.bulk import Bulk
 from broker.clauses import Clause
-from broker.document import Document
+from broker.documents.document import Document
+from broker.documents.parts import in_parts
 from broker.fanout import Subscriber
 from broker.gathering import Gathering
 from broker.instances import WATERMARK_MIN_US, of_rows, of_witnesses
 from broker.match import Match
 from broker.matches import MatchBuilder
-from broker.parts import in_parts
 from broker.publications import Publications, published_document
 from broker.queryset import QuerySet
 from broker.registration import RegisteredQuery, SetChange, publishers_first

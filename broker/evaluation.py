@@ -22,8 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.segment import Segment, document_batch, read_header, read_rows
-from broker.spool import Spool
+from broker.documents.segment import Segment, document_batch, read_header, read_rows
+from broker.documents.spool import Spool
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.counters import witness_table
 from xpath_eval.stage import evaluate_batches

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 from broker.budget import Budget
-from broker.ingest import Ingest
+from broker.documents.ingest import Ingest
+from broker.documents.spool import SpoolWriter
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline, StepSummary
-from broker.spool import SpoolWriter
 from feeds import FeedStore
 from feeds.health import figures, healths
 from xpath_eval.counters import Counters

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.parts import in_parts
+from broker.documents.parts import in_parts
 from joins.instance import INSTANCE_SCHEMA
 from xpath_eval.stage import VALUES_CHARACTERS_MAX
 

@@ -15,12 +15,12 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from broker.budget import Pause, Spent
-from broker.document import FIRST_WATERMARK_US, Document
+from broker.documents.document import FIRST_WATERMARK_US, Document
+from broker.documents.segment import Segment
+from broker.documents.spool import Spool
 from broker.evaluation import evaluate_documents
 from broker.match import Match
-from broker.segment import Segment
 from broker.snapshot import Snapshot
-from broker.spool import Spool
 from xpath_eval.catalog import EvaluationPlan
 
 __all__ = ["Commits", "EngineStep", "JoinEngine", "JoinState", "watermark_us"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
-from broker.document import render_time
+from broker.documents.document import render_time
 
 __all__ = ["Match", "MatchDocument", "MatchNode", "match_id"]
 

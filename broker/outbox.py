@@ -25,7 +25,7 @@ from typing import Any
 from broker.budget import Pause, Spent
 from broker.committed import CommittedMatches
 from broker.database import connect, transaction
-from broker.document import Document
+from broker.documents.document import Document
 from broker.match import Match
 from broker.subscription import parameters_key
 

@@ -26,8 +26,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.budget import Pause, Spent
-from broker.disk import Reached, nothing
-from broker.document import Document
+from broker.documents.disk import Reached, nothing
+from broker.documents.document import Document
+from broker.documents.segment import Segment
+from broker.documents.spool import Spool
 from broker.evaluation import (
     PlanOf,
     PlanStore,
@@ -39,9 +41,7 @@ from broker.evaluation import (
 )
 from broker.joinstate import Commits, EngineStep, JoinEngine, JoinState, watermark_us
 from broker.match import Match
-from broker.segment import Segment
 from broker.snapshot import Snapshot
-from broker.spool import Spool
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
 __all__ = ["Pipeline", "PipelineError", "Results", "StepSummary"]

@@ -5,7 +5,7 @@ Invariant: a query's evaluation plan is on the disk before a document that it se
 
 from __future__ import annotations
 
-from broker.ingest import Ingest
+from broker.documents.ingest import Ingest
 from broker.pipeline import Pipeline
 from broker.registered import Engines, published_streams
 from broker.registry import Registry

@@ -8,9 +8,9 @@ import time
 from collections.abc import Iterable
 
 from broker.config import Settings
-from broker.document import DocumentLine
-from broker.ingest import Outcome
-from broker.ingest_thread import Busy, Submit
+from broker.documents.document import DocumentLine
+from broker.documents.ingest import Outcome
+from broker.documents.ingest_thread import Busy, Submit
 from feeds import Feed, FeedStore, Poller, networks
 from feeds.push import Push
 

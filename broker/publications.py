@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from operator import attrgetter
 
-from broker.document import Document
+from broker.documents.document import Document
 from broker.match import Match
 from joins.instance import Instance
 

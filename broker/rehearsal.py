@@ -25,10 +25,10 @@ import pyarrow.compute as pc
 
 import xscl
 from broker.backfill import retained_documents
-from broker.document import render_time
+from broker.documents.document import render_time
+from broker.documents.spool import Spool
 from broker.engine import Engine, RegisteredQuery, Step
 from broker.match import Match
-from broker.spool import Spool
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 

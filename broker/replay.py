@@ -26,19 +26,19 @@ import pyarrow as pa
 
 import xscl
 from broker.budget import DEFAULT_BUDGET, Budget, Pause, Spent
-from broker.disk import Disk
-from broker.document import Document, DocumentError, DocumentLine
+from broker.documents.disk import Disk
+from broker.documents.document import Document, DocumentError, DocumentLine
+from broker.documents.ingest import Ingest, Outcome
+from broker.documents.parts import in_parts
+from broker.documents.recorded import ReadLine, read_document_lines
+from broker.documents.segment import SEGMENT_BYTES_MAX
+from broker.documents.spool import Spool, SpoolWriter
 from broker.engine import Engine, RegisteredQuery
 from broker.evaluation import PlanStore
-from broker.ingest import Ingest, Outcome
 from broker.joinstate import JoinEngine
 from broker.match import Match
-from broker.parts import in_parts
 from broker.pipeline import Pipeline, StepSummary
-from broker.recorded import ReadLine, read_document_lines
-from broker.segment import SEGMENT_BYTES_MAX
 from broker.shards import Join, Tasks
-from broker.spool import Spool, SpoolWriter
 from joins.engines import DEFAULT_ENGINE, EngineName
 from xscl.query import Query
 

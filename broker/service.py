@@ -33,11 +33,12 @@ from broker.config import KafkaSettings, Settings
 from broker.configured_feeds import configured_feeds
 from broker.delivery.attempt import Channel
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker
+from broker.documents.ingest import Ingest
+from broker.documents.ingest_thread import Busy, IngestThread
+from broker.documents.spool import Spool, SpoolWriter
 from broker.evaluation import PlanStore
 from broker.figures import Figures
 from broker.http import listen, make_application
-from broker.ingest import Ingest
-from broker.ingest_thread import Busy, IngestThread
 from broker.kafka import RecordTaker, checkpoint_of, records_of
 from broker.log import log_delivery, log_step
 from broker.metrics import Stages
@@ -51,7 +52,6 @@ from broker.registry import Registry
 from broker.shards import Join, ShardTask, Tasks
 from broker.snapshot import Snapshot
 from broker.spark import Source, Spark, SparkQuery
-from broker.spool import Spool, SpoolWriter
 from broker.startup import apart, unless
 from broker.streams import Streams
 from broker.subscription import DestinationKind

@@ -25,7 +25,7 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
-from broker.disk import Disk
+from broker.documents.disk import Disk
 from broker.thinning import (
     Needed,
     NeededFrom,

@@ -44,6 +44,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from broker.checkpoint import is_ahead
+from broker.documents.spool import Spool
 from broker.evaluation import (
     Slice,
     evaluation_task,
@@ -53,7 +54,6 @@ from broker.evaluation import (
 )
 from broker.jvm import Java, Jvm, find_java, start_jvm, worker_environment
 from broker.shards import ShardTask, carry_out
-from broker.spool import Spool
 from joins.orders import Answer
 
 __all__ = ["Records", "Source", "Spark", "SparkError", "SparkQuery"]

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker.documents.segment import Segment
+from broker.documents.spool import Spool
 from broker.registered import parsed
 from broker.registry import RegisteredText, Registry
-from broker.segment import Segment
-from broker.spool import Spool
 
 __all__ = ["RECENT_US", "Stream", "Streams"]
 

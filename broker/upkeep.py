@@ -23,12 +23,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker.backfill import first_waiting
-from broker.dedup import DEDUP_KEPT_US
-from broker.ingest_thread import IngestThread
+from broker.documents.dedup import DEDUP_KEPT_US
+from broker.documents.ingest_thread import IngestThread
+from broker.documents.segment import Segment
+from broker.documents.spool import SpoolWriter
 from broker.pipeline import Pipeline
 from broker.registry import Registry
-from broker.segment import Segment
-from broker.spool import SpoolWriter
 
 __all__ = ["SEGMENT_DOCUMENTS", "Exclusively", "Needs", "Upkeep", "at_once", "maintain", "prunable"]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from broker.api.backend import Backend
-from broker.ingest import Ingest
-from broker.ingest_thread import IngestThread
+from broker.documents.ingest import Ingest
+from broker.documents.ingest_thread import IngestThread
+from broker.documents.spool import Spool, SpoolWriter
 from broker.match import Match, MatchDocument
 from broker.outbox import Outbox
 from broker.registry import Registry
-from broker.spool import Spool, SpoolWriter
 from broker.streams import Streams
 
 T = TypeVar("T")

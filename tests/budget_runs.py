@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import xscl
 from broker.budget import Budget, Pause, Spent
-from broker.document import FIRST_WATERMARK_US, Document
+from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
 from broker.shards import Join
 from joins.engines import EngineName

@@ -11,7 +11,7 @@ from oracle import number_documents
 from oracle.tree import is_well_formed
 from runners import run_oracle
 
-from broker.document import Document, DocumentLine
+from broker.documents.document import Document, DocumentLine
 from broker.match import Match
 from xscl.query import INFINITE_US
 

@@ -21,18 +21,18 @@ import pyspark
 import broker.jvm
 import broker.spark
 import xscl
-from broker.disk import Disk
-from broker.document import parse_document_line
+from broker.documents.disk import Disk
+from broker.documents.document import parse_document_line
+from broker.documents.ingest import Ingest
+from broker.documents.spool import Spool, SpoolWriter
 from broker.engine import Engine, RegisteredQuery
 from broker.evaluation import PlanStore
-from broker.ingest import Ingest
 from broker.jvm import Java, Jvm
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
 from broker.replay import LATENESS_US, replay
 from broker.shards import Join, ShardTask, Tasks
 from broker.spark import Spark
-from broker.spool import Spool, SpoolWriter
 from joins.orders import Answer, Order
 
 MASTER = "local-cluster[2,1,1024]"

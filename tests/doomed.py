@@ -23,14 +23,14 @@ from pathlib import Path
 import pandas as pd  # noqa: F401 - pyarrow imports it at first use, which costs each fork a second
 from standin import StandInEngine
 
-from broker.disk import Disk
-from broker.document import DocumentLine
+from broker.documents.disk import Disk
+from broker.documents.document import DocumentLine
+from broker.documents.ingest import Ingest
+from broker.documents.spool import Spool, SpoolWriter
 from broker.evaluation import PlanStore
-from broker.ingest import Ingest
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
 from broker.snapshot import Snapshot
-from broker.spool import Spool, SpoolWriter
 
 POINTS = (
     *("file written", "file renamed", "file durable", "evaluated", "processed", "committed"),

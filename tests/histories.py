@@ -31,7 +31,7 @@ from kit import entries, read_document, us
 from oracle import InForce
 
 import xscl
-from broker.document import Document, DocumentLine
+from broker.documents.document import Document, DocumentLine
 from xscl.query import Query
 
 __all__ = [

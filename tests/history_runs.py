@@ -46,17 +46,17 @@ import xpath_eval.stage
 import xscl
 from broker.backfill import backfill
 from broker.budget import Budget
-from broker.disk import Disk
-from broker.document import DocumentLine
+from broker.documents.disk import Disk
+from broker.documents.document import DocumentLine
+from broker.documents.ingest import Ingest
+from broker.documents.spool import Spool, SpoolWriter
 from broker.evaluation import PlanStore
-from broker.ingest import Ingest
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
 from broker.registered import Engines, check_among, parsed
 from broker.registry import QueryState, Registry
 from broker.shards import Join
 from broker.snapshot import Snapshot
-from broker.spool import Spool, SpoolWriter
 from broker.subscription import Destination
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
 from xscl.query import Query

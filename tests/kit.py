@@ -35,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 import xscl
-from broker.document import DocumentLine, parse_time
+from broker.documents.document import DocumentLine, parse_time
 from broker.match import Match, MatchNode
 from xscl.query import Query
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import xscl
-from broker.disk import Disk
-from broker.document import DocumentLine
+from broker.documents.disk import Disk
+from broker.documents.document import DocumentLine
+from broker.documents.ingest import Ingest
+from broker.documents.spool import Spool, SpoolWriter
 from broker.evaluation import PlanStore
-from broker.ingest import Ingest
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
 from broker.registered import Engines
 from broker.registry import QueryState, Registry
 from broker.snapshot import Snapshot
-from broker.spool import Spool, SpoolWriter
 from broker.subscription import Destination
 
 __all__ = ["DAY_US", "PULL", "MatchingBroker"]

@@ -11,7 +11,7 @@ from kit import Case, parse_case
 from strategies import random_case
 
 from broker.budget import Budget
-from broker.document import Document
+from broker.documents.document import Document
 from broker.engine import Engine, RegisteredQuery
 from broker.match import Match
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName

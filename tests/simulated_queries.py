@@ -18,14 +18,14 @@ from oracle import InForce
 from standin import StandInEngine, is_partner
 
 import xscl
+from broker.documents.spool import Spool
+from broker.documents.stored import document_of
 from broker.evaluation import PlanStore
 from broker.match import MatchDocument
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
 from broker.registered import Engines, parsed
 from broker.registry import QueryState, RegisteredText, Registry
-from broker.spool import Spool
-from broker.stored import document_of
 from broker.subscription import Destination
 
 __all__ = ["Queries", "RealQueries", "StandInQueries"]

@@ -34,13 +34,13 @@ from typing import Any
 import pyarrow as pa
 from simulated_queries import Queries, RealQueries, Row, StandInQueries
 
-from broker.disk import Disk
-from broker.document import DocumentLine
+from broker.documents.disk import Disk
+from broker.documents.document import DocumentLine
+from broker.documents.ingest import Ingest, Outcome
+from broker.documents.spool import Spool, SpoolWriter
 from broker.evaluation import PlanStore, evaluate_slices, slice_segments
-from broker.ingest import Ingest, Outcome
 from broker.outbox import Outbox
 from broker.snapshot import Snapshot
-from broker.spool import Spool, SpoolWriter
 from broker.upkeep import Needs, maintain
 from xpath_eval.witnesses import WITNESS_SCHEMA
 

@@ -17,14 +17,14 @@ from broker.api.delivery import install
 from broker.api.pickup import Pickup
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryWorker
+from broker.documents.ingest import Ingest
+from broker.documents.ingest_thread import IngestThread
+from broker.documents.spool import Spool, SpoolWriter
 from broker.evaluation import PlanStore
 from broker.http import make_application
-from broker.ingest import Ingest
-from broker.ingest_thread import IngestThread
 from broker.pipeline import Pipeline
 from broker.planning import Planning
 from broker.registered import Engines
-from broker.spool import Spool, SpoolWriter
 from broker.streams import Streams
 from broker.subscription import DestinationKind
 from broker.web import pages

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from broker.budget import Pause, Spent
-from broker.document import Document
+from broker.documents.document import Document
 from broker.match import Match, MatchDocument
 from xpath_eval.catalog import EvaluationPlan
 

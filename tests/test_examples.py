@@ -21,7 +21,7 @@ from broker.demo.examples import examples_directory
 from broker.demo.feed_server import ROUNDS, moved
 from broker.demo.play import EXPECTED
 from broker.demo.world import STREAMS
-from broker.document import render_time
+from broker.documents.document import render_time
 from feeds import ParsedFeed, item_document, parse
 
 EXAMPLES = examples_directory()

@@ -27,7 +27,7 @@ from wrong_values import (
     residual,
 )
 
-from broker.document import FIRST_WATERMARK_US, Document, DocumentLine
+from broker.documents.document import FIRST_WATERMARK_US, Document, DocumentLine
 from xscl.path import Comparison
 from xscl.query import Call, Disjunct, Operator, OperatorKind, Query, Residual
 

@@ -10,11 +10,11 @@ from typing import Any, Protocol, TypeVar
 from aiohttp import web
 
 from broker.budget import DEFAULT_BUDGET, Budget
-from broker.ingest_thread import IngestThread
+from broker.documents.ingest_thread import IngestThread
+from broker.documents.spool import Spool
 from broker.metrics import Histogram
 from broker.outbox import Outbox
 from broker.registry import Registry
-from broker.spool import Spool
 from broker.streams import Streams
 
 __all__ = ["BACKEND", "Backend", "Change", "in_thread"]

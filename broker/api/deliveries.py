@@ -18,7 +18,7 @@ from broker.api.subscriptions import remove
 from broker.delivery.deliveries import Delivery, DeliveryError
 from broker.delivery.sample import sample_attempt
 from broker.delivery.store import DeliveryState
-from broker.document import parse_time, render_time
+from broker.documents.document import parse_time, render_time
 from broker.registryfile import RegistryError
 from broker.subscription import DestinationKind, Subscription, SubscriptionState
 

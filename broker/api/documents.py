@@ -14,15 +14,15 @@ from lxml import etree
 from broker.api.backend import BACKEND, in_thread
 from broker.api.problem import Problem
 from broker.api.querystring import moment, number
-from broker.document import (
+from broker.documents.document import (
     DocumentError,
     DocumentLine,
     check_stream,
     parse_document_line,
     render_time,
 )
-from broker.ingest import Outcome, Receipt
-from broker.spool import Spool
+from broker.documents.ingest import Outcome, Receipt
+from broker.documents.spool import Spool
 
 __all__ = ["ROUTES"]
 

@@ -11,8 +11,8 @@ from typing import Any
 from aiohttp import web
 
 from broker.backfill import LookBackError
-from broker.document import DocumentError
-from broker.ingest_thread import Busy
+from broker.documents.document import DocumentError
+from broker.documents.ingest_thread import Busy
 from broker.registryfile import RegistryError
 from broker.subscription import SubscriptionError
 from xscl import Diagnostic, XsclError

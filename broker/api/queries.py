@@ -13,7 +13,7 @@ from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import text_of
 from broker.api.problem import Problem
 from broker.backfill import check_unread, look_back
-from broker.document import render_time
+from broker.documents.document import render_time
 from broker.registered import check_among, parsed
 from broker.registry import QueryState, RegisteredText
 from broker.registryfile import RegistryError

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from broker.api.problem import Problem
-from broker.document import parse_time
+from broker.documents.document import parse_time
 
 __all__ = ["moment", "number"]
 

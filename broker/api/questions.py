@@ -13,13 +13,13 @@ from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import text_of
 from broker.api.problem import Problem
 from broker.api.queries import one_query, present_query
-from broker.document import Document
+from broker.documents.document import Document
+from broker.documents.stored import newest_documents, stored_document
 from broker.estimate import estimate, render_estimate
 from broker.explain.data import as_data
 from broker.explain.sharing import render_sharing, sharing
 from broker.explain.survey import survey
 from broker.registered import check_among, queries_of
-from broker.stored import newest_documents, stored_document
 from broker.whynot import why_not
 from broker.whynot.text import render_reason
 

@@ -14,11 +14,11 @@ from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.pickup import PICKUP
 from broker.api.problem import Problem
 from broker.api.querystring import number
-from broker.deadletters import resubmission
-from broker.document import Document, DocumentError, render_time
+from broker.documents.deadletters import resubmission
+from broker.documents.document import Document, DocumentError, render_time
+from broker.documents.stored import stored_document
 from broker.outbox import DeadLetter
 from broker.registry import QueryState
-from broker.stored import stored_document
 from broker.streams import RECENT_US, Stream
 
 __all__ = ["ROUTES", "rendered", "rendered_dead_letters", "statistics"]

@@ -14,7 +14,7 @@ from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import json_object
 from broker.api.problem import Problem
 from broker.api.queries import point_since, present_query
-from broker.document import render_time
+from broker.documents.document import render_time
 from broker.subscription import (
     Destination,
     Options,

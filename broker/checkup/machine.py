@@ -16,7 +16,7 @@ from urllib.request import urlopen
 
 from broker.checkup.finding import Finding
 from broker.config import Settings
-from broker.document import render_time
+from broker.documents.document import render_time
 
 __all__ = ["is_in_use", "look_at_machine"]
 
@@ -130,8 +130,8 @@ def _answers(place: str) -> bool:
 
 def _clock(data: Path) -> Finding:
     """Compare the clock with the newest document: what arrived cannot be of the future."""
-    from broker.segment import SegmentError
-    from broker.spool import Spool, SpoolError
+    from broker.documents.segment import SegmentError
+    from broker.documents.spool import Spool, SpoolError
 
     now_us = time.time_ns() // 1_000
     state = render_time(now_us // 1_000_000 * 1_000_000)

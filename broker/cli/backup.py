@@ -26,8 +26,8 @@ def backup(context: click.Context, directory: Path) -> None:
       xscl backup /srv/backup/2026-01-01
     """
     from broker.backup import BackupError, back_up
-    from broker.segment import SegmentError
-    from broker.spool import SpoolError
+    from broker.documents.segment import SegmentError
+    from broker.documents.spool import SpoolError
 
     try:
         summary = back_up(settings_of(context).data, directory)

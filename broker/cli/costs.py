@@ -25,8 +25,8 @@ statistics_option = click.option(
 
 def estimates_from(statistics: Path, queries: Sequence[Query]) -> list[QueryEstimate]:
     """Return an estimate for each query, from the last document lines of a file."""
+    from broker.documents.recorded import RecordedError, recent_documents
     from broker.estimate import estimate
-    from broker.recorded import RecordedError, recent_documents
 
     try:
         return estimate(queries, recent_documents(statistics))

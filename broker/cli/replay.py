@@ -16,8 +16,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 import xscl
 from broker.cli.connection import settings_of
 from broker.cli.terminal import EXIT_FAILED, EXIT_PAUSED, Failure, message
+from broker.documents.recorded import count_lines
 from broker.jvm import JvmError
-from broker.recorded import count_lines
 from broker.replay import BATCH_DOCUMENTS, ReplayError, ReplaySummary, read_assignments
 from broker.replay import replay as run_replay
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName

@@ -72,13 +72,13 @@ async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: boo
     stop = asyncio.Event()
     _stop_on_signals(stop, say)
     from broker.database import DatabaseError
+    from broker.documents.segment import SegmentError
+    from broker.documents.spool import SpoolError
     from broker.http import ListenError
     from broker.jvm import JvmError
     from broker.pipeline import PipelineError
-    from broker.segment import SegmentError
     from broker.service import Service
     from broker.spark import SparkError
-    from broker.spool import SpoolError
     from feeds import FeedStoreError
 
     watcher = asyncio.create_task(_end_of_input(stop)) if until_eof else None

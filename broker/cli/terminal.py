@@ -65,7 +65,7 @@ class StreamName(click.ParamType[str]):
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the name; what is none is an error of usage."""
-        from broker.document import DocumentError, check_stream
+        from broker.documents.document import DocumentError, check_stream
 
         try:
             check_stream(value)

@@ -87,7 +87,7 @@ def create(
     expires_us = _moment(expires)
 
     def ask(connection: Connection) -> str:
-        from broker.document import render_time
+        from broker.documents.document import render_time
 
         asked = {
             "name": name,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from broker.cli.terminal import Failure
 
 if TYPE_CHECKING:
-    from broker.document import Document
+    from broker.documents.document import Document
     from xscl.query import Query
 
 __all__ = ["from_files", "from_record"]
@@ -22,7 +22,7 @@ def from_record(path: Path, names: Sequence[str]) -> list[Document]:
 
     A key that is on several streams is written `stream/key`.
     """
-    from broker.recorded import RecordedError, number_lines, read_document_lines
+    from broker.documents.recorded import RecordedError, number_lines, read_document_lines
 
     found: dict[str, list[Document]] = {name: [] for name in names}
     try:
@@ -55,7 +55,7 @@ def from_files(
 
     They arrive in the order given, at `times` where these are given, else a second apart.
     """
-    from broker.document import FIRST_WATERMARK_US, Document
+    from broker.documents.document import FIRST_WATERMARK_US, Document
 
     documents: list[Document] = []
     watermark = FIRST_WATERMARK_US
@@ -75,7 +75,7 @@ def _stream(query: Query | None, index: int) -> str:
 
 
 def _time(text: str) -> int:
-    from broker.document import parse_time
+    from broker.documents.document import parse_time
 
     try:
         return parse_time(text)

@@ -12,7 +12,7 @@ import click
 from broker.cli.terminal import Failure, text_or_json
 
 if TYPE_CHECKING:
-    from broker.document import Document
+    from broker.documents.document import Document
     from xscl.query import Query
 
 __all__ = ["witnesses"]
@@ -39,7 +39,7 @@ def witnesses(queries: tuple[Path, ...], document: Path, stream: str | None, out
       xscl witnesses examples/queries/book-and-blog.xscl --document book.xml
     """
     import xscl
-    from broker.document import DocumentError
+    from broker.documents.document import DocumentError
     from broker.explain.relations import relations_of, render_relations
 
     try:
@@ -60,7 +60,7 @@ def witnesses(queries: tuple[Path, ...], document: Path, stream: str | None, out
 def _document(path: Path, queries: Sequence[Query], stream: str | None) -> tuple[Document, bool]:
     """Return the document of a file, and whether it has a time of its own."""
     from broker.cli.whynot import from_files
-    from broker.recorded import RecordedError, number_lines, read_document_lines
+    from broker.documents.recorded import RecordedError, number_lines, read_document_lines
 
     with path.open("rb") as file:
         begins = file.read(2)

@@ -18,7 +18,7 @@ from lxml import etree
 from broker.committed import CommittedMatch
 from broker.delivery.letter import duration, is_web, plain
 from broker.delivery.summary import Part, Summary, read_part, summarise
-from broker.document import Document, render_time
+from broker.documents.document import Document, render_time
 
 __all__ = ["etag", "matches_feed", "stream_feed"]
 

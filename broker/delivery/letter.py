@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from broker.delivery.attempt import Attempt
 from broker.delivery.summary import Part, summarise
-from broker.document import render_time
+from broker.documents.document import render_time
 
 __all__ = ["Letters", "Sender", "duration", "is_web", "plain"]
 

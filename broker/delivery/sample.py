@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from broker.committed import CommittedMatch
 from broker.delivery.attempt import Attempt
-from broker.document import render_time
+from broker.documents.document import render_time
 from broker.outbox import Outbox
 from broker.subscription import Subscription
 

@@ -12,7 +12,7 @@ from typing import Any
 from lxml import etree
 
 from broker.committed import CommittedMatch
-from broker.document import parse_time
+from broker.documents.document import parse_time
 
 __all__ = ["Part", "Summary", "read_part", "summarise"]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from broker.budget import DEFAULT_BUDGET, Budget
-from broker.document import Document
+from broker.documents.document import Document
 from broker.estimate.model import INFINITE_AS_US, JoinEstimate, OperatorEstimate, QueryEstimate
 from broker.estimate.warnings import warnings
 from broker.explain.model import ClauseView, QueryView, SideView, Survey

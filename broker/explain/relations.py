@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from broker.document import Document, DocumentError, render_time
+from broker.documents.document import Document, DocumentError, render_time
 from broker.engine import document_batch
 from broker.explain.survey import survey_with_plan
 from broker.explain.trees import indent, table

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import xscl
-from broker.document import DocumentError, DocumentLine, check_stream, parse_time
+from broker.documents.document import DocumentError, DocumentLine, check_stream, parse_time
 from broker.parameters import parameters
 from broker.testing.lines import Line, Statement, read_lines, statements
 from xpath_eval.structure import XmlError, parse_xml

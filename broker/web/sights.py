@@ -24,7 +24,7 @@ from broker.delivery.deliveries import Deliveries, Delivery
 from broker.delivery.letter import duration, is_web, plain
 from broker.delivery.store import DeliveryState
 from broker.delivery.summary import Part, summarise
-from broker.document import render_time
+from broker.documents.document import render_time
 from broker.registry import QueryState, RegisteredText
 from broker.subscription import Subscription, SubscriptionState
 from feeds import FeedStore

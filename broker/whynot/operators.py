@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from broker.document import Document, render_time
+from broker.documents.document import Document, render_time
 from broker.explain.spelling import spell_comparison, spell_operand
 from broker.whynot.blocks import Binding, Bound
 from broker.whynot.nearmiss import nearest

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, permutations, product
 from typing import Any
 
-from broker.document import Document, render_time
+from broker.documents.document import Document, render_time
 from broker.whynot.blocks import Binding, BlockOnDocument
 from broker.whynot.operators import Joining, Side
 from broker.whynot.reason import Reason

@@ -21,7 +21,7 @@ from broker.backfill import (
     retained_documents,
 )
 from broker.budget import Budget
-from broker.document import DocumentLine
+from broker.documents.document import DocumentLine
 from broker.registry import QueryState
 
 SAME = "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from broker.backup import BackupError, back_up
 from broker.cli import main
-from broker.spool import SpoolWriter
+from broker.documents.spool import SpoolWriter
 
 
 class BackUpAt:

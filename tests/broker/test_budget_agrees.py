@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 from budget_runs import FREE, MINUTE_US, Running, Way
 
-from broker.document import FIRST_WATERMARK_US, Document
+from broker.documents.document import FIRST_WATERMARK_US, Document
 from joins import sharded
 from joins.orders import Answer, Order
 

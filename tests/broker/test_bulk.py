@@ -15,7 +15,7 @@ import broker.trees
 import xscl
 from broker.budget import Budget
 from broker.bulk import Bulk
-from broker.document import FIRST_WATERMARK_US, Document
+from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
 from broker.trees import Trees
 from joins.engines import ENGINES, EngineName

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from broker.cli import main
-from broker.spool import SpoolWriter
+from broker.documents.spool import SpoolWriter
 
 
 def xscl(*arguments: str, **environment: str) -> Result:

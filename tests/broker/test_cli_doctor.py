@@ -19,9 +19,9 @@ from broker.checkup.finding import Finding
 from broker.cli import main
 from broker.cli.doctor import examine
 from broker.config import FeedSettings, HttpSettings, Settings, SmtpSettings
-from broker.document import DocumentLine
-from broker.ingest import Ingest
-from broker.spool import SpoolWriter
+from broker.documents.document import DocumentLine
+from broker.documents.ingest import Ingest
+from broker.documents.spool import SpoolWriter
 
 
 def findings(settings: Settings) -> dict[str, Finding]:

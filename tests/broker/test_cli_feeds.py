@@ -20,7 +20,7 @@ from goldens import GOLDEN
 from small_broker import small_broker
 
 from broker.cli import main
-from broker.spool import SpoolWriter
+from broker.documents.spool import SpoolWriter
 from broker.tokens import Scope
 
 Xscl = Callable[..., Awaitable[Result]]

@@ -20,10 +20,10 @@ from broker.api.backend import Backend
 from broker.api.delivery import install
 from broker.api.pickup import Pickup
 from broker.delivery.webhook import WebhookChannel
+from broker.documents.ingest import Ingest
+from broker.documents.ingest_thread import IngestThread
+from broker.documents.spool import Spool, SpoolWriter
 from broker.http import make_application
-from broker.ingest import Ingest
-from broker.ingest_thread import IngestThread
-from broker.spool import Spool, SpoolWriter
 from broker.streams import Streams
 from broker.subscription import DestinationKind
 from xscl.client import (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from broker.demo.play import EXPECTED
-from broker.spool import SpoolWriter
+from broker.documents.spool import SpoolWriter
 
 
 def demo(directory: Path, timeout_s: float) -> subprocess.CompletedProcess[str]:

@@ -17,12 +17,12 @@ from recorded_data import news_file
 import xscl
 from broker.budget import Budget
 from broker.cli import main
-from broker.document import FIRST_WATERMARK_US, Document
+from broker.documents.document import FIRST_WATERMARK_US, Document
+from broker.documents.recorded import number_lines, read_document_lines
 from broker.engine import Engine, RegisteredQuery
 from broker.estimate import QueryEstimate, estimate
 from broker.estimate.warnings import PARTNERS_MAX
 from broker.explain.survey import survey_with_plan
-from broker.recorded import number_lines, read_document_lines
 from broker.statistics import DAY_US, Sample, Timing, take_sample
 
 HOUR_US = 3_600_000_000

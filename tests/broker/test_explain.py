@@ -12,7 +12,7 @@ from goldens import check_golden, golden_files, golden_ids, write_files
 
 import xscl
 from broker.cli import main
-from broker.document import FIRST_WATERMARK_US, Document
+from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
 from broker.explain.data import as_data
 from broker.explain.model import Survey

@@ -12,7 +12,7 @@ from budget_runs import FREE, Running, Way, run
 
 import broker.engine
 from broker.budget import DEFAULT_BUDGET, Budget
-from broker.document import FIRST_WATERMARK_US, Document
+from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.fanout import FanOut
 from joins import portions, signatures
 from joins.classes import ClassTuple

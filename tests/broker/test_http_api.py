@@ -8,7 +8,7 @@ import pytest
 from aiohttp.test_utils import TestClient
 from api_room import Room, match
 
-from broker.spool import Spool
+from broker.documents.spool import Spool
 
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
 

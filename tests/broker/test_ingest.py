@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracle.numbering import number_documents
 
-from broker.disk import Disk
-from broker.document import FIRST_WATERMARK_US, DocumentLine
-from broker.ingest import Ingest, Outcome, Receipt
-from broker.segment import document_batch
-from broker.spool import SpoolWriter
+from broker.documents.disk import Disk
+from broker.documents.document import FIRST_WATERMARK_US, DocumentLine
+from broker.documents.ingest import Ingest, Outcome, Receipt
+from broker.documents.segment import document_batch
+from broker.documents.spool import SpoolWriter
 
 HOUR_US = 3_600_000_000
 
@@ -60,8 +60,8 @@ def test_the_same_key_with_other_content_is_a_revision(spool: SpoolWriter) -> No
 def test_keys_and_contents_whose_hashes_are_alike_are_told_apart(
     spool: SpoolWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.ingest.identity_hash", lambda stream, key: bytes(16))
-    monkeypatch.setattr("broker.ingest.content_hash", lambda xml: bytes(16))
+    monkeypatch.setattr("broker.documents.ingest.identity_hash", lambda stream, key: bytes(16))
+    monkeypatch.setattr("broker.documents.ingest.content_hash", lambda xml: bytes(16))
     ingest = Ingest(spool)
     given = [line(xml, key=key, stream=s) for s in "ST" for key in "ab" for xml in ("<v/>", "<w/>")]
     outcomes = []

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from broker import ingest_thread
-from broker.disk import Disk
-from broker.document import DocumentLine
-from broker.ingest import Ingest, Outcome
-from broker.ingest_thread import Busy, IngestThread
-from broker.spool import SpoolWriter
+from broker.documents import ingest_thread
+from broker.documents.disk import Disk
+from broker.documents.document import DocumentLine
+from broker.documents.ingest import Ingest, Outcome
+from broker.documents.ingest_thread import Busy, IngestThread
+from broker.documents.spool import SpoolWriter
 
 
 def line(number: int) -> DocumentLine:

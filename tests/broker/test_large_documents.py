@@ -19,12 +19,12 @@ from strategies import random_case
 
 import broker.backfill
 import broker.bulk
+import broker.documents.spool
 import broker.engine
 import broker.evaluation
 import broker.matches
 import broker.replay
 import broker.snapshot
-import broker.spool
 import broker.trees
 import joins.instance
 import joins.pieces
@@ -32,7 +32,7 @@ import xpath_eval.parsing
 import xpath_eval.stage
 import xpath_eval.walk
 import xscl
-from broker.document import DocumentLine
+from broker.documents.document import DocumentLine
 from broker.evaluation import (
     Slice,
     are_evaluated,
@@ -154,7 +154,7 @@ def test_segments_are_merged_up_to_a_number_of_bytes(tmp_path: Path) -> None:
     for number in range(6):
         stand.take([nested(number)])
     most = 3 * stand.writer.all_segments()[0].nbytes + 10
-    with mock.patch.object(broker.spool, "SEGMENT_BYTES_MAX", most):
+    with mock.patch.object(broker.documents.spool, "SEGMENT_BYTES_MAX", most):
         while stand.writer.compact(through=6, documents_max=1_000):
             pass
     assert [(s.first, s.last) for s in stand.writer.all_segments()] == [(1, 3), (4, 6)]

@@ -12,7 +12,7 @@ import pytest
 from recorded_data import news_file
 
 import xscl
-from broker.document import parse_document_line
+from broker.documents.document import parse_document_line
 from broker.replay import replay
 
 ROOT = Path(__file__).parents[2]

@@ -10,7 +10,7 @@ from subscribers import found
 
 from broker.database import DatabaseError, connect, transaction
 from broker.delivery.tail import follow
-from broker.document import Document
+from broker.documents.document import Document
 from broker.outbox import Outbox
 
 

@@ -13,16 +13,16 @@ import pytest
 import xscl
 from broker.budget import Budget
 from broker.delivery.attempt import Outcome, OutcomeKind
-from broker.disk import Disk
-from broker.document import DocumentLine
+from broker.documents.disk import Disk
+from broker.documents.document import DocumentLine
+from broker.documents.ingest import Ingest
+from broker.documents.spool import Spool, SpoolWriter
 from broker.evaluation import PlanStore
-from broker.ingest import Ingest
 from broker.outbox import Outbox
 from broker.pausing import Pausing
 from broker.pipeline import Pipeline
 from broker.registered import Engines
 from broker.registry import QueryState, Registry
-from broker.spool import Spool, SpoolWriter
 from broker.subscription import Destination, DestinationKind, Options
 
 BUDGET = replace(Budget(0, 0, 0, 0), matches_per_1000_documents=60)

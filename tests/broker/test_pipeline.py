@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 from standin import StandInEngine
 
-from broker.disk import Disk
+from broker.documents.disk import Disk
+from broker.documents.ingest import Ingest
+from broker.documents.spool import Spool, SpoolWriter
 from broker.evaluation import PlanStore, evaluate_slices, slice_segments
-from broker.ingest import Ingest
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline, PipelineError
-from broker.spool import Spool, SpoolWriter
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
 

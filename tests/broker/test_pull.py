@@ -14,7 +14,7 @@ from subscribers import Broker, broker_in, found, serving
 
 from broker.api import pull
 from broker.delivery.links import link_token
-from broker.document import Document
+from broker.documents.document import Document
 
 
 @pytest.fixture

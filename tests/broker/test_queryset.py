@@ -7,7 +7,7 @@ import random
 import pytest
 
 import xscl
-from broker.document import Document
+from broker.documents.document import Document
 from broker.engine import Engine
 from broker.match import Match
 from broker.registration import RegisteredQuery, SetChange

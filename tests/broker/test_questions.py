@@ -7,8 +7,8 @@ import pytest
 from aiohttp.test_utils import TestClient
 from api_room import Room
 
-from broker.spool import Spool
-from broker.stored import newest_documents, stored_document
+from broker.documents.spool import Spool
+from broker.documents.stored import newest_documents, stored_document
 
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
 BY_AUTHOR = (

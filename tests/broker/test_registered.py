@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import xscl
-from broker.document import Document
+from broker.documents.document import Document
 from broker.engine import Engine
 from broker.registered import Engines, check_among, published_streams
 from broker.registry import QueryState, Registry

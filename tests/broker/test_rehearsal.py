@@ -14,11 +14,11 @@ from small_broker import small_broker
 
 import xscl
 from broker.cli import main
-from broker.disk import Disk
-from broker.document import DocumentLine
-from broker.ingest import Ingest
+from broker.documents.disk import Disk
+from broker.documents.document import DocumentLine
+from broker.documents.ingest import Ingest
+from broker.documents.spool import SpoolWriter
 from broker.rehearsal import Rehearsal, rehearse, render_rehearsal
-from broker.spool import SpoolWriter
 
 DAY_US = 86_400_000_000
 PAIR = "S//a[k->x] FOLLOWED BY {x = y, 1 h} S//b[k->y]"

@@ -17,7 +17,7 @@ from standin import StandInEngine
 
 import xscl
 from broker.cli import main
-from broker.recorded import RecordedError, number_lines, read_document_lines
+from broker.documents.recorded import RecordedError, number_lines, read_document_lines
 from broker.replay import ReplayError, ReplaySummary, read_assignments, replay, replay_documents
 
 if TYPE_CHECKING:

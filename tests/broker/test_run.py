@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from running_broker import Broker
 
-from broker.document import DocumentLine
-from broker.ingest import Ingest
-from broker.spool import SpoolWriter
+from broker.documents.document import DocumentLine
+from broker.documents.ingest import Ingest
+from broker.documents.spool import SpoolWriter
 
 OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 SETTINGS = '[log]\nformat = "json"\nlevel = "debug"\n'

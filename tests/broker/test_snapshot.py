@@ -16,7 +16,7 @@ from strategies import random_case
 
 import xscl
 from broker import snapshot as snapshot_module
-from broker.document import DocumentLine
+from broker.documents.document import DocumentLine
 from broker.registry import QueryState
 from broker.snapshot import Snapshot
 from broker.thinning import rows_in

@@ -12,11 +12,11 @@ import pytest
 from random_paths import random_block, random_xml
 from registered import Registered
 
-from broker.disk import Disk
-from broker.document import DocumentLine
+from broker.documents.disk import Disk
+from broker.documents.document import DocumentLine
+from broker.documents.ingest import Ingest
+from broker.documents.spool import Spool, SpoolWriter
 from broker.evaluation import PlanStore, evaluate_slices, slice_segments
-from broker.ingest import Ingest
-from broker.spool import Spool, SpoolWriter
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
 from xpath_eval.counters import Counters, counters_of, witness_table
 

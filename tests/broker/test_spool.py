@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from broker.disk import Disk
-from broker.document import DocumentLine
-from broker.ingest import Ingest
-from broker.segment import SegmentError
-from broker.spool import Spool, SpoolError, SpoolWriter
+from broker.documents.disk import Disk
+from broker.documents.document import DocumentLine
+from broker.documents.ingest import Ingest
+from broker.documents.segment import SegmentError
+from broker.documents.spool import Spool, SpoolError, SpoolWriter
 
 SECOND_US = 1_000_000
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from broker.backup import back_up
+from broker.documents.spool import SpoolWriter
 from broker.outbox import Outbox
-from broker.spool import SpoolWriter
 from broker.tokens import TOKEN_PREFIX, Scope, TokenError, Tokens
 
 MINUTE_US = 60_000_000

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from standin import StandInEngine
 
-from broker.disk import Disk
-from broker.document import DocumentLine
+from broker.documents.disk import Disk
+from broker.documents.document import DocumentLine
+from broker.documents.ingest import Ingest
+from broker.documents.spool import Spool, SpoolWriter
 from broker.evaluation import PlanStore
-from broker.ingest import Ingest
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
-from broker.spool import Spool, SpoolWriter
 from broker.upkeep import Needs, at_once, maintain
 
 FOREVER = 1 << 62

@@ -14,7 +14,7 @@ from kit import document, us
 
 import xscl
 from broker.cli import main
-from broker.document import Document, DocumentLine
+from broker.documents.document import Document, DocumentLine
 from broker.whynot import Reason, why_not
 from broker.whynot.nearmiss import near_miss
 

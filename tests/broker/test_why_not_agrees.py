@@ -13,7 +13,7 @@ from kit import Case, parse_case
 from runners import engine_of
 from strategies import case_texts, random_case
 
-from broker.document import Document
+from broker.documents.document import Document
 from broker.match import Match
 from broker.whynot import why_not
 from xscl.query import Query

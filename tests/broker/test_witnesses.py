@@ -7,7 +7,7 @@ import worked_example as paper
 from goldens import check_golden, golden_files, golden_ids
 
 import xscl
-from broker.document import FIRST_WATERMARK_US, Document
+from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.explain.relations import Relations, relations_of
 
 

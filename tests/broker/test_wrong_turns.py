@@ -18,7 +18,7 @@ from click.testing import CliRunner, Result
 from small_broker import small_broker
 
 from broker.cli import main
-from broker.spool import SpoolWriter
+from broker.documents.spool import SpoolWriter
 
 PAIR = "S//a[k->x] FOLLOWED BY {x = y, 1 h} S//b[k->y]"
 WITH_PARAMETER = "S//a[k = $k]"

@@ -16,7 +16,7 @@ from kit import Case, document
 from runners import ENGINES, EngineName, run_engine, run_oracle
 
 import xscl
-from broker.document import Document
+from broker.documents.document import Document
 from broker.engine import Engine, RegisteredQuery
 from broker.match import Match
 from broker.shards import Join, MemoryStore

@@ -11,7 +11,7 @@ import pytest
 
 import xscl
 from broker.budget import Budget
-from broker.document import FIRST_WATERMARK_US, Document
+from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
 from joins import eviction, pairsignature, rows, signatures, signatureview
 from joins.engines import EngineName

@@ -8,7 +8,7 @@ from runners import ENGINES, EngineName, run_engine, seeds_with_joins
 from strategies import random_case
 
 import xscl
-from broker.document import FIRST_WATERMARK_US, Document
+from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
 from joins import select
 from joins.sql import Moment, render_sql

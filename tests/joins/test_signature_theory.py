@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import xscl
-from broker.document import FIRST_WATERMARK_US, Document
+from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.engine import Engine, RegisteredQuery
 from broker.registration import SetChange
 from joins.compared import SLOT_BITS, SharedSlots

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import xscl
-from broker.document import Document
+from broker.documents.document import Document
 from broker.engine import Engine, RegisteredQuery
 from joins import candidates, pairsignature, remembered, sample, signatureview, valueindex
 from joins.reach import LayoutReaches, Reaches

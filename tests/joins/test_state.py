@@ -19,7 +19,7 @@ from runners import run_engine, seeds_with_joins
 from strategies import random_case
 
 import xscl
-from broker.document import Document
+from broker.documents.document import Document
 from broker.engine import Engine, RegisteredQuery
 from broker.match import Match
 from joins import column, eviction, places, signatures, spill, valueindex

@@ -11,7 +11,7 @@ from runners import engine_of, seeds_with_joins
 from strategies import random_case
 
 import xscl
-from broker.document import Document
+from broker.documents.document import Document
 from broker.engine import Engine, RegisteredQuery
 from joins.processor import SqlProcessor
 from joins.viewcache import ROWS_MAX, ViewCache

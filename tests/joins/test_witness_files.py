@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from broker.document import Document
+from broker.documents.document import Document
 from broker.engine import document_batch
 from joins.variablenames import Asked, VariableNames
 from joins.witnessfile import WitnessFileError, encode_witnesses, read_header, read_witnesses

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from broker.document import Document
+from broker.documents.document import Document
 from broker.match import Match, MatchDocument, MatchNode, match_id
 from oracle.alternatives import is_fresh, without
 from oracle.operators import Rules, Tuple, join, position, variables_of

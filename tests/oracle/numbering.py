@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from broker.document import FIRST_WATERMARK_US, Document, DocumentError, DocumentLine
+from broker.documents.document import FIRST_WATERMARK_US, Document, DocumentError, DocumentLine
 
 __all__ = ["number_documents"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from broker.document import Document
+from broker.documents.document import Document
 from oracle.tree import Node
 from oracle.values import Atom, apply, compare_operands
 from xscl.path import Literal, Parameter

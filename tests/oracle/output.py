@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from lxml import etree
 
-from broker.document import Document
+from broker.documents.document import Document
 from xscl.output import build
 from xscl.query import Query
 

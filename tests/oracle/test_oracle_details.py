@@ -15,7 +15,7 @@ from strategies import Generator
 
 import oracle
 import xscl
-from broker.document import FIRST_WATERMARK_US, DocumentError, DocumentLine
+from broker.documents.document import FIRST_WATERMARK_US, DocumentError, DocumentLine
 from oracle.paths import select
 from oracle.tree import parse_tree
 

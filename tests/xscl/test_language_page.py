@@ -9,7 +9,7 @@ import oracle
 import pytest
 
 import xscl
-from broker.document import parse_document_line
+from broker.documents.document import parse_document_line
 from broker.match import Match
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.operands import RESERVED

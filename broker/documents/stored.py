@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from broker.document import Document
-from broker.segment import Segment
-from broker.spool import Spool
+from broker.documents.document import Document
+from broker.documents.segment import Segment
+from broker.documents.spool import Spool
 
 __all__ = ["document_of", "documents_of", "newest_documents", "stored_document"]
 

@@ -6,7 +6,7 @@ document it is again.  That key is what makes a repeated request harmless: inges
 
 from __future__ import annotations
 
-from broker.document import Document, DocumentLine
+from broker.documents.document import Document, DocumentLine
 
 __all__ = ["resubmission"]
 

@@ -19,10 +19,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from broker.document import FIRST_WATERMARK_US, DocumentLine
-from broker.ingest import Ingest, Receipt
-from broker.segment import SEGMENT_BYTES_MAX
-from broker.spool import SpoolWriter
+from broker.documents.document import FIRST_WATERMARK_US, DocumentLine
+from broker.documents.ingest import Ingest, Receipt
+from broker.documents.segment import SEGMENT_BYTES_MAX
+from broker.documents.spool import SpoolWriter
 
 __all__ = ["Busy", "IngestThread", "Submit"]
 

@@ -26,9 +26,9 @@ from typing import IO
 
 import pyarrow as pa
 
-from broker.disk import Disk
-from broker.document import FIRST_WATERMARK_US
-from broker.segment import (
+from broker.documents.disk import Disk
+from broker.documents.document import FIRST_WATERMARK_US
+from broker.documents.segment import (
     SEGMENT_BYTES_MAX,
     SEGMENT_SCHEMA,
     LaterFormatError,

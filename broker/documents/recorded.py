@@ -10,11 +10,11 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from broker.disk import Disk
-from broker.document import Document, DocumentError, DocumentLine, parse_document_line
-from broker.ingest import Ingest, Outcome
-from broker.spool import SpoolWriter
-from broker.stored import documents_of
+from broker.documents.disk import Disk
+from broker.documents.document import Document, DocumentError, DocumentLine, parse_document_line
+from broker.documents.ingest import Ingest, Outcome
+from broker.documents.spool import SpoolWriter
+from broker.documents.stored import documents_of
 
 __all__ = [
     "SAMPLE_DOCUMENTS",

@@ -16,17 +16,17 @@ from enum import Enum
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.dedup import (
+from broker.documents.dedup import (
     DEDUP_HORIZON_US,
     Candidates,
     DedupIndex,
     content_hash,
     identity_hash,
 )
-from broker.document import DocumentError, DocumentLine, check_stream
-from broker.keys import LIKE_DOCID, docid_of, document_key, is_like_another, readings
-from broker.segment import SEGMENT_SCHEMA, Segment
-from broker.spool import SpoolWriter
+from broker.documents.document import DocumentError, DocumentLine, check_stream
+from broker.documents.keys import LIKE_DOCID, docid_of, document_key, is_like_another, readings
+from broker.documents.segment import SEGMENT_SCHEMA, Segment
+from broker.documents.spool import SpoolWriter
 
 __all__ = ["DOCUMENT_BYTES_MAX", "Ingest", "Outcome", "Receipt"]
 
