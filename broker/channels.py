@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from broker.config import Settings, SettingsError, SmtpSettings
 from broker.delivery.apprise import AppriseChannel
 from broker.delivery.attempt import Channel, Notifier
 from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel
 from broker.delivery.webhook import WebhookChannel
 from broker.registry import Registry
+from broker.settings.config import Settings, SettingsError, SmtpSettings
 from broker.subscription import DestinationKind
 from feeds import networks
 

@@ -17,12 +17,12 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.config import KafkaSettings
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Outcome, Receipt
 from broker.documents.ingest_thread import Busy, Submit
 from broker.documents.parts import in_parts
 from broker.documents.segment import SEGMENT_BYTES_MAX
+from broker.settings.config import KafkaSettings
 from broker.spark import Records
 
 __all__ = ["COLUMNS", "RecordTaker", "checkpoint_of", "document_lines", "records_of"]

@@ -13,7 +13,7 @@ import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from broker.config import LogSettings
+from broker.settings.config import LogSettings
 
 if TYPE_CHECKING:
     from broker.delivery.worker import DeliveryEvent

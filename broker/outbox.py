@@ -24,9 +24,9 @@ from typing import Any
 
 from broker.budget import Pause, Spent
 from broker.committed import CommittedMatches
-from broker.database import connect, transaction
 from broker.documents.document import Document
 from broker.match import Match
+from broker.settings.database import connect, transaction
 from broker.subscription import parameters_key
 
 __all__ = ["DeadLetter", "Outbox"]

@@ -7,10 +7,10 @@ import logging
 import time
 from collections.abc import Iterable
 
-from broker.config import Settings
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Outcome
 from broker.documents.ingest_thread import Busy, Submit
+from broker.settings.config import Settings
 from feeds import Feed, FeedStore, Poller, networks
 from feeds.push import Push
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from broker.database import connect, transaction
+from broker.settings.database import connect, transaction
 
 __all__ = ["RegistryError", "RegistryFile"]
 

@@ -29,8 +29,6 @@ from broker.api.pickup import Pickup
 from broker.backfill import backfill
 from broker.channels import notifier, open_channels
 from broker.commits import announce
-from broker.config import KafkaSettings, Settings
-from broker.configured_feeds import configured_feeds
 from broker.delivery.attempt import Channel
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker
 from broker.documents.ingest import Ingest
@@ -49,6 +47,8 @@ from broker.planning import Planning
 from broker.polling import poller, push_of
 from broker.registered import Engines
 from broker.registry import Registry
+from broker.settings.config import KafkaSettings, Settings
+from broker.settings.feeds import configured_feeds
 from broker.shards import Join, ShardTask, Tasks
 from broker.snapshot import Snapshot
 from broker.spark import Source, Spark, SparkQuery

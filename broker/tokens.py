@@ -23,7 +23,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from broker.database import connect, transaction
+from broker.settings.database import connect, transaction
 
 __all__ = ["TOKEN_PREFIX", "Scope", "Token", "TokenError", "Tokens"]
 

@@ -12,8 +12,8 @@ import pytest
 from broker.api import delivery, feeds
 from broker.cli.group import VERBS
 from broker.cli.terminal import EXIT_FAILED, EXIT_NO_BROKER, EXIT_PAUSED, EXIT_SETTINGS
-from broker.config import Settings
 from broker.http import MODULES
+from broker.settings.config import Settings
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

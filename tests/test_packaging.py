@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.config import parse_settings
+from broker.settings.config import parse_settings
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"

@@ -25,8 +25,8 @@ from aiohttp import web
 from broker.api.limits import RateLimit
 from broker.api.problem import Problem
 from broker.api.sessions import COOKIE, Sessions
-from broker.config import HttpSettings
 from broker.delivery.links import read_link_token
+from broker.settings.config import HttpSettings
 from broker.tokens import TOKEN_PREFIX, Scope, Token, Tokens
 
 __all__ = [

@@ -15,8 +15,8 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from broker.checkup.finding import Finding
-from broker.config import Settings
 from broker.documents.document import render_time
+from broker.settings.config import Settings
 
 __all__ = ["is_in_use", "look_at_machine"]
 

@@ -13,9 +13,9 @@ from email.utils import parsedate_to_datetime
 import aiohttp
 
 from broker.checkup.finding import Finding
-from broker.config import Settings, SettingsError, SmtpSettings
-from broker.configured_feeds import configured_feeds
 from broker.remedies import remedy_of
+from broker.settings.config import Settings, SettingsError, SmtpSettings
+from broker.settings.feeds import configured_feeds
 from feeds import Feed, FeedError, FeedStore, networks
 from feeds.poller import open_session
 from feeds.preview import Preview, preview

@@ -19,7 +19,7 @@ from click.core import ParameterSource
 
 from broker.cli.contexts import Contexts, load_contexts
 from broker.cli.terminal import EXIT_NO_BROKER, EXIT_SETTINGS, Failure, message
-from broker.config import Settings, SettingsError, find_settings, load_settings
+from broker.settings.config import Settings, SettingsError, find_settings, load_settings
 
 __all__ = ["Connection", "Target", "asked_or_done", "connect", "settings_of", "target"]
 

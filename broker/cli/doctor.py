@@ -12,7 +12,7 @@ import click
 
 from broker.cli.connection import settings_of
 from broker.cli.terminal import EXIT_FAILED, is_coloured, message, text_or_json
-from broker.config import Settings
+from broker.settings.config import Settings
 
 if TYPE_CHECKING:
     from broker.checkup.finding import Finding

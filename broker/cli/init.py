@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from broker.cli.terminal import Failure, message
-from broker.config import FILE_NAME
+from broker.settings.config import FILE_NAME
 
 __all__ = ["init"]
 

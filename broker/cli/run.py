@@ -16,8 +16,8 @@ import click
 
 from broker.cli.connection import settings_of
 from broker.cli.terminal import EXIT_SETTINGS, Failure, message
-from broker.config import Settings, SettingsError
 from broker.log import write_log
+from broker.settings.config import Settings, SettingsError
 
 __all__ = ["run"]
 
@@ -71,13 +71,13 @@ def _make_writable(data: Path) -> None:
 async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: bool) -> bool:
     stop = asyncio.Event()
     _stop_on_signals(stop, say)
-    from broker.database import DatabaseError
     from broker.documents.segment import SegmentError
     from broker.documents.spool import SpoolError
     from broker.http import ListenError
     from broker.jvm import JvmError
     from broker.pipeline import PipelineError
     from broker.service import Service
+    from broker.settings.database import DatabaseError
     from broker.spark import SparkError
     from feeds import FeedStoreError
 

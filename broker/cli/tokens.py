@@ -180,7 +180,7 @@ def _done(
 
 @contextmanager
 def _opened(data: Path) -> Iterator[Tokens]:
-    from broker.database import DatabaseError
+    from broker.settings.database import DatabaseError
     from broker.tokens import TokenError, Tokens
 
     try:

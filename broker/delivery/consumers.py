@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from broker.committed import CommittedMatch
-from broker.database import transaction
 from broker.delivery.store import delivery_id
 from broker.outbox import Outbox
+from broker.settings.database import transaction
 from broker.subscription import Subscription
 
 __all__ = ["Consumer", "ConsumerError", "ConsumerSettings", "Consumers", "Fetched"]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from broker.database import transaction
 from broker.delivery.lanes import settle
 from broker.delivery.store import DeliveryState
+from broker.settings.database import transaction
 
 __all__ = ["AttemptMade", "Deliveries", "Delivery", "DeliveryError"]
 

@@ -26,10 +26,10 @@ from __future__ import annotations
 
 import sqlite3
 
-from broker.database import transaction
 from broker.delivery.schedule import digest_due_us
 from broker.outbox import Outbox
 from broker.registry import Registry
+from broker.settings.database import transaction
 from broker.subscription import DestinationKind, Digest, Subscription, SubscriptionState
 
 __all__ = ["Lanes", "forget", "settle"]

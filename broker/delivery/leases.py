@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from broker.committed import CommittedMatch
-from broker.database import transaction
 from broker.delivery.attempt import RESPONSE_KEPT_MAX, Outcome
 from broker.delivery.lanes import forget, settle
 from broker.delivery.schedule import Fate, Health
 from broker.delivery.store import DeliveryState, Finished, Taken, delivery_id
 from broker.outbox import Outbox
 from broker.registry import Registry
+from broker.settings.database import transaction
 from broker.subscription import DestinationKind, Digest, Subscription
 
 __all__ = ["DIGEST_MAX", "Leases"]

@@ -15,9 +15,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from broker.committed import CommittedMatch
-from broker.database import connect
 from broker.delivery.attempt import Outcome
 from broker.delivery.schedule import Decision, Health
+from broker.settings.database import connect
 from broker.subscription import Subscription
 
 __all__ = ["DeliveryState", "Finished", "Taken", "delivery_id", "open_deliveries"]

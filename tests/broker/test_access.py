@@ -18,9 +18,9 @@ from broker.api import pull
 from broker.api.access import PAGES, RULES, Gate, Rule, gate_of
 from broker.api.delivery import install
 from broker.api.pickup import Pickup
-from broker.config import HttpSettings, Settings
 from broker.http import make_application
 from broker.service import Service
+from broker.settings.config import HttpSettings, Settings
 from broker.tokens import Scope, Tokens
 
 

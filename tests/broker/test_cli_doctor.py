@@ -18,10 +18,10 @@ from click.testing import CliRunner
 from broker.checkup.finding import Finding
 from broker.cli import main
 from broker.cli.doctor import examine
-from broker.config import FeedSettings, HttpSettings, Settings, SmtpSettings
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import SpoolWriter
+from broker.settings.config import FeedSettings, HttpSettings, Settings, SmtpSettings
 
 
 def findings(settings: Settings) -> dict[str, Finding]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from click.testing import CliRunner
 
 from broker.cli import main
-from broker.config import Settings, load_settings, parse_settings
+from broker.settings.config import Settings, load_settings, parse_settings
 
 
 def test_init_writes_settings_that_change_nothing(tmp_path: Path) -> None:

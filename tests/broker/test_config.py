@@ -7,7 +7,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from broker.config import (
+from broker.settings.config import (
     FeedSettings,
     Settings,
     SettingsError,
@@ -15,7 +15,7 @@ from broker.config import (
     load_settings,
     parse_settings,
 )
-from broker.configured_feeds import configured_feeds
+from broker.settings.feeds import configured_feeds
 from feeds import FeedOptions
 from joins.engines import DEFAULT_ENGINE, ENGINES
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from broker import outbox, registryfile
-from broker.database import DatabaseError, connect, transaction
 from broker.delivery import store as deliveries
 from broker.outbox import Outbox
 from broker.registry import QueryState, Registry
+from broker.settings.database import DatabaseError, connect, transaction
 from broker.subscription import SubscriptionState
 from broker.tokens import Tokens
 from feeds import FeedStore, FeedStoreError

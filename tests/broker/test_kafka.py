@@ -18,13 +18,13 @@ from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 
 import broker.kafka
-from broker.config import KafkaSettings, parse_settings
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest, Outcome, Receipt
 from broker.documents.ingest_thread import Busy, IngestThread
 from broker.documents.spool import Spool, SpoolWriter
 from broker.kafka import COLUMNS, RecordTaker, checkpoint_of, document_lines, records_of
+from broker.settings.config import KafkaSettings, parse_settings
 
 if TYPE_CHECKING:
     from broker.spark import Records, Spark

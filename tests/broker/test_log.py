@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from broker.config import LogSettings
 from broker.log import JsonLines, TextLines, write_log
+from broker.settings.config import LogSettings
 
 TOKEN = "xscl_0123456789ab_" + "S" * 43
 

@@ -18,11 +18,11 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from subscribers import IMPATIENT, Broker, Mailbox, broker_in, found, until
 
 from broker.channels import open_channels
-from broker.config import Settings, SmtpSettings
 from broker.delivery.attempt import Outcome, OutcomeKind
 from broker.delivery.deliveries import Deliveries
 from broker.delivery.store import DeliveryState, open_deliveries
 from broker.delivery.worker import DeliveryEventKind as Event
+from broker.settings.config import Settings, SmtpSettings
 
 USER, PASSWORD = "broker", "correct-horse-battery"
 WRONG = "wrong-mule-accumulator"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from subscribers import found
 
-from broker.database import DatabaseError, connect, transaction
 from broker.delivery.tail import follow
 from broker.documents.document import Document
 from broker.outbox import Outbox
+from broker.settings.database import DatabaseError, connect, transaction
 
 
 @pytest.fixture
