@@ -43,8 +43,8 @@ from broker.engine import Engine, RegisteredQuery
 from broker.evaluation import PlanStore
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
-from broker.registered import Engines
-from broker.registry import Registry
+from broker.registry.queries import Registry
+from broker.registry.registered import Engines
 from broker.snapshot import Snapshot
 from joins.engines import make_processor
 

@@ -31,10 +31,10 @@ from broker.documents.spool import Spool
 from broker.engine import Engine, Step
 from broker.match import Match
 from broker.outbox import Outbox
-from broker.registered import fits, queries_of
 from broker.registration import RegisteredQuery
-from broker.registry import Backfill, QueryState, Registry
-from broker.subscription import parameters_key
+from broker.registry.queries import Backfill, QueryState, Registry
+from broker.registry.registered import fits, queries_of
+from broker.registry.subscription import parameters_key
 from joins.engines import DEFAULT_ENGINE, EngineName
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA

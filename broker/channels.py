@@ -9,9 +9,9 @@ from broker.delivery.attempt import Channel, Notifier
 from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel
 from broker.delivery.webhook import WebhookChannel
-from broker.registry import Registry
+from broker.registry.queries import Registry
+from broker.registry.subscription import DestinationKind
 from broker.settings.config import Settings, SettingsError, SmtpSettings
-from broker.subscription import DestinationKind
 from feeds import networks
 
 __all__ = ["notifier", "open_channels"]

@@ -26,8 +26,8 @@ from broker.budget import Pause, Spent
 from broker.committed import CommittedMatches
 from broker.documents.document import Document
 from broker.match import Match
+from broker.registry.subscription import parameters_key
 from broker.settings.database import connect, transaction
-from broker.subscription import parameters_key
 
 __all__ = ["DeadLetter", "Outbox"]
 

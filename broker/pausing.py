@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from broker.budget import Pause
 from broker.delivery.attempt import Notifier, OutcomeKind
 from broker.outbox import Outbox
-from broker.registered import unreadable
-from broker.registry import RegisteredText, Registry
+from broker.registry.queries import RegisteredText, Registry
+from broker.registry.registered import unreadable
 
 __all__ = ["Pausing"]
 

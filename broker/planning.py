@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from broker.documents.ingest import Ingest
 from broker.pipeline import Pipeline
-from broker.registered import Engines, published_streams
-from broker.registry import Registry
+from broker.registry.queries import Registry
+from broker.registry.registered import Engines, published_streams
 
 __all__ = ["Planning"]
 

@@ -45,17 +45,17 @@ from broker.pausing import Pausing
 from broker.pipeline import Pipeline, StepSummary
 from broker.planning import Planning
 from broker.polling import poller, push_of
-from broker.registered import Engines
-from broker.registry import Registry
+from broker.registry.queries import Registry
+from broker.registry.registered import Engines
+from broker.registry.streams import Streams
+from broker.registry.subscription import DestinationKind
+from broker.registry.tokens import Tokens
 from broker.settings.config import KafkaSettings, Settings
 from broker.settings.feeds import configured_feeds
 from broker.shards import Join, ShardTask, Tasks
 from broker.snapshot import Snapshot
 from broker.spark import Source, Spark, SparkQuery
 from broker.startup import apart, unless
-from broker.streams import Streams
-from broker.subscription import DestinationKind
-from broker.tokens import Tokens
 from broker.upkeep import Upkeep
 from broker.web import pages
 from feeds import FeedStore, networks

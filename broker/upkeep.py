@@ -28,7 +28,7 @@ from broker.documents.ingest_thread import IngestThread
 from broker.documents.segment import Segment
 from broker.documents.spool import SpoolWriter
 from broker.pipeline import Pipeline
-from broker.registry import Registry
+from broker.registry.queries import Registry
 
 __all__ = ["SEGMENT_DOCUMENTS", "Exclusively", "Needs", "Upkeep", "at_once", "maintain", "prunable"]
 

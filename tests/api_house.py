@@ -17,8 +17,8 @@ from broker.api.access import Gate
 from broker.api.delivery import install
 from broker.api.pickup import Pickup
 from broker.http import make_application
-from broker.subscription import Destination
-from broker.tokens import Scope, Tokens
+from broker.registry.subscription import Destination
+from broker.registry.tokens import Scope, Tokens
 from broker.web import pages
 from feeds import FeedStore, networks
 from feeds.push import Push

@@ -13,8 +13,8 @@ from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool, SpoolWriter
 from broker.match import Match, MatchDocument
 from broker.outbox import Outbox
-from broker.registry import Registry
-from broker.streams import Streams
+from broker.registry.queries import Registry
+from broker.registry.streams import Streams
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryWorker
-from broker.subscription import DestinationKind
+from broker.registry.subscription import DestinationKind
 
 
 async def main(directory: Path, smtp_port: int) -> None:

@@ -53,11 +53,11 @@ from broker.documents.spool import Spool, SpoolWriter
 from broker.evaluation import PlanStore
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
-from broker.registered import Engines, check_among, parsed
-from broker.registry import QueryState, Registry
+from broker.registry.queries import QueryState, Registry
+from broker.registry.registered import Engines, check_among, parsed
+from broker.registry.subscription import Destination
 from broker.shards import Join
 from broker.snapshot import Snapshot
-from broker.subscription import Destination
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
 from xscl.query import Query
 

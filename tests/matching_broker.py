@@ -13,10 +13,10 @@ from broker.documents.spool import Spool, SpoolWriter
 from broker.evaluation import PlanStore
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
-from broker.registered import Engines
-from broker.registry import QueryState, Registry
+from broker.registry.queries import QueryState, Registry
+from broker.registry.registered import Engines
+from broker.registry.subscription import Destination
 from broker.snapshot import Snapshot
-from broker.subscription import Destination
 
 __all__ = ["DAY_US", "PULL", "MatchingBroker"]
 

@@ -24,9 +24,9 @@ from broker.evaluation import PlanStore
 from broker.match import MatchDocument
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
-from broker.registered import Engines, parsed
-from broker.registry import QueryState, RegisteredText, Registry
-from broker.subscription import Destination
+from broker.registry.queries import QueryState, RegisteredText, Registry
+from broker.registry.registered import Engines, parsed
+from broker.registry.subscription import Destination
 
 __all__ = ["Queries", "RealQueries", "StandInQueries"]
 

@@ -24,9 +24,9 @@ from broker.evaluation import PlanStore
 from broker.http import make_application
 from broker.pipeline import Pipeline
 from broker.planning import Planning
-from broker.registered import Engines
-from broker.streams import Streams
-from broker.subscription import DestinationKind
+from broker.registry.registered import Engines
+from broker.registry.streams import Streams
+from broker.registry.subscription import DestinationKind
 from broker.web import pages
 from feeds import FeedStore, networks
 

@@ -26,8 +26,8 @@ from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker
 from broker.match import Match, MatchDocument, MatchNode
 from broker.outbox import Outbox
-from broker.registry import Registry
-from broker.subscription import Destination, DestinationKind, Options, Subscription
+from broker.registry.queries import Registry
+from broker.registry.subscription import Destination, DestinationKind, Options, Subscription
 from feeds.guard import networks
 
 LOOPBACK = networks(["127.0.0.0/8", "::1"])

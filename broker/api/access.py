@@ -26,8 +26,8 @@ from broker.api.limits import RateLimit
 from broker.api.problem import Problem
 from broker.api.sessions import COOKIE, Sessions
 from broker.delivery.links import read_link_token
+from broker.registry.tokens import TOKEN_PREFIX, Scope, Token, Tokens
 from broker.settings.config import HttpSettings
-from broker.tokens import TOKEN_PREFIX, Scope, Token, Tokens
 
 __all__ = [
     "GATE",

@@ -14,8 +14,8 @@ from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool
 from broker.metrics import Histogram
 from broker.outbox import Outbox
-from broker.registry import Registry
-from broker.streams import Streams
+from broker.registry.queries import Registry
+from broker.registry.streams import Streams
 
 __all__ = ["BACKEND", "Backend", "Change", "in_thread"]
 

@@ -15,7 +15,7 @@ from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import Problem
 from broker.delivery.consumers import Consumer, ConsumerError, ConsumerSettings, Fetched
 from broker.documents.document import parse_time, render_time
-from broker.subscription import Subscription
+from broker.registry.subscription import Subscription
 
 __all__ = ["ROUTES"]
 

@@ -19,8 +19,8 @@ from broker.delivery.deliveries import Delivery, DeliveryError
 from broker.delivery.sample import sample_attempt
 from broker.delivery.store import DeliveryState
 from broker.documents.document import parse_time, render_time
-from broker.registryfile import RegistryError
-from broker.subscription import DestinationKind, Subscription, SubscriptionState
+from broker.registry.file import RegistryError
+from broker.registry.subscription import DestinationKind, Subscription, SubscriptionState
 
 __all__ = ["ROUTES"]
 

@@ -21,9 +21,9 @@ from broker.delivery.hub import Hub
 from broker.delivery.links import link_token, read_link_token
 from broker.delivery.store import open_deliveries
 from broker.outbox import Outbox
-from broker.registry import Registry
-from broker.subscription import DestinationKind, Subscription, SubscriptionState
-from broker.tokens import TOKEN_PREFIX
+from broker.registry.queries import Registry
+from broker.registry.subscription import DestinationKind, Subscription, SubscriptionState
+from broker.registry.tokens import TOKEN_PREFIX
 
 __all__ = ["PICKUP", "Pickup"]
 

@@ -13,8 +13,8 @@ from aiohttp import web
 from broker.backfill import LookBackError
 from broker.documents.document import DocumentError
 from broker.documents.ingest_thread import Busy
-from broker.registryfile import RegistryError
-from broker.subscription import SubscriptionError
+from broker.registry.file import RegistryError
+from broker.registry.subscription import SubscriptionError
 from xscl import Diagnostic, XsclError
 from xscl.diagnostics import locate
 

@@ -15,7 +15,7 @@ from broker.api.problem import Problem
 from broker.api.querystring import number
 from broker.committed import CommittedMatch
 from broker.delivery import atom
-from broker.registryfile import RegistryError
+from broker.registry.file import RegistryError
 
 __all__ = ["ROUTES"]
 

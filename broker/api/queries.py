@@ -14,9 +14,9 @@ from broker.api.body import text_of
 from broker.api.problem import Problem
 from broker.backfill import check_unread, look_back
 from broker.documents.document import render_time
-from broker.registered import check_among, parsed
-from broker.registry import QueryState, RegisteredText
-from broker.registryfile import RegistryError
+from broker.registry.file import RegistryError
+from broker.registry.queries import QueryState, RegisteredText
+from broker.registry.registered import check_among, parsed
 from xscl.spelling import did_you_mean
 
 __all__ = ["ROUTES", "one_query", "point_since", "present_query"]

@@ -19,7 +19,7 @@ from broker.estimate import estimate, render_estimate
 from broker.explain.data import as_data
 from broker.explain.sharing import render_sharing, sharing
 from broker.explain.survey import survey
-from broker.registered import check_among, queries_of
+from broker.registry.registered import check_among, queries_of
 from broker.whynot import why_not
 from broker.whynot.text import render_reason
 

@@ -22,7 +22,7 @@ from broker.api.querystring import number
 from broker.api.questions import values_of
 from broker.backfill import upstream
 from broker.engine import RegisteredQuery
-from broker.registered import check_among, queries_of
+from broker.registry.registered import check_among, queries_of
 from broker.rehearsal import DOCUMENTS_MAX, SECONDS_MAX, Rehearsal
 
 __all__ = ["ROUTES", "RUNNING"]

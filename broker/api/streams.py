@@ -18,8 +18,8 @@ from broker.documents.deadletters import resubmission
 from broker.documents.document import Document, DocumentError, render_time
 from broker.documents.stored import stored_document
 from broker.outbox import DeadLetter
-from broker.registry import QueryState
-from broker.streams import RECENT_US, Stream
+from broker.registry.queries import QueryState
+from broker.registry.streams import RECENT_US, Stream
 
 __all__ = ["ROUTES", "rendered", "rendered_dead_letters", "statistics"]
 

@@ -15,14 +15,14 @@ from broker.api.body import json_object
 from broker.api.problem import Problem
 from broker.api.queries import point_since, present_query
 from broker.documents.document import render_time
-from broker.subscription import (
+from broker.registry.subscription import (
     Destination,
     Options,
     Subscription,
     SubscriptionState,
     parameters_key,
 )
-from broker.tokens import Scope
+from broker.registry.tokens import Scope
 
 __all__ = ["ROUTES", "remove"]
 

@@ -12,7 +12,7 @@ from broker.api.backend import BACKEND, in_thread
 from broker.api.body import json_object
 from broker.api.problem import Problem
 from broker.documents.document import parse_time, render_time
-from broker.tokens import Scope, Token, TokenError, Tokens
+from broker.registry.tokens import Scope, Token, TokenError, Tokens
 
 __all__ = ["ROUTES", "rendered"]
 

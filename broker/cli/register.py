@@ -12,7 +12,7 @@ import click
 from broker.cli.connection import Connection, connect
 from broker.cli.progress import progress_bar
 from broker.cli.terminal import Failure, message, text_or_json
-from broker.parameters import parameter
+from broker.registry.parameters import parameter
 
 if TYPE_CHECKING:
     from xscl.query import Query

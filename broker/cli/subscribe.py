@@ -7,7 +7,7 @@ import click
 from broker.cli.connection import connect
 from broker.cli.deliveries import test_subscription
 from broker.cli.terminal import Failure, message
-from broker.parameters import parameter
+from broker.registry.parameters import parameter
 
 __all__ = ["subscribe"]
 

@@ -14,7 +14,7 @@ from broker.cli.connection import Connection, asked_or_done, settings_of
 from broker.cli.terminal import Failure, emit_rows, format_option, message
 
 if TYPE_CHECKING:
-    from broker.tokens import Tokens
+    from broker.registry.tokens import Tokens
 
 __all__ = ["tokens"]
 
@@ -98,7 +98,7 @@ def create(
         return str(connection.call("POST", "tokens", body=asked)["token"])
 
     def work(data: Path) -> str:
-        from broker.tokens import Scope
+        from broker.registry.tokens import Scope
 
         _check_subscriptions(data, subscriptions)
         with _opened(data) as kept:
@@ -180,8 +180,8 @@ def _done(
 
 @contextmanager
 def _opened(data: Path) -> Iterator[Tokens]:
+    from broker.registry.tokens import TokenError, Tokens
     from broker.settings.database import DatabaseError
-    from broker.tokens import TokenError, Tokens
 
     try:
         kept = Tokens(data / "tokens.db")
@@ -196,8 +196,8 @@ def _opened(data: Path) -> Iterator[Tokens]:
 
 
 def _check_subscriptions(data: Path, subscriptions: tuple[str, ...]) -> None:
-    from broker.registry import Registry
-    from broker.registryfile import RegistryError
+    from broker.registry.file import RegistryError
+    from broker.registry.queries import Registry
 
     if not subscriptions:
         return

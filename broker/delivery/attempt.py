@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from broker.committed import CommittedMatch
-from broker.subscription import Subscription
+from broker.registry.subscription import Subscription
 
 __all__ = ["RESPONSE_KEPT_MAX", "Attempt", "Channel", "Notifier", "Outcome", "OutcomeKind"]
 

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from broker.committed import CommittedMatch
 from broker.delivery.store import delivery_id
 from broker.outbox import Outbox
+from broker.registry.subscription import Subscription
 from broker.settings.database import transaction
-from broker.subscription import Subscription
 
 __all__ = ["Consumer", "ConsumerError", "ConsumerSettings", "Consumers", "Fetched"]
 

@@ -15,9 +15,9 @@ from broker.delivery.lanes import Lanes
 from broker.delivery.leases import Leases
 from broker.delivery.store import Finished, Taken, open_deliveries
 from broker.outbox import Outbox
-from broker.registry import Registry
-from broker.registryfile import RegistryError
-from broker.subscription import DestinationKind, SubscriptionState
+from broker.registry.file import RegistryError
+from broker.registry.queries import Registry
+from broker.registry.subscription import DestinationKind, SubscriptionState
 
 __all__ = ["Desk", "Report"]
 

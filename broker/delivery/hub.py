@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from broker.commits import commits_of
 from broker.committed import CommittedMatch
 from broker.outbox import Outbox
-from broker.subscription import Subscription
+from broker.registry.subscription import Subscription
 
 __all__ = ["Hub", "Topic"]
 

@@ -28,9 +28,9 @@ import sqlite3
 
 from broker.delivery.schedule import digest_due_us
 from broker.outbox import Outbox
-from broker.registry import Registry
+from broker.registry.queries import Registry
+from broker.registry.subscription import DestinationKind, Digest, Subscription, SubscriptionState
 from broker.settings.database import transaction
-from broker.subscription import DestinationKind, Digest, Subscription, SubscriptionState
 
 __all__ = ["Lanes", "forget", "settle"]
 

@@ -15,9 +15,9 @@ from broker.delivery.lanes import forget, settle
 from broker.delivery.schedule import Fate, Health
 from broker.delivery.store import DeliveryState, Finished, Taken, delivery_id
 from broker.outbox import Outbox
-from broker.registry import Registry
+from broker.registry.queries import Registry
+from broker.registry.subscription import DestinationKind, Digest, Subscription
 from broker.settings.database import transaction
-from broker.subscription import DestinationKind, Digest, Subscription
 
 __all__ = ["DIGEST_MAX", "Leases"]
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from broker.committed import CommittedMatch
 from broker.documents.document import render_time
-from broker.subscription import PayloadFormat
+from broker.registry.subscription import PayloadFormat
 
 __all__ = ["MATCHES_TYPE", "MATCH_TYPE", "SAMPLE_TYPE", "render_payload"]
 

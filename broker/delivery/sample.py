@@ -10,7 +10,7 @@ from broker.committed import CommittedMatch
 from broker.delivery.attempt import Attempt
 from broker.documents.document import render_time
 from broker.outbox import Outbox
-from broker.subscription import Subscription
+from broker.registry.subscription import Subscription
 
 __all__ = ["sample_attempt"]
 

@@ -15,7 +15,7 @@ from datetime import timedelta
 from enum import Enum
 
 from broker.delivery.attempt import Outcome, OutcomeKind
-from broker.subscription import Digest
+from broker.registry.subscription import Digest
 
 __all__ = ["Decision", "Fate", "Health", "Policy", "decide", "digest_due_us"]
 

@@ -7,7 +7,7 @@ import hashlib
 import hmac
 from collections.abc import Iterable
 
-from broker.subscription import Secret
+from broker.registry.subscription import Secret
 
 __all__ = ["headers", "sign"]
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from broker.committed import CommittedMatch
 from broker.delivery.attempt import Outcome
 from broker.delivery.schedule import Decision, Health
+from broker.registry.subscription import Subscription
 from broker.settings.database import connect
-from broker.subscription import Subscription
 
 __all__ = ["DeliveryState", "Finished", "Taken", "delivery_id", "open_deliveries"]
 

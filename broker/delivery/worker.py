@@ -26,8 +26,8 @@ from broker.delivery.endpoints import Claim, EndpointLimits, Endpoints
 from broker.delivery.schedule import Decision, Fate, Policy, decide
 from broker.delivery.store import Finished, Taken
 from broker.outbox import Outbox
-from broker.registry import Registry
-from broker.subscription import DestinationKind, Subscription
+from broker.registry.queries import Registry
+from broker.registry.subscription import DestinationKind, Subscription
 
 __all__ = ["DeliveryEvent", "DeliveryEventKind", "DeliveryWorker"]
 

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 import xscl
 from broker.documents.document import DocumentError, DocumentLine, check_stream, parse_time
-from broker.parameters import parameters
+from broker.registry.parameters import parameters
 from broker.testing.lines import Line, Statement, read_lines, statements
 from xpath_eval.structure import XmlError, parse_xml
 from xscl.diagnostics import Diagnostic, Severity, XsclError

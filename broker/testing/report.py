@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
-from broker.parameters import spell_parameters
+from broker.registry.parameters import spell_parameters
 from broker.testing.casefile import CaseFile
 from broker.testing.trial import Found, Pair, Trial
 from broker.whynot.text import render_reason

@@ -11,7 +11,7 @@ from broker.documents.document import Document
 from broker.documents.recorded import number_lines
 from broker.engine import Engine, RegisteredQuery
 from broker.match import Match
-from broker.parameters import spell_parameters
+from broker.registry.parameters import spell_parameters
 from broker.testing.casefile import Case, CaseFile, ExpectedMatch
 from broker.whynot import why_not
 from broker.whynot.reason import Reason

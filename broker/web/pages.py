@@ -21,8 +21,8 @@ from broker.api.pickup import PICKUP
 from broker.api.problem import Problem
 from broker.api.queries import present_query
 from broker.api.sessions import COOKIE, Sessions
-from broker.registryfile import RegistryError
-from broker.tokens import Scope, Token
+from broker.registry.file import RegistryError
+from broker.registry.tokens import Scope, Token
 from broker.web import sights
 
 __all__ = ["ROUTES", "install"]

@@ -25,8 +25,8 @@ from broker.delivery.letter import duration, is_web, plain
 from broker.delivery.store import DeliveryState
 from broker.delivery.summary import Part, summarise
 from broker.documents.document import render_time
-from broker.registry import QueryState, RegisteredText
-from broker.subscription import Subscription, SubscriptionState
+from broker.registry.queries import QueryState, RegisteredText
+from broker.registry.subscription import Subscription, SubscriptionState
 from feeds import FeedStore
 from feeds.health import Health, healths, in_words
 from xscl.highlight import XsclLexer

@@ -19,9 +19,9 @@ from broker.api.access import PAGES, RULES, Gate, Rule, gate_of
 from broker.api.delivery import install
 from broker.api.pickup import Pickup
 from broker.http import make_application
+from broker.registry.tokens import Scope, Tokens
 from broker.service import Service
 from broker.settings.config import HttpSettings, Settings
-from broker.tokens import Scope, Tokens
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from subscribers import IMPATIENT, broker_in, found, receiving, until
 from broker.delivery.apprise import AppriseChannel
 from broker.delivery.letter import Letters, Sender
 from broker.delivery.worker import DeliveryEventKind as Event
-from broker.subscription import DestinationKind
+from broker.registry.subscription import DestinationKind
 
 # Apprise imports what Python 3.13 no longer has, where it is still there.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")

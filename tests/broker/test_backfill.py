@@ -22,7 +22,7 @@ from broker.backfill import (
 )
 from broker.budget import Budget
 from broker.documents.document import DocumentLine
-from broker.registry import QueryState
+from broker.registry.queries import QueryState
 
 SAME = "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"
 

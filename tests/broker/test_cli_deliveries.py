@@ -13,7 +13,7 @@ from subscribers import IMPATIENT, LOOPBACK, Broker, broker_in, found, receiving
 
 from broker.cli import main
 from broker.delivery.webhook import WebhookChannel
-from broker.subscription import DestinationKind
+from broker.registry.subscription import DestinationKind
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from small_broker import small_broker
 
 from broker.cli import main
 from broker.documents.spool import SpoolWriter
-from broker.tokens import Scope
+from broker.registry.tokens import Scope
 
 Xscl = Callable[..., Awaitable[Result]]
 SESSION = GOLDEN / "feeds" / "session.txt"

@@ -18,9 +18,9 @@ from broker.api.delivery import install
 from broker.api.pickup import Pickup
 from broker.cli import main
 from broker.http import make_application
-from broker.registry import Registry
-from broker.subscription import Destination
-from broker.tokens import Scope, Tokens
+from broker.registry.queries import Registry
+from broker.registry.subscription import Destination
+from broker.registry.tokens import Scope, Tokens
 from xscl.client import Client, RefusedError
 
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"

@@ -24,8 +24,8 @@ from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool, SpoolWriter
 from broker.http import make_application
-from broker.streams import Streams
-from broker.subscription import DestinationKind
+from broker.registry.streams import Streams
+from broker.registry.subscription import DestinationKind
 from xscl.client import (
     AsyncClient,
     BrokerUnreachableError,

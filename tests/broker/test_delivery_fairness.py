@@ -22,7 +22,7 @@ from broker.delivery.mail import MailChannel
 from broker.delivery.store import open_deliveries
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryEventKind as Event
-from broker.subscription import DestinationKind, Digest, SubscriptionState
+from broker.registry.subscription import DestinationKind, Digest, SubscriptionState
 
 
 @pytest.fixture

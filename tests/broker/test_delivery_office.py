@@ -24,7 +24,7 @@ from broker.delivery.letter import Letters, Sender
 from broker.delivery.links import link_token
 from broker.delivery.mail import MailChannel
 from broker.delivery.webhook import WebhookChannel
-from broker.subscription import DestinationKind, SubscriptionState
+from broker.registry.subscription import DestinationKind, SubscriptionState
 
 
 @pytest.fixture

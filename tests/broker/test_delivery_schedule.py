@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from broker.delivery.attempt import Outcome, OutcomeKind
 from broker.delivery.endpoints import EndpointLimits, Endpoints
 from broker.delivery.schedule import Decision, Fate, Health, Policy, decide, digest_due_us
-from broker.subscription import Digest
+from broker.registry.subscription import Digest
 
 POLICY = Policy()
 HOUR_US = 3_600_000_000

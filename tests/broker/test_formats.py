@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from broker import outbox, registryfile
+from broker import outbox
 from broker.delivery import store as deliveries
 from broker.outbox import Outbox
-from broker.registry import QueryState, Registry
+from broker.registry import file as registryfile
+from broker.registry.queries import QueryState, Registry
+from broker.registry.subscription import SubscriptionState
+from broker.registry.tokens import Tokens
 from broker.settings.database import DatabaseError, connect, transaction
-from broker.subscription import SubscriptionState
-from broker.tokens import Tokens
 from feeds import FeedStore, FeedStoreError
 
 Open = Callable[[Path], Any]

@@ -18,7 +18,7 @@ from broker.delivery.lanes import Lanes
 from broker.delivery.leases import Leases
 from broker.delivery.schedule import Policy, decide
 from broker.delivery.store import Finished, Taken, open_deliveries
-from broker.subscription import SubscriptionState
+from broker.registry.subscription import SubscriptionState
 
 LEASE_US = 15_000_000
 POLICY = Policy(delays_us=(5_000_000,) * 200)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from broker.api.access import Gate
 from broker.api.limits import BURST_S, RateLimit
 from broker.http import make_application
-from broker.tokens import Scope, Tokens
+from broker.registry.tokens import Scope, Tokens
 
 
 class Clock:

@@ -17,7 +17,7 @@ from broker.delivery.endpoints import EndpointLimits
 from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel, judge
 from broker.delivery.worker import DeliveryEventKind as Event
-from broker.subscription import (
+from broker.registry.subscription import (
     Destination,
     DestinationKind,
     Subscription,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import xscl
-from broker.parameters import parameter, parameters, spell_parameters
+from broker.registry.parameters import parameter, parameters, spell_parameters
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,9 @@ from broker.evaluation import PlanStore
 from broker.outbox import Outbox
 from broker.pausing import Pausing
 from broker.pipeline import Pipeline
-from broker.registered import Engines
-from broker.registry import QueryState, Registry
-from broker.subscription import Destination, DestinationKind, Options
+from broker.registry.queries import QueryState, Registry
+from broker.registry.registered import Engines
+from broker.registry.subscription import Destination, DestinationKind, Options
 
 BUDGET = replace(Budget(0, 0, 0, 0), matches_per_1000_documents=60)
 BOMB = "S//i->a JOIN {a/lang = b/lang, 1 d} S//i->b"

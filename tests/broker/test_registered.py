@@ -9,9 +9,9 @@ import pytest
 import xscl
 from broker.documents.document import Document
 from broker.engine import Engine
-from broker.registered import Engines, check_among, published_streams
-from broker.registry import QueryState, Registry
-from broker.subscription import Destination
+from broker.registry.queries import QueryState, Registry
+from broker.registry.registered import Engines, check_among, published_streams
+from broker.registry.subscription import Destination
 
 DAY_US = 86_400_000_000
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from broker.registry import QueryState, Registry
-from broker.registryfile import RegistryError
-from broker.subscription import (
+from broker.registry.file import RegistryError
+from broker.registry.queries import QueryState, Registry
+from broker.registry.subscription import (
     Destination,
     DestinationKind,
     Digest,
@@ -73,7 +73,7 @@ def test_a_removed_query_can_only_be_registered_anew(registry: Registry) -> None
 
 REGISTER_TWENTY = """
 import sys
-from broker.registry import Registry
+from broker.registry.queries import Registry
 registry = Registry(sys.argv[1])
 for number in range(20):
     registry.register(f"Q{sys.argv[2]}.{number}", "S//a", version="v", point=number)

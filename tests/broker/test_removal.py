@@ -13,8 +13,8 @@ from small_broker import small_broker
 from subscribers import Broker, broker_in, found, receiving, serving, until
 
 from broker.delivery.links import link_token
-from broker.registry import QueryState
-from broker.subscription import Subscription, SubscriptionState
+from broker.registry.queries import QueryState
+from broker.registry.subscription import Subscription, SubscriptionState
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from strategies import random_case
 import xscl
 from broker import snapshot as snapshot_module
 from broker.documents.document import DocumentLine
-from broker.registry import QueryState
+from broker.registry.queries import QueryState
 from broker.snapshot import Snapshot
 from broker.thinning import rows_in
 from joins.witnessfile import read_header

@@ -20,7 +20,7 @@ from broker.api.pickup import Pickup
 from broker.api.sessions import COOKIE, SESSION_S, Sessions
 from broker.http import make_application
 from broker.match import Match, MatchDocument, MatchNode
-from broker.registry import QueryState
+from broker.registry.queries import QueryState
 from broker.web import pages, sights
 
 HOSTILE = "<script>document.title='pwned'</script><img src=x onerror=\"document.title='pwned'\">"

@@ -12,8 +12,8 @@ from standardwebhooks import Webhook
 from subscribers import IMPATIENT, Broker, broker_in, found, receiving, until
 
 from broker.delivery.worker import DeliveryEventKind as Event
-from broker.registryfile import RegistryError
-from broker.subscription import PayloadFormat, SubscriptionState
+from broker.registry.file import RegistryError
+from broker.registry.subscription import PayloadFormat, SubscriptionState
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
-from broker.registryfile import RegistryError, RegistryFile
-from broker.subscription import (
+from broker.registry.file import RegistryError, RegistryFile
+from broker.registry.subscription import (
     Destination,
     DestinationKind,
     Options,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker.registryfile import RegistryFile
+from broker.registry.file import RegistryFile
 
 __all__ = ["SuppressionList"]
 

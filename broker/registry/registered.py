@@ -15,7 +15,7 @@ from broker.budget import DEFAULT_BUDGET, Budget, Pause
 from broker.engine import Engine
 from broker.queryset import QuerySet
 from broker.registration import RegisteredQuery, SetChange
-from broker.registry import RegisteredText, Registry
+from broker.registry.queries import RegisteredText, Registry
 from joins.classes import ClassRegistry
 from joins.engines import EngineName
 from joins.processor import Processor

@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from broker.budget import Pause
-from broker.registryfile import RegistryError, RegistryFile
-from broker.subscription import Destination, Options, Subscription, parameters_key
-from broker.subscriptions import Subscriptions
-from broker.suppression import SuppressionList
+from broker.registry.file import RegistryError, RegistryFile
+from broker.registry.subscription import Destination, Options, Subscription, parameters_key
+from broker.registry.subscriptions import Subscriptions
+from broker.registry.suppression import SuppressionList
 
 __all__ = ["Backfill", "QueryState", "RegisteredText", "Registry"]
 

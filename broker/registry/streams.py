@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
-from broker.registered import parsed
-from broker.registry import RegisteredText, Registry
+from broker.registry.queries import RegisteredText, Registry
+from broker.registry.registered import parsed
 
 __all__ = ["RECENT_US", "Stream", "Streams"]
 
