@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
-from broker.engine import Engine, RegisteredQuery
+from broker.matching.engine import Engine, RegisteredQuery
 from joins.engines import EngineName
 from joins.signatures import SignatureProcessor
 

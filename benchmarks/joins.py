@@ -38,7 +38,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import xscl
 from benchmarks._workloads import Side, flat_side, news_lines, random_classes, run, table
 from broker.documents.document import Document
-from broker.engine import Engine, RegisteredQuery
+from broker.matching.engine import Engine, RegisteredQuery
 from joins.classes import QueryClass
 from joins.engines import make_processor
 from joins.processor import Processor

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 import xscl
 from broker.documents.document import Document
-from broker.engine import Engine, RegisteredQuery
+from broker.matching.engine import Engine, RegisteredQuery
 from joins.engines import ENGINES, EngineName
 
 FIELDS = ("title", "link", "author", "category", "source", "language", "comments", "id")

@@ -39,8 +39,8 @@ from broker.documents.disk import Disk
 from broker.documents.document import Document, DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.engine import Engine, RegisteredQuery
 from broker.evaluation import PlanStore
+from broker.matching.engine import Engine, RegisteredQuery
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
 from broker.registry.queries import Registry

@@ -24,14 +24,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.budget import DEFAULT_BUDGET, Budget
 from broker.documents.document import parse_time
 from broker.documents.segment import document_batch
 from broker.documents.spool import Spool
-from broker.engine import Engine, Step
-from broker.match import Match
+from broker.matching.budget import DEFAULT_BUDGET, Budget
+from broker.matching.engine import Engine, Step
+from broker.matching.match import Match
+from broker.matching.registration import RegisteredQuery
 from broker.outbox import Outbox
-from broker.registration import RegisteredQuery
 from broker.registry.queries import Backfill, QueryState, Registry
 from broker.registry.registered import fits, queries_of
 from broker.registry.subscription import parameters_key

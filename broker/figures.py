@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from broker.budget import Budget
 from broker.documents.ingest import Ingest
 from broker.documents.spool import SpoolWriter
+from broker.matching.budget import Budget
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline, StepSummary
 from feeds import FeedStore

@@ -14,12 +14,12 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from broker.budget import Pause, Spent
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
 from broker.evaluation import evaluate_documents
-from broker.match import Match
+from broker.matching.budget import Pause, Spent
+from broker.matching.match import Match
 from broker.snapshot import Snapshot
 from xpath_eval.catalog import EvaluationPlan
 
@@ -53,7 +53,7 @@ class EngineStep(Protocol):
 
 
 class JoinEngine(Protocol):
-    """What the pipeline asks of an engine; `broker.engine.Engine` is one."""
+    """What the pipeline asks of an engine; `broker.matching.engine.Engine` is one."""
 
     @property
     def plan(self) -> EvaluationPlan:

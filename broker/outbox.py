@@ -22,10 +22,10 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from broker.budget import Pause, Spent
 from broker.committed import CommittedMatches
 from broker.documents.document import Document
-from broker.match import Match
+from broker.matching.budget import Pause, Spent
+from broker.matching.match import Match
 from broker.registry.subscription import parameters_key
 from broker.settings.database import connect, transaction
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 
-from broker.budget import Pause
 from broker.delivery.attempt import Notifier, OutcomeKind
+from broker.matching.budget import Pause
 from broker.outbox import Outbox
 from broker.registry.queries import RegisteredText, Registry
 from broker.registry.registered import unreadable

@@ -25,7 +25,6 @@ from typing import Any, Protocol
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.budget import Pause, Spent
 from broker.documents.disk import Reached, nothing
 from broker.documents.document import Document
 from broker.documents.segment import Segment
@@ -40,7 +39,8 @@ from broker.evaluation import (
     slice_segments,
 )
 from broker.joinstate import Commits, EngineStep, JoinEngine, JoinState, watermark_us
-from broker.match import Match
+from broker.matching.budget import Pause, Spent
+from broker.matching.match import Match
 from broker.snapshot import Snapshot
 from xpath_eval.witnesses import WITNESS_SCHEMA
 

@@ -27,8 +27,8 @@ import xscl
 from broker.backfill import retained_documents
 from broker.documents.document import render_time
 from broker.documents.spool import Spool
-from broker.engine import Engine, RegisteredQuery, Step
-from broker.match import Match
+from broker.matching.engine import Engine, RegisteredQuery, Step
+from broker.matching.match import Match
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, TextIO
 import pyarrow as pa
 
 import xscl
-from broker.budget import DEFAULT_BUDGET, Budget, Pause, Spent
 from broker.documents.disk import Disk
 from broker.documents.document import Document, DocumentError, DocumentLine
 from broker.documents.ingest import Ingest, Outcome
@@ -33,10 +32,11 @@ from broker.documents.parts import in_parts
 from broker.documents.recorded import ReadLine, read_document_lines
 from broker.documents.segment import SEGMENT_BYTES_MAX
 from broker.documents.spool import Spool, SpoolWriter
-from broker.engine import Engine, RegisteredQuery
 from broker.evaluation import PlanStore
 from broker.joinstate import JoinEngine
-from broker.match import Match
+from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause, Spent
+from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.match import Match
 from broker.pipeline import Pipeline, StepSummary
 from broker.shards import Join, Tasks
 from joins.engines import DEFAULT_ENGINE, EngineName

@@ -65,7 +65,7 @@ Evaluate = Callable[[int, int], Iterator[pa.Table]]
 
 
 class Looking(Protocol):
-    """What is asked of an engine that is to remember; `broker.engine.Engine` is one."""
+    """What is asked of an engine that is to remember; `broker.matching.engine.Engine` is one."""
 
     @property
     def plan(self) -> EvaluationPlan:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from broker.documents.document import Document
-from broker.engine import document_batch
+from broker.matching.engine import document_batch
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.stage import evaluate_batches
 

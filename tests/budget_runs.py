@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import xscl
-from broker.budget import Budget, Pause, Spent
 from broker.documents.document import FIRST_WATERMARK_US, Document
-from broker.engine import Engine, RegisteredQuery
+from broker.matching.budget import Budget, Pause, Spent
+from broker.matching.engine import Engine, RegisteredQuery
 from broker.shards import Join
 from joins.engines import EngineName
 

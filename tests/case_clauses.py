@@ -12,7 +12,7 @@ from oracle.tree import is_well_formed
 from runners import run_oracle
 
 from broker.documents.document import Document, DocumentLine
-from broker.match import Match
+from broker.matching.match import Match
 from xscl.query import INFINITE_US
 
 __all__ = ["CASE_CLAUSES", "CaseClause"]

@@ -23,7 +23,7 @@ from query_parts import Part, parts, rewritten
 from runners import run_oracle
 from wrong_rules import RULES, Rule
 
-from broker.match import Match
+from broker.matching.match import Match
 from xscl.query import Query
 
 __all__ = ["CLAUSES", "Clause", "Coverage"]

@@ -25,9 +25,9 @@ from broker.documents.disk import Disk
 from broker.documents.document import parse_document_line
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.engine import Engine, RegisteredQuery
 from broker.evaluation import PlanStore
 from broker.jvm import Java, Jvm
+from broker.matching.engine import Engine, RegisteredQuery
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
 from broker.replay import LATENESS_US, replay

@@ -26,8 +26,8 @@ from histories import (
     Unsubscribe,
 )
 
-import broker.engine
 import broker.evaluation
+import broker.matching.engine
 import joins.candidates
 import joins.column
 import joins.eviction
@@ -45,12 +45,12 @@ import joins.valueindex
 import xpath_eval.stage
 import xscl
 from broker.backfill import backfill
-from broker.budget import Budget
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
 from broker.evaluation import PlanStore
+from broker.matching.budget import Budget
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
 from broker.registry.queries import QueryState, Registry
@@ -72,7 +72,7 @@ STATES = {
 }
 
 BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
-    broker.engine: {"_TUPLES_MAX": (1, 3), "VALUES_CHARACTERS_MAX": (1, 10)},
+    broker.matching.engine: {"_TUPLES_MAX": (1, 3), "VALUES_CHARACTERS_MAX": (1, 10)},
     broker.evaluation: {"WITNESS_BYTES_MAX": (0, 200), "PART_BYTES_MAX": (0, 100)},
     joins.candidates: {"PAIRS_MAX": (1, 5), "FOUND_MAX": (1, 10)},
     joins.column: {"RESERVED_ROWS": (16, 64), "_MOVED_ROWS": (1, 3)},

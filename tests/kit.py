@@ -36,7 +36,7 @@ from typing import Any
 
 import xscl
 from broker.documents.document import DocumentLine, parse_time
-from broker.match import Match, MatchNode
+from broker.matching.match import Match, MatchNode
 from xscl.query import Query
 
 __all__ = [

@@ -10,10 +10,10 @@ import oracle
 from kit import Case, parse_case
 from strategies import random_case
 
-from broker.budget import Budget
 from broker.documents.document import Document
-from broker.engine import Engine, RegisteredQuery
-from broker.match import Match
+from broker.matching.budget import Budget
+from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.match import Match
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
 from joins.processor import Processor
 

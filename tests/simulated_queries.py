@@ -21,7 +21,7 @@ import xscl
 from broker.documents.spool import Spool
 from broker.documents.stored import document_of
 from broker.evaluation import PlanStore
-from broker.match import MatchDocument
+from broker.matching.match import MatchDocument
 from broker.outbox import Outbox
 from broker.pipeline import Pipeline
 from broker.registry.queries import QueryState, RegisteredText, Registry

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from broker.budget import Pause, Spent
 from broker.documents.document import Document
-from broker.match import Match, MatchDocument
+from broker.matching.budget import Pause, Spent
+from broker.matching.match import Match, MatchDocument
 from xpath_eval.catalog import EvaluationPlan
 
 Documents = Callable[[Iterable[int]], Mapping[int, bytes]]

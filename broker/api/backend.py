@@ -9,9 +9,9 @@ from typing import Any, Protocol, TypeVar
 
 from aiohttp import web
 
-from broker.budget import DEFAULT_BUDGET, Budget
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool
+from broker.matching.budget import DEFAULT_BUDGET, Budget
 from broker.metrics import Histogram
 from broker.outbox import Outbox
 from broker.registry.queries import Registry

@@ -21,7 +21,7 @@ from broker.api.queries import one_query
 from broker.api.querystring import number
 from broker.api.questions import values_of
 from broker.backfill import upstream
-from broker.engine import RegisteredQuery
+from broker.matching.engine import RegisteredQuery
 from broker.registry.registered import check_among, queries_of
 from broker.rehearsal import DOCUMENTS_MAX, SECONDS_MAX, Rehearsal
 

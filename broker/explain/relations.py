@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 
 from broker.documents.document import Document, DocumentError, render_time
-from broker.engine import document_batch
 from broker.explain.survey import survey_with_plan
 from broker.explain.trees import indent, table
+from broker.matching.engine import document_batch
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 from xscl.query import Query

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
-from broker.clauses import Alternative, Clause, Published, is_prepared, term
 from broker.explain.model import (
     BlockView,
     ClassView,
@@ -33,8 +32,9 @@ from broker.explain.spelling import (
     spell_operand,
     spell_step,
 )
-from broker.queryclasses import compile_query
-from broker.registration import RegisteredQuery, publishers_first
+from broker.matching.clauses import Alternative, Clause, Published, is_prepared, term
+from broker.matching.queryclasses import compile_query
+from broker.matching.registration import RegisteredQuery, publishers_first
 from joins.classes import QueryClass
 from joins.sql import Moment, render_sql
 from templates.conjunctive import conjunctive_query, view_query

@@ -19,7 +19,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from broker.budget import Pause
+from broker.matching.budget import Pause
 from broker.registry.file import RegistryError, RegistryFile
 from broker.registry.subscription import Destination, Options, Subscription, parameters_key
 from broker.registry.subscriptions import Subscriptions

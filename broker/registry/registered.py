@@ -11,10 +11,10 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import xscl
-from broker.budget import DEFAULT_BUDGET, Budget, Pause
-from broker.engine import Engine
-from broker.queryset import QuerySet
-from broker.registration import RegisteredQuery, SetChange
+from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause
+from broker.matching.engine import Engine
+from broker.matching.queryset import QuerySet
+from broker.matching.registration import RegisteredQuery, SetChange
 from broker.registry.queries import RegisteredText, Registry
 from joins.classes import ClassRegistry
 from joins.engines import EngineName

@@ -20,8 +20,8 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import Any, Literal
 
-from broker.budget import DEFAULT_BUDGET, Budget
 from broker.documents.document import check_stream
+from broker.matching.budget import DEFAULT_BUDGET, Budget
 from xscl.durations import read_duration
 
 __all__ = [

@@ -9,8 +9,8 @@ from lxml import etree
 
 from broker.documents.document import Document
 from broker.documents.recorded import number_lines
-from broker.engine import Engine, RegisteredQuery
-from broker.match import Match
+from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.match import Match
 from broker.registry.parameters import spell_parameters
 from broker.testing.casefile import Case, CaseFile, ExpectedMatch
 from broker.whynot import why_not

@@ -78,7 +78,9 @@ def test_what_has_been_published_is_not_made_again(monkeypatch: pytest.MonkeyPat
         for a, b in ((0, 40), (40, 60))
     ]
     with monkeypatch.context() as patched:
-        patched.setattr("broker.matches.build", lambda *given: pytest.fail("an output is made"))
+        patched.setattr(
+            "broker.matching.matches.build", lambda *given: pytest.fail("an output is made")
+        )
         witnesses = restarted.engine.evaluate(stream[:40])
         restarted.engine.absorb(witnesses, look_up, steps[0].published)
     found = restarted.engine.process(restarted.engine.evaluate(stream[40:]), look_up)

@@ -20,8 +20,8 @@ from broker.backfill import (
     look_back,
     retained_documents,
 )
-from broker.budget import Budget
 from broker.documents.document import DocumentLine
+from broker.matching.budget import Budget
 from broker.registry.queries import QueryState
 
 SAME = "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"

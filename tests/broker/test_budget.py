@@ -12,8 +12,8 @@ import pytest
 from budget_runs import FREE, Running, Way, documents, run
 from click.testing import CliRunner
 
-from broker.budget import Budget
 from broker.cli import main
+from broker.matching.budget import Budget
 from joins.engines import ENGINES, EngineName
 
 BOMB = "S//i->a FOLLOWED BY {a/lang = b/lang, 1 d} S//i->b"

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import broker.bulk
-import broker.trees
+import broker.matching.bulk
+import broker.matching.trees
 import xscl
-from broker.budget import Budget
-from broker.bulk import Bulk
 from broker.documents.document import FIRST_WATERMARK_US, Document
-from broker.engine import Engine, RegisteredQuery
-from broker.trees import Trees
+from broker.matching.budget import Budget
+from broker.matching.bulk import Bulk
+from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.trees import Trees
 from joins.engines import ENGINES, EngineName
 from joins.instance import INSTANCE_SCHEMA, Instance
 
@@ -44,7 +44,7 @@ def test_parts_are_whole_in_order_and_small(
     sizes: list[int], pairs: list[tuple[int, int | None]], cut: int
 ) -> None:
     held = dict(enumerate(sizes, 1))
-    with mock.patch.multiple(broker.bulk, LARGE_BYTES=4, READ_BYTES=20):
+    with mock.patch.multiple(broker.matching.bulk, LARGE_BYTES=4, READ_BYTES=20):
         bulk = Bulk()
         table = rows(sizes)
         bulk.note(1, pa.concat_tables([table.slice(0, cut), table.slice(cut)]))
@@ -58,7 +58,7 @@ def test_parts_are_whole_in_order_and_small(
 
 
 def test_large_instances_that_no_window_reaches_are_forgotten() -> None:
-    with mock.patch.multiple(broker.bulk, LARGE_MIN=2):
+    with mock.patch.multiple(broker.matching.bulk, LARGE_MIN=2):
         bulk = Bulk()
         bulk.note(1, rows([LARGE] * 5))
         bulk.forget(before_us=3)
@@ -77,7 +77,7 @@ def test_trees_are_parsed_again_when_others_have_taken_their_room() -> None:
         return b"<i>0123456789</i>"
 
     trees = Trees(xml_of)
-    with mock.patch.object(broker.trees, "TREES_BYTES", 40):
+    with mock.patch.object(broker.matching.trees, "TREES_BYTES", 40):
         for number in (1, 2, 1, 3, 1, 2):
             assert trees.root(instance(number)).tag == "i"
     assert read == [1, 2, 3, 2]
@@ -109,7 +109,7 @@ def test_matches_of_large_documents_are_made_of_a_few_at_a_time(
         return found
 
     monkeypatch.setattr(type(running.processor), "instances", listen)
-    monkeypatch.setattr(broker.bulk, "READ_BYTES", 4 * LARGE)
+    monkeypatch.setattr(broker.matching.bulk, "READ_BYTES", 4 * LARGE)
     witnesses = running.evaluate(documents)
     step = running.process(witnesses, lambda ids: {n: documents[n - 1].xml for n in ids})
     assert len(step.matches) == 30 * 29 // 2

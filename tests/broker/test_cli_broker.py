@@ -13,9 +13,9 @@ from aiohttp import web
 from api_room import Room, match
 from click.testing import CliRunner, Result
 
-from broker.budget import Pause
 from broker.cli import main
 from broker.http import make_application
+from broker.matching.budget import Pause
 
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
 

@@ -13,10 +13,10 @@ from goldens import check_golden, golden_files, golden_ids, write_files
 import xscl
 from broker.cli import main
 from broker.documents.document import FIRST_WATERMARK_US, Document
-from broker.engine import Engine, RegisteredQuery
 from broker.explain.data import as_data
 from broker.explain.model import Survey
 from broker.explain.survey import survey
+from broker.matching.engine import Engine, RegisteredQuery
 from joins.processor import SqlProcessor
 from xscl.query import Query
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from budget_runs import FREE, Running, Way, run
 
-import broker.engine
-from broker.budget import DEFAULT_BUDGET, Budget
+import broker.matching.engine
 from broker.documents.document import FIRST_WATERMARK_US, Document
-from broker.fanout import FanOut
+from broker.matching.budget import DEFAULT_BUDGET, Budget
+from broker.matching.fanout import FanOut
 from joins import portions, signatures
 from joins.classes import ClassTuple
 from joins.engines import ENGINES, EngineName
@@ -149,7 +149,7 @@ def test_many_documents_of_equal_nodes_are_joined_in_portions_until_they_pause(
     # Each pair is within the budget; the third document is not, and nothing behind it is listed.
     monkeypatch.setattr(portions, "LISTED_MAX", 2_000)
     monkeypatch.setattr(signatures, "TUPLES_MAX", 2_000)
-    monkeypatch.setattr(broker.engine, "_TUPLES_MAX", 1_000)
+    monkeypatch.setattr(broker.matching.engine, "_TUPLES_MAX", 1_000)
     listed = Counter[int]()
     expand = FanOut.expand
 

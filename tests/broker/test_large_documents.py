@@ -18,14 +18,14 @@ from runners import run_engine, seeds_with_joins
 from strategies import random_case
 
 import broker.backfill
-import broker.bulk
 import broker.documents.spool
-import broker.engine
 import broker.evaluation
-import broker.matches
+import broker.matching.bulk
+import broker.matching.engine
+import broker.matching.matches
+import broker.matching.trees
 import broker.replay
 import broker.snapshot
-import broker.trees
 import joins.instance
 import joins.pieces
 import xpath_eval.parsing
@@ -48,12 +48,12 @@ NESTED = "S//*->a FOLLOWED BY {a = b, 1 h} S//*->b"
 
 TINY: dict[ModuleType, dict[str, int]] = {
     broker.backfill: {"_BATCH_BYTES": 1},
-    broker.bulk: {"LARGE_BYTES": 2, "READ_BYTES": 50, "LARGE_MIN": 3},
-    broker.engine: {"VALUES_CHARACTERS_MAX": 3},
+    broker.matching.bulk: {"LARGE_BYTES": 2, "READ_BYTES": 50, "LARGE_MIN": 3},
+    broker.matching.engine: {"VALUES_CHARACTERS_MAX": 3},
     broker.evaluation: {"BATCH_BYTES_MAX": 400, "WITNESS_BYTES_MAX": 300, "PART_BYTES_MAX": 200},
-    broker.matches: {"LONG": 1},
+    broker.matching.matches: {"LONG": 1},
     broker.snapshot: {"FILE_BYTES": 400},
-    broker.trees: {"TREES_BYTES": 60},
+    broker.matching.trees: {"TREES_BYTES": 60},
     joins.instance: {"PART_BYTES_MAX": 100},
     joins.pieces: {"PENDING_BYTES": 100},
     xpath_eval.stage: {"VALUES_CHARACTERS_MAX": 3},

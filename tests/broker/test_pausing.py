@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import xscl
-from broker.budget import Budget
 from broker.delivery.attempt import Outcome, OutcomeKind
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
 from broker.evaluation import PlanStore
+from broker.matching.budget import Budget
 from broker.outbox import Outbox
 from broker.pausing import Pausing
 from broker.pipeline import Pipeline

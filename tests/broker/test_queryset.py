@@ -8,9 +8,9 @@ import pytest
 
 import xscl
 from broker.documents.document import Document
-from broker.engine import Engine
-from broker.match import Match
-from broker.registration import RegisteredQuery, SetChange
+from broker.matching.engine import Engine
+from broker.matching.match import Match
+from broker.matching.registration import RegisteredQuery, SetChange
 from joins.engines import ENGINES, EngineName
 
 TEXTS = {
@@ -275,7 +275,7 @@ def test_a_nested_query_with_a_new_text_finds_what_one_that_was_never_another_fi
 def test_what_a_query_published_stays_for_its_readers_when_it_is_gone(
     kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.publications.HELD_MIN", kept)
+    monkeypatch.setattr("broker.matching.publications.HELD_MIN", kept)
     stream = documents(5, count=40)
     texts = {**TEXTS, "more": "FROM S//i->a JOIN {a/t = b/t, 2 h} S//i->b PUBLISH Q"}
     names = ("pairs", "reader", "more")

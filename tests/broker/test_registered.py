@@ -8,7 +8,7 @@ import pytest
 
 import xscl
 from broker.documents.document import Document
-from broker.engine import Engine
+from broker.matching.engine import Engine
 from broker.registry.queries import QueryState, Registry
 from broker.registry.registered import Engines, check_among, published_streams
 from broker.registry.subscription import Destination

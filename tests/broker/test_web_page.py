@@ -19,7 +19,7 @@ from broker.api.delivery import install
 from broker.api.pickup import Pickup
 from broker.api.sessions import COOKIE, SESSION_S, Sessions
 from broker.http import make_application
-from broker.match import Match, MatchDocument, MatchNode
+from broker.matching.match import Match, MatchDocument, MatchNode
 from broker.registry.queries import QueryState
 from broker.web import pages, sights
 

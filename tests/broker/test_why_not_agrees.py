@@ -14,7 +14,7 @@ from runners import engine_of
 from strategies import case_texts, random_case
 
 from broker.documents.document import Document
-from broker.match import Match
+from broker.matching.match import Match
 from broker.whynot import why_not
 from xscl.query import Query
 

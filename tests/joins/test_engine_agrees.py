@@ -11,7 +11,7 @@ from kit import Case, parse_case, us
 from runners import ENGINES, run_engine, seeds_with_joins
 from strategies import random_case
 
-from broker.match import Match
+from broker.matching.match import Match
 from xscl.query import Query
 
 SEEDS = seeds_with_joins(12)

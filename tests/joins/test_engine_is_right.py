@@ -10,7 +10,7 @@ from kit import parse_case
 from runners import ENGINES, EngineName, run_engine, run_oracle, seeds_with_joins
 from strategies import case_texts, random_case
 
-from broker.match import Match
+from broker.matching.match import Match
 
 
 def lines(matches: Sequence[Match]) -> list[str]:

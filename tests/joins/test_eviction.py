@@ -17,8 +17,8 @@ from runners import ENGINES, EngineName, run_engine, run_oracle
 
 import xscl
 from broker.documents.document import Document
-from broker.engine import Engine, RegisteredQuery
-from broker.match import Match
+from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.match import Match
 from broker.shards import Join, MemoryStore
 from joins import column, eviction, lumps, pieces, places, sharded, signatures, spill, valueindex
 from joins.instance import INSTANCE_SCHEMA

@@ -10,9 +10,9 @@ import duckdb
 import pytest
 
 import xscl
-from broker.budget import Budget
 from broker.documents.document import FIRST_WATERMARK_US, Document
-from broker.engine import Engine, RegisteredQuery
+from broker.matching.budget import Budget
+from broker.matching.engine import Engine, RegisteredQuery
 from joins import eviction, pairsignature, rows, signatures, signatureview
 from joins.engines import EngineName
 from joins.signatures import SignatureProcessor

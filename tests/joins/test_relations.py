@@ -7,7 +7,7 @@ import worked_example as paper
 
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
-from broker.engine import Engine, RegisteredQuery
+from broker.matching.engine import Engine, RegisteredQuery
 from joins.processor import SQL_ENGINES
 from joins.relations import r_bin, r_doc, r_doc_ts, r_out
 

@@ -21,8 +21,8 @@ from strategies import case_texts, random_case
 import joins.pieces
 import joins.sample
 import xscl
-from broker.match import Match
-from broker.registration import SetChange
+from broker.matching.match import Match
+from broker.matching.registration import SetChange
 from broker.shards import DirectoryStore, Join, MemoryStore
 from joins.orders import Answer, Order, Piece, Store
 from joins.pieces import Pieces
@@ -280,7 +280,7 @@ def test_a_task_that_is_late_puts_no_end_to_the_run_that_followed(tmp_path: Path
 
 def test_a_class_that_is_closed_has_no_further_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("joins.sharded.TUPLES_MAX", 1)
-    monkeypatch.setattr("broker.engine._TUPLES_MAX", 1)
+    monkeypatch.setattr("broker.matching.engine._TUPLES_MAX", 1)
     case = hundred_documents(1)
     processor = ShardsHere(3, case.lateness_us).processor
     engine = engine_of(case, "signatures", processor)

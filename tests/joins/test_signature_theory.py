@@ -12,8 +12,8 @@ import pytest
 
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
-from broker.engine import Engine, RegisteredQuery
-from broker.registration import SetChange
+from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.registration import SetChange
 from joins.compared import SLOT_BITS, SharedSlots
 from joins.engines import EngineName
 from joins.pairsignature import pair_signatures

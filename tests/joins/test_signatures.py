@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import xscl
 from broker.documents.document import Document
-from broker.engine import Engine, RegisteredQuery
+from broker.matching.engine import Engine, RegisteredQuery
 from joins import candidates, pairsignature, remembered, sample, signatureview, valueindex
 from joins.reach import LayoutReaches, Reaches
 from joins.remembered import EMPTY, Remembered, hash_values

@@ -20,8 +20,8 @@ from strategies import random_case
 
 import xscl
 from broker.documents.document import Document
-from broker.engine import Engine, RegisteredQuery
-from broker.match import Match
+from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.match import Match
 from joins import column, eviction, places, signatures, spill, valueindex
 from joins.column import SPARE_ROWS, Column
 from joins.spill import InstanceRows, SpillError

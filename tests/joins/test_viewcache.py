@@ -12,7 +12,7 @@ from strategies import random_case
 
 import xscl
 from broker.documents.document import Document
-from broker.engine import Engine, RegisteredQuery
+from broker.matching.engine import Engine, RegisteredQuery
 from joins.processor import SqlProcessor
 from joins.viewcache import ROWS_MAX, ViewCache
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from broker.documents.document import Document
-from broker.engine import document_batch
+from broker.matching.engine import document_batch
 from joins.variablenames import Asked, VariableNames
 from joins.witnessfile import WitnessFileError, encode_witnesses, read_header, read_witnesses
 from xpath_eval.catalog import EvaluationPlan, Numbering, PatternCatalog

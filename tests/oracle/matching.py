@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 from broker.documents.document import Document
-from broker.match import Match, MatchDocument, MatchNode, match_id
+from broker.matching.match import Match, MatchDocument, MatchNode, match_id
 from oracle.alternatives import is_fresh, without
 from oracle.operators import Rules, Tuple, join, position, variables_of
 from oracle.output import build_output

@@ -10,7 +10,7 @@ import pytest
 
 import xscl
 from broker.documents.document import parse_document_line
-from broker.match import Match
+from broker.matching.match import Match
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.operands import RESERVED
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from broker.clauses import Alternative, Clause
-from broker.fanout import Use
-from broker.registration import Assignment, RegisteredQuery
+from broker.matching.clauses import Alternative, Clause
+from broker.matching.fanout import Use
+from broker.matching.registration import Assignment, RegisteredQuery
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Query
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import product
 
-from broker.clauses import Alternative, Clause, Edge, Published, Source, term
+from broker.matching.clauses import Alternative, Clause, Edge, Published, Source, term
 from joins.classes import QueryClass
 from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
 from templates.template import template_of

@@ -26,21 +26,21 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.accounts import Accounts
-from broker.budget import DEFAULT_BUDGET, Budget, Pause, Spent
-from broker.bulk import Bulk
-from broker.clauses import Clause
 from broker.documents.document import Document
 from broker.documents.parts import in_parts
-from broker.fanout import Subscriber
-from broker.gathering import Gathering
-from broker.instances import WATERMARK_MIN_US, of_rows, of_witnesses
-from broker.match import Match
-from broker.matches import MatchBuilder
-from broker.publications import Publications, published_document
-from broker.queryset import QuerySet
-from broker.registration import RegisteredQuery, SetChange, publishers_first
-from broker.trees import Trees
+from broker.matching.accounts import Accounts
+from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause, Spent
+from broker.matching.bulk import Bulk
+from broker.matching.clauses import Clause
+from broker.matching.fanout import Subscriber
+from broker.matching.gathering import Gathering
+from broker.matching.instances import WATERMARK_MIN_US, of_rows, of_witnesses
+from broker.matching.match import Match
+from broker.matching.matches import MatchBuilder
+from broker.matching.publications import Publications, published_document
+from broker.matching.queryset import QuerySet
+from broker.matching.registration import RegisteredQuery, SetChange, publishers_first
+from broker.matching.trees import Trees
 from joins.classes import ClassTuple
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
 from joins.instance import Instance, rows_in_parts

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from operator import attrgetter
 
 from broker.documents.document import Document
-from broker.match import Match
+from broker.matching.match import Match
 from joins.instance import Instance
 
 __all__ = ["HELD_MIN", "Publications", "published_document"]

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from broker.accounts import Accounts
-from broker.budget import Tally
-from broker.clauses import Clause
-from broker.fanout import Found, Subscriber, Use
-from broker.matches import MatchBuilder
+from broker.matching.accounts import Accounts
+from broker.matching.budget import Tally
+from broker.matching.clauses import Clause
+from broker.matching.fanout import Found, Subscriber, Use
+from broker.matching.matches import MatchBuilder
 
 __all__ = ["Gathering"]
 

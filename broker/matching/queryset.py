@@ -14,11 +14,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Set
 from typing import Protocol
 
-from broker.clauses import Alternative, Clause, Published, is_prepared
-from broker.fanout import FanOut, Subscriber, Use
-from broker.member import Member, name_of, reach_of, window_of
-from broker.queryclasses import compile_query
-from broker.registration import Assignment, RegisteredQuery, SetChange, publishers_first
+from broker.matching.clauses import Alternative, Clause, Published, is_prepared
+from broker.matching.fanout import FanOut, Subscriber, Use
+from broker.matching.member import Member, name_of, reach_of, window_of
+from broker.matching.queryclasses import compile_query
+from broker.matching.registration import Assignment, RegisteredQuery, SetChange, publishers_first
 from joins.classes import QueryClass
 from xpath_eval.catalog import EvaluationPlan, Numbering, PatternCatalog
 from xscl.query import INFINITE_US, Query

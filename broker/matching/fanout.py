@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from operator import attrgetter, eq
 from typing import Any, NamedTuple
 
-from broker.clauses import Clause
+from broker.matching.clauses import Clause
 from joins.classes import ClassTuple
 from joins.instance import Instance
 from xscl import functions

@@ -12,8 +12,8 @@ from typing import Any
 
 from lxml import etree
 
-from broker.fanout import BoundNode, Found, Subscriber
-from broker.match import Match, MatchDocument, MatchNode, match_id
+from broker.matching.fanout import BoundNode, Found, Subscriber
+from broker.matching.match import Match, MatchDocument, MatchNode, match_id
 from joins.instance import Instance
 from xscl.output import build
 from xscl.query import SelectAll

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from broker.budget import Budget, Pause, Spending, Spent, Tally
-from broker.fanout import Use
-from broker.queryset import QuerySet
+from broker.matching.budget import Budget, Pause, Spending, Spent, Tally
+from broker.matching.fanout import Use
+from broker.matching.queryset import QuerySet
 from joins.classes import UseKind
 from joins.processor import Processor
 from joins.ration import Cut
