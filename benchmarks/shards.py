@@ -34,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks._workloads import flat_side, join_class, news_lines, random_classes
 from benchmarks.joins import DAY_US, LEAVES, news_batches
 from broker.documents.document import DocumentLine
-from broker.shards import Join, MemoryStore
+from broker.pipeline.shards import Join, MemoryStore
 from joins.classes import QueryClass
 from joins.orders import Answer, Order
 from joins.sharded import ShardedProcessor

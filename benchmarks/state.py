@@ -39,13 +39,13 @@ from broker.documents.disk import Disk
 from broker.documents.document import Document, DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.evaluation import PlanStore
 from broker.matching.engine import Engine, RegisteredQuery
-from broker.outbox import Outbox
-from broker.pipeline import Pipeline
+from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.outbox import Outbox
+from broker.pipeline.snapshot import Snapshot
+from broker.pipeline.steps import Pipeline
 from broker.registry.queries import Registry
 from broker.registry.registered import Engines
-from broker.snapshot import Snapshot
 from joins.engines import make_processor
 
 DAY_US = 86_400_000_000

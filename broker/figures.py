@@ -7,8 +7,8 @@ import time
 from broker.documents.ingest import Ingest
 from broker.documents.spool import SpoolWriter
 from broker.matching.budget import Budget
-from broker.outbox import Outbox
-from broker.pipeline import Pipeline, StepSummary
+from broker.pipeline.outbox import Outbox
+from broker.pipeline.steps import Pipeline, StepSummary
 from feeds import FeedStore
 from feeds.health import figures, healths
 from xpath_eval.counters import Counters

@@ -17,7 +17,7 @@ from broker.settings.config import LogSettings
 
 if TYPE_CHECKING:
     from broker.delivery.worker import DeliveryEvent
-    from broker.pipeline import StepSummary
+    from broker.pipeline.steps import StepSummary
 
 __all__ = ["FIELDS", "JsonLines", "TextLines", "log_delivery", "log_step", "write_log"]
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 
 from broker.delivery.worker import DeliveryEvent, DeliveryEventKind
-from broker.pipeline import StepSummary
+from broker.pipeline.steps import StepSummary
 
 __all__ = ["Histogram", "Stages", "render_metrics"]
 

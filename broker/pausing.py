@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from broker.delivery.attempt import Notifier, OutcomeKind
 from broker.matching.budget import Pause
-from broker.outbox import Outbox
+from broker.pipeline.outbox import Outbox
 from broker.registry.queries import RegisteredText, Registry
 from broker.registry.registered import unreadable
 

@@ -6,7 +6,7 @@ Invariant: a query's evaluation plan is on the disk before a document that it se
 from __future__ import annotations
 
 from broker.documents.ingest import Ingest
-from broker.pipeline import Pipeline
+from broker.pipeline.steps import Pipeline
 from broker.registry.queries import Registry
 from broker.registry.registered import Engines, published_streams
 

@@ -26,23 +26,26 @@ from broker.api.backend import Backend
 from broker.api.delivery import install
 from broker.api.limits import RateLimit
 from broker.api.pickup import Pickup
-from broker.backfill import backfill
 from broker.channels import notifier, open_channels
-from broker.commits import announce
 from broker.delivery.attempt import Channel
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker
 from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import Busy, IngestThread
 from broker.documents.spool import Spool, SpoolWriter
-from broker.evaluation import PlanStore
 from broker.figures import Figures
 from broker.http import listen, make_application
-from broker.kafka import RecordTaker, checkpoint_of, records_of
 from broker.log import log_delivery, log_step
 from broker.metrics import Stages
-from broker.outbox import Outbox
 from broker.pausing import Pausing
-from broker.pipeline import Pipeline, StepSummary
+from broker.pipeline.backfill import backfill
+from broker.pipeline.commits import announce
+from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.kafka import RecordTaker, checkpoint_of, records_of
+from broker.pipeline.outbox import Outbox
+from broker.pipeline.shards import Join, ShardTask, Tasks
+from broker.pipeline.snapshot import Snapshot
+from broker.pipeline.spark import Source, Spark, SparkQuery
+from broker.pipeline.steps import Pipeline, StepSummary
 from broker.planning import Planning
 from broker.polling import poller, push_of
 from broker.registry.queries import Registry
@@ -52,9 +55,6 @@ from broker.registry.subscription import DestinationKind
 from broker.registry.tokens import Tokens
 from broker.settings.config import KafkaSettings, Settings
 from broker.settings.feeds import configured_feeds
-from broker.shards import Join, ShardTask, Tasks
-from broker.snapshot import Snapshot
-from broker.spark import Source, Spark, SparkQuery
 from broker.startup import apart, unless
 from broker.upkeep import Upkeep
 from broker.web import pages

@@ -22,12 +22,12 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
-from broker.backfill import first_waiting
 from broker.documents.dedup import DEDUP_KEPT_US
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.segment import Segment
 from broker.documents.spool import SpoolWriter
-from broker.pipeline import Pipeline
+from broker.pipeline.backfill import first_waiting
+from broker.pipeline.steps import Pipeline
 from broker.registry.queries import Registry
 
 __all__ = ["SEGMENT_DOCUMENTS", "Exclusively", "Needs", "Upkeep", "at_once", "maintain", "prunable"]

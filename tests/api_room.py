@@ -12,7 +12,7 @@ from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool, SpoolWriter
 from broker.matching.match import Match, MatchDocument
-from broker.outbox import Outbox
+from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
 from broker.registry.streams import Streams
 

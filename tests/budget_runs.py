@@ -10,7 +10,7 @@ import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.budget import Budget, Pause, Spent
 from broker.matching.engine import Engine, RegisteredQuery
-from broker.shards import Join
+from broker.pipeline.shards import Join
 from joins.engines import EngineName
 
 __all__ = ["FREE", "Running", "Way", "documents", "run"]

@@ -18,21 +18,21 @@ from typing import Any
 
 import pyspark
 
-import broker.jvm
-import broker.spark
+import broker.pipeline.jvm
+import broker.pipeline.spark
 import xscl
 from broker.documents.disk import Disk
 from broker.documents.document import parse_document_line
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.evaluation import PlanStore
-from broker.jvm import Java, Jvm
 from broker.matching.engine import Engine, RegisteredQuery
-from broker.outbox import Outbox
-from broker.pipeline import Pipeline
-from broker.replay import LATENESS_US, replay
-from broker.shards import Join, ShardTask, Tasks
-from broker.spark import Spark
+from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.jvm import Java, Jvm
+from broker.pipeline.outbox import Outbox
+from broker.pipeline.replay import LATENESS_US, replay
+from broker.pipeline.shards import Join, ShardTask, Tasks
+from broker.pipeline.spark import Spark
+from broker.pipeline.steps import Pipeline
 from joins.orders import Answer, Order
 
 MASTER = "local-cluster[2,1,1024]"
@@ -181,9 +181,9 @@ def start_cluster(directory: Path) -> Spark:
 
     def start_jvm(java: Java, **options: Any) -> Jvm:
         java = dataclasses.replace(java, executable=_without_module(java.executable, home))
-        return broker.jvm.start_jvm(java, **{**options, "spark_home": home})
+        return broker.pipeline.jvm.start_jvm(java, **{**options, "spark_home": home})
 
-    broker.spark.start_jvm = start_jvm
+    broker.pipeline.spark.start_jvm = start_jvm
     return Spark.start(directory / "log", master=MASTER)
 
 

@@ -14,7 +14,7 @@ hypothesis.settings.register_profile("xscl", deadline=None)
 hypothesis.settings.load_profile("xscl")
 
 if TYPE_CHECKING:
-    from broker.spark import Spark
+    from broker.pipeline.spark import Spark
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -35,7 +35,7 @@ def no_contexts_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spark]:
     """One Spark session for all tests: it takes seconds to start."""
-    from broker.spark import Spark
+    from broker.pipeline.spark import Spark
 
     spark = Spark.start(tmp_path_factory.mktemp("spark"))
     yield spark

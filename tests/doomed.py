@@ -27,10 +27,10 @@ from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.evaluation import PlanStore
-from broker.outbox import Outbox
-from broker.pipeline import Pipeline
-from broker.snapshot import Snapshot
+from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.outbox import Outbox
+from broker.pipeline.snapshot import Snapshot
+from broker.pipeline.steps import Pipeline
 
 POINTS = (
     *("file written", "file renamed", "file durable", "evaluated", "processed", "committed"),

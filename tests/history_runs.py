@@ -26,8 +26,8 @@ from histories import (
     Unsubscribe,
 )
 
-import broker.evaluation
 import broker.matching.engine
+import broker.pipeline.evaluation
 import joins.candidates
 import joins.column
 import joins.eviction
@@ -44,20 +44,20 @@ import joins.spill
 import joins.valueindex
 import xpath_eval.stage
 import xscl
-from broker.backfill import backfill
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.evaluation import PlanStore
 from broker.matching.budget import Budget
-from broker.outbox import Outbox
-from broker.pipeline import Pipeline
+from broker.pipeline.backfill import backfill
+from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.outbox import Outbox
+from broker.pipeline.shards import Join
+from broker.pipeline.snapshot import Snapshot
+from broker.pipeline.steps import Pipeline
 from broker.registry.queries import QueryState, Registry
 from broker.registry.registered import Engines, check_among, parsed
 from broker.registry.subscription import Destination
-from broker.shards import Join
-from broker.snapshot import Snapshot
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
 from xscl.query import Query
 
@@ -73,7 +73,7 @@ STATES = {
 
 BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
     broker.matching.engine: {"_TUPLES_MAX": (1, 3), "VALUES_CHARACTERS_MAX": (1, 10)},
-    broker.evaluation: {"WITNESS_BYTES_MAX": (0, 200), "PART_BYTES_MAX": (0, 100)},
+    broker.pipeline.evaluation: {"WITNESS_BYTES_MAX": (0, 200), "PART_BYTES_MAX": (0, 100)},
     joins.candidates: {"PAIRS_MAX": (1, 5), "FOUND_MAX": (1, 10)},
     joins.column: {"RESERVED_ROWS": (16, 64), "_MOVED_ROWS": (1, 3)},
     joins.eviction: {"EVICTED_ROWS": (1, 2), "_SCANNED_ROWS": (1, 3)},

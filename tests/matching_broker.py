@@ -10,13 +10,13 @@ from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.evaluation import PlanStore
-from broker.outbox import Outbox
-from broker.pipeline import Pipeline
+from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.outbox import Outbox
+from broker.pipeline.snapshot import Snapshot
+from broker.pipeline.steps import Pipeline
 from broker.registry.queries import QueryState, Registry
 from broker.registry.registered import Engines
 from broker.registry.subscription import Destination
-from broker.snapshot import Snapshot
 
 __all__ = ["DAY_US", "PULL", "MatchingBroker"]
 

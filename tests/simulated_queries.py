@@ -20,10 +20,10 @@ from standin import StandInEngine, is_partner
 import xscl
 from broker.documents.spool import Spool
 from broker.documents.stored import document_of
-from broker.evaluation import PlanStore
 from broker.matching.match import MatchDocument
-from broker.outbox import Outbox
-from broker.pipeline import Pipeline
+from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.outbox import Outbox
+from broker.pipeline.steps import Pipeline
 from broker.registry.queries import QueryState, RegisteredText, Registry
 from broker.registry.registered import Engines, parsed
 from broker.registry.subscription import Destination

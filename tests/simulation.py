@@ -38,9 +38,9 @@ from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest, Outcome
 from broker.documents.spool import Spool, SpoolWriter
-from broker.evaluation import PlanStore, evaluate_slices, slice_segments
-from broker.outbox import Outbox
-from broker.snapshot import Snapshot
+from broker.pipeline.evaluation import PlanStore, evaluate_slices, slice_segments
+from broker.pipeline.outbox import Outbox
+from broker.pipeline.snapshot import Snapshot
 from broker.upkeep import Needs, maintain
 from xpath_eval.witnesses import WITNESS_SCHEMA
 

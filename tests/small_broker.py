@@ -20,9 +20,9 @@ from broker.delivery.worker import DeliveryWorker
 from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool, SpoolWriter
-from broker.evaluation import PlanStore
 from broker.http import make_application
-from broker.pipeline import Pipeline
+from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.steps import Pipeline
 from broker.planning import Planning
 from broker.registry.registered import Engines
 from broker.registry.streams import Streams

@@ -25,7 +25,7 @@ from broker.delivery.schedule import Policy
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker
 from broker.matching.match import Match, MatchDocument, MatchNode
-from broker.outbox import Outbox
+from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
 from broker.registry.subscription import Destination, DestinationKind, Options, Subscription
 from feeds.guard import networks

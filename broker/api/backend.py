@@ -13,7 +13,7 @@ from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool
 from broker.matching.budget import DEFAULT_BUDGET, Budget
 from broker.metrics import Histogram
-from broker.outbox import Outbox
+from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
 from broker.registry.streams import Streams
 

@@ -20,7 +20,7 @@ from broker.delivery.deliveries import Deliveries
 from broker.delivery.hub import Hub
 from broker.delivery.links import link_token, read_link_token
 from broker.delivery.store import open_deliveries
-from broker.outbox import Outbox
+from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
 from broker.registry.subscription import DestinationKind, Subscription, SubscriptionState
 from broker.registry.tokens import TOKEN_PREFIX

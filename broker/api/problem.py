@@ -10,9 +10,9 @@ from typing import Any
 
 from aiohttp import web
 
-from broker.backfill import LookBackError
 from broker.documents.document import DocumentError
 from broker.documents.ingest_thread import Busy
+from broker.pipeline.backfill import LookBackError
 from broker.registry.file import RegistryError
 from broker.registry.subscription import SubscriptionError
 from xscl import Diagnostic, XsclError

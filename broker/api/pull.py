@@ -13,8 +13,8 @@ from aiohttp import web
 from broker.api.pickup import PICKUP
 from broker.api.problem import Problem
 from broker.api.querystring import number
-from broker.committed import CommittedMatch
 from broker.delivery import atom
+from broker.pipeline.committed import CommittedMatch
 from broker.registry.file import RegistryError
 
 __all__ = ["ROUTES"]

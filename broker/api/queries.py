@@ -12,8 +12,8 @@ import xscl
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import text_of
 from broker.api.problem import Problem
-from broker.backfill import check_unread, look_back
 from broker.documents.document import render_time
+from broker.pipeline.backfill import check_unread, look_back
 from broker.registry.file import RegistryError
 from broker.registry.queries import QueryState, RegisteredText
 from broker.registry.registered import check_among, parsed

@@ -20,10 +20,10 @@ from broker.api.problem import Problem
 from broker.api.queries import one_query
 from broker.api.querystring import number
 from broker.api.questions import values_of
-from broker.backfill import upstream
 from broker.matching.engine import RegisteredQuery
+from broker.pipeline.backfill import upstream
+from broker.pipeline.rehearsal import DOCUMENTS_MAX, SECONDS_MAX, Rehearsal
 from broker.registry.registered import check_among, queries_of
-from broker.rehearsal import DOCUMENTS_MAX, SECONDS_MAX, Rehearsal
 
 __all__ = ["ROUTES", "RUNNING"]
 
@@ -80,7 +80,7 @@ def _asked(backend: Backend, query: xscl.Query, request: web.Request) -> Rehears
 
 async def _run(request: web.Request, asked: Rehearsal) -> web.StreamResponse:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "broker.rehearsal"),
+        *(sys.executable, "-m", "broker.pipeline.rehearsal"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=1 << 24,

@@ -17,7 +17,7 @@ from broker.api.querystring import number
 from broker.documents.deadletters import resubmission
 from broker.documents.document import Document, DocumentError, render_time
 from broker.documents.stored import stored_document
-from broker.outbox import DeadLetter
+from broker.pipeline.outbox import DeadLetter
 from broker.registry.queries import QueryState
 from broker.registry.streams import RECENT_US, Stream
 

@@ -59,7 +59,7 @@ def _packages() -> Finding:
 
 
 def _java() -> Finding:
-    from broker.jvm import JvmError, find_java, java_major
+    from broker.pipeline.jvm import JvmError, find_java, java_major
 
     try:
         java = find_java()

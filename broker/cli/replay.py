@@ -17,9 +17,9 @@ import xscl
 from broker.cli.connection import settings_of
 from broker.cli.terminal import EXIT_FAILED, EXIT_PAUSED, Failure, message
 from broker.documents.recorded import count_lines
-from broker.jvm import JvmError
-from broker.replay import BATCH_DOCUMENTS, ReplayError, ReplaySummary, read_assignments
-from broker.replay import replay as run_replay
+from broker.pipeline.jvm import JvmError
+from broker.pipeline.replay import BATCH_DOCUMENTS, ReplayError, ReplaySummary, read_assignments
+from broker.pipeline.replay import replay as run_replay
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
 from xscl.durations import DurationError, read_duration
 
@@ -114,7 +114,7 @@ def replay(
       xscl replay examples/queries --documents docs.jsonl.gz --matches matches.jsonl
     """
     # Of dead letters the summary speaks: without a handler they would be printed here, too.
-    logging.getLogger("broker.pipeline").addHandler(logging.NullHandler())
+    logging.getLogger("broker.pipeline.steps").addHandler(logging.NullHandler())
     try:
         loaded = xscl.load(queries)
         assignments = read_assignments(parameters, loaded) if parameters else {}

@@ -74,11 +74,11 @@ async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: boo
     from broker.documents.segment import SegmentError
     from broker.documents.spool import SpoolError
     from broker.http import ListenError
-    from broker.jvm import JvmError
-    from broker.pipeline import PipelineError
+    from broker.pipeline.jvm import JvmError
+    from broker.pipeline.spark import SparkError
+    from broker.pipeline.steps import PipelineError
     from broker.service import Service
     from broker.settings.database import DatabaseError
-    from broker.spark import SparkError
     from feeds import FeedStoreError
 
     watcher = asyncio.create_task(_end_of_input(stop)) if until_eof else None

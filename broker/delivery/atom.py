@@ -15,10 +15,10 @@ from html import escape
 
 from lxml import etree
 
-from broker.committed import CommittedMatch
 from broker.delivery.letter import duration, is_web, plain
 from broker.delivery.summary import Part, Summary, read_part, summarise
 from broker.documents.document import Document, render_time
+from broker.pipeline.committed import CommittedMatch
 
 __all__ = ["etag", "matches_feed", "stream_feed"]
 

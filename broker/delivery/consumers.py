@@ -14,9 +14,9 @@ import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from broker.committed import CommittedMatch
 from broker.delivery.store import delivery_id
-from broker.outbox import Outbox
+from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.outbox import Outbox
 from broker.registry.subscription import Subscription
 from broker.settings.database import transaction
 

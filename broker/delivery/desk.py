@@ -14,7 +14,7 @@ from broker.delivery.deliveries import Deliveries
 from broker.delivery.lanes import Lanes
 from broker.delivery.leases import Leases
 from broker.delivery.store import Finished, Taken, open_deliveries
-from broker.outbox import Outbox
+from broker.pipeline.outbox import Outbox
 from broker.registry.file import RegistryError
 from broker.registry.queries import Registry
 from broker.registry.subscription import DestinationKind, SubscriptionState

@@ -11,9 +11,9 @@ import asyncio
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 
-from broker.commits import commits_of
-from broker.committed import CommittedMatch
-from broker.outbox import Outbox
+from broker.pipeline.commits import commits_of
+from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.outbox import Outbox
 from broker.registry.subscription import Subscription
 
 __all__ = ["Hub", "Topic"]

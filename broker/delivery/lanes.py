@@ -27,7 +27,7 @@ from __future__ import annotations
 import sqlite3
 
 from broker.delivery.schedule import digest_due_us
-from broker.outbox import Outbox
+from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
 from broker.registry.subscription import DestinationKind, Digest, Subscription, SubscriptionState
 from broker.settings.database import transaction

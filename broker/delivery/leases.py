@@ -9,12 +9,12 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from broker.committed import CommittedMatch
 from broker.delivery.attempt import RESPONSE_KEPT_MAX, Outcome
 from broker.delivery.lanes import forget, settle
 from broker.delivery.schedule import Fate, Health
 from broker.delivery.store import DeliveryState, Finished, Taken, delivery_id
-from broker.outbox import Outbox
+from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
 from broker.registry.subscription import DestinationKind, Digest, Subscription
 from broker.settings.database import transaction

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from urllib.parse import quote
 
-from broker.committed import CommittedMatch
 from broker.documents.document import render_time
+from broker.pipeline.committed import CommittedMatch
 from broker.registry.subscription import PayloadFormat
 
 __all__ = ["MATCHES_TYPE", "MATCH_TYPE", "SAMPLE_TYPE", "render_payload"]

@@ -6,10 +6,10 @@ import json
 import secrets
 from dataclasses import replace
 
-from broker.committed import CommittedMatch
 from broker.delivery.attempt import Attempt
 from broker.documents.document import render_time
-from broker.outbox import Outbox
+from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.outbox import Outbox
 from broker.registry.subscription import Subscription
 
 __all__ = ["sample_attempt"]

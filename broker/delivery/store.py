@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from broker.committed import CommittedMatch
 from broker.delivery.attempt import Outcome
 from broker.delivery.schedule import Decision, Health
+from broker.pipeline.committed import CommittedMatch
 from broker.registry.subscription import Subscription
 from broker.settings.database import connect
 

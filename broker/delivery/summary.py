@@ -11,8 +11,8 @@ from typing import Any
 
 from lxml import etree
 
-from broker.committed import CommittedMatch
 from broker.documents.document import parse_time
+from broker.pipeline.committed import CommittedMatch
 
 __all__ = ["Part", "Summary", "read_part", "summarise"]
 

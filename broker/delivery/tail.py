@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
-from broker.commits import commits_of
-from broker.committed import CommittedMatch
-from broker.outbox import Outbox
+from broker.pipeline.commits import commits_of
+from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.outbox import Outbox
 
 __all__ = ["follow"]
 

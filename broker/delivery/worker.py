@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from broker.committed import CommittedMatch
 from broker.delivery.attempt import Attempt, Channel, Notifier, Outcome, OutcomeKind
 from broker.delivery.desk import Desk
 from broker.delivery.endpoints import Claim, EndpointLimits, Endpoints
 from broker.delivery.schedule import Decision, Fate, Policy, decide
 from broker.delivery.store import Finished, Taken
-from broker.outbox import Outbox
+from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
 from broker.registry.subscription import DestinationKind, Subscription
 

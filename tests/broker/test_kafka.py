@@ -17,17 +17,17 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 
-import broker.kafka
+import broker.pipeline.kafka
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest, Outcome, Receipt
 from broker.documents.ingest_thread import Busy, IngestThread
 from broker.documents.spool import Spool, SpoolWriter
-from broker.kafka import COLUMNS, RecordTaker, checkpoint_of, document_lines, records_of
+from broker.pipeline.kafka import COLUMNS, RecordTaker, checkpoint_of, document_lines, records_of
 from broker.settings.config import KafkaSettings, parse_settings
 
 if TYPE_CHECKING:
-    from broker.spark import Records, Spark
+    from broker.pipeline.spark import Records, Spark
 
 SCHEMA = (
     "key binary, value binary, topic string, partition int, offset bigint,"
@@ -102,7 +102,7 @@ def test_records_are_given_to_ingest_some_bytes_at_a_time() -> None:
         return future
 
     records = [(0, offset, b"<v>%d</v>" % offset) for offset in range(7)]
-    with mock.patch.object(broker.kafka, "SEGMENT_BYTES_MAX", 20):
+    with mock.patch.object(broker.pipeline.kafka, "SEGMENT_BYTES_MAX", 20):
         RecordTaker(submit, "S").take(table(*records))
     assert given == [3, 3, 1]
 
@@ -147,7 +147,7 @@ class Broker:
 def test_records_that_are_read_again_are_the_same_documents(
     spark: Spark, tmp_path: Path, lost: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from broker.spark import Records
+    from broker.pipeline.spark import Records
 
     # The worker that reads the source cannot import a test.
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -185,7 +185,7 @@ options = [{ name = "kafka.security.protocol", value = "SSL" }]
 
 @pytest.mark.spark
 def test_without_the_connector_the_message_says_so(spark: Spark, tmp_path: Path) -> None:
-    from broker.spark import SparkError
+    from broker.pipeline.spark import SparkError
 
     topic = KafkaSettings("localhost:9092", "news", "S")
     with pytest.raises(SparkError, match="Spark cannot read kafka"):

@@ -17,15 +17,15 @@ from matching_broker import MatchingBroker
 from runners import run_engine, seeds_with_joins
 from strategies import random_case
 
-import broker.backfill
 import broker.documents.spool
-import broker.evaluation
 import broker.matching.bulk
 import broker.matching.engine
 import broker.matching.matches
 import broker.matching.trees
-import broker.replay
-import broker.snapshot
+import broker.pipeline.backfill
+import broker.pipeline.evaluation
+import broker.pipeline.replay
+import broker.pipeline.snapshot
 import joins.instance
 import joins.pieces
 import xpath_eval.parsing
@@ -33,26 +33,30 @@ import xpath_eval.stage
 import xpath_eval.walk
 import xscl
 from broker.documents.document import DocumentLine
-from broker.evaluation import (
+from broker.pipeline.evaluation import (
     Slice,
     are_evaluated,
     evaluation_task,
     next_batch,
     read_witnesses,
 )
-from broker.replay import replay
-from broker.shards import Join
-from broker.snapshot import Snapshot
+from broker.pipeline.replay import replay
+from broker.pipeline.shards import Join
+from broker.pipeline.snapshot import Snapshot
 
 NESTED = "S//*->a FOLLOWED BY {a = b, 1 h} S//*->b"
 
 TINY: dict[ModuleType, dict[str, int]] = {
-    broker.backfill: {"_BATCH_BYTES": 1},
+    broker.pipeline.backfill: {"_BATCH_BYTES": 1},
     broker.matching.bulk: {"LARGE_BYTES": 2, "READ_BYTES": 50, "LARGE_MIN": 3},
     broker.matching.engine: {"VALUES_CHARACTERS_MAX": 3},
-    broker.evaluation: {"BATCH_BYTES_MAX": 400, "WITNESS_BYTES_MAX": 300, "PART_BYTES_MAX": 200},
+    broker.pipeline.evaluation: {
+        "BATCH_BYTES_MAX": 400,
+        "WITNESS_BYTES_MAX": 300,
+        "PART_BYTES_MAX": 200,
+    },
     broker.matching.matches: {"LONG": 1},
-    broker.snapshot: {"FILE_BYTES": 400},
+    broker.pipeline.snapshot: {"FILE_BYTES": 400},
     broker.matching.trees: {"TREES_BYTES": 60},
     joins.instance: {"PART_BYTES_MAX": 100},
     joins.pieces: {"PENDING_BYTES": 100},
@@ -144,7 +148,7 @@ def test_a_batch_has_one_segment_at_least_and_then_as_many_bytes_as_fit(tmp_path
     nbytes = segments[0].nbytes
     assert 40 < nbytes < 400
     for bytes_max, last in ((1, 1), (nbytes, 1), (3 * nbytes, 3), (5 * nbytes, 4)):
-        with mock.patch.object(broker.evaluation, "BATCH_BYTES_MAX", bytes_max):
+        with mock.patch.object(broker.pipeline.evaluation, "BATCH_BYTES_MAX", bytes_max):
             assert next_batch(segments, 1_000) == segments[last - 1]
     stand.close()
 
@@ -176,7 +180,7 @@ def test_a_replay_cuts_its_segments_by_bytes(tmp_path: Path) -> None:
 
     expected, steps = found()
     assert steps == [12]
-    with mock.patch.object(broker.replay, "SEGMENT_BYTES_MAX", 100):
+    with mock.patch.object(broker.pipeline.replay, "SEGMENT_BYTES_MAX", 100):
         assert found() == (expected, [3, 6, 9, 12])
 
 

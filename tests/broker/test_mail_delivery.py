@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from subscribers import Broker, Mailbox, broker_in, found, item, mailbox, until
 
-from broker.committed import CommittedMatch
 from broker.delivery.attempt import Attempt, OutcomeKind
 from broker.delivery.endpoints import EndpointLimits
 from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel, judge
 from broker.delivery.worker import DeliveryEventKind as Event
+from broker.pipeline.committed import CommittedMatch
 from broker.registry.subscription import (
     Destination,
     DestinationKind,

@@ -10,7 +10,7 @@ from subscribers import found
 
 from broker.delivery.tail import follow
 from broker.documents.document import Document
-from broker.outbox import Outbox
+from broker.pipeline.outbox import Outbox
 from broker.settings.database import DatabaseError, connect, transaction
 
 

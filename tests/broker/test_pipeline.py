@@ -11,9 +11,9 @@ from standin import StandInEngine
 from broker.documents.disk import Disk
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.evaluation import PlanStore, evaluate_slices, slice_segments
-from broker.outbox import Outbox
-from broker.pipeline import Pipeline, PipelineError
+from broker.pipeline.evaluation import PlanStore, evaluate_slices, slice_segments
+from broker.pipeline.outbox import Outbox
+from broker.pipeline.steps import Pipeline, PipelineError
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
 

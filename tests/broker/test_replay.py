@@ -18,10 +18,16 @@ from standin import StandInEngine
 import xscl
 from broker.cli import main
 from broker.documents.recorded import RecordedError, number_lines, read_document_lines
-from broker.replay import ReplayError, ReplaySummary, read_assignments, replay, replay_documents
+from broker.pipeline.replay import (
+    ReplayError,
+    ReplaySummary,
+    read_assignments,
+    replay,
+    replay_documents,
+)
 
 if TYPE_CHECKING:
-    from broker.spark import Spark
+    from broker.pipeline.spark import Spark
 
 QUERY = "S//d->a FOLLOWED BY {a/v = b/v, 1 h} S//d->b"
 

@@ -15,11 +15,11 @@ from runners import seeds_with_joins
 from strategies import random_case
 
 import xscl
-from broker import snapshot as snapshot_module
 from broker.documents.document import DocumentLine
+from broker.pipeline import snapshot as snapshot_module
+from broker.pipeline.snapshot import Snapshot
+from broker.pipeline.thinning import rows_in
 from broker.registry.queries import QueryState
-from broker.snapshot import Snapshot
-from broker.thinning import rows_in
 from joins.witnessfile import read_header
 
 SAME = "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"

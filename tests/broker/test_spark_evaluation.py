@@ -16,12 +16,12 @@ from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.evaluation import PlanStore, evaluate_slices, slice_segments
+from broker.pipeline.evaluation import PlanStore, evaluate_slices, slice_segments
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
 from xpath_eval.counters import Counters, counters_of, witness_table
 
 if TYPE_CHECKING:
-    from broker.spark import Spark
+    from broker.pipeline.spark import Spark
 
 pytestmark = pytest.mark.spark
 
@@ -56,7 +56,7 @@ def random_plan(random_: random.Random) -> EvaluationPlan:
 
 
 def evaluated_by(spark: Spark, directory: Path, checkpoint: Path, workers: int) -> list[pa.Table]:
-    from broker.spark import Source
+    from broker.pipeline.spark import Source
 
     source = Source(directory / "spool", directory / "plans", 0, 60, workers)
     tables: list[pa.Table] = []

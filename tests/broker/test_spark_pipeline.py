@@ -17,13 +17,13 @@ from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.evaluation import PlanStore
-from broker.outbox import Outbox
-from broker.pipeline import Pipeline, StepSummary
+from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.outbox import Outbox
+from broker.pipeline.steps import Pipeline, StepSummary
 from xpath_eval.catalog import EvaluationPlan
 
 if TYPE_CHECKING:
-    from broker.spark import Spark, SparkQuery
+    from broker.pipeline.spark import Spark, SparkQuery
 
 pytestmark = pytest.mark.spark
 
@@ -59,7 +59,7 @@ class Stand:
         self.pipeline.step(witnesses)
 
     def stream(self, spark: Spark, batch_documents_max: int = 8) -> SparkQuery:
-        from broker.spark import Source
+        from broker.pipeline.spark import Source
 
         source = Source(
             self.directory / "spool",
@@ -159,7 +159,7 @@ def test_a_batch_that_was_never_committed_is_processed_again(
         raise OutboxError("the disk is full")
 
     stand.outbox.commit = fails_once  # type: ignore[method-assign]
-    from broker.spark import SparkError
+    from broker.pipeline.spark import SparkError
 
     query = stand.stream(spark)
     with pytest.raises(SparkError, match="the disk is full"):

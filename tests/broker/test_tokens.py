@@ -7,7 +7,7 @@ import pytest
 
 from broker.backup import back_up
 from broker.documents.spool import SpoolWriter
-from broker.outbox import Outbox
+from broker.pipeline.outbox import Outbox
 from broker.registry.tokens import TOKEN_PREFIX, Scope, TokenError, Tokens
 
 MINUTE_US = 60_000_000

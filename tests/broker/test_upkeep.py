@@ -13,9 +13,9 @@ from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.evaluation import PlanStore
-from broker.outbox import Outbox
-from broker.pipeline import Pipeline
+from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.outbox import Outbox
+from broker.pipeline.steps import Pipeline
 from broker.upkeep import Needs, at_once, maintain
 
 FOREVER = 1 << 62

@@ -99,7 +99,7 @@ def test_output_to_a_disk_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_machine_without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "")
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("broker.jvm._bundled_java", lambda: None)
+    monkeypatch.setattr("broker.pipeline.jvm._bundled_java", lambda: None)
     result = run_with(tmp_path, "[http]\nport = 0\n")
     assert result.exit_code == 1
     assert "Spark needs Java 17 or later" in result.stderr

@@ -19,7 +19,7 @@ import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
-from broker.shards import Join, MemoryStore
+from broker.pipeline.shards import Join, MemoryStore
 from joins import column, eviction, lumps, pieces, places, sharded, signatures, spill, valueindex
 from joins.instance import INSTANCE_SCHEMA
 from joins.orders import Answer, Order

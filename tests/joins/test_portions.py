@@ -10,7 +10,7 @@ from kit import parse_case
 from runners import ENGINES, EngineName, run_engine, run_oracle, seeds_with_joins
 from strategies import random_case
 
-from broker.shards import Join
+from broker.pipeline.shards import Join
 from joins import portions
 from joins.engines import make_processor
 from joins.portions import Portions

@@ -23,7 +23,7 @@ import joins.sample
 import xscl
 from broker.matching.match import Match
 from broker.matching.registration import SetChange
-from broker.shards import DirectoryStore, Join, MemoryStore
+from broker.pipeline.shards import DirectoryStore, Join, MemoryStore
 from joins.orders import Answer, Order, Piece, Store
 from joins.pieces import Pieces
 from joins.processor import Processor

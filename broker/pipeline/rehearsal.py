@@ -2,8 +2,9 @@
 
 An engine of that query alone, with the queries whose published streams it reads, goes over the
 newest documents of the spool.  That is done in a process of its own, with a low priority, so that
-neither ingest nor the pipeline waits for it: `python -m broker.rehearsal` reads a `Rehearsal` as
-JSON from standard input and writes lines of JSON, how far it is and at last what it found.
+neither ingest nor the pipeline waits for it: `python -m broker.pipeline.rehearsal` reads a
+`Rehearsal` as JSON from standard input and writes lines of JSON, how far it is and at last what it
+found.
 
 Whoever asks names bounds: documents, seconds.  What was looked at is part of the answer.
 """
@@ -24,11 +25,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import xscl
-from broker.backfill import retained_documents
 from broker.documents.document import render_time
 from broker.documents.spool import Spool
 from broker.matching.engine import Engine, RegisteredQuery, Step
 from broker.matching.match import Match
+from broker.pipeline.backfill import retained_documents
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 

@@ -31,7 +31,7 @@ from broker.matching.budget import DEFAULT_BUDGET, Budget
 from broker.matching.engine import Engine, Step
 from broker.matching.match import Match
 from broker.matching.registration import RegisteredQuery
-from broker.outbox import Outbox
+from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Backfill, QueryState, Registry
 from broker.registry.registered import fits, queries_of
 from broker.registry.subscription import parameters_key

@@ -29,7 +29,9 @@ from broker.documents.disk import Reached, nothing
 from broker.documents.document import Document
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
-from broker.evaluation import (
+from broker.matching.budget import Pause, Spent
+from broker.matching.match import Match
+from broker.pipeline.evaluation import (
     PlanOf,
     PlanStore,
     are_evaluated,
@@ -38,10 +40,8 @@ from broker.evaluation import (
     next_batch,
     slice_segments,
 )
-from broker.joinstate import Commits, EngineStep, JoinEngine, JoinState, watermark_us
-from broker.matching.budget import Pause, Spent
-from broker.matching.match import Match
-from broker.snapshot import Snapshot
+from broker.pipeline.joinstate import Commits, EngineStep, JoinEngine, JoinState, watermark_us
+from broker.pipeline.snapshot import Snapshot
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
 __all__ = ["Pipeline", "PipelineError", "Results", "StepSummary"]
@@ -57,7 +57,7 @@ class PipelineError(RuntimeError):
 
 
 class Results(Commits, Protocol):
-    """Where results are committed; `broker.outbox.Outbox` is one."""
+    """Where results are committed; `broker.pipeline.outbox.Outbox` is one."""
 
     def through(self) -> int:
         """Return the number of the last segment whose results are here."""

@@ -186,7 +186,7 @@ def parse_java_major(version_text: str) -> int | None:
 
 def worker_environment(*, is_local: bool) -> dict[str, str]:
     """Return the environment of the JVM and the workers: our Python, our packages, loopback."""
-    package_root = str(Path(__file__).parent.parent)
+    package_root = str(Path(__file__).parents[2])
     paths = [package_root, os.environ.get("PYTHONPATH", "")]
     return {
         **os.environ,

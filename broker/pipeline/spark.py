@@ -43,17 +43,17 @@ from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from broker.checkpoint import is_ahead
 from broker.documents.spool import Spool
-from broker.evaluation import (
+from broker.pipeline.checkpoint import is_ahead
+from broker.pipeline.evaluation import (
     Slice,
     evaluation_task,
     next_batch,
     read_witnesses,
     slice_segments,
 )
-from broker.jvm import Java, Jvm, find_java, start_jvm, worker_environment
-from broker.shards import ShardTask, carry_out
+from broker.pipeline.jvm import Java, Jvm, find_java, start_jvm, worker_environment
+from broker.pipeline.shards import ShardTask, carry_out
 from joins.orders import Answer
 
 __all__ = ["Records", "Source", "Spark", "SparkError", "SparkQuery"]
@@ -63,7 +63,7 @@ _FORMAT = "xscl-spool"
 
 _SETTINGS = {
     # This module is also what workers are forked from (see its end): they have nothing to import.
-    "spark.python.daemon.module": "broker.spark",
+    "spark.python.daemon.module": "broker.pipeline.spark",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.adaptive.enabled": "false",

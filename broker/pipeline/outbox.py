@@ -22,10 +22,10 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
-from broker.committed import CommittedMatches
 from broker.documents.document import Document
 from broker.matching.budget import Pause, Spent
 from broker.matching.match import Match
+from broker.pipeline.committed import CommittedMatches
 from broker.registry.subscription import parameters_key
 from broker.settings.database import connect, transaction
 

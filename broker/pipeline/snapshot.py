@@ -26,7 +26,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from broker.documents.disk import Disk
-from broker.thinning import (
+from broker.pipeline.thinning import (
     Needed,
     NeededFrom,
     has_all,
@@ -55,7 +55,7 @@ FILE_DOCUMENTS = 10_000
 
 FILE_BYTES = 128 << 20
 """Bytes of witnesses at which a file is written, however few their documents.  They wait in memory;
-a batch adds at most `broker.evaluation.WITNESS_BYTES_MAX`."""
+a batch adds at most `broker.pipeline.evaluation.WITNESS_BYTES_MAX`."""
 
 SMALL_DOCUMENTS = 200
 """Fewer documents than these between two changes of the plan are not worth a file."""

@@ -22,8 +22,8 @@ from broker.documents.ingest import Outcome, Receipt
 from broker.documents.ingest_thread import Busy, Submit
 from broker.documents.parts import in_parts
 from broker.documents.segment import SEGMENT_BYTES_MAX
+from broker.pipeline.spark import Records
 from broker.settings.config import KafkaSettings
-from broker.spark import Records
 
 __all__ = ["COLUMNS", "RecordTaker", "checkpoint_of", "document_lines", "records_of"]
 

@@ -17,10 +17,10 @@ import pyarrow as pa
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
-from broker.evaluation import evaluate_documents
 from broker.matching.budget import Pause, Spent
 from broker.matching.match import Match
-from broker.snapshot import Snapshot
+from broker.pipeline.evaluation import evaluate_documents
+from broker.pipeline.snapshot import Snapshot
 from xpath_eval.catalog import EvaluationPlan
 
 __all__ = ["Commits", "EngineStep", "JoinEngine", "JoinState", "watermark_us"]
@@ -84,7 +84,7 @@ class JoinEngine(Protocol):
 
 
 class Commits(Protocol):
-    """What is known of results that have been committed; `broker.outbox.Outbox` knows it."""
+    """What is known of committed results; `broker.pipeline.outbox.Outbox` knows it."""
 
     def spent(self) -> list[Spent]:
         """Return what queries have spent in the last block of documents."""

@@ -32,18 +32,18 @@ from broker.documents.parts import in_parts
 from broker.documents.recorded import ReadLine, read_document_lines
 from broker.documents.segment import SEGMENT_BYTES_MAX
 from broker.documents.spool import Spool, SpoolWriter
-from broker.evaluation import PlanStore
-from broker.joinstate import JoinEngine
 from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause, Spent
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
-from broker.pipeline import Pipeline, StepSummary
-from broker.shards import Join, Tasks
+from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.joinstate import JoinEngine
+from broker.pipeline.shards import Join, Tasks
+from broker.pipeline.steps import Pipeline, StepSummary
 from joins.engines import DEFAULT_ENGINE, EngineName
 from xscl.query import Query
 
 if TYPE_CHECKING:
-    from broker.spark import Spark
+    from broker.pipeline.spark import Spark
 
 __all__ = [
     "BATCH_DOCUMENTS",
@@ -323,7 +323,7 @@ def _run_in_spark(
     session: Spark | None,
     on_session: Callable[[Spark], None],
 ) -> None:
-    from broker.spark import Source, Spark  # a replay without Spark needs no Java
+    from broker.pipeline.spark import Source, Spark  # a replay without Spark needs no Java
 
     with ExitStack() as stack:
         started = time.perf_counter()

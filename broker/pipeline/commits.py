@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Iterator
 
-from broker.outbox import Outbox
+from broker.pipeline.outbox import Outbox
 
 __all__ = ["Commits", "announce", "commits_of"]
 
