@@ -32,10 +32,10 @@ from broker.delivery.worker import DeliveryEvent, DeliveryWorker
 from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import Busy, IngestThread
 from broker.documents.spool import Spool, SpoolWriter
-from broker.figures import Figures
 from broker.http import listen, make_application
-from broker.log import log_delivery, log_step
-from broker.metrics import Stages
+from broker.operations.figures import Figures
+from broker.operations.log import log_delivery, log_step
+from broker.operations.metrics import Stages
 from broker.pausing import Pausing
 from broker.pipeline.backfill import backfill
 from broker.pipeline.commits import announce

@@ -12,7 +12,7 @@ from aiohttp import web
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool
 from broker.matching.budget import DEFAULT_BUDGET, Budget
-from broker.metrics import Histogram
+from broker.operations.metrics import Histogram
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
 from broker.registry.streams import Streams

@@ -17,7 +17,7 @@ from aiohttp import web
 from broker.api.body import json_object
 from broker.api.problem import Problem
 from broker.documents.document import check_stream
-from broker.remedies import refusal_of
+from broker.operations.remedies import refusal_of
 from feeds import FeedError, FeedStore, UnknownFeedError
 from feeds.desk import DOCUMENTS_SHOWN, REFUSALS, FeedDesk, KnownFeedError
 from feeds.guard import Network

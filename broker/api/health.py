@@ -8,7 +8,7 @@ from aiohttp import web
 
 from broker.api.backend import BACKEND, in_thread
 from broker.api.problem import Problem
-from broker.metrics import render_metrics
+from broker.operations.metrics import render_metrics
 
 __all__ = ["ROUTES"]
 

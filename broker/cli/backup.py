@@ -25,9 +25,9 @@ def backup(context: click.Context, directory: Path) -> None:
     Example:
       xscl backup /srv/backup/2026-01-01
     """
-    from broker.backup import BackupError, back_up
     from broker.documents.segment import SegmentError
     from broker.documents.spool import SpoolError
+    from broker.operations.backup import BackupError, back_up
 
     try:
         summary = back_up(settings_of(context).data, directory)

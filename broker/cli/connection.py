@@ -141,7 +141,7 @@ class Connection:
         """Return whether nothing listens yet, although a broker has the data directory."""
         if self._data is None or not isinstance(error.reason, ConnectionRefusedError):
             return False
-        from broker.checkup.machine import is_in_use
+        from broker.operations.checkup.machine import is_in_use
 
         return is_in_use(self._data)
 
@@ -243,7 +243,7 @@ def asked_or_done(
     except Failure as failure:
         if failure.code != EXIT_NO_BROKER or not target(context).is_local:
             raise
-        from broker.checkup.machine import is_in_use
+        from broker.operations.checkup.machine import is_in_use
 
         data = settings_of(context).data
         if is_in_use(data):

@@ -15,7 +15,7 @@ from broker.cli.terminal import EXIT_FAILED, is_coloured, message, text_or_json
 from broker.settings.config import Settings
 
 if TYPE_CHECKING:
-    from broker.checkup.finding import Finding
+    from broker.operations.checkup.finding import Finding
 
 __all__ = ["doctor", "examine"]
 
@@ -60,8 +60,8 @@ def _show(finding: Finding) -> None:
 
 def examine(settings: Settings, *, is_offline: bool = False) -> Iterator[Finding]:
     """Yield what was found, in the order in which a start of the broker would meet it."""
-    from broker.checkup.machine import look_at_machine
-    from broker.checkup.network import look_at_network
+    from broker.operations.checkup.machine import look_at_machine
+    from broker.operations.checkup.network import look_at_network
 
     yield from look_at_machine(settings)
     if not is_offline:

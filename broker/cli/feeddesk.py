@@ -83,7 +83,7 @@ def ask(context: click.Context, work: Callable[[Desk], T], *, adds: bool = False
 
 @contextmanager
 def _desk_in(context: click.Context, data: Path) -> Iterator[Desk]:
-    from broker.remedies import refusal_of
+    from broker.operations.remedies import refusal_of
     from feeds import FeedStore, FeedStoreError, networks
     from feeds.desk import REFUSALS, FeedDesk
 

@@ -16,7 +16,7 @@ import click
 
 from broker.cli.connection import settings_of
 from broker.cli.terminal import EXIT_SETTINGS, Failure, message
-from broker.log import write_log
+from broker.operations.log import write_log
 from broker.settings.config import Settings, SettingsError
 
 __all__ = ["run"]

@@ -6,9 +6,9 @@ import doomed
 import pytest
 from click.testing import CliRunner
 
-from broker.backup import BackupError, back_up
 from broker.cli import main
 from broker.documents.spool import SpoolWriter
+from broker.operations.backup import BackupError, back_up
 
 
 class BackUpAt:

@@ -15,12 +15,12 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from broker.checkup.finding import Finding
 from broker.cli import main
 from broker.cli.doctor import examine
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import SpoolWriter
+from broker.operations.checkup.finding import Finding
 from broker.settings.config import FeedSettings, HttpSettings, Settings, SmtpSettings
 
 
@@ -112,7 +112,9 @@ def test_a_clock_that_was_put_back_is_found(tmp_path: Path) -> None:
 def test_a_package_of_another_version_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.checkup.machine.requires", lambda name: ["click<2", "nosuch>=1"])
+    monkeypatch.setattr(
+        "broker.operations.checkup.machine.requires", lambda name: ["click<2", "nosuch>=1"]
+    )
     found = findings(Settings(data=tmp_path, http=HttpSettings(port=0)))
     assert "nosuch is not installed" in found["packages"].state
     assert "click" in found["packages"].state

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from broker.log import JsonLines, TextLines, write_log
+from broker.operations.log import JsonLines, TextLines, write_log
 from broker.settings.config import LogSettings
 
 TOKEN = "xscl_0123456789ab_" + "S" * 43

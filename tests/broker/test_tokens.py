@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from broker.backup import back_up
 from broker.documents.spool import SpoolWriter
+from broker.operations.backup import back_up
 from broker.pipeline.outbox import Outbox
 from broker.registry.tokens import TOKEN_PREFIX, Scope, TokenError, Tokens
 

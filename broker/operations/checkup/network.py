@@ -12,8 +12,8 @@ from email.utils import parsedate_to_datetime
 
 import aiohttp
 
-from broker.checkup.finding import Finding
-from broker.remedies import remedy_of
+from broker.operations.checkup.finding import Finding
+from broker.operations.remedies import remedy_of
 from broker.settings.config import Settings, SettingsError, SmtpSettings
 from broker.settings.feeds import configured_feeds
 from feeds import Feed, FeedError, FeedStore, networks

@@ -14,8 +14,8 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from urllib.request import urlopen
 
-from broker.checkup.finding import Finding
 from broker.documents.document import render_time
+from broker.operations.checkup.finding import Finding
 from broker.settings.config import Settings
 
 __all__ = ["is_in_use", "look_at_machine"]
