@@ -23,10 +23,10 @@ from broker.documents.spool import Spool, SpoolWriter
 from broker.http import make_application
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.steps import Pipeline
-from broker.planning import Planning
 from broker.registry.registered import Engines
 from broker.registry.streams import Streams
 from broker.registry.subscription import DestinationKind
+from broker.service.planning import Planning
 from broker.web import pages
 from feeds import FeedStore, networks
 

@@ -77,7 +77,7 @@ async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: boo
     from broker.pipeline.jvm import JvmError
     from broker.pipeline.spark import SparkError
     from broker.pipeline.steps import PipelineError
-    from broker.service import Service
+    from broker.service.lifecycle import Service
     from broker.settings.database import DatabaseError
     from feeds import FeedStoreError
 

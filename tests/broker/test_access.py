@@ -13,14 +13,14 @@ from aiohttp.test_utils import TestClient, TestServer
 from api_house import BODY_BYTES_MAX, House, Route, open_house, routes_of
 from api_room import Room
 
-from broker import service
 from broker.api import pull
 from broker.api.access import PAGES, RULES, Gate, Rule, gate_of
 from broker.api.delivery import install
 from broker.api.pickup import Pickup
 from broker.http import make_application
 from broker.registry.tokens import Scope, Tokens
-from broker.service import Service
+from broker.service import lifecycle as service
+from broker.service.lifecycle import Service
 from broker.settings.config import HttpSettings, Settings
 
 

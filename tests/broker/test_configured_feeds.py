@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 from feed_server import FeedServer, Page, entries, rss, start_feed_server
 
-from broker.service import Service
+from broker.service.lifecycle import Service
 from broker.settings.config import Settings, SettingsError, parse_settings
 from feeds import FeedOptions, FeedStore, feed_at
 

@@ -17,13 +17,13 @@ from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
 from broker.matching.budget import Budget
-from broker.pausing import Pausing
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.steps import Pipeline
 from broker.registry.queries import QueryState, Registry
 from broker.registry.registered import Engines
 from broker.registry.subscription import Destination, DestinationKind, Options
+from broker.service.pausing import Pausing
 
 BUDGET = replace(Budget(0, 0, 0, 0), matches_per_1000_documents=60)
 BOMB = "S//i->a JOIN {a/lang = b/lang, 1 d} S//i->b"

@@ -36,7 +36,6 @@ from broker.http import listen, make_application
 from broker.operations.figures import Figures
 from broker.operations.log import log_delivery, log_step
 from broker.operations.metrics import Stages
-from broker.pausing import Pausing
 from broker.pipeline.backfill import backfill
 from broker.pipeline.commits import announce
 from broker.pipeline.evaluation import PlanStore
@@ -46,17 +45,18 @@ from broker.pipeline.shards import Join, ShardTask, Tasks
 from broker.pipeline.snapshot import Snapshot
 from broker.pipeline.spark import Source, Spark, SparkQuery
 from broker.pipeline.steps import Pipeline, StepSummary
-from broker.planning import Planning
-from broker.polling import poller, push_of
 from broker.registry.queries import Registry
 from broker.registry.registered import Engines
 from broker.registry.streams import Streams
 from broker.registry.subscription import DestinationKind
 from broker.registry.tokens import Tokens
+from broker.service.pausing import Pausing
+from broker.service.planning import Planning
+from broker.service.polling import poller, push_of
+from broker.service.startup import apart, unless
+from broker.service.upkeep import Upkeep
 from broker.settings.config import KafkaSettings, Settings
 from broker.settings.feeds import configured_feeds
-from broker.startup import apart, unless
-from broker.upkeep import Upkeep
 from broker.web import pages
 from feeds import FeedStore, networks
 from joins.orders import Answer
