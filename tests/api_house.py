@@ -15,8 +15,8 @@ from api_room import Room, match
 from broker.api import feeds as feeds_api
 from broker.api.access import Gate
 from broker.api.delivery import install
+from broker.api.http import make_application
 from broker.api.pickup import Pickup
-from broker.http import make_application
 from broker.registry.subscription import Destination
 from broker.registry.tokens import Scope, Tokens
 from broker.web import pages

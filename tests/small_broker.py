@@ -14,13 +14,13 @@ from subscribers import FAST, LOOPBACK, broker_in
 from broker.api import feeds as feeds_api
 from broker.api.backend import Backend
 from broker.api.delivery import install
+from broker.api.http import make_application
 from broker.api.pickup import Pickup
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryWorker
 from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool, SpoolWriter
-from broker.http import make_application
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.steps import Pipeline
 from broker.registry.registered import Engines

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from broker.api import delivery, feeds
+from broker.api.http import MODULES
 from broker.cli.group import VERBS
 from broker.cli.terminal import EXIT_FAILED, EXIT_NO_BROKER, EXIT_PAUSED, EXIT_SETTINGS
-from broker.http import MODULES
 from broker.settings.config import Settings
 
 ROOT = Path(__file__).parent.parent

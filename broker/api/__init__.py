@@ -1,1 +1,1 @@
-"""The resources of the HTTP API, one module each; `broker.http` puts them together."""
+"""The resources of the HTTP API, one module each; `broker.api.http` puts them together."""

@@ -71,9 +71,9 @@ def _make_writable(data: Path) -> None:
 async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: bool) -> bool:
     stop = asyncio.Event()
     _stop_on_signals(stop, say)
+    from broker.api.http import ListenError
     from broker.documents.segment import SegmentError
     from broker.documents.spool import SpoolError
-    from broker.http import ListenError
     from broker.pipeline.jvm import JvmError
     from broker.pipeline.spark import SparkError
     from broker.pipeline.steps import PipelineError

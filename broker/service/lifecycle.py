@@ -24,15 +24,15 @@ from broker.api import feeds as feeds_api
 from broker.api.access import gate_of
 from broker.api.backend import Backend
 from broker.api.delivery import install
+from broker.api.http import listen, make_application
 from broker.api.limits import RateLimit
 from broker.api.pickup import Pickup
-from broker.channels import notifier, open_channels
 from broker.delivery.attempt import Channel
+from broker.delivery.channels import notifier, open_channels
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker
 from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import Busy, IngestThread
 from broker.documents.spool import Spool, SpoolWriter
-from broker.http import listen, make_application
 from broker.operations.figures import Figures
 from broker.operations.log import log_delivery, log_step
 from broker.operations.metrics import Stages

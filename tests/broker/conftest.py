@@ -9,7 +9,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from api_room import Room
 
-from broker.http import make_application
+from broker.api.http import make_application
 
 
 @pytest.fixture

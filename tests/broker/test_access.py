@@ -16,8 +16,8 @@ from api_room import Room
 from broker.api import pull
 from broker.api.access import PAGES, RULES, Gate, Rule, gate_of
 from broker.api.delivery import install
+from broker.api.http import make_application
 from broker.api.pickup import Pickup
-from broker.http import make_application
 from broker.registry.tokens import Scope, Tokens
 from broker.service import lifecycle as service
 from broker.service.lifecycle import Service

@@ -13,8 +13,8 @@ from aiohttp import web
 from api_room import Room, match
 from click.testing import CliRunner, Result
 
+from broker.api.http import make_application
 from broker.cli import main
-from broker.http import make_application
 from broker.matching.budget import Pause
 
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"

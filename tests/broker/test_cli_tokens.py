@@ -15,9 +15,9 @@ from click.testing import CliRunner, Result
 
 from broker.api.access import Gate
 from broker.api.delivery import install
+from broker.api.http import make_application
 from broker.api.pickup import Pickup
 from broker.cli import main
-from broker.http import make_application
 from broker.registry.queries import Registry
 from broker.registry.subscription import Destination
 from broker.registry.tokens import Scope, Tokens

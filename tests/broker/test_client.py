@@ -18,12 +18,12 @@ from subscribers import LOOPBACK, Broker, broker_in, found, receiving
 
 from broker.api.backend import Backend
 from broker.api.delivery import install
+from broker.api.http import make_application
 from broker.api.pickup import Pickup
 from broker.delivery.webhook import WebhookChannel
 from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool, SpoolWriter
-from broker.http import make_application
 from broker.registry.streams import Streams
 from broker.registry.subscription import DestinationKind
 from xscl.client import (

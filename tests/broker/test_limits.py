@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.api.access import Gate
+from broker.api.http import make_application
 from broker.api.limits import BURST_S, RateLimit
-from broker.http import make_application
 from broker.registry.tokens import Scope, Tokens
 
 

@@ -17,8 +17,8 @@ import trustme
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 from subscribers import IMPATIENT, Broker, Mailbox, broker_in, found, until
 
-from broker.channels import open_channels
 from broker.delivery.attempt import Outcome, OutcomeKind
+from broker.delivery.channels import open_channels
 from broker.delivery.deliveries import Deliveries
 from broker.delivery.store import DeliveryState, open_deliveries
 from broker.delivery.worker import DeliveryEventKind as Event

@@ -16,9 +16,9 @@ from playwright.async_api import Browser, Page, async_playwright
 
 from broker.api.access import Gate
 from broker.api.delivery import install
+from broker.api.http import make_application
 from broker.api.pickup import Pickup
 from broker.api.sessions import COOKIE, SESSION_S, Sessions
-from broker.http import make_application
 from broker.matching.match import Match, MatchDocument, MatchNode
 from broker.registry.queries import QueryState
 from broker.web import pages, sights
