@@ -14,12 +14,12 @@ from itertools import product
 
 from broker.documents.document import Document
 from broker.estimate.model import INFINITE_AS_US, JoinEstimate, OperatorEstimate, QueryEstimate
+from broker.estimate.statistics import DAY_US, Occurrences, Sample, Timing, take_sample
 from broker.estimate.warnings import warnings
 from broker.explain.model import ClauseView, QueryView, SideView, Survey
 from broker.explain.spelling import ParameterText
 from broker.explain.survey import survey_with_plan
 from broker.matching.budget import DEFAULT_BUDGET, Budget
-from broker.statistics import DAY_US, Occurrences, Sample, Timing, take_sample
 from broker.whynot import why_not
 from xscl.query import INFINITE_US, Operator, Query
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from broker.statistics import DAY_US
+from broker.estimate.statistics import DAY_US
 
 __all__ = ["INFINITE_AS_US", "JoinEstimate", "OperatorEstimate", "QueryEstimate"]
 

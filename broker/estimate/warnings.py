@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from broker.estimate.model import INFINITE_AS_US, OperatorEstimate
+from broker.estimate.statistics import DAY_US, Sample
 from broker.estimate.text import spell_number
 from broker.explain.model import QueryView
 from broker.matching.budget import Budget
-from broker.statistics import DAY_US, Sample
 from xscl.durations import render_duration
 
 __all__ = ["PARTNERS_MAX", "warnings"]

@@ -19,11 +19,11 @@ from broker.cli import main
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.documents.recorded import number_lines, read_document_lines
 from broker.estimate import QueryEstimate, estimate
+from broker.estimate.statistics import DAY_US, Sample, Timing, take_sample
 from broker.estimate.warnings import PARTNERS_MAX
 from broker.explain.survey import survey_with_plan
 from broker.matching.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
-from broker.statistics import DAY_US, Sample, Timing, take_sample
 
 HOUR_US = 3_600_000_000
 
