@@ -6,8 +6,8 @@ import numpy as np
 
 from joins.groups import Group
 from joins.meeting import ValueJoin
-from joins.slots import Ints
-from joins.times import Flags
+from joins.memory.slots import Ints
+from joins.memory.times import Flags
 
 __all__ = ["NONE", "AnchorTable"]
 

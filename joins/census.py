@@ -24,10 +24,10 @@ import pyarrow as pa
 from joins.classes import ClassRegistry
 from joins.entries import Entries
 from joins.meeting import MOMENT, ValueJoin, Visitor
+from joins.memory.slots import Ints
+from joins.memory.times import Flags
+from joins.memory.valueindex import entry_keys
 from joins.ration import UNBOUNDED
-from joins.slots import Ints
-from joins.times import Flags
-from joins.valueindex import entry_keys
 
 __all__ = ["Census", "Suspect"]
 

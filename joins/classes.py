@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from joins.lengths import Lengths
-from joins.reach import Reaches
+from joins.memory.lengths import Lengths
+from joins.memory.reach import Reaches
 from templates.template import Template, TemplateRow
 
 __all__ = [

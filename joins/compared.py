@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from joins.remembered import Remembered
-from joins.slots import Ints, Layouts
-from joins.times import Flags, runs
+from joins.memory.remembered import Remembered
+from joins.memory.slots import Ints, Layouts
+from joins.memory.times import Flags, runs
 
 __all__ = ["SLOT_BITS", "Code", "Codes", "Compared", "Equal", "Grouped", "SharedSlots"]
 

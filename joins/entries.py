@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from joins.remembered import EMPTY, Hashes, HashValues
-from joins.slots import Ints, Layouts, ranges
+from joins.memory.remembered import EMPTY, Hashes, HashValues
+from joins.memory.slots import Ints, Layouts, ranges
 
 __all__ = ["Entries", "EntryReader"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from joins.lengths import Lengths
+from joins.memory.lengths import Lengths
 
 __all__ = ["Group"]
 

@@ -14,10 +14,10 @@ import numpy as np
 from joins.classes import Sides
 from joins.compared import SharedSlots
 from joins.meeting import Partners, ValueJoin
-from joins.remembered import EMPTY, Hashes, Remembered
-from joins.slots import Ints, Layouts, ranges
-from joins.times import Flags
-from joins.valueindex import ValueIndex, entry_keys
+from joins.memory.remembered import EMPTY, Hashes, Remembered
+from joins.memory.slots import Ints, Layouts, ranges
+from joins.memory.times import Flags
+from joins.memory.valueindex import ValueIndex, entry_keys
 
 __all__ = ["FOUND_MAX", "JoinedValues", "NewValues"]
 

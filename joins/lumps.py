@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from joins.reach import Reaches
+from joins.memory.reach import Reaches
 
 __all__ = ["Lump", "Lumps", "merged"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from joins.classes import QueryClass, UseKind
-from joins.slots import Ints
-from joins.times import Flags, Pairs, Times
+from joins.memory.slots import Ints
+from joins.memory.times import Flags, Pairs, Times
 
 __all__ = ["MOMENT", "Meeting", "Moments", "Partners", "ValueJoin", "Visitor"]
 

@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from joins.anchors import Epochs
 from joins.classes import ClassTuple, QueryClass, UseKind
-from joins.instance import Instance
 from joins.meeting import Visitor
+from joins.memory.instance import Instance
+from joins.memory.slots import Ints
 from joins.ration import HeavyPair
-from joins.slots import Ints
 
 __all__ = [
     "SHAPE_SCHEMA",

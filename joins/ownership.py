@@ -18,10 +18,10 @@ import numpy as np
 
 from joins.anchors import Anchor, Epochs
 from joins.classes import QueryClass
-from joins.remembered import Hashes
+from joins.memory.remembered import Hashes
+from joins.memory.slots import Ints
+from joins.memory.times import Flags
 from joins.routing import shard_of_class, shard_of_instances, shards_of
-from joins.slots import Ints
-from joins.times import Flags
 
 __all__ = ["Ownership", "Part"]
 

@@ -21,8 +21,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from joins.compared import Code, Codes, Compared, SharedSlots
-from joins.remembered import EMPTY, Hashes, Remembered
-from joins.slots import Ints, Layouts, ranges
+from joins.memory.remembered import EMPTY, Hashes, Remembered
+from joins.memory.slots import Ints, Layouts, ranges
 
 __all__ = ["pair_signatures"]
 

@@ -15,8 +15,8 @@ from itertools import accumulate, groupby, takewhile
 import pyarrow as pa
 
 from joins.lumps import Lump, merged
+from joins.memory.reach import Reaches
 from joins.orders import Piece, Store
-from joins.reach import Reaches
 
 __all__ = ["Pieces"]
 

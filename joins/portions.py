@@ -18,9 +18,9 @@ import numpy as np
 from joins.census import Census
 from joins.classes import ClassRegistry
 from joins.meeting import ValueJoin
+from joins.memory.slots import Ints
 from joins.ration import UNBOUNDED
 from joins.repeats import Repeats
-from joins.slots import Ints
 
 __all__ = ["Portions"]
 

@@ -34,14 +34,14 @@ from joins.census import Census
 from joins.classes import Classified, ClassTuple, Keepers, QueryClass, UseKind
 from joins.entries import EntryReader
 from joins.heavy import HeavyPairs
-from joins.instance import Instance
 from joins.meeting import Meeting, Partners, ValueJoin, Visitor
+from joins.memory.instance import Instance
+from joins.memory.remembered import Hashes, hash_values
+from joins.memory.slots import Ints
 from joins.portions import Portions
 from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, HeavyPair, Ration
-from joins.remembered import Hashes, hash_values
 from joins.repeats import Repeats
 from joins.rows import TemplateTables
-from joins.slots import Ints
 from joins.sql import Moment, render_sql, value_join_sql
 from joins.state import JoinState
 from joins.viewcache import ROWS_MAX, ViewCache

@@ -13,10 +13,10 @@ import numpy as np
 from joins.classes import QueryClass, Sides
 from joins.groups import Group
 from joins.meeting import Meeting, Partners
+from joins.memory.remembered import Remembered
+from joins.memory.slots import Edge, Ints, Layouts
+from joins.memory.times import Flags, Pairs
 from joins.ration import Ration
-from joins.remembered import Remembered
-from joins.slots import Edge, Ints, Layouts
-from joins.times import Flags, Pairs
 
 __all__ = ["Products"]
 

@@ -24,8 +24,8 @@ from typing import NamedTuple
 from joins.classes import ClassRegistry, UseKind
 from joins.groups import Group
 from joins.meeting import Meeting, ValueJoin
-from joins.slots import Ints
-from joins.times import Pairs
+from joins.memory.slots import Ints
+from joins.memory.times import Pairs
 
 __all__ = ["CLOSED", "UNBOUNDED", "Bounds", "Cut", "HeavyPair", "Ration"]
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from joins.classes import QueryClass
 from joins.entries import Entries
-from joins.remembered import Hashes
-from joins.slots import Ints
+from joins.memory.remembered import Hashes
+from joins.memory.slots import Ints
 
 __all__ = ["Router", "is_product", "is_single", "shard_of_class", "shard_of_instances", "shards_of"]
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from joins.meeting import ValueJoin
-from joins.remembered import Hashes
-from joins.slots import Ints
+from joins.memory.remembered import Hashes
+from joins.memory.slots import Ints
 
 __all__ = ["CHANGE", "PairCounts", "Sample", "rarest"]
 

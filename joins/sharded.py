@@ -28,20 +28,20 @@ import pyarrow as pa
 from joins.anchors import Anchors
 from joins.census import Census
 from joins.classes import Classified, ClassTuple
-from joins.column import Column
 from joins.entries import EntryReader
-from joins.instance import INSTANCE_SCHEMA, Instance, read_instances
 from joins.lumps import Lump, Lumps, merged
+from joins.memory.column import Column
+from joins.memory.instance import INSTANCE_SCHEMA, Instance, read_instances
+from joins.memory.remembered import hash_values
+from joins.memory.slots import Ints
+from joins.memory.spill import InstanceRows
 from joins.orders import SHAPE_SCHEMA, Answer, Catalog, Limit, Order, Question, Store, Tuples
 from joins.pieces import Pieces
 from joins.portions import Portions
 from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, Ration
-from joins.remembered import hash_values
 from joins.repeats import Repeats
 from joins.routing import Router
 from joins.signatures import SHAPES_MIN, TUPLES_MAX
-from joins.slots import Ints
-from joins.spill import InstanceRows
 
 __all__ = ["Answerer", "ShardedProcessor"]
 

@@ -50,15 +50,15 @@ import pyarrow as pa
 
 from joins.candidates import Candidates
 from joins.classes import Classified, ClassTuple, QueryClass
-from joins.instance import Instance
 from joins.meeting import MOMENT, Meeting, Partners, ValueJoin, Visitor
+from joins.memory.instance import Instance
+from joins.memory.reach import LayoutReaches
+from joins.memory.remembered import Hashes, HashValues, Remembered
+from joins.memory.slots import Ints, Layouts
+from joins.memory.times import Pairs
 from joins.pairsignature import pair_signatures
 from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, HeavyPair
-from joins.reach import LayoutReaches
-from joins.remembered import Hashes, HashValues, Remembered
 from joins.signatureview import Entry, SignatureView
-from joins.slots import Ints, Layouts
-from joins.times import Pairs
 from joins.tuples import ClassLimits, TupleColumns, without_failed
 
 __all__ = ["SignatureProcessor"]

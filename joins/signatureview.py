@@ -27,10 +27,10 @@ from joins import schema
 from joins.classes import ClassRegistry
 from joins.compared import SLOT_BITS, Equal, Grouped
 from joins.meeting import ValueJoin
+from joins.memory.slots import Ints, Layout
 from joins.needs import Needs
 from joins.ration import UNBOUNDED
 from joins.rows import TemplateTables, connect, insert, run
-from joins.slots import Ints, Layout
 from joins.sql import signature_sql
 from joins.weight import Weight, weigh
 from templates.conjunctive import view_query

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 from joins import rows, schema
-from joins.instance import INSTANCE_SCHEMA, Instance
 from joins.meeting import MOMENT
-from joins.slots import Ints
+from joins.memory.instance import INSTANCE_SCHEMA, Instance
+from joins.memory.slots import Ints
 
 __all__ = ["JoinState"]
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from joins.classes import ClassTuple, QueryClass
-from joins.remembered import Hashes, Remembered
+from joins.memory.remembered import Hashes, Remembered
+from joins.memory.slots import Ints, ranges
+from joins.memory.times import Flags, Pairs
 from joins.signatureview import Entry
-from joins.slots import Ints, ranges
-from joins.times import Flags, Pairs
 from templates.template import Template
 
 __all__ = ["ClassLimits", "TupleColumns", "without_failed"]

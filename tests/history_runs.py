@@ -29,19 +29,19 @@ from histories import (
 import broker.matching.engine
 import broker.pipeline.evaluation
 import joins.candidates
-import joins.column
-import joins.eviction
-import joins.instance
 import joins.joinedvalues
+import joins.memory.column
+import joins.memory.eviction
+import joins.memory.instance
+import joins.memory.places
+import joins.memory.spill
+import joins.memory.valueindex
 import joins.pairsignature
 import joins.pieces
-import joins.places
 import joins.sample
 import joins.sharded
 import joins.signatures
 import joins.signatureview
-import joins.spill
-import joins.valueindex
 import xpath_eval.stage
 import xscl
 from broker.documents.disk import Disk
@@ -75,9 +75,9 @@ BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
     broker.matching.engine: {"_TUPLES_MAX": (1, 3), "VALUES_CHARACTERS_MAX": (1, 10)},
     broker.pipeline.evaluation: {"WITNESS_BYTES_MAX": (0, 200), "PART_BYTES_MAX": (0, 100)},
     joins.candidates: {"PAIRS_MAX": (1, 5), "FOUND_MAX": (1, 10)},
-    joins.column: {"RESERVED_ROWS": (16, 64), "_MOVED_ROWS": (1, 3)},
-    joins.eviction: {"EVICTED_ROWS": (1, 2), "_SCANNED_ROWS": (1, 3)},
-    joins.instance: {"PART_BYTES_MAX": (1, 500)},
+    joins.memory.column: {"RESERVED_ROWS": (16, 64), "_MOVED_ROWS": (1, 3)},
+    joins.memory.eviction: {"EVICTED_ROWS": (1, 2), "_SCANNED_ROWS": (1, 3)},
+    joins.memory.instance: {"PART_BYTES_MAX": (1, 500)},
     joins.joinedvalues: {"FOUND_MAX": (1, 10)},
     joins.pairsignature: {"FEW_PAIRS": (0, 2), "WIDE": (0,), "SORTED_SLOTS": (9,)},
     joins.pieces: {
@@ -87,19 +87,23 @@ BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
         "PENDING_BYTES": (1, 500),
         "THINNED_PIECES": (2,),
     },
-    joins.places: {"_NUMBERED_ROWS": (2,)},
+    joins.memory.places: {"_NUMBERED_ROWS": (2,)},
     joins.sample: {"CHANGE": (0, 4), "FIRST_LOOK": (1,), "LOOKS_APART": (1,)},
     joins.sharded: {"LOOKED_EVERY": (1, 3), "TUPLES_MAX": (1, 3)},
     joins.signatures: {"SHAPES_MIN": (0, 2)},
     joins.signatureview: {"ENTRIES_MAX": (0, 3), "ROWS_MAX": (0, 5)},
-    joins.spill: {
+    joins.memory.spill: {
         "MEMORY_BYTES": (0, 300),
         "FILE_BYTES": (1, 500),
         "CHUNK_ROWS": (1, 2),
         "THINNED_BYTES": (1,),
         "_SWEPT_ROWS": (1, 3),
     },
-    joins.valueindex: {"RUN_ENTRIES": (2, 8), "FILTERED_ENTRIES": (1, 4), "OWN_ENTRIES": (1,)},
+    joins.memory.valueindex: {
+        "RUN_ENTRIES": (2, 8),
+        "FILTERED_ENTRIES": (1, 4),
+        "OWN_ENTRIES": (1,),
+    },
     xpath_eval.stage: {"VALUES_CHARACTERS_MAX": (1, 10)},
 }
 """The engines' named bounds, with values so small that these cases reach them."""

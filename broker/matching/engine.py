@@ -43,7 +43,7 @@ from broker.matching.registration import RegisteredQuery, SetChange, publishers_
 from broker.matching.trees import Trees
 from joins.classes import ClassTuple
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
-from joins.instance import Instance, rows_in_parts
+from joins.memory.instance import Instance, rows_in_parts
 from joins.processor import Processor
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xpath_eval.stage import VALUES_CHARACTERS_MAX, evaluate_batches

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from broker.matching.clauses import Clause
 from joins.classes import ClassTuple
-from joins.instance import Instance
+from joins.memory.instance import Instance
 from xscl import functions
 from xscl.query import Query, Residual
 

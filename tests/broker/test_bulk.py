@@ -19,7 +19,7 @@ from broker.matching.bulk import Bulk
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.trees import Trees
 from joins.engines import ENGINES, EngineName
-from joins.instance import INSTANCE_SCHEMA, Instance
+from joins.memory.instance import INSTANCE_SCHEMA, Instance
 
 LARGE = 10 << 10
 

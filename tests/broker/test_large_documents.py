@@ -26,7 +26,7 @@ import broker.pipeline.backfill
 import broker.pipeline.evaluation
 import broker.pipeline.replay
 import broker.pipeline.snapshot
-import joins.instance
+import joins.memory.instance
 import joins.pieces
 import xpath_eval.parsing
 import xpath_eval.stage
@@ -58,7 +58,7 @@ TINY: dict[ModuleType, dict[str, int]] = {
     broker.matching.matches: {"LONG": 1},
     broker.pipeline.snapshot: {"FILE_BYTES": 400},
     broker.matching.trees: {"TREES_BYTES": 60},
-    joins.instance: {"PART_BYTES_MAX": 100},
+    joins.memory.instance: {"PART_BYTES_MAX": 100},
     joins.pieces: {"PENDING_BYTES": 100},
     xpath_eval.stage: {"VALUES_CHARACTERS_MAX": 3},
 }

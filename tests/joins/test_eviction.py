@@ -20,13 +20,14 @@ from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
 from broker.pipeline.shards import Join, MemoryStore
-from joins import column, eviction, lumps, pieces, places, sharded, signatures, spill, valueindex
-from joins.instance import INSTANCE_SCHEMA
+from joins import lumps, pieces, sharded, signatures
+from joins.memory import column, eviction, places, spill, valueindex
+from joins.memory.instance import INSTANCE_SCHEMA
+from joins.memory.remembered import Remembered, hash_values
+from joins.memory.slots import Ints, Layouts
 from joins.orders import Answer, Order
 from joins.processor import Processor
-from joins.remembered import Remembered, hash_values
 from joins.sharded import ShardedProcessor
-from joins.slots import Ints, Layouts
 
 SECOND_US = 1_000_000
 RARE = "R//i->a FOLLOWED BY {a/c = b/c, INF} R//i->b"

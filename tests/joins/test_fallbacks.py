@@ -13,8 +13,9 @@ import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
-from joins import eviction, pairsignature, rows, signatures, signatureview
+from joins import pairsignature, rows, signatures, signatureview
 from joins.engines import EngineName
+from joins.memory import eviction
 from joins.signatures import SignatureProcessor
 
 MINUTE_US = 60_000_000

@@ -8,7 +8,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.lengths import Lengths
+from joins.memory.lengths import Lengths
 
 
 @given(st.lists(st.integers(0, 8)), st.randoms(use_true_random=False))

@@ -24,10 +24,10 @@ import xscl
 from broker.matching.match import Match
 from broker.matching.registration import SetChange
 from broker.pipeline.shards import DirectoryStore, Join, MemoryStore
+from joins.memory.reach import Reaches
 from joins.orders import Answer, Order, Piece, Store
 from joins.pieces import Pieces
 from joins.processor import Processor
-from joins.reach import Reaches
 from joins.shard import Shard
 from joins.sharded import ShardedProcessor
 

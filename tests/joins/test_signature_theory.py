@@ -16,10 +16,10 @@ from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.registration import SetChange
 from joins.compared import SLOT_BITS, SharedSlots
 from joins.engines import EngineName
+from joins.memory.remembered import EMPTY
+from joins.memory.slots import Layout
 from joins.pairsignature import pair_signatures
-from joins.remembered import EMPTY
 from joins.signatures import SignatureProcessor
-from joins.slots import Layout
 
 Equal = frozenset[tuple[int, int]]
 Signature = tuple[Layout, Layout, Equal]

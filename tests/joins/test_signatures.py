@@ -16,12 +16,13 @@ from hypothesis import strategies as st
 import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
-from joins import candidates, pairsignature, remembered, sample, signatureview, valueindex
-from joins.reach import LayoutReaches, Reaches
-from joins.remembered import EMPTY, Remembered, hash_values
-from joins.slots import Layouts, ranges
-from joins.times import Pairs, distinct, pair_codes
-from joins.valueindex import ValueIndex, entry_keys
+from joins import candidates, pairsignature, sample, signatureview
+from joins.memory import remembered, valueindex
+from joins.memory.reach import LayoutReaches, Reaches
+from joins.memory.remembered import EMPTY, Remembered, hash_values
+from joins.memory.slots import Layouts, ranges
+from joins.memory.times import Pairs, distinct, pair_codes
+from joins.memory.valueindex import ValueIndex, entry_keys
 
 QUERIES = [
     "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b",

@@ -22,10 +22,11 @@ import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
-from joins import column, eviction, places, signatures, spill, valueindex
-from joins.column import SPARE_ROWS, Column
-from joins.spill import InstanceRows, SpillError
-from joins.valueindex import ValueIndex
+from joins import signatures
+from joins.memory import column, eviction, places, spill, valueindex
+from joins.memory.column import SPARE_ROWS, Column
+from joins.memory.spill import InstanceRows, SpillError
+from joins.memory.valueindex import ValueIndex
 
 MINUTE_US = 60_000_000
 
@@ -90,7 +91,7 @@ def test_many_columns_have_room_in_few_addresses() -> None:
     program = """
 import resource
 import numpy as np
-from joins.column import Column
+from joins.memory.column import Column
 
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, resource.RLIM_INFINITY))
 columns = [Column(np.int64) for _ in range(2_000)]

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from joins.slots import Ints
+from joins.memory.slots import Ints
 
 __all__ = [
     "Flags",

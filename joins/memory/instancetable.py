@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from joins.column import Column
-from joins.places import Places
-from joins.slots import Ints, Layouts, ranges
+from joins.memory.column import Column
+from joins.memory.places import Places
+from joins.memory.slots import Ints, Layouts, ranges
 
 __all__ = ["EMPTY", "HashValues", "Hashes", "InstanceTable", "hash_values"]
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Generator, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from joins.instancetable import InstanceTable
-from joins.reach import LayoutReaches
-from joins.slots import Ints
+from joins.memory.instancetable import InstanceTable
+from joins.memory.reach import LayoutReaches
+from joins.memory.slots import Ints
 
 __all__ = ["EVICTED_ROWS", "Eviction", "Flags"]
 

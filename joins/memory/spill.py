@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from joins.slots import Ints
+from joins.memory.slots import Ints
 
 __all__ = ["InstanceRows", "SpillError"]
 

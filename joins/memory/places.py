@@ -17,8 +17,8 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from joins.column import Column
-from joins.slots import Ints
+from joins.memory.column import Column
+from joins.memory.slots import Ints
 
 __all__ = ["Places"]
 

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from joins.remembered import EMPTY, Hashes
-from joins.slots import Ints, ranges
-from joins.times import Flags
+from joins.memory.remembered import EMPTY, Hashes
+from joins.memory.slots import Ints, ranges
+from joins.memory.times import Flags
 
 __all__ = ["Hits", "ValueIndex", "entry_keys"]
 

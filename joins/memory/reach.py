@@ -14,8 +14,8 @@ from collections.abc import Collection, Sequence, Set
 
 import numpy as np
 
-from joins.lengths import Lengths
-from joins.slots import Edge, Ints, Layouts
+from joins.memory.lengths import Lengths
+from joins.memory.slots import Edge, Ints, Layouts
 
 __all__ = ["NO_REACH_US", "LayoutReaches", "Reaches"]
 

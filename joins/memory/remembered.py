@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from joins.eviction import Eviction, Flags
-from joins.instance import INSTANCE_SCHEMA, Instance
-from joins.instancetable import EMPTY, Hashes, HashValues, InstanceTable, hash_values
-from joins.reach import LayoutReaches
-from joins.slots import Ints, Layouts
-from joins.spill import InstanceRows
+from joins.memory.eviction import Eviction, Flags
+from joins.memory.instance import INSTANCE_SCHEMA, Instance
+from joins.memory.instancetable import EMPTY, Hashes, HashValues, InstanceTable, hash_values
+from joins.memory.reach import LayoutReaches
+from joins.memory.slots import Ints, Layouts
+from joins.memory.spill import InstanceRows
 
 __all__ = ["EMPTY", "HashValues", "Hashes", "Remembered", "hash_values"]
 
