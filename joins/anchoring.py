@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from joins.meeting import ValueJoin
+from joins.budget.meeting import ValueJoin
 from joins.sample import CHANGE, PairCounts, Sample, rarest
 
 __all__ = ["Anchoring", "Moved", "ValueJoins"]

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from joins.budget.meeting import ValueJoin
 from joins.classes import ClassRegistry, QueryClass
-from joins.meeting import ValueJoin
 from joins.sample import PairCounts, Sample, rarest
 
 __all__ = ["Anchor", "Anchors", "Epochs"]

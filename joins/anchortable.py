@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.groups import Group
-from joins.meeting import ValueJoin
+from joins.budget.groups import Group
+from joins.budget.meeting import ValueJoin
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from joins.budget.ration import UNBOUNDED, Bounds
 from joins.memory.remembered import hash_values
 from joins.processor import SqlProcessor
-from joins.ration import UNBOUNDED, Bounds
 from joins.signatures import SignatureProcessor
 
 __all__ = ["DEFAULT_ENGINE", "ENGINES", "EngineName", "make_processor"]

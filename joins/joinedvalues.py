@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from joins.budget.meeting import Partners, ValueJoin
 from joins.classes import Sides
 from joins.compared import SharedSlots
-from joins.meeting import Partners, ValueJoin
 from joins.memory.remembered import EMPTY, Hashes, Remembered
 from joins.memory.slots import Ints, Layouts, ranges
 from joins.memory.times import Flags

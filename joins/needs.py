@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterator, Sequence, Set
 from itertools import takewhile
 from operator import itemgetter
 
+from joins.budget.meeting import ValueJoin
 from joins.classes import ClassRegistry
-from joins.meeting import ValueJoin
 from templates.template import Template
 
 __all__ = ["Joins", "Needs"]

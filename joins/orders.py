@@ -15,11 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from joins.anchors import Epochs
+from joins.budget.meeting import Visitor
+from joins.budget.ration import HeavyPair
 from joins.classes import ClassTuple, QueryClass, UseKind
-from joins.meeting import Visitor
 from joins.memory.instance import Instance
 from joins.memory.slots import Ints
-from joins.ration import HeavyPair
 
 __all__ = [
     "SHAPE_SCHEMA",

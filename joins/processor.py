@@ -30,17 +30,17 @@ import numpy as np
 import pyarrow as pa
 
 from joins import schema
-from joins.census import Census
+from joins.budget.census import Census
+from joins.budget.entries import EntryReader
+from joins.budget.meeting import Meeting, Partners, ValueJoin, Visitor
+from joins.budget.portions import Portions
+from joins.budget.ration import CLOSED, UNBOUNDED, Bounds, Cut, HeavyPair, Ration
+from joins.budget.repeats import Repeats
 from joins.classes import Classified, ClassTuple, Keepers, QueryClass, UseKind
-from joins.entries import EntryReader
 from joins.heavy import HeavyPairs
-from joins.meeting import Meeting, Partners, ValueJoin, Visitor
 from joins.memory.instance import Instance
 from joins.memory.remembered import Hashes, hash_values
 from joins.memory.slots import Ints
-from joins.portions import Portions
-from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, HeavyPair, Ration
-from joins.repeats import Repeats
 from joins.rows import TemplateTables
 from joins.sql import Moment, render_sql, value_join_sql
 from joins.state import JoinState

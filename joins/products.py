@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence, Set
 
 import numpy as np
 
+from joins.budget.groups import Group
+from joins.budget.meeting import Meeting, Partners
+from joins.budget.ration import Ration
 from joins.classes import QueryClass, Sides
-from joins.groups import Group
-from joins.meeting import Meeting, Partners
 from joins.memory.remembered import Remembered
 from joins.memory.slots import Edge, Ints, Layouts
 from joins.memory.times import Flags, Pairs
-from joins.ration import Ration
 
 __all__ = ["Products"]
 

@@ -16,8 +16,8 @@ from zlib import crc32
 
 import numpy as np
 
+from joins.budget.entries import Entries
 from joins.classes import QueryClass
-from joins.entries import Entries
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints
 

@@ -15,15 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from joins.budget.meeting import ValueJoin, Visitor
+from joins.budget.ration import UNBOUNDED, HeavyPair
 from joins.classes import ClassTuple, QueryClass
 from joins.engines import EngineName, make_processor
-from joins.meeting import ValueJoin, Visitor
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_parts
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.orders import Answer, Catalog, Limit, Order, Piece, Question, Store, Tuples
 from joins.ownership import Ownership
-from joins.ration import UNBOUNDED, HeavyPair
 from joins.routing import is_product, shard_of_class
 from joins.signatures import SignatureProcessor
 from joins.tuples import TupleColumns

@@ -26,9 +26,12 @@ import numpy as np
 import pyarrow as pa
 
 from joins.anchors import Anchors
-from joins.census import Census
+from joins.budget.census import Census
+from joins.budget.entries import EntryReader
+from joins.budget.portions import Portions
+from joins.budget.ration import CLOSED, UNBOUNDED, Bounds, Cut, Ration
+from joins.budget.repeats import Repeats
 from joins.classes import Classified, ClassTuple
-from joins.entries import EntryReader
 from joins.lumps import Lump, Lumps, merged
 from joins.memory.column import Column
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, read_instances
@@ -37,9 +40,6 @@ from joins.memory.slots import Ints
 from joins.memory.spill import InstanceRows
 from joins.orders import SHAPE_SCHEMA, Answer, Catalog, Limit, Order, Question, Store, Tuples
 from joins.pieces import Pieces
-from joins.portions import Portions
-from joins.ration import CLOSED, UNBOUNDED, Bounds, Cut, Ration
-from joins.repeats import Repeats
 from joins.routing import Router
 from joins.signatures import SHAPES_MIN, TUPLES_MAX
 

@@ -24,15 +24,15 @@ import numpy as np
 import pyarrow as pa
 
 from joins import schema
+from joins.budget.meeting import ValueJoin
+from joins.budget.ration import UNBOUNDED
+from joins.budget.weight import Weight, weigh
 from joins.classes import ClassRegistry
 from joins.compared import SLOT_BITS, Equal, Grouped
-from joins.meeting import ValueJoin
 from joins.memory.slots import Ints, Layout
 from joins.needs import Needs
-from joins.ration import UNBOUNDED
 from joins.rows import TemplateTables, connect, insert, run
 from joins.sql import signature_sql
-from joins.weight import Weight, weigh
 from templates.conjunctive import view_query
 
 __all__ = ["Entry", "Signature", "SignatureView"]

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from joins import rows, schema
-from joins.meeting import MOMENT
+from joins.budget.meeting import MOMENT
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
 from joins.memory.slots import Ints
 

@@ -13,9 +13,9 @@ from dataclasses import replace
 from broker.matching.budget import Budget, Pause, Spending, Spent, Tally
 from broker.matching.fanout import Use
 from broker.matching.queryset import QuerySet
+from joins.budget.ration import Cut
 from joins.classes import UseKind
 from joins.processor import Processor
-from joins.ration import Cut
 
 __all__ = ["Accounts"]
 

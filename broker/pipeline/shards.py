@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from joins.budget.ration import UNBOUNDED
 from joins.engines import EngineName
 from joins.orders import Answer, Catalog, Order, Store
 from joins.processor import Processor
-from joins.ration import UNBOUNDED
 from joins.shard import Shard
 from joins.sharded import ShardedProcessor
 

@@ -11,9 +11,9 @@ from runners import ENGINES, EngineName, run_engine, run_oracle, seeds_with_join
 from strategies import random_case
 
 from broker.pipeline.shards import Join
-from joins import portions
+from joins.budget import portions
+from joins.budget.portions import Portions
 from joins.engines import make_processor
-from joins.portions import Portions
 from joins.processor import Processor
 
 BUDGET = 1_000_000

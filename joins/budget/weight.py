@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from enum import Enum
 from math import prod
 
-from joins.ration import UNBOUNDED
+from joins.budget.ration import UNBOUNDED
 
 __all__ = ["Weight", "weigh"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.entries import Entries
-from joins.meeting import ValueJoin
+from joins.budget.entries import Entries
+from joins.budget.meeting import ValueJoin
 
 __all__ = ["Repeats"]
 

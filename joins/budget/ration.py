@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from joins.budget.groups import Group
+from joins.budget.meeting import Meeting, ValueJoin
 from joins.classes import ClassRegistry, UseKind
-from joins.groups import Group
-from joins.meeting import Meeting, ValueJoin
 from joins.memory.slots import Ints
 from joins.memory.times import Pairs
 

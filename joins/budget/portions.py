@@ -15,12 +15,12 @@ from math import prod
 
 import numpy as np
 
-from joins.census import Census
+from joins.budget.census import Census
+from joins.budget.meeting import ValueJoin
+from joins.budget.ration import UNBOUNDED
+from joins.budget.repeats import Repeats
 from joins.classes import ClassRegistry
-from joins.meeting import ValueJoin
 from joins.memory.slots import Ints
-from joins.ration import UNBOUNDED
-from joins.repeats import Repeats
 
 __all__ = ["Portions"]
 

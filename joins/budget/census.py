@@ -21,13 +21,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from joins.budget.entries import Entries
+from joins.budget.meeting import MOMENT, ValueJoin, Visitor
+from joins.budget.ration import UNBOUNDED
 from joins.classes import ClassRegistry
-from joins.entries import Entries
-from joins.meeting import MOMENT, ValueJoin, Visitor
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.memory.valueindex import entry_keys
-from joins.ration import UNBOUNDED
 
 __all__ = ["Census", "Suspect"]
 
