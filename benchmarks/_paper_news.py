@@ -23,7 +23,7 @@ from benchmarks._workloads import Side, flat_side, news_lines, random_classes, r
 from benchmarks.joins import LEAVES, news_batches
 from joins.classes import ClassTuple, QueryClass
 from joins.engines import ENGINES, EngineName, make_processor
-from joins.processor import Processor, SqlProcessor
+from joins.sql.engine import Processor, SqlProcessor
 from xscl.query import INFINITE_US
 
 __all__ = ["figure_6_16"]

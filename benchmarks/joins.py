@@ -41,7 +41,7 @@ from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from joins.classes import QueryClass
 from joins.engines import make_processor
-from joins.processor import Processor
+from joins.sql.engine import Processor
 from templates.joingraph import JoinGraph, reduce
 from templates.template import template_of
 from xpath_eval.structure import parse_xml

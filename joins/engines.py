@@ -7,8 +7,8 @@ from typing import Literal
 
 from joins.budget.ration import UNBOUNDED, Bounds
 from joins.memory.remembered import hash_values
-from joins.processor import SqlProcessor
 from joins.signatures import SignatureProcessor
+from joins.sql.engine import SqlProcessor
 
 __all__ = ["DEFAULT_ENGINE", "ENGINES", "EngineName", "make_processor"]
 

@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from joins import schema
 from joins.budget.meeting import ValueJoin
 from joins.budget.ration import UNBOUNDED
 from joins.budget.weight import Weight, weigh
@@ -31,8 +30,9 @@ from joins.classes import ClassRegistry
 from joins.compared import SLOT_BITS, Equal, Grouped
 from joins.memory.slots import Ints, Layout
 from joins.needs import Needs
-from joins.rows import TemplateTables, connect, insert, run
-from joins.sql import signature_sql
+from joins.sql import schema
+from joins.sql.render import signature_sql
+from joins.sql.rows import TemplateTables, connect, insert, run
 from templates.conjunctive import view_query
 
 __all__ = ["Entry", "Signature", "SignatureView"]

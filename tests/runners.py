@@ -15,7 +15,7 @@ from broker.matching.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
-from joins.processor import Processor
+from joins.sql.engine import Processor
 
 __all__ = [
     "DEFAULT_ENGINE",

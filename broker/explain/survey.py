@@ -36,7 +36,7 @@ from broker.matching.clauses import Alternative, Clause, Published, is_prepared,
 from broker.matching.queryclasses import compile_query
 from broker.matching.registration import RegisteredQuery, publishers_first
 from joins.classes import QueryClass
-from joins.sql import Moment, render_sql
+from joins.sql.render import Moment, render_sql
 from templates.conjunctive import conjunctive_query, view_query
 from templates.template import Template
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog

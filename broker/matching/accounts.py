@@ -15,7 +15,7 @@ from broker.matching.fanout import Use
 from broker.matching.queryset import QuerySet
 from joins.budget.ration import Cut
 from joins.classes import UseKind
-from joins.processor import Processor
+from joins.sql.engine import Processor
 
 __all__ = ["Accounts"]
 

@@ -20,9 +20,9 @@ import pyarrow as pa
 from joins.budget.ration import UNBOUNDED
 from joins.engines import EngineName
 from joins.orders import Answer, Catalog, Order, Store
-from joins.processor import Processor
 from joins.shard import Shard
 from joins.sharded import ShardedProcessor
+from joins.sql.engine import Processor
 
 __all__ = ["DirectoryStore", "Join", "MemoryStore", "RunTasks", "ShardTask", "Tasks", "carry_out"]
 

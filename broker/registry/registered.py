@@ -18,7 +18,7 @@ from broker.matching.registration import RegisteredQuery, SetChange
 from broker.registry.queries import RegisteredText, Registry
 from joins.classes import ClassRegistry
 from joins.engines import EngineName
-from joins.processor import Processor
+from joins.sql.engine import Processor
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xscl.files import check_added
 

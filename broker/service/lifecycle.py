@@ -60,7 +60,7 @@ from broker.settings.feeds import configured_feeds
 from broker.web import pages
 from feeds import FeedStore, networks
 from joins.orders import Answer
-from joins.processor import Processor
+from joins.sql.engine import Processor
 from xpath_eval.counters import counters_of
 
 __all__ = ["Service"]

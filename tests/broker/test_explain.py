@@ -17,7 +17,7 @@ from broker.explain.data import as_data
 from broker.explain.model import Survey
 from broker.explain.survey import survey
 from broker.matching.engine import Engine, RegisteredQuery
-from joins.processor import SqlProcessor
+from joins.sql.engine import SqlProcessor
 from xscl.query import Query
 
 FILES = golden_files("explain")

@@ -26,8 +26,8 @@ from joins.memory.instance import INSTANCE_SCHEMA
 from joins.memory.remembered import Remembered, hash_values
 from joins.memory.slots import Ints, Layouts
 from joins.orders import Answer, Order
-from joins.processor import Processor
 from joins.sharded import ShardedProcessor
+from joins.sql.engine import Processor
 
 SECOND_US = 1_000_000
 RARE = "R//i->a FOLLOWED BY {a/c = b/c, INF} R//i->b"

@@ -13,10 +13,11 @@ import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
-from joins import pairsignature, rows, signatures, signatureview
+from joins import pairsignature, signatures, signatureview
 from joins.engines import EngineName
 from joins.memory import eviction
 from joins.signatures import SignatureProcessor
+from joins.sql import rows
 
 MINUTE_US = 60_000_000
 FREE = Budget(0, 0, 0, 0)

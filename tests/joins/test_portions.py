@@ -14,7 +14,7 @@ from broker.pipeline.shards import Join
 from joins.budget import portions
 from joins.budget.portions import Portions
 from joins.engines import make_processor
-from joins.processor import Processor
+from joins.sql.engine import Processor
 
 BUDGET = 1_000_000
 """Without one nothing is counted, and so nothing cut; nothing goes over this one."""

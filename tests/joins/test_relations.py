@@ -8,8 +8,8 @@ import worked_example as paper
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.engine import Engine, RegisteredQuery
-from joins.processor import SQL_ENGINES
-from joins.relations import r_bin, r_doc, r_doc_ts, r_out
+from joins.sql.engine import SQL_ENGINES
+from joins.sql.relations import r_bin, r_doc, r_doc_ts, r_out
 
 T1, T2, T3 = 1_000_000, 2_000_000, 3_000_000
 

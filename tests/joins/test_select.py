@@ -10,8 +10,8 @@ from strategies import random_case
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.engine import Engine, RegisteredQuery
-from joins import select
-from joins.sql import Moment, render_sql
+from joins.sql import select
+from joins.sql.render import Moment, render_sql
 from templates.conjunctive import conjunctive_query, view_query
 
 SEEDS = seeds_with_joins(4)

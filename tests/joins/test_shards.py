@@ -27,9 +27,9 @@ from broker.pipeline.shards import DirectoryStore, Join, MemoryStore
 from joins.memory.reach import Reaches
 from joins.orders import Answer, Order, Piece, Store
 from joins.pieces import Pieces
-from joins.processor import Processor
 from joins.shard import Shard
 from joins.sharded import ShardedProcessor
+from joins.sql.engine import Processor
 
 ALL = dict(cases())
 SEEDS = seeds_with_joins(12)

@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from joins import schema
 from joins.classes import ClassRegistry, QueryClass
-from joins.rows import TemplateTables, connect, run
+from joins.sql import schema
+from joins.sql.rows import TemplateTables, connect, run
 from templates.joingraph import GraphNode, JoinGraph
 from templates.template import template_of
 

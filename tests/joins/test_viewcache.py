@@ -13,8 +13,8 @@ from strategies import random_case
 import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
-from joins.processor import SqlProcessor
-from joins.viewcache import ROWS_MAX, ViewCache
+from joins.sql.engine import SqlProcessor
+from joins.sql.viewcache import ROWS_MAX, ViewCache
 
 HOUR_US = 3_600_000_000
 SAME = "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from joins import schema
-from joins.select import Select, Steps
+from joins.sql import schema
+from joins.sql.select import Select, Steps
 from templates.conjunctive import Atom, ConjunctiveQuery, conjunctive_query
 from templates.template import Template
 

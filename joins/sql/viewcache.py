@@ -17,8 +17,8 @@ from collections import OrderedDict
 
 import pyarrow as pa
 
-from joins import rows, schema
-from joins.state import JoinState
+from joins.sql import rows, schema
+from joins.sql.state import JoinState
 
 __all__ = ["ROWS_MAX", "ViewCache"]
 

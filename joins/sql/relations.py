@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from joins import schema
-from joins.processor import SqlProcessor
-from joins.state import JoinState
+from joins.sql import schema
+from joins.sql.engine import SqlProcessor
+from joins.sql.state import JoinState
 
 __all__ = ["Which", "r_bin", "r_doc", "r_doc_ts", "r_out"]
 

@@ -29,7 +29,6 @@ from typing import Literal, Protocol
 import numpy as np
 import pyarrow as pa
 
-from joins import schema
 from joins.budget.census import Census
 from joins.budget.entries import EntryReader
 from joins.budget.meeting import Meeting, Partners, ValueJoin, Visitor
@@ -37,14 +36,15 @@ from joins.budget.portions import Portions
 from joins.budget.ration import CLOSED, UNBOUNDED, Bounds, Cut, HeavyPair, Ration
 from joins.budget.repeats import Repeats
 from joins.classes import Classified, ClassTuple, Keepers, QueryClass, UseKind
-from joins.heavy import HeavyPairs
 from joins.memory.instance import Instance
 from joins.memory.remembered import Hashes, hash_values
 from joins.memory.slots import Ints
-from joins.rows import TemplateTables
-from joins.sql import Moment, render_sql, value_join_sql
-from joins.state import JoinState
-from joins.viewcache import ROWS_MAX, ViewCache
+from joins.sql import schema
+from joins.sql.heavy import HeavyPairs
+from joins.sql.render import Moment, render_sql, value_join_sql
+from joins.sql.rows import TemplateTables
+from joins.sql.state import JoinState
+from joins.sql.viewcache import ROWS_MAX, ViewCache
 from templates.conjunctive import conjunctive_query, view_query
 from templates.template import Template
 

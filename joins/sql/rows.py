@@ -11,8 +11,8 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from joins import schema
 from joins.classes import ClassRegistry
+from joins.sql import schema
 from templates.template import Template
 
 __all__ = ["TemplateTables", "connect", "insert", "run"]

@@ -13,16 +13,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from joins import schema
 from joins.budget.meeting import ValueJoin
 from joins.budget.ration import UNBOUNDED, HeavyPair
 from joins.budget.repeats import Repeats
 from joins.budget.weight import Weight, weigh
 from joins.classes import ClassRegistry, QueryClass
-from joins.rows import TemplateTables
-from joins.select import Steps
-from joins.sql import FOLLOWS, LeftOut, Moment, pair_sql, span
-from joins.state import JoinState
+from joins.sql import schema
+from joins.sql.render import FOLLOWS, LeftOut, Moment, pair_sql, span
+from joins.sql.rows import TemplateTables
+from joins.sql.select import Steps
+from joins.sql.state import JoinState
 from templates.template import Template
 
 __all__ = ["HeavyPairs"]

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from joins import rows, schema
 from joins.budget.meeting import MOMENT
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
 from joins.memory.slots import Ints
+from joins.sql import rows, schema
 
 __all__ = ["JoinState"]
 
