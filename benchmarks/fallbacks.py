@@ -20,7 +20,7 @@ import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.engine import Engine, RegisteredQuery
 from joins.engines import EngineName
-from joins.signatures import SignatureProcessor
+from joins.signature.engine import SignatureProcessor
 
 SECOND_US = 1_000_000
 QUERIES = (

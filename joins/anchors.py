@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from joins.budget.meeting import ValueJoin
 from joins.classes import ClassRegistry, QueryClass
-from joins.sample import PairCounts, Sample, rarest
+from joins.signature.sample import PairCounts, Sample, rarest
 
 __all__ = ["Anchor", "Anchors", "Epochs"]
 

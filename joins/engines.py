@@ -7,7 +7,7 @@ from typing import Literal
 
 from joins.budget.ration import UNBOUNDED, Bounds
 from joins.memory.remembered import hash_values
-from joins.signatures import SignatureProcessor
+from joins.signature.engine import SignatureProcessor
 from joins.sql.engine import SqlProcessor
 
 __all__ = ["DEFAULT_ENGINE", "ENGINES", "EngineName", "make_processor"]

@@ -25,8 +25,8 @@ from joins.memory.times import Flags
 from joins.orders import Answer, Catalog, Limit, Order, Piece, Question, Store, Tuples
 from joins.ownership import Ownership
 from joins.routing import is_product, shard_of_class
-from joins.signatures import SignatureProcessor
-from joins.tuples import TupleColumns
+from joins.signature.engine import SignatureProcessor
+from joins.signature.tuples import TupleColumns
 
 __all__ = ["Shard"]
 

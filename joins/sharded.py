@@ -41,7 +41,7 @@ from joins.memory.spill import InstanceRows
 from joins.orders import SHAPE_SCHEMA, Answer, Catalog, Limit, Order, Question, Store, Tuples
 from joins.pieces import Pieces
 from joins.routing import Router
-from joins.signatures import SHAPES_MIN, TUPLES_MAX
+from joins.signature.engine import SHAPES_MIN, TUPLES_MAX
 
 __all__ = ["Answerer", "ShardedProcessor"]
 

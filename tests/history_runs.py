@@ -28,20 +28,20 @@ from histories import (
 
 import broker.matching.engine
 import broker.pipeline.evaluation
-import joins.candidates
-import joins.joinedvalues
 import joins.memory.column
 import joins.memory.eviction
 import joins.memory.instance
 import joins.memory.places
 import joins.memory.spill
 import joins.memory.valueindex
-import joins.pairsignature
 import joins.pieces
-import joins.sample
 import joins.sharded
-import joins.signatures
-import joins.signatureview
+import joins.signature.candidates
+import joins.signature.engine
+import joins.signature.joinedvalues
+import joins.signature.pair
+import joins.signature.sample
+import joins.signature.view
 import xpath_eval.stage
 import xscl
 from broker.documents.disk import Disk
@@ -74,12 +74,12 @@ STATES = {
 BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
     broker.matching.engine: {"_TUPLES_MAX": (1, 3), "VALUES_CHARACTERS_MAX": (1, 10)},
     broker.pipeline.evaluation: {"WITNESS_BYTES_MAX": (0, 200), "PART_BYTES_MAX": (0, 100)},
-    joins.candidates: {"PAIRS_MAX": (1, 5), "FOUND_MAX": (1, 10)},
+    joins.signature.candidates: {"PAIRS_MAX": (1, 5), "FOUND_MAX": (1, 10)},
     joins.memory.column: {"RESERVED_ROWS": (16, 64), "_MOVED_ROWS": (1, 3)},
     joins.memory.eviction: {"EVICTED_ROWS": (1, 2), "_SCANNED_ROWS": (1, 3)},
     joins.memory.instance: {"PART_BYTES_MAX": (1, 500)},
-    joins.joinedvalues: {"FOUND_MAX": (1, 10)},
-    joins.pairsignature: {"FEW_PAIRS": (0, 2), "WIDE": (0,), "SORTED_SLOTS": (9,)},
+    joins.signature.joinedvalues: {"FOUND_MAX": (1, 10)},
+    joins.signature.pair: {"FEW_PAIRS": (0, 2), "WIDE": (0,), "SORTED_SLOTS": (9,)},
     joins.pieces: {
         "PIECES_MAX": (2,),
         "PIECE_ROWS": (1, 5),
@@ -88,10 +88,10 @@ BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
         "THINNED_PIECES": (2,),
     },
     joins.memory.places: {"_NUMBERED_ROWS": (2,)},
-    joins.sample: {"CHANGE": (0, 4), "FIRST_LOOK": (1,), "LOOKS_APART": (1,)},
+    joins.signature.sample: {"CHANGE": (0, 4), "FIRST_LOOK": (1,), "LOOKS_APART": (1,)},
     joins.sharded: {"LOOKED_EVERY": (1, 3), "TUPLES_MAX": (1, 3)},
-    joins.signatures: {"SHAPES_MIN": (0, 2)},
-    joins.signatureview: {"ENTRIES_MAX": (0, 3), "ROWS_MAX": (0, 5)},
+    joins.signature.engine: {"SHAPES_MIN": (0, 2)},
+    joins.signature.view: {"ENTRIES_MAX": (0, 3), "ROWS_MAX": (0, 5)},
     joins.memory.spill: {
         "MEMORY_BYTES": (0, 300),
         "FILE_BYTES": (1, 500),

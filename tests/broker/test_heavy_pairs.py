@@ -14,11 +14,11 @@ import broker.matching.engine
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.budget import DEFAULT_BUDGET, Budget
 from broker.matching.fanout import FanOut
-from joins import signatures
 from joins.budget import portions
 from joins.budget.weight import Weight, weigh
 from joins.classes import ClassTuple
 from joins.engines import ENGINES, EngineName
+from joins.signature import engine as signatures
 
 MINUTE_US = 60_000_000
 ONE = "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b"

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.anchoring import Anchoring
-from joins.anchortable import NONE, AnchorTable
+from joins.signature.anchoring import Anchoring
+from joins.signature.anchortable import NONE, AnchorTable
 
 Anchored = tuple[int, tuple[int, int], int, bool]
 """A class: its number, its anchor, its window, and whether it is symmetric."""

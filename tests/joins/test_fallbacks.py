@@ -13,10 +13,12 @@ import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
-from joins import pairsignature, signatures, signatureview
 from joins.engines import EngineName
 from joins.memory import eviction
-from joins.signatures import SignatureProcessor
+from joins.signature import engine as signatures
+from joins.signature import pair as pairsignature
+from joins.signature import view as signatureview
+from joins.signature.engine import SignatureProcessor
 from joins.sql import rows
 
 MINUTE_US = 60_000_000

@@ -19,7 +19,7 @@ from runners import ENGINES, EngineName, engine_of, run_engine, run_oracle, seed
 from strategies import case_texts, random_case
 
 import joins.pieces
-import joins.sample
+import joins.signature.sample
 import xscl
 from broker.matching.match import Match
 from broker.matching.registration import SetChange
@@ -186,8 +186,8 @@ def hundred_documents(seed: int) -> Case:
 @pytest.mark.parametrize("seed", range(3))
 def test_anchors_may_change_at_any_batch(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)
-    monkeypatch.setattr(joins.sample.PairCounts, "of", lambda *_: chance.randrange(100))
-    monkeypatch.setattr(joins.sample.Sample, "is_due", lambda _: True)
+    monkeypatch.setattr(joins.signature.sample.PairCounts, "of", lambda *_: chance.randrange(100))
+    monkeypatch.setattr(joins.signature.sample.Sample, "is_due", lambda _: True)
     case = hundred_documents(seed)
     expected = lines(run_engine(case))
     assert len(expected) > 20

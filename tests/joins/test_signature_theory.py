@@ -14,12 +14,12 @@ import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.registration import SetChange
-from joins.compared import SLOT_BITS, SharedSlots
 from joins.engines import EngineName
 from joins.memory.remembered import EMPTY
 from joins.memory.slots import Layout
-from joins.pairsignature import pair_signatures
-from joins.signatures import SignatureProcessor
+from joins.signature.compared import SLOT_BITS, SharedSlots
+from joins.signature.engine import SignatureProcessor
+from joins.signature.pair import pair_signatures
 
 Equal = frozenset[tuple[int, int]]
 Signature = tuple[Layout, Layout, Equal]

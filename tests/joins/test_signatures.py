@@ -16,13 +16,15 @@ from hypothesis import strategies as st
 import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
-from joins import candidates, pairsignature, sample, signatureview
 from joins.memory import remembered, valueindex
 from joins.memory.reach import LayoutReaches, Reaches
 from joins.memory.remembered import EMPTY, Remembered, hash_values
 from joins.memory.slots import Layouts, ranges
 from joins.memory.times import Pairs, distinct, pair_codes
 from joins.memory.valueindex import ValueIndex, entry_keys
+from joins.signature import candidates, sample
+from joins.signature import pair as pairsignature
+from joins.signature import view as signatureview
 
 QUERIES = [
     "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b",
@@ -95,7 +97,7 @@ def test_values_that_hash_alike_join_only_if_they_are_alike(
     stream = documents(1)
     expected = matches("mmqjp", stream)
     monkeypatch.setattr("joins.engines.hash_values", hashing)
-    # Under the weaker hash `!=` takes what hashes alike for alike; see `joins.signatures`.
+    # Under the weaker hash `!=` takes what hashes alike for alike; see `joins.signature.engine`.
     found = matches("signatures", stream)
     if hashing is weaker:
         assert set(found) <= set(expected)

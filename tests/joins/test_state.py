@@ -22,11 +22,11 @@ import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
-from joins import signatures
 from joins.memory import column, eviction, places, spill, valueindex
 from joins.memory.column import SPARE_ROWS, Column
 from joins.memory.spill import InstanceRows, SpillError
 from joins.memory.valueindex import ValueIndex
+from joins.signature import engine as signatures
 
 MINUTE_US = 60_000_000
 

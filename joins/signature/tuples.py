@@ -11,7 +11,7 @@ from joins.classes import ClassTuple, QueryClass
 from joins.memory.remembered import Hashes, Remembered
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags, Pairs
-from joins.signatureview import Entry
+from joins.signature.view import Entry
 from templates.template import Template
 
 __all__ = ["ClassLimits", "TupleColumns", "without_failed"]

@@ -20,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from joins.compared import Code, Codes, Compared, SharedSlots
 from joins.memory.remembered import EMPTY, Hashes, Remembered
 from joins.memory.slots import Ints, Layouts, ranges
+from joins.signature.compared import Code, Codes, Compared, SharedSlots
 
 __all__ = ["pair_signatures"]
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from joins.budget.meeting import ValueJoin
-from joins.sample import CHANGE, PairCounts, Sample, rarest
+from joins.signature.sample import CHANGE, PairCounts, Sample, rarest
 
 __all__ = ["Anchoring", "Moved", "ValueJoins"]
 

@@ -21,17 +21,17 @@ from functools import cache
 
 import numpy as np
 
-from joins.anchoring import Anchoring
-from joins.anchortable import NONE, AnchorTable
 from joins.budget.meeting import Meeting, ValueJoin
 from joins.budget.ration import Bounds, Ration
 from joins.classes import ClassRegistry, QueryClass, Sides
-from joins.joinedvalues import FOUND_MAX, JoinedValues
 from joins.memory.remembered import Remembered
 from joins.memory.slots import Edge, Ints, Layouts, ranges
 from joins.memory.times import Flags, Pairs, codes_of_runs, distinct, held_ends, pair_codes, runs
 from joins.memory.valueindex import Hits, entry_keys
-from joins.products import Products
+from joins.signature.anchoring import Anchoring
+from joins.signature.anchortable import NONE, AnchorTable
+from joins.signature.joinedvalues import FOUND_MAX, JoinedValues
+from joins.signature.products import Products
 
 __all__ = ["PAIRS_MAX", "Candidates"]
 

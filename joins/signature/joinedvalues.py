@@ -13,11 +13,11 @@ import numpy as np
 
 from joins.budget.meeting import Partners, ValueJoin
 from joins.classes import Sides
-from joins.compared import SharedSlots
 from joins.memory.remembered import EMPTY, Hashes, Remembered
 from joins.memory.slots import Ints, Layouts, ranges
 from joins.memory.times import Flags
 from joins.memory.valueindex import ValueIndex, entry_keys
+from joins.signature.compared import SharedSlots
 
 __all__ = ["FOUND_MAX", "JoinedValues", "NewValues"]
 

@@ -50,16 +50,16 @@ import pyarrow as pa
 
 from joins.budget.meeting import MOMENT, Meeting, Partners, ValueJoin, Visitor
 from joins.budget.ration import CLOSED, UNBOUNDED, Bounds, Cut, HeavyPair
-from joins.candidates import Candidates
 from joins.classes import Classified, ClassTuple, QueryClass
 from joins.memory.instance import Instance
 from joins.memory.reach import LayoutReaches
 from joins.memory.remembered import Hashes, HashValues, Remembered
 from joins.memory.slots import Ints, Layouts
 from joins.memory.times import Pairs
-from joins.pairsignature import pair_signatures
-from joins.signatureview import Entry, SignatureView
-from joins.tuples import ClassLimits, TupleColumns, without_failed
+from joins.signature.candidates import Candidates
+from joins.signature.pair import pair_signatures
+from joins.signature.tuples import ClassLimits, TupleColumns, without_failed
+from joins.signature.view import Entry, SignatureView
 
 __all__ = ["SignatureProcessor"]
 

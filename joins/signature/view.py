@@ -27,9 +27,9 @@ from joins.budget.meeting import ValueJoin
 from joins.budget.ration import UNBOUNDED
 from joins.budget.weight import Weight, weigh
 from joins.classes import ClassRegistry
-from joins.compared import SLOT_BITS, Equal, Grouped
 from joins.memory.slots import Ints, Layout
-from joins.needs import Needs
+from joins.signature.compared import SLOT_BITS, Equal, Grouped
+from joins.signature.needs import Needs
 from joins.sql import schema
 from joins.sql.render import signature_sql
 from joins.sql.rows import TemplateTables, connect, insert, run
