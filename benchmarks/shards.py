@@ -36,8 +36,8 @@ from benchmarks.joins import DAY_US, LEAVES, news_batches
 from broker.documents.document import DocumentLine
 from broker.pipeline.shards import Join, MemoryStore
 from joins.classes import QueryClass
-from joins.orders import Answer, Order
-from joins.sharded import ShardedProcessor
+from joins.shards.driver import ShardedProcessor
+from joins.shards.orders import Answer, Order
 
 BATCH = 1_000
 SHARDS = (1, 2, 8, 32, 128)

@@ -33,7 +33,7 @@ from broker.pipeline.replay import LATENESS_US, replay
 from broker.pipeline.shards import Join, ShardTask, Tasks
 from broker.pipeline.spark import Spark
 from broker.pipeline.steps import Pipeline
-from joins.orders import Answer, Order
+from joins.shards.orders import Answer, Order
 
 MASTER = "local-cluster[2,1,1024]"
 BATCH = 60

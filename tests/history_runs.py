@@ -34,8 +34,8 @@ import joins.memory.instance
 import joins.memory.places
 import joins.memory.spill
 import joins.memory.valueindex
-import joins.pieces
-import joins.sharded
+import joins.shards.driver
+import joins.shards.pieces
 import joins.signature.candidates
 import joins.signature.engine
 import joins.signature.joinedvalues
@@ -80,7 +80,7 @@ BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
     joins.memory.instance: {"PART_BYTES_MAX": (1, 500)},
     joins.signature.joinedvalues: {"FOUND_MAX": (1, 10)},
     joins.signature.pair: {"FEW_PAIRS": (0, 2), "WIDE": (0,), "SORTED_SLOTS": (9,)},
-    joins.pieces: {
+    joins.shards.pieces: {
         "PIECES_MAX": (2,),
         "PIECE_ROWS": (1, 5),
         "PENDING_ROWS": (1,),
@@ -89,7 +89,7 @@ BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
     },
     joins.memory.places: {"_NUMBERED_ROWS": (2,)},
     joins.signature.sample: {"CHANGE": (0, 4), "FIRST_LOOK": (1,), "LOOKS_APART": (1,)},
-    joins.sharded: {"LOOKED_EVERY": (1, 3), "TUPLES_MAX": (1, 3)},
+    joins.shards.driver: {"LOOKED_EVERY": (1, 3), "TUPLES_MAX": (1, 3)},
     joins.signature.engine: {"SHAPES_MIN": (0, 2)},
     joins.signature.view: {"ENTRIES_MAX": (0, 3), "ROWS_MAX": (0, 5)},
     joins.memory.spill: {

@@ -19,9 +19,9 @@ import pyarrow as pa
 
 from joins.budget.ration import UNBOUNDED
 from joins.engines import EngineName
-from joins.orders import Answer, Catalog, Order, Store
-from joins.shard import Shard
-from joins.sharded import ShardedProcessor
+from joins.shards.driver import ShardedProcessor
+from joins.shards.orders import Answer, Catalog, Order, Store
+from joins.shards.shard import Shard
 from joins.sql.engine import Processor
 
 __all__ = ["DirectoryStore", "Join", "MemoryStore", "RunTasks", "ShardTask", "Tasks", "carry_out"]

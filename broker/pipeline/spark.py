@@ -54,7 +54,7 @@ from broker.pipeline.evaluation import (
 )
 from broker.pipeline.jvm import Java, Jvm, find_java, start_jvm, worker_environment
 from broker.pipeline.shards import ShardTask, carry_out
-from joins.orders import Answer
+from joins.shards.orders import Answer
 
 __all__ = ["Records", "Source", "Spark", "SparkError", "SparkQuery"]
 

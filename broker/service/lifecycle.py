@@ -59,7 +59,7 @@ from broker.settings.config import KafkaSettings, Settings
 from broker.settings.feeds import configured_feeds
 from broker.web import pages
 from feeds import FeedStore, networks
-from joins.orders import Answer
+from joins.shards.orders import Answer
 from joins.sql.engine import Processor
 from xpath_eval.counters import counters_of
 

@@ -10,8 +10,8 @@ import pytest
 from budget_runs import FREE, MINUTE_US, Running, Way
 
 from broker.documents.document import FIRST_WATERMARK_US, Document
-from joins import sharded
-from joins.orders import Answer, Order
+from joins.shards import driver as sharded
+from joins.shards.orders import Answer, Order
 
 LANG = "S//i->a FOLLOWED BY {a/lang = b/lang, %s} S//i->b"
 QUERIES = {

@@ -27,7 +27,7 @@ import broker.pipeline.evaluation
 import broker.pipeline.replay
 import broker.pipeline.snapshot
 import joins.memory.instance
-import joins.pieces
+import joins.shards.pieces
 import xpath_eval.parsing
 import xpath_eval.stage
 import xpath_eval.walk
@@ -59,7 +59,7 @@ TINY: dict[ModuleType, dict[str, int]] = {
     broker.pipeline.snapshot: {"FILE_BYTES": 400},
     broker.matching.trees: {"TREES_BYTES": 60},
     joins.memory.instance: {"PART_BYTES_MAX": 100},
-    joins.pieces: {"PENDING_BYTES": 100},
+    joins.shards.pieces: {"PENDING_BYTES": 100},
     xpath_eval.stage: {"VALUES_CHARACTERS_MAX": 3},
 }
 

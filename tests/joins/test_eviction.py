@@ -20,13 +20,14 @@ from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
 from broker.pipeline.shards import Join, MemoryStore
-from joins import lumps, pieces, sharded
 from joins.memory import column, eviction, places, spill, valueindex
 from joins.memory.instance import INSTANCE_SCHEMA
 from joins.memory.remembered import Remembered, hash_values
 from joins.memory.slots import Ints, Layouts
-from joins.orders import Answer, Order
-from joins.sharded import ShardedProcessor
+from joins.shards import driver as sharded
+from joins.shards import lumps, pieces
+from joins.shards.driver import ShardedProcessor
+from joins.shards.orders import Answer, Order
 from joins.signature import engine as signatures
 from joins.sql.engine import Processor
 

@@ -18,17 +18,17 @@ from kit import Case, cases, check, parse_case
 from runners import ENGINES, EngineName, engine_of, run_engine, run_oracle, seeds_with_joins
 from strategies import case_texts, random_case
 
-import joins.pieces
+import joins.shards.pieces
 import joins.signature.sample
 import xscl
 from broker.matching.match import Match
 from broker.matching.registration import SetChange
 from broker.pipeline.shards import DirectoryStore, Join, MemoryStore
 from joins.memory.reach import Reaches
-from joins.orders import Answer, Order, Piece, Store
-from joins.pieces import Pieces
-from joins.shard import Shard
-from joins.sharded import ShardedProcessor
+from joins.shards.driver import ShardedProcessor
+from joins.shards.orders import Answer, Order, Piece, Store
+from joins.shards.pieces import Pieces
+from joins.shards.shard import Shard
 from joins.sql.engine import Processor
 
 ALL = dict(cases())
@@ -238,7 +238,7 @@ def test_a_document_is_paired_before_it_is_forgotten_for_being_late(predicate: s
 
 @pytest.mark.parametrize("seed", SEEDS[1:5])
 def test_pieces_may_be_merged_at_any_time(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joins.pieces, "PIECES_MAX", 2)
+    monkeypatch.setattr(joins.shards.pieces, "PIECES_MAX", 2)
     case = parse_case(random_case(seed))
     shards = ShardsHere(2, case.lateness_us, seed=seed)
     found = run_engine(case, batch_size=1, processors=lambda: shards.processor)
@@ -248,8 +248,8 @@ def test_pieces_may_be_merged_at_any_time(seed: int, monkeypatch: pytest.MonkeyP
 def test_what_no_window_reaches_any_more_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("joins.sharded.LOOKED_EVERY", 1)
-    monkeypatch.setattr("joins.lumps.LUMP_INSTANCES", 1)
+    monkeypatch.setattr("joins.shards.driver.LOOKED_EVERY", 1)
+    monkeypatch.setattr("joins.shards.lumps.LUMP_INSTANCES", 1)
     documents = [
         f"document {i} S 2026-01-{1 + i // 24:02}T{i % 24:02}:00 <a><v>{i % 3}</v></a>"
         for i in range(1, 201)
@@ -279,7 +279,7 @@ def test_a_task_that_is_late_puts_no_end_to_the_run_that_followed(tmp_path: Path
 
 
 def test_a_class_that_is_closed_has_no_further_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("joins.sharded.TUPLES_MAX", 1)
+    monkeypatch.setattr("joins.shards.driver.TUPLES_MAX", 1)
     monkeypatch.setattr("broker.matching.engine._TUPLES_MAX", 1)
     case = hundred_documents(1)
     processor = ShardsHere(3, case.lateness_us).processor
@@ -304,8 +304,8 @@ def test_a_class_that_is_closed_has_no_further_tuples(monkeypatch: pytest.Monkey
 def test_small_pieces_are_few_and_a_row_is_written_a_few_times(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(joins.pieces, "PIECE_ROWS", 64)
-    monkeypatch.setattr(joins.pieces, "PIECES_MAX", 4)
+    monkeypatch.setattr(joins.shards.pieces, "PIECE_ROWS", 64)
+    monkeypatch.setattr(joins.shards.pieces, "PIECES_MAX", 4)
     reaches = Reaches()
     reaches.add_shape(0, [(1, 1, 0, 0)])
     reaches.add({frozenset({1})}, 1 << 40)

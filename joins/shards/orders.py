@@ -14,12 +14,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from joins.anchors import Epochs
 from joins.budget.meeting import Visitor
 from joins.budget.ration import HeavyPair
 from joins.classes import ClassTuple, QueryClass, UseKind
 from joins.memory.instance import Instance
 from joins.memory.slots import Ints
+from joins.shards.anchors import Epochs
 
 __all__ = [
     "SHAPE_SCHEMA",

@@ -16,12 +16,12 @@ from typing import Protocol
 
 import numpy as np
 
-from joins.anchors import Anchor, Epochs
 from joins.classes import QueryClass
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
-from joins.routing import shard_of_class, shard_of_instances, shards_of
+from joins.shards.anchors import Anchor, Epochs
+from joins.shards.routing import shard_of_class, shard_of_instances, shards_of
 
 __all__ = ["Ownership", "Part"]
 

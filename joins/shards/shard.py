@@ -22,9 +22,9 @@ from joins.engines import EngineName, make_processor
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_parts
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
-from joins.orders import Answer, Catalog, Limit, Order, Piece, Question, Store, Tuples
-from joins.ownership import Ownership
-from joins.routing import is_product, shard_of_class
+from joins.shards.orders import Answer, Catalog, Limit, Order, Piece, Question, Store, Tuples
+from joins.shards.ownership import Ownership
+from joins.shards.routing import is_product, shard_of_class
 from joins.signature.engine import SignatureProcessor
 from joins.signature.tuples import TupleColumns
 

@@ -14,9 +14,9 @@ from itertools import accumulate, groupby, takewhile
 
 import pyarrow as pa
 
-from joins.lumps import Lump, merged
 from joins.memory.reach import Reaches
-from joins.orders import Piece, Store
+from joins.shards.lumps import Lump, merged
+from joins.shards.orders import Piece, Store
 
 __all__ = ["Pieces"]
 

@@ -25,22 +25,22 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
-from joins.anchors import Anchors
 from joins.budget.census import Census
 from joins.budget.entries import EntryReader
 from joins.budget.portions import Portions
 from joins.budget.ration import CLOSED, UNBOUNDED, Bounds, Cut, Ration
 from joins.budget.repeats import Repeats
 from joins.classes import Classified, ClassTuple
-from joins.lumps import Lump, Lumps, merged
 from joins.memory.column import Column
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, read_instances
 from joins.memory.remembered import hash_values
 from joins.memory.slots import Ints
 from joins.memory.spill import InstanceRows
-from joins.orders import SHAPE_SCHEMA, Answer, Catalog, Limit, Order, Question, Store, Tuples
-from joins.pieces import Pieces
-from joins.routing import Router
+from joins.shards.anchors import Anchors
+from joins.shards.lumps import Lump, Lumps, merged
+from joins.shards.orders import SHAPE_SCHEMA, Answer, Catalog, Limit, Order, Question, Store, Tuples
+from joins.shards.pieces import Pieces
+from joins.shards.routing import Router
 from joins.signature.engine import SHAPES_MIN, TUPLES_MAX
 
 __all__ = ["Answerer", "ShardedProcessor"]
