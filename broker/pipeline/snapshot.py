@@ -1,6 +1,6 @@
 """The witnesses of committed documents, kept in files so that a restart need not evaluate again.
 
-    <first docid>-<last docid>.witnesses   `joins.witnessfile`, some ten thousand documents
+    <first docid>-<last docid>.witnesses   `joins.files.witnessfile`, some ten thousand documents
     <id>.asked                             what the plan that they were evaluated with asked for
 
 Files are written after the commit, so they lag the outbox and never lead it.  They are a copy of
@@ -35,8 +35,8 @@ from broker.pipeline.thinning import (
     stream_facts,
     thin,
 )
-from joins.variablenames import Asked, VariableNames
-from joins.witnessfile import (
+from joins.files.variablenames import Asked, VariableNames
+from joins.files.witnessfile import (
     Header,
     WitnessFileError,
     encode_witnesses,

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.witnessfile import Header, thinned
+from joins.files.witnessfile import Header, thinned
 
 __all__ = [
     "Needed",

@@ -20,7 +20,7 @@ from broker.pipeline import snapshot as snapshot_module
 from broker.pipeline.snapshot import Snapshot
 from broker.pipeline.thinning import rows_in
 from broker.registry.queries import QueryState
-from joins.witnessfile import read_header
+from joins.files.witnessfile import read_header
 
 SAME = "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"
 OTHER = "S//i->a FOLLOWED BY {a/u = b/u, 1 h} S//i->b"

@@ -9,8 +9,8 @@ import pytest
 
 from broker.documents.document import Document
 from broker.matching.engine import document_batch
-from joins.variablenames import Asked, VariableNames
-from joins.witnessfile import WitnessFileError, encode_witnesses, read_header, read_witnesses
+from joins.files.variablenames import Asked, VariableNames
+from joins.files.witnessfile import WitnessFileError, encode_witnesses, read_header, read_witnesses
 from xpath_eval.catalog import EvaluationPlan, Numbering, PatternCatalog
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
