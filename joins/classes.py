@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from joins.memory.lengths import Lengths
-from joins.memory.reach import Reaches
+from joins.memory.durations import Durations
+from joins.memory.retention import Retention
 from templates.template import Template, TemplateRow
 
 __all__ = [
@@ -17,8 +17,8 @@ __all__ = [
     "ClassRegistry",
     "ClassTuple",
     "Classified",
-    "Keepers",
     "QueryClass",
+    "Retaining",
     "Sides",
     "UseKind",
 ]
@@ -112,8 +112,8 @@ class ClassChanges:
 class ClassRegistry:
     """The classes in use, by number, and how often with which window and registration point.
 
-    Numbers only grow.  `reaches` says for how long what can fill a class is kept: for its widest
-    window, or longer, where its tuples are joined again (`outlast`).  `version` changes with every
+    Numbers only grow.  `retention` says for how long what can fill a class is kept: for its widest
+    window, or longer, where its tuples are joined again (`retain`).  `version` changes with every
     change; `watch` says what has changed, so that nobody goes through all classes for one.
     """
 
@@ -122,9 +122,9 @@ class ClassRegistry:
         self.version = 0
         self.last_number = 0
         self._numbers: dict[QueryClass, int] = {}
-        self._windows: dict[int, Lengths] = defaultdict(Lengths)
-        self._outlasting: dict[int, Counter[int]] = defaultdict(Counter)
-        self.reaches = Reaches()
+        self._windows: dict[int, Durations] = defaultdict(Durations)
+        self._retained_for: dict[int, Counter[int]] = defaultdict(Counter)
+        self.retention = Retention()
         self._kinds: dict[int, Counter[UseKind]] = defaultdict(Counter)
         self._strata: Counter[int] = Counter()
         self._compared: Counter[int] = Counter()
@@ -148,7 +148,7 @@ class ClassRegistry:
         if not windows or window_us > windows.longest:
             self._touch(number, query_class)
         if window_us not in windows:
-            self.reaches.add(query_class.sides(), window_us)
+            self.retention.add(query_class.sides(), window_us)
         windows.add(window_us)
         self._kinds[number][UseKind(window_us, point)] += 1
         return number
@@ -165,7 +165,7 @@ class ClassRegistry:
         if window_us in windows:
             return
         query_class = self.by_number[number]
-        self.reaches.remove(query_class.sides(), window_us)
+        self.retention.remove(query_class.sides(), window_us)
         if not windows:
             del self._windows[number], self._kinds[number]
             del self._numbers[query_class], self.by_number[number]
@@ -175,38 +175,38 @@ class ClassRegistry:
         elif window_us == widest_us:
             self._touch(number, query_class)
 
-    def outlast(self, number: int, reach_us: int) -> None:
+    def retain(self, number: int, retention_us: int) -> None:
         """Keep what can fill a class for longer than its window."""
         query_class = self.by_number[number]
-        self._outlasting[number][reach_us] += 1
-        self.reaches.add(query_class.sides(), reach_us)
+        self._retained_for[number][retention_us] += 1
+        self.retention.add(query_class.sides(), retention_us)
 
-    def forget_after(self, number: int, reach_us: int) -> None:
-        """Undo one `outlast`."""
-        query_class, outlasting = self.by_number[number], self._outlasting[number]
-        outlasting[reach_us] -= 1
-        if not outlasting[reach_us]:
-            del outlasting[reach_us]
-        if not outlasting:
-            del self._outlasting[number]
-        self.reaches.remove(query_class.sides(), reach_us)
+    def release(self, number: int, retention_us: int) -> None:
+        """Undo one `retain`."""
+        query_class, retained_for = self.by_number[number], self._retained_for[number]
+        retained_for[retention_us] -= 1
+        if not retained_for[retention_us]:
+            del retained_for[retention_us]
+        if not retained_for:
+            del self._retained_for[number]
+        self.retention.remove(query_class.sides(), retention_us)
 
-    def reach_us(self, number: int) -> int:
+    def retention_us(self, number: int) -> int:
         """Return for how long what can fill a class is kept."""
-        return max(self.window_us(number), *self._outlasting.get(number, (0,)))
+        return max(self.window_us(number), *self._retained_for.get(number, (0,)))
 
-    def keepers(self, of_use: Mapping[int, int]) -> Keepers:
+    def retaining(self, of_use: Mapping[int, int]) -> Retaining:
         """Return the classes that keep the most instances, of those counted by shape."""
         kept: Counter[tuple[frozenset[int], int]] = Counter()
         for shape, count in of_use.items():
-            reach_us = self.reaches.of(shape)
-            for side in self.reaches.keeping(shape):
-                kept[side, reach_us] += count
+            retention_us = self.retention.of(shape)
+            for side in self.retention.retaining(shape):
+                kept[side, retention_us] += count
         if not kept:
-            return Keepers(frozenset(), 0, 0)
-        (side, reach_us), documents = max(kept.items(), key=lambda each: (each[1], each[0][1]))
+            return Retaining(frozenset(), 0, 0)
+        (side, retention_us), documents = max(kept.items(), key=lambda each: (each[1], each[0][1]))
         classes = (n for n, c in self.by_number.items() if side in c.sides())
-        return Keepers(frozenset(classes), reach_us, documents)
+        return Retaining(frozenset(classes), retention_us, documents)
 
     def _touch(self, number: int, query_class: QueryClass) -> None:
         for changes in self._watchers:
@@ -248,11 +248,11 @@ def _release(counter: Counter[int], numbers: Iterable[int]) -> None:
             del counter[number]
 
 
-class Keepers(NamedTuple):
-    """The classes with a reach because of which the most documents are remembered."""
+class Retaining(NamedTuple):
+    """The classes with a retention because of which the most documents are remembered."""
 
     classes: frozenset[int]
-    reach_us: int
+    retention_us: int
     documents: int
 
 
@@ -275,13 +275,13 @@ class Classified(ABC):
         """Undo one `add`."""
         self.classes.remove(number, window_us, point)
 
-    def outlast(self, number: int, reach_us: int) -> None:
+    def retain(self, number: int, retention_us: int) -> None:
         """Keep what can fill a class for longer than its window: its tuples are joined again."""
-        self.classes.outlast(number, reach_us)
+        self.classes.retain(number, retention_us)
 
-    def forget_after(self, number: int, reach_us: int) -> None:
-        """Undo one `outlast`."""
-        self.classes.forget_after(number, reach_us)
+    def release(self, number: int, retention_us: int) -> None:
+        """Undo one `retain`."""
+        self.classes.release(number, retention_us)
 
     @abstractmethod
     def of_use(self, horizon_us: int) -> Mapping[int, int]:
@@ -291,9 +291,9 @@ class Classified(ABC):
         """Return how many instances are remembered that some class can still use."""
         return sum(self.of_use(horizon_us).values())
 
-    def keepers(self, horizon_us: int) -> Keepers:
+    def retaining(self, horizon_us: int) -> Retaining:
         """Return the classes because of which most of those are remembered."""
-        return self.classes.keepers(self.of_use(horizon_us))
+        return self.classes.retaining(self.of_use(horizon_us))
 
     def template_of(self, number: int) -> Template:
         """Return the template of a class."""

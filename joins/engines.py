@@ -28,7 +28,8 @@ def make_processor(
     """Return a join without classes and without state.
 
     Uses of classes in which a document makes more than `pairs_max` pairs are cut; `is_part`: see
-    `ration.Bounds`.  What does not fit into memory `signatures` writes to `spill_directory`, or to
+    `ration.Bounds`.  What does not fit into memory `signatures` writes to
+    `spill_directory`, or to
     where the system has temporary files.
     """
     bounds = Bounds(lateness_us, pairs_max, is_part)

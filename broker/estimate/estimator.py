@@ -127,7 +127,7 @@ class _Estimator:
             pairs = anchor[0].pairs_per_day
         else:
             pairs = rates[0] * rates[1] * window_us / DAY_US * (2 if timing.is_symmetric else 1)
-        kept_us = min(clause.reach_us, INFINITE_AS_US) + self.survey.lateness_us
+        kept_us = min(clause.retention_us, INFINITE_AS_US) + self.survey.lateness_us
         read = set[int]().union(*(p for p in places if p))
         remembered = round(len(read) / max(self.sample.days, 1e-9) * kept_us / DAY_US)
         return OperatorEstimate(

@@ -98,7 +98,7 @@ class ComparisonView:
 class ClauseView:
     """One operator, or a query's only block, under one alternative of its predicates.
 
-    `reach_us` is how far the oldest document of a tuple may lie behind the tuple's end; windows
+    `retention_us` is how far the oldest document of a tuple may lie behind the tuple's end; windows
     that are parameters count as 0.
     """
 
@@ -110,7 +110,7 @@ class ClauseView:
     comparisons: tuple[ComparisonView, ...]
     class_number: int
     stratum: int
-    reach_us: int
+    retention_us: int
 
     @property
     def is_join(self) -> bool:
@@ -125,7 +125,7 @@ class ClauseView:
     @property
     def is_unbounded(self) -> bool:
         """Whether what it remembers is never forgotten."""
-        return self.is_join and self.reach_us >= INFINITE_US
+        return self.is_join and self.retention_us >= INFINITE_US
 
 
 @dataclass(frozen=True, slots=True)

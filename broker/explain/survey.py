@@ -127,7 +127,7 @@ class _Surveyor:
                 known = self.streams.get(query.publish, Published(0, 0))
                 self.streams[query.publish] = Published(
                     max(known.stratum, root.query_class.stratum + 1),
-                    max(known.reach_us, root.reach_us),
+                    max(known.retention_us, root.retention_us),
                 )
         return plain, alternatives
 
@@ -266,7 +266,7 @@ class _Reading:
             comparisons=tuple(self._comparisons(clause, disjunct, sides)),
             class_number=number,
             stratum=clause.query_class.stratum,
-            reach_us=clause.reach_us,
+            retention_us=clause.retention_us,
         )
 
     def _window(self, operator: Operator | None) -> str:

@@ -276,8 +276,8 @@ def _windows(survey: Survey, query: QueryView) -> Iterator[str]:
         line = f"{clause.kind} within {clause.window}"
         if has_parameter:
             line += f": remembered as long as a subscription says, and {late} of allowed lateness"
-        elif clause.reach_us < INFINITE_US:
-            kept = render_duration(clause.reach_us)
+        elif clause.retention_us < INFINITE_US:
+            kept = render_duration(clause.retention_us)
             line += f": documents are remembered for {kept}, and {late} of allowed lateness"
         else:
             line += ": documents are remembered for good"

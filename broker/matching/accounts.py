@@ -108,14 +108,14 @@ class Accounts:
         """
         most = self._budget.remembered_documents
         while self._remembered(most, horizon_us) > most > 0:
-            keepers = self._processor.keepers(horizon_us)
-            for query in self._queries.keeping(keepers.classes, keepers.reach_us):
+            retaining = self._processor.retaining(horizon_us)
+            for query in self._queries.retaining(retaining.classes, retaining.retention_us):
                 self._pause(
                     query,
                     last_docid + 1,
                     f"more than {most:,} documents are remembered (budget.remembered_documents),"
-                    f" {keepers.documents:,} of them for queries like this one, which reaches back"
-                    " farthest of all that can use them; shorten its window",
+                    f" {retaining.documents:,} of them for queries like this one, which reaches"
+                    " back farthest of all that can use them; shorten its window",
                 )
 
     def _remembered(self, most: int, horizon_us: int) -> int:

@@ -30,7 +30,7 @@ class Source:
     block: int | None
     below: Clause | None
     stratum: int
-    reach_us: int
+    retention_us: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Published:
     """A published stream: the stratum in which it is read, how far its documents reach back."""
 
     stratum: int
-    reach_us: int
+    retention_us: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,9 +49,9 @@ class Clause:
     meta-variables must have for their values, `excluded` strings that they must not.  `compared`
     are the variables whose nodes make up the witness tuples, those of the clauses below included.
     `carried` are the terms that the clause hands on, in the order of its instances' nodes 1, 2, ...
-    `tuple_variables` are the variables of those nodes, that of the root first.  `reach_us` is how
-    far the oldest document of a tuple may lie behind the tuple's end: the windows of the operator
-    and of what stands below it, added up.
+    `tuple_variables` are the variables of those nodes, that of the root first.  `retention_us` is
+    how far the oldest document of a tuple may lie behind the tuple's end: the windows of the
+    operator and of what stands below it, added up.
     """
 
     query_class: QueryClass
@@ -63,7 +63,7 @@ class Clause:
     residuals: tuple[Residual, ...]
     compared: frozenset[str]
     carried: tuple[str, ...]
-    reach_us: int
+    retention_us: int
     stream: str = ""
     tuple_variables: tuple[int, ...] = ()
 

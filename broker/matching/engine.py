@@ -164,10 +164,10 @@ class Engine:
 
     def horizon_us(self, watermark_us: int) -> int:
         """Return the oldest event time that is still needed when `W` is `watermark_us`."""
-        reach_us = self._queries.reach_us
-        if reach_us >= INFINITE_US:
+        retention_us = self._queries.retention_us
+        if retention_us >= INFINITE_US:
             return WATERMARK_MIN_US
-        return watermark_us - reach_us - self._lateness_us
+        return watermark_us - retention_us - self._lateness_us
 
     def needed_from(self, watermark_us: int, docid: int) -> dict[str, int]:
         """Return since when documents up to a docid are needed, by stream, as `horizon_us` does.
@@ -176,8 +176,8 @@ class Engine:
         """
         late_us = watermark_us - self._lateness_us
         return {
-            stream: WATERMARK_MIN_US if reach_us >= INFINITE_US else late_us - reach_us
-            for stream, reach_us in self._queries.reaches_us(docid).items()
+            stream: WATERMARK_MIN_US if retention_us >= INFINITE_US else late_us - retention_us
+            for stream, retention_us in self._queries.retentions_us(docid).items()
         }
 
     def figures(self) -> dict[str, int]:

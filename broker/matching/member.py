@@ -12,7 +12,7 @@ from broker.matching.registration import Assignment, RegisteredQuery
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Query
 
-__all__ = ["Member", "name_of", "reach_of", "window_of"]
+__all__ = ["Member", "name_of", "retention_of", "window_of"]
 
 
 @dataclass(slots=True)
@@ -108,9 +108,9 @@ class Member:
             self.paused_through,
         )
 
-    def reach_us(self) -> int:
+    def retention_us(self) -> int:
         """Return how far matches reach back, the windows of assignments included."""
-        fixed = max((a.root.reach_us for a in self.alternatives), default=0)
+        fixed = max((a.root.retention_us for a in self.alternatives), default=0)
         if self.prepared is None:
             return fixed
         given = (
@@ -133,7 +133,7 @@ def window_of(clause: Clause, values: Assignment) -> int:
     return int(values[window_us.name]) if isinstance(window_us, Parameter) else window_us
 
 
-def reach_of(use: Use) -> int:
+def retention_of(use: Use) -> int:
     """Return how far the oldest document of a tuple may lie behind the tuple's end."""
     is_given = isinstance(use.clause.window_us, Parameter)
-    return min(INFINITE_US, use.clause.reach_us + (use.window_us if is_given else 0))
+    return min(INFINITE_US, use.clause.retention_us + (use.window_us if is_given else 0))

@@ -63,9 +63,9 @@ def compile_query(
 
 
 def _added(window_us: int | Parameter, sides: list[_Side]) -> int:
-    """Return a window and the reach below it; that of a parameter is added for each assignment."""
+    """Return a window and the retention below it; a parameter's is added for each assignment."""
     own = 0 if isinstance(window_us, Parameter) else window_us
-    return min(INFINITE_US, own + max(side.source.reach_us for side in sides))
+    return min(INFINITE_US, own + max(side.source.retention_us for side in sides))
 
 
 def _stream(clause: Clause, point: int) -> str:
@@ -169,7 +169,7 @@ class _Compiler:
         variables = below.tuple_variables
         nodes = [GraphNode(v, -1 if i == 0 else 0) for i, v in enumerate(variables)]
         node_of = {t: i for i, t in enumerate(below.carried, 1)}
-        source = Source(None, below, below.query_class.stratum + 1, below.reach_us)
+        source = Source(None, below, below.query_class.stratum + 1, below.retention_us)
         return _Side(source, nodes, node_of, [])
 
     def _block(self, name: str) -> int:
@@ -195,7 +195,7 @@ class _Compiler:
         compared = {i for t, i in node_of.items() if t in self.compared or t in self.derived}
         self.valued.extend(ids[i] for i in sorted(compared | {i for i, _ in constants}))
         read = self.published.get(self.query.blocks[block].stream, Published(0, 0))
-        source = Source(block, None, read.stratum, read.reach_us)
+        source = Source(block, None, read.stratum, read.retention_us)
         return _Side(source, nodes, node_of, constants)
 
     def _build(
@@ -242,7 +242,7 @@ class _Compiler:
             residuals=tuple(others),
             compared=compared,
             carried=tuple(sorted(needed_above | compared)),
-            reach_us=_added(window_us if len(sides) > 1 else 0, sides),
+            retention_us=_added(window_us if len(sides) > 1 else 0, sides),
         )
 
     def _split_residuals(

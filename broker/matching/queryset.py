@@ -16,7 +16,7 @@ from typing import Protocol
 
 from broker.matching.clauses import Alternative, Clause, Published, is_prepared
 from broker.matching.fanout import FanOut, Subscriber, Use
-from broker.matching.member import Member, name_of, reach_of, window_of
+from broker.matching.member import Member, name_of, retention_of, window_of
 from broker.matching.queryclasses import compile_query
 from broker.matching.registration import Assignment, RegisteredQuery, SetChange, publishers_first
 from joins.classes import QueryClass
@@ -36,11 +36,11 @@ class Classes(Protocol):
     def remove(self, number: int, window_us: int, point: int) -> None:
         """Undo one `add`."""
 
-    def outlast(self, number: int, reach_us: int) -> None:
+    def retain(self, number: int, retention_us: int) -> None:
         """Keep what can fill a class for longer than its window: its tuples are joined again."""
 
-    def forget_after(self, number: int, reach_us: int) -> None:
-        """Undo one `outlast`."""
+    def release(self, number: int, retention_us: int) -> None:
+        """Undo one `retain`."""
 
 
 class QuerySet:
@@ -59,7 +59,7 @@ class QuerySet:
         self._members: dict[str, Member] = {}
         self._streams: dict[str, Published] = {}
         self._plan: EvaluationPlan | None = None
-        self._reaches: Counter[int] = Counter()
+        self._retentions: Counter[int] = Counter()
         self._readers: dict[str, dict[str, Member]] = {}
         self._publishers: dict[str, dict[str, Member]] = {}
 
@@ -104,7 +104,7 @@ class QuerySet:
         }
         return self.fan_out.classes() - read
 
-    def keeping(self, classes: Collection[int], kept_us: int) -> list[str]:
+    def retaining(self, classes: Collection[int], kept_us: int) -> list[str]:
         """Return the queries that keep what can fill some classes for so long."""
         return sorted(
             name
@@ -129,9 +129,9 @@ class QuerySet:
         return bool(self._streams) or any(member.hands_on() for member in self._members.values())
 
     @property
-    def reach_us(self) -> int:
+    def retention_us(self) -> int:
         """How far behind the newest document the oldest one of a match may lie, at most."""
-        return max(self._reaches, default=0)
+        return max(self._retentions, default=0)
 
     def kept_us(self, streams: Iterable[str]) -> dict[str, int]:
         """Return for how long documents of published streams are kept, by stream.
@@ -152,7 +152,7 @@ class QuerySet:
             for stream in streams
         }
 
-    def reaches_us(self, docid: int) -> dict[str, int]:
+    def retentions_us(self, docid: int) -> dict[str, int]:
         """Return for how long documents up to a docid are needed to make the state again.
 
         By stream; those that nothing is joined with are left out.  What a published document is
@@ -160,21 +160,22 @@ class QuerySet:
         """
         needed: dict[str, int] = {}
 
-        def reach(member: Member) -> int:
+        def retention(member: Member) -> int:
             name = member.query.id
             if name not in needed:
                 uses = (use for uses in member.uses.values() for use in uses if use.is_join)
                 readers = self._readers.get(member.query.publish or "", {}).values()
                 own = max((use.kept_us for use in uses), default=0)
-                later = max(map(reach, readers), default=0)
+                later = max(map(retention, readers), default=0)
                 is_asked = member.registration_point < docid
                 needed[name] = min(INFINITE_US, own + later) if is_asked else 0
             return needed[name]
 
-        reaches = {
-            stream: max(map(reach, readers.values())) for stream, readers in self._readers.items()
+        retentions = {
+            stream: max(map(retention, readers.values()))
+            for stream, readers in self._readers.items()
         }
-        return {stream: reach_us for stream, reach_us in reaches.items() if reach_us}
+        return {stream: retention_us for stream, retention_us in retentions.items() if retention_us}
 
     def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
         """Return the lowest point of the queries that ask for any of these, None without such."""
@@ -303,7 +304,7 @@ class QuerySet:
             for clause, above_us in alternative.windows_above()
         ]
         read = self._streams.get(member.query.publish or "")
-        if read is not None and max(map(reach_of, uses), default=0) > read.reach_us:
+        if read is not None and max(map(retention_of, uses), default=0) > read.retention_us:
             self._settle(member.query.publish)
 
     def unassign(self, query_id: str, values: Assignment) -> None:
@@ -331,10 +332,10 @@ class QuerySet:
         number = self._classes.add(clause.query_class, window_us, point)
         kept_us = min(INFINITE_US, window_us + above_us)
         if above_us:
-            self._classes.outlast(number, kept_us)
+            self._classes.retain(number, kept_us)
         use = Use(number, clause, window_us, subscriber, kept_us)
         self.fan_out.add(use)
-        self._reaches[reach_of(use)] += 1
+        self._retentions[retention_of(use)] += 1
         return use
 
     def _unassign(self, member: Member, name: str) -> None:
@@ -343,11 +344,11 @@ class QuerySet:
     def _undo(self, member: Member, uses: list[Use], compiled: list[Alternative]) -> None:
         for use in uses:
             self.fan_out.remove(use)
-            self._reaches[reach_of(use)] -= 1
-            if not self._reaches[reach_of(use)]:
-                del self._reaches[reach_of(use)]
+            self._retentions[retention_of(use)] -= 1
+            if not self._retentions[retention_of(use)]:
+                del self._retentions[retention_of(use)]
             if use.kept_us != use.window_us:
-                self._classes.forget_after(use.query_class, use.kept_us)
+                self._classes.release(use.query_class, use.kept_us)
             point = use.subscriber.registration_point
             self._classes.remove(use.query_class, use.window_us, point)
         if compiled:
@@ -386,5 +387,5 @@ class QuerySet:
         roots = [a.root for m in publishers for a in m.alternatives]
         return Published(
             max((root.query_class.stratum + 1 for root in roots), default=1),
-            max(member.reach_us() for member in publishers),
+            max(member.retention_us() for member in publishers),
         )

@@ -56,7 +56,8 @@ WITNESS_BYTES_MAX = 128 << 20
 """Bytes of nodes and values that are passed from the evaluation of one batch to the join, by all
 tasks together: they are in the JVM and in this process at once.  What is beyond is evaluated where
 it is joined (`in_parts`).  Values of nested elements make many times the bytes of their documents;
-shapes are left out of account, since each task spells them out once, however long the batch."""
+shapes are left out of account, since each task spells them
+out once."""
 
 PART_BYTES_MAX = 64 << 20
 """Bytes of witnesses that are joined at a time, of those that are evaluated where they are joined:

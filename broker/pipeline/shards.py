@@ -202,7 +202,7 @@ class MemoryStore:
         self._catalogs[name] = Catalog(
             dict(catalog.classes),
             dict(catalog.epochs),
-            dict(catalog.reaches),
+            dict(catalog.retention),
         )
 
     def get_catalog(self, name: str) -> Catalog:

@@ -126,15 +126,15 @@ class Joining:
         """Section 1.1: what came first must have been remembered when the other came."""
         is_left_later = _is_later(self.left, self.right)
         later, earlier = (self.left, self.right) if is_left_later else (self.right, self.left)
-        reach = earlier.end_us + self.window_us + self.lateness_us
+        until = earlier.end_us + self.window_us + self.lateness_us
         watermark = later.newest.watermark_us
-        if self.window_us >= INFINITE_US or watermark <= reach:
+        if self.window_us >= INFINITE_US or watermark <= until:
             return Reason("lateness", True, f"{earlier.name} was remembered")
-        facts = {"watermark": render_time(watermark), "remembered_until": render_time(reach)}
+        facts = {"watermark": render_time(watermark), "remembered_until": render_time(until)}
         text = (
             f"{earlier.name} came first and had been forgotten when {later.name} came: documents of"
             f" {render_time(earlier.end_us)} are remembered until the newest event time is"
-            f" {render_time(reach)}, and it was {render_time(watermark)}"
+            f" {render_time(until)}, and it was {render_time(watermark)}"
         )
         need = spell_length(watermark - earlier.end_us - self.window_us)
         return Reason("lateness", False, text, f"an allowed lateness of {need} keeps it", facts)

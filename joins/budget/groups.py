@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from joins.memory.lengths import Lengths
+from joins.memory.durations import Durations
 
 __all__ = ["Group"]
 
@@ -17,7 +17,7 @@ class Group:
 
     def __init__(self) -> None:
         self._members: dict[int, tuple[int, bool]] = {}
-        self._windows = Lengths()
+        self._windows = Durations()
         self._symmetric = 0
 
     @property

@@ -1,10 +1,11 @@
 """When instances go that no class can use any more: lazily, and a bounded number at a time.
 
-Where all have the same reach, those that are of no use stand in front, and are dropped there.
-Where reaches differ, they stand between others.  So once there are twice as many rows as were left
-after the last time, or a reach has become shorter, a sweep looks at all of them, a piece at a time,
-and moves those together that are of use (`places`): from the first piece, counted from the youngest
-one, of which half is of no use.  So a row is moved about as often as others have gone for it.
+Where all have the same retention, those that are of no use stand in front, and are dropped there.
+Where retentions differ, they stand between others.  So once there are twice as many rows as were
+left after the last time, or a retention has become shorter, a sweep looks at all of them, a piece
+at a time, and moves those together that are of use (`places`): from the first piece, counted from
+the youngest one, of which half is of no use.  So a row is moved about as often as others have gone
+for it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from joins.memory.instancetable import InstanceTable
-from joins.memory.reach import LayoutReaches
+from joins.memory.retention import LayoutRetention
 from joins.memory.slots import Ints
 
 __all__ = ["EVICTED_ROWS", "Eviction", "Flags"]
@@ -36,11 +37,11 @@ class Eviction:
     """Drops rows from a table; `forget` hears of the places of those that go."""
 
     def __init__(
-        self, table: InstanceTable, reaches: LayoutReaches, forget: Callable[[Ints], None]
+        self, table: InstanceTable, retention: LayoutRetention, forget: Callable[[Ints], None]
     ) -> None:
         self._table = table
         self._places = table.places
-        self._reaches = reaches
+        self._retention = retention
         self._forget = forget
         self._horizon_us = 0
         self._scanned = self._places.start
@@ -52,8 +53,8 @@ class Eviction:
 
     def are_of_use(self, places: Ints, horizon_us: int) -> Flags:
         """Return the rows that some class can still use."""
-        reaches = self._reaches.of(self._table.at("layout", places))
-        of_use: Flags = self._table.at("end_us", places) >= horizon_us - reaches
+        retention = self._retention.of(self._table.at("layout", places))
+        of_use: Flags = self._table.at("end_us", places) >= horizon_us - retention
         return of_use
 
     def run(self, horizon_us: int) -> None:
@@ -65,7 +66,7 @@ class Eviction:
             self._drop_front()
             if not self._is_sweep_due():
                 return
-            self._shortened = self._reaches.shortened
+            self._shortened = self._retention.shortened
             self._sweep = self._swept()
         for _ in range(1 + _PACE * appended // EVICTED_ROWS):
             if next(self._sweep, self._places) is self._places:
@@ -95,7 +96,7 @@ class Eviction:
 
     def _is_sweep_due(self) -> bool:
         rows = len(self._places)
-        has_shortened = self._shortened != self._reaches.shortened
+        has_shortened = self._shortened != self._retention.shortened
         return rows > 2 * self._left + EVICTED_ROWS or (has_shortened and rows > 0)
 
     def _swept(self) -> Iterator[None]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from joins.memory.eviction import Eviction, Flags
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
 from joins.memory.instancetable import EMPTY, Hashes, HashValues, InstanceTable, hash_values
-from joins.memory.reach import LayoutReaches
+from joins.memory.retention import LayoutRetention
 from joins.memory.slots import Ints, Layouts
 from joins.memory.spill import InstanceRows
 
@@ -28,7 +28,7 @@ class Remembered:
     def __init__(
         self,
         layouts: Layouts,
-        reaches: LayoutReaches,
+        retention: LayoutRetention,
         hashing: HashValues,
         spill_directory: Path | None = None,
         *,
@@ -36,7 +36,7 @@ class Remembered:
     ) -> None:
         self._table = InstanceTable(layouts, hashing, is_part=is_part)
         self._places = self._table.places
-        self._eviction = Eviction(self._table, reaches, self._forget_published)
+        self._eviction = Eviction(self._table, retention, self._forget_published)
         self._rows = InstanceRows(spill_directory)
         self._rows_sweep: Iterator[None] = iter(())
         self._newest_docid = -1
@@ -144,7 +144,7 @@ class Remembered:
     def evict(self, horizon_us: int) -> int:
         """Drop instances that no class can use any more; return how many went.
 
-        They are those that end before the horizon by more than the reach of their shapes.  It is
+        These end before the horizon by more than the retention of their shapes.  It is
         lazy: those that are not dropped may still be found.
         """
         before, sweeps = len(self), self._eviction.sweeps

@@ -174,11 +174,11 @@ def _span(times: Times, newer: Ints, older: Ints, lateness_us: int) -> Ints:
     and `X` the other: `T >= |R.end - L.end|` and `T >= W(Y) - A - X.end`.
     """
     newer_end, older_end = times.take("end_us", newer), times.take("end_us", older)
-    reach = times.take("watermark_us", newer) - older_end
+    needed = times.take("watermark_us", newer) - older_end
     if not times.is_ordered:
         earlier = ~_is_later(times, newer, older)
-        reach[earlier] = (times.take("watermark_us", older) - newer_end)[earlier]
-    widest: Ints = np.maximum(np.abs(newer_end - older_end), reach - lateness_us)
+        needed[earlier] = (times.take("watermark_us", older) - newer_end)[earlier]
+    widest: Ints = np.maximum(np.abs(newer_end - older_end), needed - lateness_us)
     return widest
 
 

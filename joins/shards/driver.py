@@ -37,9 +37,9 @@ from joins.memory.remembered import hash_values
 from joins.memory.slots import Ints
 from joins.memory.spill import InstanceRows
 from joins.shards.anchors import Anchors
-from joins.shards.lumps import Lump, Lumps, merged
 from joins.shards.orders import SHAPE_SCHEMA, Answer, Catalog, Limit, Order, Question, Store, Tuples
 from joins.shards.pieces import Pieces
+from joins.shards.retained import RetainedCount, RetainedCounts, merged
 from joins.shards.routing import Router
 from joins.signature.engine import SHAPES_MIN, TUPLES_MAX
 
@@ -84,11 +84,11 @@ class ShardedProcessor(Classified):
         self._outdated = {"shapes", "catalog"}
         self._notices = 0
         self._version = (-1, -1)
-        self._pieces = Pieces(store, self.classes.reaches)
+        self._pieces = Pieces(store, self.classes.retention)
         self._figures: dict[int, Mapping[str, int]] = {}
         self._evicted = 0
         self._horizon_us = -(1 << 62)
-        self._lumps = Lumps()
+        self._retained = RetainedCounts()
         self._looked_at = self._shortened = 0
         self._first_new = 1
         self._new = InstanceRows()
@@ -108,7 +108,7 @@ class ShardedProcessor(Classified):
                 number = self._shapes[shape] = self._next_shape
                 self._next_shape += 1
                 self._edges[number] = edges
-                self.classes.reaches.add_shape(number, edges)
+                self.classes.retention.add_shape(number, edges)
                 self._router.add_shape(number, edges)
                 self._reader.add_shape(number, edges)
                 self._census.add_shape(number, edges)
@@ -127,7 +127,7 @@ class ShardedProcessor(Classified):
         self._census.begin_batch()
         self._repeats.begin_batch()
         self._ration.begin_batch()
-        version = self.classes.version, self.classes.reaches.version
+        version = self.classes.version, self.classes.retention.version
         has_changed = self._version != version
         if has_changed:
             self._version = version
@@ -150,7 +150,7 @@ class ShardedProcessor(Classified):
         rows = rows.select(INSTANCE_SCHEMA.names).combine_chunks()
         self._new.append(first, rows)
         self._new_docids.append(rows.column("docid").to_numpy())
-        self._lumps.append(Lump.of(rows))
+        self._retained.append(RetainedCount.of(rows))
         self.next_instance += size
         entries = self._reader.read(rows)
         self._anchors.sample.note(size, entries.variables, entries.hashes)
@@ -245,7 +245,9 @@ class ShardedProcessor(Classified):
 
     def of_use(self, horizon_us: int) -> dict[int, int]:
         """Return how many instances of each shape some class can still use, or some more."""
-        of_use = merged(lump.of_use(self.classes.reaches, horizon_us) for lump in self._lumps)
+        of_use = merged(
+            retained.of_use(self.classes.retention, horizon_us) for retained in self._retained
+        )
         return {shape: count for shape, (count, _) in of_use.by_shape.items()}
 
     def _order(
@@ -292,8 +294,8 @@ class ShardedProcessor(Classified):
     def _put_catalog(self, name: str) -> None:
         classes = self.classes
         uses = {n: (c, classes.window_us(n)) for n, c in classes.by_number.items()}
-        reaches = {n: classes.reach_us(n) for n in classes.by_number}
-        self._store.put_catalog(name, Catalog(uses, self._anchors.epochs, reaches))
+        retention = {n: classes.retention_us(n) for n in classes.by_number}
+        self._store.put_catalog(name, Catalog(uses, self._anchors.epochs, retention))
 
     def _ask(self, orders: list[Order]) -> list[Answer]:
         """Have orders carried out; take note of what is read and merged."""
@@ -309,15 +311,15 @@ class ShardedProcessor(Classified):
     def evict(self, horizon_us: int) -> int:
         """Delete pieces in which no class can use any instance; return how many of those went."""
         self._horizon_us = horizon_us
-        self._census.evict(horizon_us - self.classes.reaches.widest())
-        reaches = self.classes.reaches
+        self._census.evict(horizon_us - self.classes.retention.widest())
+        retention = self.classes.retention
         is_soon = self.next_instance < self._looked_at + LOOKED_EVERY
-        if is_soon and self._shortened == reaches.shortened:
+        if is_soon and self._shortened == retention.shortened:
             return 0
-        self._looked_at, self._shortened = self.next_instance, reaches.shortened
+        self._looked_at, self._shortened = self.next_instance, retention.shortened
         if self._pieces.evict(horizon_us):
             self._forget_epochs()
-        gone = self._lumps.evict(reaches, horizon_us)
+        gone = self._retained.evict(retention, horizon_us)
         self._evicted += gone
         if gone and len(self._shapes) > self._shapes_max:
             self._forget_shapes()
@@ -326,12 +328,12 @@ class ShardedProcessor(Classified):
 
     def _forget_shapes(self) -> None:
         """Forget the shapes that nothing remembered has: an evaluator spells them out again."""
-        used = {shape for lump in self._lumps for shape in lump.by_shape}
+        used = {shape for retained in self._retained for shape in retained.by_shape}
         gone = self._edges.keys() - used - self._pieces.shapes()
         self._shapes = {name: n for name, n in self._shapes.items() if n not in gone}
         for shape in gone:
             del self._edges[shape]
-        for each in (self._router, self._reader, self._census, self.classes.reaches):
+        for each in (self._router, self._reader, self._census, self.classes.retention):
             each.forget_shapes(gone)
         self._outdated.add("shapes")
 
@@ -349,7 +351,7 @@ class ShardedProcessor(Classified):
             of_shards.update(figures)
         return {
             **of_shards,
-            "documents": len(self._lumps),
+            "documents": len(self._retained),
             "evicted_total": self._evicted,
             "shapes": len(self._shapes),
         }

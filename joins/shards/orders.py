@@ -71,12 +71,12 @@ class Piece:
 class Catalog:
     """What all shards know of classes: each with its widest window, and its anchors.
 
-    `reaches` says for how long what can fill a class is kept.
+    `retention` says for how long what can fill a class is kept.
     """
 
     classes: Mapping[int, tuple[QueryClass, int]]
     epochs: Mapping[int, Epochs]
-    reaches: Mapping[int, int]
+    retention: Mapping[int, int]
 
 
 class Limit(NamedTuple):

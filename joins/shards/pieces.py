@@ -1,9 +1,10 @@
 """The pieces that make up the state of each shard, as the driver of shards knows them.
 
 What goes to a shard waits until there is enough for a piece, or until somebody asks.  Of a piece it
-is known how many instances of each shape it holds and how new they are (`lumps`): pieces of which
-no class can use anything are deleted, those of which half is of no use are thin.  A shard makes one
-of its thin pieces, or of its newest ones where there are many, when it is asked the next time.
+is known how many instances of each shape it holds and how new they are (`retained`): pieces
+of which no class can use anything are deleted, those of which half is of no use are thin.  A
+shard makes one of its thin pieces, or of its newest ones where there are many, when it is asked the
+next time.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from itertools import accumulate, groupby, takewhile
 
 import pyarrow as pa
 
-from joins.memory.reach import Reaches
-from joins.shards.lumps import Lump, merged
+from joins.memory.retention import Retention
 from joins.shards.orders import Piece, Store
+from joins.shards.retained import RetainedCount, merged
 
 __all__ = ["Pieces"]
 
@@ -44,12 +45,12 @@ class Pieces:
     that it goes to.
     """
 
-    def __init__(self, store: Store, reaches: Reaches) -> None:
+    def __init__(self, store: Store, retention: Retention) -> None:
         self._store = store
-        self._reaches = reaches
+        self._retention = retention
         self._pieces: dict[int, list[Piece]] = defaultdict(list)
         self._last: dict[int, int] = defaultdict(int)
-        self._lump_of: dict[str, Lump] = {}
+        self._retained_of: dict[str, RetainedCount] = {}
         self._thin: set[str] = set()
         self._pending: dict[int, list[pa.Table]] = defaultdict(list)
         self._pending_rows = 0
@@ -78,7 +79,7 @@ class Pieces:
             self._store.put(piece.name, rows)
             self._pieces[shard].append(piece)
             self._last[shard] = last
-            self._lump_of[piece.name] = Lump.of(rows)
+            self._retained_of[piece.name] = RetainedCount.of(rows)
         self._writings += 1
         self.written_rows += self._pending_rows
         self._pending.clear()
@@ -112,33 +113,37 @@ class Pieces:
         pieces = self._pieces[shard]
         start = pieces.index(old[0])
         pieces[start : start + len(old)] = [new]
-        lump = merged(self._lump_of[piece.name] for piece in old)
-        self._lump_of[new.name] = lump.of_use(self._reaches, horizon_us)
+        retained = merged(self._retained_of[piece.name] for piece in old)
+        self._retained_of[new.name] = retained.of_use(self._retention, horizon_us)
         self._remove(old)
 
     def evict(self, horizon_us: int) -> bool:
         """Delete pieces in which no class can use any instance; return whether there were any."""
         self._thin.clear()
-        before = len(self._lump_of)
+        before = len(self._retained_of)
         for shard, pieces in self._pieces.items():
-            of_use = [self._lump_of[p.name].of_use(self._reaches, horizon_us) for p in pieces]
+            of_use = [self._retained_of[p.name].of_use(self._retention, horizon_us) for p in pieces]
             dead = [piece for piece, left in zip(pieces, of_use, strict=True) if not left.by_shape]
             self._pieces[shard] = [piece for piece in pieces if piece not in dead]
             self._remove(dead)
             sizes = zip(pieces, map(len, of_use), strict=True)
             self._thin |= {piece.name for piece, left in sizes if 0 < 2 * left <= piece.rows}
-        return len(self._lump_of) < before
+        return len(self._retained_of) < before
 
     def _remove(self, pieces: Iterable[Piece]) -> None:
         names = [piece.name for piece in pieces]
         self._store.remove(names)
         for name in names:
-            del self._lump_of[name]
+            del self._retained_of[name]
 
     def shapes(self) -> set[int]:
         """Return the shapes of all instances that were written or wait."""
-        waiting = (Lump.of(table) for tables in self._pending.values() for table in tables)
-        return {shape for lump in (*self._lump_of.values(), *waiting) for shape in lump.by_shape}
+        waiting = (RetainedCount.of(table) for tables in self._pending.values() for table in tables)
+        return {
+            shape
+            for retained in (*self._retained_of.values(), *waiting)
+            for shape in retained.by_shape
+        }
 
     def first(self, default: int) -> int:
         """Return the number of the oldest instance that was written or waits, if there is any."""

@@ -62,7 +62,7 @@ class Shard:
         self._shapes_name = self._catalog_name = ""
         self._shapes: dict[int, list[Edge]] = {}
         self._catalog: Catalog
-        # What the driver calls a class, and what the processor calls it; its window and reach.
+        # What the driver calls a class, and what the processor calls it; its window and retention.
         self._classes: dict[int, tuple[int, int, int]] = {}
         self._last = 0
         self._first_new = 0
@@ -108,18 +108,18 @@ class Shard:
         self._ownership.follow(classes, catalog.epochs)
         before, self._classes = self._classes, {}
         for number, (query_class, window_us) in catalog.classes.items():
-            reach_us = catalog.reaches[number]
+            retention_us = catalog.retention[number]
             if is_product(query_class) and not self._is_here(query_class):
                 continue
             # A window changes by adding the new one first: the class and its number stay.
-            if number in before and before[number][1:] == (window_us, reach_us):
+            if number in before and before[number][1:] == (window_us, retention_us):
                 self._classes[number] = before.pop(number)
             else:
                 own = self._processor.add(query_class, window_us)
-                self._processor.outlast(own, reach_us)
-                self._classes[number] = own, window_us, reach_us
-        for own, window_us, reach_us in before.values():
-            self._processor.forget_after(own, reach_us)
+                self._processor.retain(own, retention_us)
+                self._classes[number] = own, window_us, retention_us
+        for own, window_us, retention_us in before.values():
+            self._processor.release(own, retention_us)
             self._processor.remove(own, window_us)
 
     def _is_here(self, product: QueryClass) -> bool:
@@ -254,9 +254,9 @@ class Shard:
     def _of_use(self, rows: pa.Table, horizon_us: int) -> pa.Table:
         """Return the instances that some class can still use here."""
         shapes, which = np.unique(rows.column("shape").to_numpy(), return_inverse=True)
-        reaches = self._processor.classes.reaches
-        reaches_us = [reaches.of(self._own_shape(shape)) for shape in shapes.tolist()]
-        oldest_us = horizon_us - np.array(reaches_us, np.int64)
+        retention = self._processor.classes.retention
+        retentions_us = [retention.of(self._own_shape(shape)) for shape in shapes.tolist()]
+        oldest_us = horizon_us - np.array(retentions_us, np.int64)
         return rows.filter(pa.array(rows.column("end_us").to_numpy() >= oldest_us[which]))
 
 

@@ -25,7 +25,7 @@ class AnchorTable:
 
     New values under `mine[i]` are looked up under `other[i]`, which serves the anchor
     `as_right[i]` where the new instance is the right one, and `as_left[i]` where it is the left
-    one; `NONE` where there is no such anchor.  `reach[i]` is the wider window of the two.
+    one; `NONE` where there is no such anchor.  `widest[i]` is the wider window of the two.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class AnchorTable:
         return self._column(3)
 
     @property
-    def reach(self) -> Ints:
+    def widest(self) -> Ints:
         """The widest window that this serves."""
         return self._column(4)
 
@@ -123,9 +123,9 @@ class AnchorTable:
             self._free_rows.append(row)
             self._look_ups[:, row] = _NO_VARIABLE
             return
-        reach = max(self.window[as_right], self.window[as_left])
+        widest = max(self.window[as_right], self.window[as_left])
         row = self._row((mine, other))
-        self._look_ups[:, row] = mine, other, as_right, as_left, reach
+        self._look_ups[:, row] = mine, other, as_right, as_left, widest
 
     def _row(self, look_up: ValueJoin) -> int:
         if look_up not in self._rows:

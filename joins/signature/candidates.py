@@ -190,7 +190,7 @@ class Candidates:
         under = np.repeat(np.arange(len(counts)), counts)
         found = self.values.index.find(entry_keys(new.values, anchors.other[under]))
         ends = self._remembered.take("end_us", new.owners)
-        oldest = self._remembered.first_from(ends - anchors.reach[under])
+        oldest = self._remembered.first_from(ends - anchors.widest[under])
         hits = [each.since(oldest[each.positions]) for each in found]
         if self._remembered.is_ordered:
             hits = [

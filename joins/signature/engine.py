@@ -52,8 +52,8 @@ from joins.budget.meeting import MOMENT, Meeting, Partners, ValueJoin, Visitor
 from joins.budget.ration import CLOSED, UNBOUNDED, Bounds, Cut, HeavyPair
 from joins.classes import Classified, ClassTuple, QueryClass
 from joins.memory.instance import Instance
-from joins.memory.reach import LayoutReaches
 from joins.memory.remembered import Hashes, HashValues, Remembered
+from joins.memory.retention import LayoutRetention
 from joins.memory.slots import Ints, Layouts
 from joins.memory.times import Pairs
 from joins.signature.candidates import Candidates
@@ -87,9 +87,9 @@ class SignatureProcessor(Classified):
         self.view = SignatureView(self.classes, bounds.pairs_max)
         self._lateness_us = bounds.lateness_us
         self._layouts = Layouts()
-        self._reaches = LayoutReaches(self.classes.reaches, self._layouts)
+        self._retention = LayoutRetention(self.classes.retention, self._layouts)
         self._remembered = Remembered(
-            self._layouts, self._reaches, hashing, spill_directory, is_part=bounds.is_part
+            self._layouts, self._retention, hashing, spill_directory, is_part=bounds.is_part
         )
         self._candidates = Candidates(self._remembered, self._layouts, self.classes, bounds)
         self._hashing = hashing
@@ -114,7 +114,7 @@ class SignatureProcessor(Classified):
                 number = self._shapes[shape] = self._next_shape
                 self._next_shape += 1
                 self._layouts.add_shape(number, edges)
-                self.classes.reaches.add_shape(number, edges)
+                self.classes.retention.add_shape(number, edges)
                 self._candidates.add_shape(number, edges)
                 self.view.add_shape(number, edges)
 
@@ -308,8 +308,8 @@ class SignatureProcessor(Classified):
         """Forget the shapes that nothing remembered has: an evaluator spells them out again."""
         gone = self._layouts.keep(self._remembered.layouts_in_use())
         self._shapes = {name: n for name, n in self._shapes.items() if n not in gone}
-        self.classes.reaches.forget_shapes(gone)
-        self._reaches.forget()
+        self.classes.retention.forget_shapes(gone)
+        self._retention.forget()
         self._candidates.forget_shapes(gone)
         self.view.forget_shapes(gone)
 

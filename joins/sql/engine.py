@@ -35,7 +35,7 @@ from joins.budget.meeting import Meeting, Partners, ValueJoin, Visitor
 from joins.budget.portions import Portions
 from joins.budget.ration import CLOSED, UNBOUNDED, Bounds, Cut, HeavyPair, Ration
 from joins.budget.repeats import Repeats
-from joins.classes import Classified, ClassTuple, Keepers, QueryClass, UseKind
+from joins.classes import Classified, ClassTuple, QueryClass, Retaining, UseKind
 from joins.memory.instance import Instance
 from joins.memory.remembered import Hashes, hash_values
 from joins.memory.slots import Ints
@@ -73,11 +73,11 @@ class Processor(Protocol):
     def remove(self, number: int, window_us: int, point: int = 0) -> None:
         """Undo one `add`."""
 
-    def outlast(self, number: int, reach_us: int) -> None:
+    def retain(self, number: int, retention_us: int) -> None:
         """Keep what can fill a class for longer than its window: its tuples are joined again."""
 
-    def forget_after(self, number: int, reach_us: int) -> None:
-        """Undo one `outlast`."""
+    def release(self, number: int, retention_us: int) -> None:
+        """Undo one `retain`."""
 
     def template_of(self, number: int) -> Template:
         """Return the template of a class."""
@@ -115,7 +115,7 @@ class Processor(Protocol):
         `horizon_us` is the newest event time less the allowed lateness.
         """
 
-    def keepers(self, horizon_us: int) -> Keepers:
+    def retaining(self, horizon_us: int) -> Retaining:
         """Return the classes because of which most of those are remembered."""
 
     def cuts(self) -> list[Cut]:
@@ -127,7 +127,7 @@ class Processor(Protocol):
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use any more, lazily; return how many went.
 
-        They end before the horizon by more than the reach of their shapes (`reach`).
+        They end before the horizon by more than the retention of their shapes (`retention`).
         """
 
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
@@ -175,7 +175,7 @@ class SqlProcessor(Classified):
     def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
         """Learn witness shapes by their edges."""
         for number, edges in self.state.add_shapes(shapes):
-            for each in (self.classes.reaches, self._reader, self._census):
+            for each in (self.classes.retention, self._reader, self._census):
                 each.add_shape(number, edges)
 
     def shape_number(self, shape: str) -> int | None:
@@ -347,8 +347,8 @@ class SqlProcessor(Classified):
 
     def _needed_from(self, horizon_us: int) -> dict[int, int]:
         """Return, for each shape, since when instances of it are of use if they end then."""
-        reaches = self.classes.reaches.of_shapes()
-        return {shape: horizon_us - reach_us for shape, reach_us in reaches.items()}
+        retention = self.classes.retention.of_shapes()
+        return {shape: horizon_us - retention_us for shape, retention_us in retention.items()}
 
     def cuts(self) -> list[Cut]:
         """Return the uses of classes that went over the budget in this batch."""
@@ -360,7 +360,7 @@ class SqlProcessor(Classified):
 
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use any more, lazily; return how many went."""
-        self._census.evict(horizon_us - self.classes.reaches.widest())
+        self._census.evict(horizon_us - self.classes.retention.widest())
         gone = self.state.evict(self._needed_from(horizon_us))
         if gone:
             self.view_cache.clear()

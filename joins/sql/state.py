@@ -2,7 +2,7 @@
 
 Eviction has two halves.  Which instances a join may still see is decided in its SQL, by the rule
 of section 1.1, and does not depend on what is stored.  Freeing memory is lazy: once half of what
-is stored is of no use to any class (`reach`), the tables are written anew without it.  (Rows
+is stored is of no use to any class (`retention`), the tables are written anew without it.  (Rows
 removed by DELETE stay in DuckDB's memory, so nothing is ever deleted.)
 """
 

@@ -167,9 +167,9 @@ def test_readers_of_a_stream_reach_back_behind_its_longest_window() -> None:
     short, long = {"w": hour_us}, {"w": 5 * hour_us}
     pair = RegisteredQuery(published, 0, (short,))
     running = Running([pair, RegisteredQuery(query("reader"))], "signatures")
-    assert running.engine.queries.reach_us == 2 * hour_us
+    assert running.engine.queries.retention_us == 2 * hour_us
     assert running.engine.follow(SetChange(assigned=[("P", long, 0)]))
-    assert running.engine.queries.reach_us == 6 * hour_us
+    assert running.engine.queries.retention_us == 6 * hour_us
 
 
 def test_an_assignment_that_is_taken_back_finds_nothing_more() -> None:
@@ -379,8 +379,8 @@ def test_single_assignments_come_and_go() -> None:
     running.feed(documents(7))
     assert not running.engine.follow(SetChange(assigned=[("data", day, 3)]))
     assert running.engine.follow(SetChange(assigned=[("data", day, 24), ("data", hour, 0)]))
-    assert running.engine.queries.reach_us == 86_400_000_000
+    assert running.engine.queries.retention_us == 86_400_000_000
     assert running.engine.follow(SetChange(assigned=[("data", day, None), ("data", day, None)]))
-    assert running.engine.queries.reach_us == 3_600_000_000
+    assert running.engine.queries.retention_us == 3_600_000_000
     assert running.engine.follow(SetChange(assigned=[("data", hour, None)]))
     assert list(running.engine.classes()) == []

@@ -25,7 +25,7 @@ from joins.memory.instance import INSTANCE_SCHEMA
 from joins.memory.remembered import Remembered, hash_values
 from joins.memory.slots import Ints, Layouts
 from joins.shards import driver as sharded
-from joins.shards import lumps, pieces
+from joins.shards import pieces, retained
 from joins.shards.driver import ShardedProcessor
 from joins.shards.orders import Answer, Order
 from joins.signature import engine as signatures
@@ -222,15 +222,15 @@ def test_shards_keep_nothing_of_a_busy_stream_for_a_window_without_end_over_a_ra
     assert running.matches > 100 * 99 // 2 + 400
 
 
-@pytest.mark.parametrize(("reach_us", "is_kept"), [(0, False), (HOUR * SECOND_US, True)])
+@pytest.mark.parametrize(("retention_us", "is_kept"), [(0, False), (HOUR * SECOND_US, True)])
 def test_shards_hear_of_tuples_that_are_to_be_joined_for_longer(
-    busy: Sequence[Document], reach_us: int, is_kept: bool
+    busy: Sequence[Document], retention_us: int, is_kept: bool
 ) -> None:
     processor = Join("signatures", 0, shards=2).processor(None)
     assert processor is not None
     running = Running.of(BUSY.replace("1 h", "1 m"), processor=processor)
     running.take(busy[:1_000])
-    processor.outlast(1, reach_us)
+    processor.retain(1, retention_us)
     running.take(busy[1_000:4_000])
     assert (processor.figures()["values"] > 3_000) == is_kept
 
@@ -240,7 +240,7 @@ def test_when_a_wide_query_goes_shards_let_go_at_once(busy: Sequence[Document]) 
     running = Running.of(
         RARE.replace("R//", "*//"), BUSY.replace("1 h", "1 m"), processor=processor
     )
-    with mock.patch.multiple(lumps, LUMP_INSTANCES=1):
+    with mock.patch.multiple(retained, MERGED_INSTANCES=1):
         running.take(busy[:1_000])
         assert running.remembered == 1_000
         running.engine.queries.remove("q0")
@@ -311,15 +311,15 @@ def test_shards_keep_no_pieces_and_no_shapes_that_are_of_no_use() -> None:
     assert sum(map(len, tables)) < 2 * (10 + 3 * 60)
 
 
-class Reaches:
-    """The reach of layout `i` is `reaches[i]`; `shortened` has them looked at again."""
+class Retention:
+    """The reach of layout `i` is `retention[i]`; `shortened` has them looked at again."""
 
     def __init__(self) -> None:
-        self.reaches = np.array([1 << 40, 3, 10])
+        self.retention = np.array([1 << 40, 3, 10])
         self.shortened = 0
 
     def of(self, layouts: Ints) -> Ints:
-        return self.reaches[layouts]
+        return self.retention[layouts]
 
 
 def rows_of(numbers: Sequence[int], kinds: Sequence[int], ends: Sequence[int]) -> pa.Table:
@@ -360,13 +360,13 @@ def rows_of(numbers: Sequence[int], kinds: Sequence[int], ends: Sequence[int]) -
 def test_rows_stay_what_they_are_while_others_go_from_between_them(
     steps: list[tuple[list[tuple[int, int]], int, bool]],
 ) -> None:
-    layouts, reaches = Layouts(), Reaches()
+    layouts, retention = Layouts(), Retention()
     for shape in range(3):
         layouts.add_shape(shape, [(v, v, v, v) for v in range(shape + 1)])
     layouts.compare({0, 1, 2})
     layouts.current(np.arange(3))
     with eager():
-        remembered = Remembered(layouts, reaches, hash_values, is_part=True)  # type: ignore[arg-type]
+        remembered = Remembered(layouts, retention, hash_values, is_part=True)  # type: ignore[arg-type]
         all_rows: list[tuple[int, int]] = []
         now = 0
         for appended, passed, is_shortened in steps:
@@ -376,17 +376,17 @@ def test_rows_stay_what_they_are_while_others_go_from_between_them(
                 remembered.append(rows_of(range(first, first + len(appended)), kinds, ends))
             all_rows += zip(kinds, ends, strict=True)
             now += passed
-            reaches.shortened += is_shortened
+            retention.shortened += is_shortened
             remembered.evict(now)
-            _check(remembered, reaches, all_rows, now)
+            _check(remembered, retention, all_rows, now)
 
 
 def _check(
-    remembered: Remembered, reaches: Reaches, rows: Sequence[tuple[int, int]], now: int
+    remembered: Remembered, retention: Retention, rows: Sequence[tuple[int, int]], now: int
 ) -> None:
     numbers = np.arange(1, len(rows) + 1)
     there = remembered.are_there(numbers)
-    of_use = np.array([end >= now - int(reaches.reaches[kind]) for kind, end in rows], np.bool_)
+    of_use = np.array([end >= now - int(retention.retention[kind]) for kind, end in rows], np.bool_)
     assert (there | ~of_use).all(), "what is of use is there"
     assert numbers[there].tolist() == remembered.numbers().tolist()
     assert len(remembered) == np.count_nonzero(there)

@@ -24,7 +24,7 @@ import xscl
 from broker.matching.match import Match
 from broker.matching.registration import SetChange
 from broker.pipeline.shards import DirectoryStore, Join, MemoryStore
-from joins.memory.reach import Reaches
+from joins.memory.retention import Retention
 from joins.shards.driver import ShardedProcessor
 from joins.shards.orders import Answer, Order, Piece, Store
 from joins.shards.pieces import Pieces
@@ -249,7 +249,7 @@ def test_what_no_window_reaches_any_more_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("joins.shards.driver.LOOKED_EVERY", 1)
-    monkeypatch.setattr("joins.shards.lumps.LUMP_INSTANCES", 1)
+    monkeypatch.setattr("joins.shards.retained.MERGED_INSTANCES", 1)
     documents = [
         f"document {i} S 2026-01-{1 + i // 24:02}T{i % 24:02}:00 <a><v>{i % 3}</v></a>"
         for i in range(1, 201)
@@ -306,10 +306,10 @@ def test_small_pieces_are_few_and_a_row_is_written_a_few_times(
 ) -> None:
     monkeypatch.setattr(joins.shards.pieces, "PIECE_ROWS", 64)
     monkeypatch.setattr(joins.shards.pieces, "PIECES_MAX", 4)
-    reaches = Reaches()
-    reaches.add_shape(0, [(1, 1, 0, 0)])
-    reaches.add({frozenset({1})}, 1 << 40)
-    pieces, chance, rows, merged_rows = Pieces(MemoryStore(), reaches), random.Random(1), 0, 0
+    retention = Retention()
+    retention.add_shape(0, [(1, 1, 0, 0)])
+    retention.add({frozenset({1})}, 1 << 40)
+    pieces, chance, rows, merged_rows = Pieces(MemoryStore(), retention), random.Random(1), 0, 0
     while rows < 2_000:
         numbers = list(range(rows + 1, rows + 1 + chance.choice([1, 1, 2, 9])))
         rows = numbers[-1]

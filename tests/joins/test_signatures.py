@@ -17,8 +17,8 @@ import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from joins.memory import remembered, valueindex
-from joins.memory.reach import LayoutReaches, Reaches
 from joins.memory.remembered import EMPTY, Remembered, hash_values
+from joins.memory.retention import LayoutRetention, Retention
 from joins.memory.slots import Layouts, ranges
 from joins.memory.times import Pairs, distinct, pair_codes
 from joins.memory.valueindex import ValueIndex, entry_keys
@@ -302,7 +302,7 @@ def test_pairs_in_codes_are_what_they_were(
     )
     layouts = Layouts()
     layouts.add_shape(0, [(1, 1, 0, 0)])
-    kept = Remembered(layouts, LayoutReaches(Reaches(), layouts), hash_values)
+    kept = Remembered(layouts, LayoutRetention(Retention(), layouts), hash_values)
     kept.append(rows)
     every = [(a + 1, b + 1) for a in range(len(times)) for b in range(len(times)) if a != b]
     chosen = random_.sample(every, random_.randint(1, len(every)))

@@ -1,4 +1,4 @@
-"""Lengths that come and go: the longest is known, and what has gone takes no room."""
+"""Durations that come and go: the longest is known, and what has gone takes no room."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joins.memory.lengths import Lengths
+from joins.memory.durations import Durations
 
 
 @given(st.lists(st.integers(0, 8)), st.randoms(use_true_random=False))
 def test_the_longest_is_that_of_those_that_are_left(added: list[int], random_: Random) -> None:
-    lengths, left = Lengths(), Counter[int]()
+    lengths, left = Durations(), Counter[int]()
     for each in added:
         lengths.add(each)
         left[each] += 1
@@ -27,7 +27,7 @@ def test_the_longest_is_that_of_those_that_are_left(added: list[int], random_: R
 
 
 def test_a_length_that_comes_and_goes_takes_no_more_room_each_time() -> None:
-    lengths = Lengths()
+    lengths = Durations()
     lengths.add(10)
     for _ in range(1_000):
         lengths.add(5)

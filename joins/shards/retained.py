@@ -8,21 +8,21 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from joins.memory.reach import Reaches
+from joins.memory.retention import Retention
 
-__all__ = ["Lump", "Lumps", "merged"]
+__all__ = ["RetainedCount", "RetainedCounts", "merged"]
 
-LUMP_INSTANCES = 20_000
-"""Neighbouring lumps are put together up to so many instances: few are left of any number."""
+MERGED_INSTANCES = 20_000
+"""Neighbouring counts are put together up to so many instances: few are left of any number."""
 
 
-class Lump(NamedTuple):
+class RetainedCount(NamedTuple):
     """How many instances there are of each shape, and the latest end among them."""
 
     by_shape: Mapping[int, tuple[int, int]]
 
     @classmethod
-    def of(cls, rows: pa.Table) -> Lump:
+    def of(cls, rows: pa.Table) -> RetainedCount:
         """Count rows of `INSTANCE_SCHEMA`."""
         shapes, ends = (rows.column(name).to_numpy() for name in ("shape", "end_us"))
         distinct, which = np.unique(shapes, return_inverse=True)
@@ -35,52 +35,52 @@ class Lump(NamedTuple):
     def __len__(self) -> int:
         return sum(count for count, _ in self.by_shape.values())
 
-    def of_use(self, reaches: Reaches, horizon_us: int) -> Lump:
+    def of_use(self, retention: Retention, horizon_us: int) -> RetainedCount:
         """Return what is left without the shapes of which no class can use any instance."""
-        return Lump(
+        return RetainedCount(
             {
                 shape: (count, end_us)
                 for shape, (count, end_us) in self.by_shape.items()
-                if end_us >= horizon_us - reaches.of(shape)
+                if end_us >= horizon_us - retention.of(shape)
             }
         )
 
 
-def merged(lumps: Iterable[Lump]) -> Lump:
-    """Return lumps as one."""
+def merged(counts: Iterable[RetainedCount]) -> RetainedCount:
+    """Return counts as one."""
     by_shape: dict[int, tuple[int, int]] = {}
-    for lump in lumps:
-        for shape, (count, end_us) in lump.by_shape.items():
+    for retained in counts:
+        for shape, (count, end_us) in retained.by_shape.items():
             before, newest = by_shape.get(shape, (0, end_us))
             by_shape[shape] = (before + count, max(newest, end_us))
-    return Lump(by_shape)
+    return RetainedCount(by_shape)
 
 
-class Lumps:
+class RetainedCounts:
     """All that is remembered, the oldest first."""
 
     def __init__(self) -> None:
-        self._lumps: list[Lump] = []
+        self._retained: list[RetainedCount] = []
 
-    def __iter__(self) -> Iterator[Lump]:
-        return iter(self._lumps)
+    def __iter__(self) -> Iterator[RetainedCount]:
+        return iter(self._retained)
 
     def __len__(self) -> int:
-        return sum(map(len, self._lumps))
+        return sum(map(len, self._retained))
 
-    def append(self, lump: Lump) -> None:
+    def append(self, retained: RetainedCount) -> None:
         """Add what has come."""
-        self._lumps.append(lump)
+        self._retained.append(retained)
 
-    def evict(self, reaches: Reaches, horizon_us: int) -> int:
-        """Leave out the shapes of lumps that are of no use any more; return how many went."""
+    def evict(self, retention: Retention, horizon_us: int) -> int:
+        """Leave out the shapes of counts that are of no use any more; return how many went."""
         before = len(self)
-        kept: list[Lump] = []
-        for lump in self._lumps:
-            left = lump.of_use(reaches, horizon_us)
-            if kept and len(kept[-1]) + len(left) <= LUMP_INSTANCES:
+        kept: list[RetainedCount] = []
+        for retained in self._retained:
+            left = retained.of_use(retention, horizon_us)
+            if kept and len(kept[-1]) + len(left) <= MERGED_INSTANCES:
                 kept[-1] = merged([kept[-1], left])
             elif left.by_shape:
                 kept.append(left)
-        self._lumps = kept
+        self._retained = kept
         return before - len(self)

@@ -2,7 +2,7 @@
 
 What an instance can fill is a matter of its witness shape: on one side of the class, the shape
 must bind all variables of the value joins, or all variables where there is no value join.  So a
-shape has a **reach**: an instance is of use until its end lies further than that behind the
+shape has a **retention**: an instance is of use until its end lies further than that behind the
 horizon, which is the newest event time less the allowed lateness (section 1.1 of the semantics).
 A query with a wide window over a rare stream makes nothing last but what it can join there.
 """
@@ -14,52 +14,52 @@ from collections.abc import Collection, Sequence, Set
 
 import numpy as np
 
-from joins.memory.lengths import Lengths
+from joins.memory.durations import Durations
 from joins.memory.slots import Edge, Ints, Layouts
 
-__all__ = ["NO_REACH_US", "LayoutReaches", "Reaches"]
+__all__ = ["NO_RETENTION_US", "LayoutRetention", "Retention"]
 
-NO_REACH_US = -(1 << 62)
-"""The reach of a shape that nothing asks for: whatever its end, nothing reaches it."""
+NO_RETENTION_US = -(1 << 62)
+"""The retention of a shape that nothing asks for: whatever its end, it is not kept."""
 
 Variables = frozenset[int]
 
 
-class Reaches:
-    """The reach of each witness shape, as classes and shapes come and go.
+class Retention:
+    """The retention of each witness shape, as classes and shapes come and go.
 
-    `shortened` counts how often a reach may have become shorter.
+    `shortened` counts how often a retention may have become shorter.
     """
 
     def __init__(self) -> None:
         # What a shape must bind, under one of its variables, with the reaches of all who ask.
-        self._asked: dict[int, dict[Variables, Lengths]] = defaultdict(dict)
+        self._asked: dict[int, dict[Variables, Durations]] = defaultdict(dict)
         self._bound: dict[int, Variables] = {}
-        self._reaches: dict[int, int] = {}
+        self._by_shape: dict[int, int] = {}
         self._changed: set[int] = set()
         self.version = 0
         self.shortened = 0
 
-    def add(self, sides: Set[Variables], reach_us: int) -> None:
+    def add(self, sides: Set[Variables], retention_us: int) -> None:
         """Have what can fill one of a class's sides last that long."""
         for variables in sides:
             first = min(variables)
-            reaches = self._asked[first].setdefault(variables, Lengths())
-            if not reaches or reach_us > reaches.longest:
+            durations = self._asked[first].setdefault(variables, Durations())
+            if not durations or retention_us > durations.longest:
                 self._touch(first)
-            reaches.add(reach_us)
+            durations.add(retention_us)
 
-    def remove(self, sides: Set[Variables], reach_us: int) -> None:
+    def remove(self, sides: Set[Variables], retention_us: int) -> None:
         """Undo one `add`."""
         for variables in sides:
             first = min(variables)
-            reaches = self._asked[first][variables]
-            reaches.remove(reach_us)
-            if not reaches:
+            durations = self._asked[first][variables]
+            durations.remove(retention_us)
+            if not durations:
                 del self._asked[first][variables]
                 if not self._asked[first]:
                     del self._asked[first]
-            if not reaches or reach_us > reaches.longest:
+            if not durations or retention_us > durations.longest:
                 self._touch(first)
                 self.shortened += 1
 
@@ -75,58 +75,60 @@ class Reaches:
         """Forget shapes that nothing remembered has."""
         for shape in shapes:
             del self._bound[shape]
-            self._reaches.pop(shape, None)
+            self._by_shape.pop(shape, None)
 
     def of(self, shape: int) -> int:
-        """Return the reach of a shape in microseconds, `NO_REACH_US` where nothing asks for it."""
+        """Return a shape's retention in microseconds, `NO_RETENTION_US` where nobody asks."""
         self._forget_changed()
-        reach = self._reaches.get(shape)
-        if reach is None:
-            reach = self._reaches[shape] = self._widest(self._bound[shape])
-        return reach
+        retention = self._by_shape.get(shape)
+        if retention is None:
+            retention = self._by_shape[shape] = self._widest(self._bound[shape])
+        return retention
 
     def _forget_changed(self) -> None:
         if not self._changed:
             return
-        for shape in list(self._reaches):
+        for shape in list(self._by_shape):
             if not self._bound[shape].isdisjoint(self._changed):
-                del self._reaches[shape]
+                del self._by_shape[shape]
         self._changed.clear()
 
     def _widest(self, bound: Variables) -> int:
-        reaches = (
-            reaches.longest
+        durations = (
+            durations.longest
             for first in self._asked.keys() & bound
-            for variables, reaches in self._asked[first].items()
+            for variables, durations in self._asked[first].items()
             if variables <= bound
         )
-        return max(reaches, default=NO_REACH_US)
+        return max(durations, default=NO_RETENTION_US)
 
-    def keeping(self, shape: int) -> list[frozenset[int]]:
-        """Return what must be bound to be of use for the whole reach of a shape."""
-        bound, reach_us = self._bound[shape], self.of(shape)
+    def retaining(self, shape: int) -> list[frozenset[int]]:
+        """Return what must be bound to be of use for the whole retention of a shape."""
+        bound, retention_us = self._bound[shape], self.of(shape)
         return [
             variables
             for first in self._asked.keys() & bound
-            for variables, reaches in self._asked[first].items()
-            if variables <= bound and reaches.longest == reach_us
+            for variables, durations in self._asked[first].items()
+            if variables <= bound and durations.longest == retention_us
         ]
 
     def widest(self) -> int:
-        """Return the longest reach that a shape can have."""
-        asked = (reaches.longest for sides in self._asked.values() for reaches in sides.values())
-        return max(asked, default=NO_REACH_US)
+        """Return the longest retention that a shape can have."""
+        asked = (
+            durations.longest for sides in self._asked.values() for durations in sides.values()
+        )
+        return max(asked, default=NO_RETENTION_US)
 
     def of_shapes(self) -> dict[int, int]:
         """Return the reaches of all shapes."""
         return {shape: self.of(shape) for shape in self._bound}
 
 
-class LayoutReaches:
+class LayoutRetention:
     """The reaches of layouts, by number, in an array."""
 
-    def __init__(self, reaches: Reaches, layouts: Layouts) -> None:
-        self._reaches = reaches
+    def __init__(self, retention: Retention, layouts: Layouts) -> None:
+        self._retention = retention
         self._layouts = layouts
         self._version = -1
         self._known = np.zeros(0, np.bool_)
@@ -134,17 +136,17 @@ class LayoutReaches:
 
     @property
     def shortened(self) -> int:
-        """How often a reach may have become shorter."""
-        return self._reaches.shortened
+        """How often a retention may have become shorter."""
+        return self._retention.shortened
 
     def forget(self) -> None:
         """Look at all layouts anew: numbers may have been given again."""
         self._known[:] = False
 
     def of(self, layouts: Ints) -> Ints:
-        """Return the reach of each of some layouts."""
-        if self._version != self._reaches.version:
-            self._version = self._reaches.version
+        """Return the retention of each of some layouts."""
+        if self._version != self._retention.version:
+            self._version = self._retention.version
             self.forget()
         size = len(self._layouts.layouts)
         if len(self._known) < size:
@@ -158,5 +160,5 @@ class LayoutReaches:
 
     def _learn(self, layouts: Collection[int]) -> None:
         for layout in layouts:
-            self._of[layout] = self._reaches.of(self._layouts.layouts[layout].shape)
+            self._of[layout] = self._retention.of(self._layouts.layouts[layout].shape)
             self._known[layout] = True
