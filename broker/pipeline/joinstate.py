@@ -74,7 +74,7 @@ class JoinEngine(Protocol):
         """Return the oldest event time that is still needed when `W` is `watermark_us`."""
 
     def needed_from(self, watermark_us: int, docid: int) -> Mapping[str, int]:
-        """Return the same by stream, for documents up to a docid; see `thinning.Needed`."""
+        """Return the same by stream, for documents up to a docid; see `compaction.Needed`."""
 
     def figures(self) -> dict[str, int]:
         """Return how much is remembered; see `joins.sql.engine.Processor.figures`."""

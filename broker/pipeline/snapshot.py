@@ -7,7 +7,7 @@ Files are written after the commit, so they lag the outbox and never lead it.  T
 what evaluation would find: one that is missing, damaged, of another release, or evaluated with a
 plan that did not ask for all that some query needs of it, costs time and changes nothing.
 
-Once half of a file's documents are needed no more, it is written anew without them (`thinning`).
+Once half of a file's documents are needed no more, it is written anew without them (`compaction`).
 
 A query needs nothing of the documents up to its registration point.  So files stay good while
 queries come and go, except for those who look back (`SINCE`).
@@ -26,14 +26,14 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from broker.documents.disk import Disk
-from broker.pipeline.thinning import (
+from broker.pipeline.compaction import (
     Needed,
     NeededFrom,
+    compact,
     has_all,
-    is_worth_thinning,
+    is_worth_compacting,
     rows_in,
     stream_facts,
-    thin,
 )
 from joins.files.variablenames import Asked, VariableNames
 from joins.files.witnessfile import (
@@ -183,7 +183,7 @@ class Snapshot:
         try:
             self._publish(plan, pa.concat_tables(waiting))
             self._prune(horizon_us)
-            self._thin(needed_from(waiting[-1].column("docid")[-1].as_py()))
+            self._compact(needed_from(waiting[-1].column("docid")[-1].as_py()))
         except (OSError, KeyError) as error:
             _log.warning("the state of some documents was not kept for a restart: %s", error)
 
@@ -218,10 +218,10 @@ class Snapshot:
             if path.name not in named:
                 self._disk.remove(path)
 
-    def _thin(self, needed: Needed) -> None:
+    def _compact(self, needed: Needed) -> None:
         """Write one file anew, without what is needed no more, and with the one before it."""
         for i, file in enumerate(self._files):
-            if is_worth_thinning(file.header, needed):
+            if is_worth_compacting(file.header, needed):
                 first = i - 1 if i and self._are_small(*self._files[i - 1 : i + 1]) else i
                 self._replace(first, i + 1, needed)
                 return
@@ -245,7 +245,7 @@ class Snapshot:
                 return  # they were written by processes that number variables in other ways
             names |= own
             tables.append((file.header, witnesses))
-        after = self._file(*thin(tables, needed), names)
+        after = self._file(*compact(tables, needed), names)
         self._files[start:stop] = [after]
         for file in before:
             if file.path != after.path:

@@ -32,11 +32,11 @@ from xpath_eval.witnesses import EDGE, WITNESS_SCHEMA
 __all__ = [
     "Header",
     "WitnessFileError",
+    "compacted",
     "encode_witnesses",
     "read_as_written",
     "read_header",
     "read_witnesses",
-    "thinned",
 ]
 
 FORMAT_VERSION = 1
@@ -93,7 +93,7 @@ def encode_witnesses(
 _EDGES = WITNESS_SCHEMA.get_field_index("edges")
 
 
-def thinned(witnesses: pa.Table, kept: npt.NDArray[np.bool_]) -> pa.Table:
+def compacted(witnesses: pa.Table, kept: npt.NDArray[np.bool_]) -> pa.Table:
     """Return some rows of a table that spells out each shape once; so does the result."""
     rows = np.flatnonzero(kept)
     edges = _flat(witnesses.column("edges"))

@@ -17,8 +17,8 @@ from strategies import random_case
 import xscl
 from broker.documents.document import DocumentLine
 from broker.pipeline import snapshot as snapshot_module
+from broker.pipeline.compaction import rows_in
 from broker.pipeline.snapshot import Snapshot
-from broker.pipeline.thinning import rows_in
 from broker.registry.queries import QueryState
 from joins.files.witnessfile import read_header
 

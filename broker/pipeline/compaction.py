@@ -18,16 +18,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.files.witnessfile import Header, thinned
+from joins.files.witnessfile import Header, compacted
 
 __all__ = [
     "Needed",
     "NeededFrom",
+    "compact",
     "has_all",
-    "is_worth_thinning",
+    "is_worth_compacting",
     "rows_in",
     "stream_facts",
-    "thin",
 ]
 
 Flags = npt.NDArray[np.bool_]
@@ -59,7 +59,7 @@ def rows_in(header: Header) -> int:
     return sum(rows for rows, _ in _streams(header).values())
 
 
-def is_worth_thinning(header: Header, needed: Needed) -> bool:
+def is_worth_compacting(header: Header, needed: Needed) -> bool:
     """Return whether half of the documents of a file are needed no more, but for a few."""
     streams = _streams(header)
     gone = sum(rows for name, (rows, end_us) in streams.items() if end_us < _since(needed, name))
@@ -70,12 +70,12 @@ _BOUNDARIES = 3
 """Documents that stay in any case: a file's first, last and newest say what it covers."""
 
 
-def thin(
+def compact(
     files: Sequence[tuple[Header, pa.Table]], needed: Needed
 ) -> tuple[pa.Table, dict[str, str]]:
     """Return what is needed of neighbouring files, and what a file of it says of itself."""
     whole = pa.concat_tables([witnesses for _, witnesses in files])
-    left = thinned(whole, _kept(whole, needed))
+    left = compacted(whole, _kept(whole, needed))
     since = reduce(_later, (_whole_since(header) for header, _ in files), needed)
     facts = files[0][0].facts | stream_facts(left)
     # What is not needed at all has no number in JSON: it is left out.
