@@ -3,7 +3,7 @@
 Where each document has a value once, or a few times, a batch is joined whole.  Two documents with
 300 equal nodes have 90,000 tuples, a thousand such documents 45 billion: the query is paused at one
 of the first, but not before somebody has seen their tuples.  So what each new instance makes is
-bounded before it is listed, from counts of values (`census`) and of how often one instance has the
+bounded before it is listed, from counts of values (`sketch`) and of how often one instance has the
 same one (`repeats`).
 """
 
@@ -15,10 +15,10 @@ from math import prod
 
 import numpy as np
 
-from joins.budget.census import Census
 from joins.budget.meeting import ValueJoin
 from joins.budget.ration import UNBOUNDED
 from joins.budget.repeats import Repeats
+from joins.budget.sketch import FrequencySketch
 from joins.classes import ClassRegistry
 from joins.memory.slots import Ints
 
@@ -32,16 +32,16 @@ LISTED_MAX = 1_000_000
 
 
 class Portions:
-    """Cuts batches; `repeats` has noted what `census` has."""
+    """Cuts batches; `repeats` has noted what `sketch` has."""
 
-    def __init__(self, classes: ClassRegistry, census: Census, repeats: Repeats) -> None:
+    def __init__(self, classes: ClassRegistry, sketch: FrequencySketch, repeats: Repeats) -> None:
         self._classes = classes
-        self._census = census
+        self._sketch = sketch
         self._repeats = repeats
 
     def of(self, stratum: int, new: range) -> Iterator[range]:
         """Yield the new instances of a batch in portions, in order, for a stratum."""
-        if not self._census.is_needed:
+        if not self._sketch.is_needed:
             yield new
             return
         joined = Counter(
@@ -64,7 +64,7 @@ class Portions:
         self, joined: Counter[tuple[ValueJoin, ...]], equal_max: dict[ValueJoin, int], count: int
     ) -> Ints:
         """Return how many tuples each new instance has at most, in all classes together."""
-        equal = {join: self._census.equal_nodes(join).astype(np.float64) for join in equal_max}
+        equal = {join: self._sketch.equal_nodes(join).astype(np.float64) for join in equal_max}
         tuples = np.zeros(count)
         for joins, classes in joined.items():
             bounds = [

@@ -4,7 +4,7 @@ It looks like any other processor.  Behind it,
 
     absorb    new instances get numbers, are sent to the shards of their values (`routing`), and
               are written there as immutable pieces; nothing else of them is kept
-    judge     instances that may go over the budget are counted in all shards (`census`, `ration`)
+    judge     instances that may go over the budget are counted in all shards (`sketch`, `ration`)
     probe     every shard with something new gets an order that names its pieces, finds the tuples
               that it owns, and answers with them and with the older instances that they consist of;
               of a batch with very many tuples for one portion after the other (`portions`)
@@ -25,11 +25,11 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
-from joins.budget.census import Census
 from joins.budget.entries import EntryReader
 from joins.budget.portions import Portions
 from joins.budget.ration import CLOSED, UNBOUNDED, Bounds, Cut, Ration
 from joins.budget.repeats import Repeats
+from joins.budget.sketch import FrequencySketch
 from joins.classes import Classified, ClassTuple
 from joins.memory.column import Column
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, read_instances
@@ -70,9 +70,9 @@ class ShardedProcessor(Classified):
         self._answer = answer
         self._anchors = Anchors(self.classes)
         self._router = Router(shards)
-        self._census = Census(self.classes, pairs_max)
+        self._sketch = FrequencySketch(self.classes, pairs_max)
         self._repeats = Repeats()
-        self._portions = Portions(self.classes, self._census, self._repeats)
+        self._portions = Portions(self.classes, self._sketch, self._repeats)
         self._ration = Ration(self.classes, Bounds(0, pairs_max))
         self._reader = EntryReader(hash_values)
         self._shapes: dict[str, int] = {}
@@ -111,7 +111,7 @@ class ShardedProcessor(Classified):
                 self.classes.retention.add_shape(number, edges)
                 self._router.add_shape(number, edges)
                 self._reader.add_shape(number, edges)
-                self._census.add_shape(number, edges)
+                self._sketch.add_shape(number, edges)
                 self._outdated.add("shapes")
 
     def shape_number(self, shape: str) -> int | None:
@@ -124,7 +124,7 @@ class ShardedProcessor(Classified):
         self._new = InstanceRows()
         self._new_docids.drop(self._first_new)
         self._read = {}
-        self._census.begin_batch()
+        self._sketch.begin_batch()
         self._repeats.begin_batch()
         self._ration.begin_batch()
         version = self.classes.version, self.classes.retention.version
@@ -154,8 +154,8 @@ class ShardedProcessor(Classified):
         self.next_instance += size
         entries = self._reader.read(rows)
         self._anchors.sample.note(size, entries.variables, entries.hashes)
-        if self._census.is_needed:
-            self._census.note(rows, entries)
+        if self._sketch.is_needed:
+            self._sketch.note(rows, entries)
             self._repeats.note(entries)
         shapes = rows.column("shape").to_numpy().astype(np.int64)
         anchored = entries.under(self._anchors.variables())
@@ -195,7 +195,7 @@ class ShardedProcessor(Classified):
 
     def _judge(self, stratum: int) -> None:
         """Cut uses that new instances take over the budget, before any shard pairs these."""
-        suspects = self._census.suspects(stratum)
+        suspects = self._sketch.suspects(stratum)
         asked = FIRST_ASKED
         while some := list(islice(suspects, asked)):
             asked *= 4
@@ -311,7 +311,7 @@ class ShardedProcessor(Classified):
     def evict(self, horizon_us: int) -> int:
         """Delete pieces in which no class can use any instance; return how many of those went."""
         self._horizon_us = horizon_us
-        self._census.evict(horizon_us - self.classes.retention.widest())
+        self._sketch.evict(horizon_us - self.classes.retention.widest())
         retention = self.classes.retention
         is_soon = self.next_instance < self._looked_at + LOOKED_EVERY
         if is_soon and self._shortened == retention.shortened:
@@ -333,7 +333,7 @@ class ShardedProcessor(Classified):
         self._shapes = {name: n for name, n in self._shapes.items() if n not in gone}
         for shape in gone:
             del self._edges[shape]
-        for each in (self._router, self._reader, self._census, self.classes.retention):
+        for each in (self._router, self._reader, self._sketch, self.classes.retention):
             each.forget_shapes(gone)
         self._outdated.add("shapes")
 

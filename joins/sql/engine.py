@@ -29,12 +29,12 @@ from typing import Literal, Protocol
 import numpy as np
 import pyarrow as pa
 
-from joins.budget.census import Census
 from joins.budget.entries import EntryReader
 from joins.budget.meeting import Meeting, Partners, ValueJoin, Visitor
 from joins.budget.portions import Portions
 from joins.budget.ration import CLOSED, UNBOUNDED, Bounds, Cut, HeavyPair, Ration
 from joins.budget.repeats import Repeats
+from joins.budget.sketch import FrequencySketch
 from joins.classes import Classified, ClassTuple, QueryClass, Retaining, UseKind
 from joins.memory.instance import Instance
 from joins.memory.remembered import Hashes, hash_values
@@ -155,7 +155,9 @@ class SqlProcessor(Classified):
         super().__init__()
         bounds = bounds or Bounds(lateness_us)
         self._ration = Ration(self.classes, bounds)
-        self._census = Census(self.classes, UNBOUNDED if bounds.is_part else bounds.pairs_max)
+        self._sketch = FrequencySketch(
+            self.classes, UNBOUNDED if bounds.is_part else bounds.pairs_max
+        )
         self._reader = EntryReader(hash_values)
         self._engine = engine
         self._lateness_us = lateness_us
@@ -164,7 +166,7 @@ class SqlProcessor(Classified):
         self._heavy = HeavyPairs(
             self.state, self._tables, self.classes, self._repeats, bounds.pairs_max
         )
-        self._portions = Portions(self.classes, self._census, self._repeats)
+        self._portions = Portions(self.classes, self._sketch, self._repeats)
         self.view_cache = ViewCache(self.state, view_rows_max)
 
     @property
@@ -175,7 +177,7 @@ class SqlProcessor(Classified):
     def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
         """Learn witness shapes by their edges."""
         for number, edges in self.state.add_shapes(shapes):
-            for each in (self.classes.retention, self._reader, self._census):
+            for each in (self.classes.retention, self._reader, self._sketch):
                 each.add_shape(number, edges)
 
     def shape_number(self, shape: str) -> int | None:
@@ -190,7 +192,7 @@ class SqlProcessor(Classified):
             joined = {v for _, left, right, *_ in pairs for v in (left, right)}
             self.state.set_joined_variables(joined)
             self._reader.want(joined)
-        self._census.begin_batch()
+        self._sketch.begin_batch()
         self._repeats.begin_batch()
         self._ration.begin_batch()
         self.state.begin_batch()
@@ -201,7 +203,7 @@ class SqlProcessor(Classified):
         rows = self.state.absorb(instances)
         if self._heavy.is_needed:
             entries = self._reader.read(rows)
-            self._census.note(rows, entries)
+            self._sketch.note(rows, entries)
             self._repeats.note(entries)
 
     def probe(self, stratum: int, asked: range | None = None) -> list[ClassTuple]:
@@ -265,7 +267,7 @@ class SqlProcessor(Classified):
 
     def _judge(self, stratum: int) -> None:
         """Cut the uses of classes that new instances take over the budget."""
-        for visitor, classes in self._census.suspects(stratum):
+        for visitor, classes in self._sketch.suspects(stratum):
             for number in classes:
                 self._ration.judge(number, visitor.docid, partial(self._count, visitor, number))
 
@@ -360,7 +362,7 @@ class SqlProcessor(Classified):
 
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use any more, lazily; return how many went."""
-        self._census.evict(horizon_us - self.classes.retention.widest())
+        self._sketch.evict(horizon_us - self.classes.retention.widest())
         gone = self.state.evict(self._needed_from(horizon_us))
         if gone:
             self.view_cache.clear()

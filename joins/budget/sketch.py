@@ -29,7 +29,7 @@ from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.memory.valueindex import entry_keys
 
-__all__ = ["Census", "Suspect"]
+__all__ = ["FrequencySketch", "Suspect"]
 
 _COUNTERS_BITS = 16
 """Two to this many counters in a layer, 256 KB: ten values in each of 100,000 documents that are
@@ -85,7 +85,7 @@ class _Asked:
         return cls(paired, windows, frozenset(v for join in windows for v in join))
 
 
-class Census:
+class FrequencySketch:
     """Counts the values of a join's instances, and says which new ones are to be looked at."""
 
     def __init__(self, classes: ClassRegistry, pairs_max: int) -> None:
