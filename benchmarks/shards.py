@@ -41,8 +41,8 @@ from joins.shards.orders import Answer, Order
 
 BATCH = 1_000
 SHARDS = (1, 2, 8, 32, 128)
-HEAVY_SHARES = (0, 10, 50)
-HEAVY_DOCUMENTS = 4_000
+SKEWED_SHARES = (0, 10, 50)
+SKEWED_DOCUMENTS = 4_000
 """Half of them with one title make two million pairs, which a broker with a budget does not."""
 
 
@@ -89,7 +89,7 @@ def query_sets() -> dict[str, list[QueryClass]]:
     }
 
 
-def with_heavy_title(lines: Sequence[DocumentLine], percent: int) -> list[DocumentLine]:
+def with_frequent_title(lines: Sequence[DocumentLine], percent: int) -> list[DocumentLine]:
     """Return items of which so many in a hundred have one title."""
     title = re.compile(rb"<title>.*?</title>", re.DOTALL)
     return [
@@ -142,10 +142,10 @@ def main() -> None:
         for shards in arguments.shards:
             print(measure(lines, classes, shards), flush=True)
     titles = query_sets()["equal titles"]
-    for percent in HEAVY_SHARES:
-        heavy = with_heavy_title(lines[:HEAVY_DOCUMENTS], percent)
-        print(f"\nequal titles, {len(heavy):,} items, one title in {percent} %")
-        print(measure(heavy, titles, 3), flush=True)
+    for percent in SKEWED_SHARES:
+        skewed = with_frequent_title(lines[:SKEWED_DOCUMENTS], percent)
+        print(f"\nequal titles, {len(skewed):,} items, one title in {percent} %")
+        print(measure(skewed, titles, 3), flush=True)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ class Accounts:
 
     def _why_cut(self, cut: Cut, use: Use) -> str:
         most = f"{self._budget.pairs_per_document:,} (budget.pairs_per_document)"
-        if cut.is_heavy:
+        if cut.is_skewed:
             terms = sorted(f"`{a} = {b}`" for a, b in map(use.clause.terms_of, cut.value_joins))
             return (
                 f"document {cut.docid} and one other have the same values so often that their equal"

@@ -9,7 +9,7 @@ the class's value joins.  What counts is a pair with an instance that
     is the use's         came after the use's registration point
 
 and a pair counts once, however many values both have in common.  A use also goes over its budget at
-an instance that makes one heavy pair that it sees (`weight`).  That is a matter of the documents
+an instance that makes one skewed pair that it sees (`skew`).  That is a matter of the documents
 and of the use alone: neither other queries, nor the anchor that happens to be in use, nor batches,
 shards or engines decide it.
 """
@@ -27,7 +27,7 @@ from joins.classes import ClassRegistry, UseKind
 from joins.memory.slots import Ints
 from joins.memory.times import Pairs
 
-__all__ = ["CLOSED", "UNBOUNDED", "Bounds", "Cut", "HeavyPair", "Ration"]
+__all__ = ["CLOSED", "UNBOUNDED", "Bounds", "Cut", "Ration", "SkewedPair"]
 
 UNBOUNDED = 1 << 62
 """A budget that nothing goes over."""
@@ -54,7 +54,7 @@ class Cut:
     """The uses of a class with one window and point went over the budget at a document.
 
     There they made `pairs` by the value joins that make fewest; without any, there is none.  A cut
-    `is_heavy` where it made a heavy pair by its value joins; then `pairs` is 1.
+    `is_skewed` where it made a skewed pair by its value joins; then `pairs` is 1.
     """
 
     query_class: int
@@ -62,11 +62,11 @@ class Cut:
     docid: int
     pairs: int
     value_joins: tuple[ValueJoin, ...]
-    is_heavy: bool = False
+    is_skewed: bool = False
 
 
-class HeavyPair(NamedTuple):
-    """Two instances that are heavy in a class, and the smallest window that holds them.
+class SkewedPair(NamedTuple):
+    """Two instances that are skewed in a class, and the smallest window that holds them.
 
     `docid` is the larger one of both, `other` the smaller one.
     """
@@ -87,8 +87,8 @@ class Ration:
     def __init__(self, classes: ClassRegistry, bounds: Bounds) -> None:
         self.pairs_max = bounds.pairs_max
         self.cuts: list[Cut] = []
-        self.heavy: set[HeavyPair] = set()
-        self._heavy_from: dict[tuple[int, UseKind], int] = {}
+        self.skewed: set[SkewedPair] = set()
+        self._skewed_from: dict[tuple[int, UseKind], int] = {}
         self._is_part = bounds.is_part
         self._classes = classes
         self._open: dict[int, list[UseKind]] = {}
@@ -97,8 +97,8 @@ class Ration:
     def begin_batch(self) -> None:
         """Forget what was cut: who asks takes those uses away, or has them looked at again."""
         self.cuts = []
-        self.heavy = set()
-        self._heavy_from = {}
+        self.skewed = set()
+        self._skewed_from = {}
         self._open = {}
         self._limits = {}
 
@@ -134,20 +134,20 @@ class Ration:
         limits = self._limits.get(number, ())
         return min((docid for docid, window in limits if window == CLOSED), default=UNBOUNDED)
 
-    def cut_heavy(self, pair: HeavyPair) -> None:
-        """Cut the uses of a class that see a heavy pair; of a part, it is noted in `heavy` only."""
-        if pair in self.heavy:
+    def cut_skewed(self, pair: SkewedPair) -> None:
+        """Cut the uses of a class that see a skewed pair; of a part, it is noted in `skewed` only."""
+        if pair in self.skewed:
             return
-        self.heavy.add(pair)
+        self.skewed.add(pair)
         if self._is_part:
             return
         number = pair.query_class
         joins = tuple(self._classes.by_number[number].value_pairs())
         for kind in self._classes.kinds(number):
             is_seen = kind.point < pair.other and pair.span_us <= kind.window_us
-            if is_seen and pair.docid < self._heavy_from.get((number, kind), UNBOUNDED):
-                self._heavy_from[number, kind] = pair.docid
-                self.cuts.append(Cut(number, kind, pair.docid, 1, joins, is_heavy=True))
+            if is_seen and pair.docid < self._skewed_from.get((number, kind), UNBOUNDED):
+                self._skewed_from[number, kind] = pair.docid
+                self.cuts.append(Cut(number, kind, pair.docid, 1, joins, is_skewed=True))
 
     def is_open(self, number: int) -> bool:
         """Return whether some use of a class is within the budget so far."""

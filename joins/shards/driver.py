@@ -189,8 +189,8 @@ class ShardedProcessor(Classified):
             ]
         )
         for answer in answers:
-            for pair in answer.heavy:
-                self._ration.cut_heavy(pair)
+            for pair in answer.skewed:
+                self._ration.cut_skewed(pair)
         return Tuples.concat([answer.tuples for answer in answers])
 
     def _judge(self, stratum: int) -> None:

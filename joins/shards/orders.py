@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from joins.budget.meeting import Visitor
-from joins.budget.ration import HeavyPair
+from joins.budget.ration import SkewedPair
 from joins.classes import ClassTuple, QueryClass, UseKind
 from joins.memory.instance import Instance
 from joins.memory.slots import Ints
@@ -181,7 +181,7 @@ class Tuples:
 class Answer:
     """What a shard found: tuples, and the instances in them and wanted that are not new.
 
-    Of the `heavy` pairs, which other shards may have found too, there are no tuples.
+    Of the `skewed` pairs, which other shards may have found too, there are no tuples.
 
     `figures` say how much it remembers (`Processor.figures`).
     `counts` answers each question as far as it is this shard's to answer, by value join and use;
@@ -193,5 +193,5 @@ class Answer:
     instances: list[Instance]
     figures: Mapping[str, int]
     counts: list[list[Ints]] = field(default_factory=list)
-    heavy: list[HeavyPair] = field(default_factory=list)
+    skewed: list[SkewedPair] = field(default_factory=list)
     piece: Piece | None = None

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.budget.meeting import ValueJoin, Visitor
-from joins.budget.ration import UNBOUNDED, HeavyPair
+from joins.budget.ration import UNBOUNDED, SkewedPair
 from joins.classes import ClassTuple, QueryClass
 from joins.engines import EngineName, make_processor
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_parts
@@ -91,7 +91,7 @@ class Shard:
             instances,
             self._processor.figures(),
             counts=counts,
-            heavy=self._heavy(),
+            skewed=self._skewed(),
             piece=piece,
         )
 
@@ -192,10 +192,10 @@ class Shard:
             if number in self._classes:
                 self._processor.limit(self._classes[number][0], docid, window_us)
 
-    def _heavy(self) -> list[HeavyPair]:
-        """Return the heavy pairs of this batch, with classes as the driver numbers them."""
+    def _skewed(self) -> list[SkewedPair]:
+        """Return the skewed pairs of this batch, with classes as the driver numbers them."""
         names = {own: number for number, (own, *_) in self._classes.items()}
-        pairs = sorted(self._processor.heavy_pairs())
+        pairs = sorted(self._processor.skewed_pairs())
         return [pair._replace(query_class=names[pair.query_class]) for pair in pairs]
 
     def _probe(self, order: Order) -> Tuples:

@@ -159,11 +159,11 @@ class Candidates:
         has_products = self.products.has(stratum)
         if has_products:
             partners += self.products.partners_max(stratum, self.first)
-        heavy = np.flatnonzero(partners > self.ration.pairs_max)
-        if not has_products and not len(heavy) and partners.sum() <= FOUND_MAX:
+        over_budget = np.flatnonzero(partners > self.ration.pairs_max)
+        if not has_products and not len(over_budget) and partners.sum() <= FOUND_MAX:
             yield list(self._list(look_ups, anchors))
             return
-        over = self._over(look_ups, heavy)
+        over = self._over(look_ups, over_budget)
         for owners in self._portions(partners, new):
             chosen = np.zeros(len(partners), np.bool_)
             chosen[owners] = True
@@ -208,12 +208,12 @@ class Candidates:
                 partners += np.bincount(owners - self.first, counts, new).astype(np.int64)
         return partners
 
-    def _over(self, look_ups: _LookUps, heavy: Ints) -> dict[int, list[int]]:
+    def _over(self, look_ups: _LookUps, over_budget: Ints) -> dict[int, list[int]]:
         """Return, by new instance, the anchors under which alone it goes over the budget."""
         by_anchor: Counter[tuple[int, int]] = Counter()
         for hits in look_ups.hits:
             for which, owners, counts in look_ups.served(hits):
-                for k in np.flatnonzero(np.isin(owners - self.first, heavy)).tolist():
+                for k in np.flatnonzero(np.isin(owners - self.first, over_budget)).tolist():
                     by_anchor[int(owners[k]) - self.first, int(which[k])] += int(counts[k])
         over: dict[int, list[int]] = {}
         for (owner, i), partners in sorted(by_anchor.items()):

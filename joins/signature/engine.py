@@ -33,7 +33,7 @@ joins of all that is reported.  A residual takes two values that agree in all 12
 
 Bounds: pairs are worked on in slices of `PAIRS_MAX`; instances with k equal values on either side
 have k * k equal pairs, of which many are named by their value, and a class with too many tuples on
-them is cut before these are found (`weight`); the view keeps `ENTRIES_MAX` entries and `ROWS_MAX`
+them is cut before these are found (`skew`); the view keeps `ENTRIES_MAX` entries and `ROWS_MAX`
 tuples, then finds them again; a class whose pairs exceed its budget is paired by a rarer value join
 or cut (`ration`).
 """
@@ -49,7 +49,7 @@ import numpy as np
 import pyarrow as pa
 
 from joins.budget.meeting import MOMENT, Meeting, Partners, ValueJoin, Visitor
-from joins.budget.ration import CLOSED, UNBOUNDED, Bounds, Cut, HeavyPair
+from joins.budget.ration import CLOSED, UNBOUNDED, Bounds, Cut, SkewedPair
 from joins.classes import Classified, ClassTuple, QueryClass
 from joins.memory.instance import Instance
 from joins.memory.remembered import Hashes, HashValues, Remembered
@@ -182,7 +182,7 @@ class SignatureProcessor(Classified):
         )
         layouts = self._layouts.layouts
         entries = self.view.look_up([(layouts[a], layouts[b], equal) for a, b, equal in codes])
-        self._cut_heavy(pairs, entries, inverse, limits)
+        self._cut_skewed(pairs, entries, inverse, limits)
         sizes = np.array([len(entry.classes) for entry in entries], np.int64)[inverse]
         ends = np.cumsum(sizes)
         part = (ends - sizes) // TUPLES_MAX
@@ -221,20 +221,20 @@ class SignatureProcessor(Classified):
         over = rows[np.max(docids, axis=0) >= closed_from[places[rows]]]
         return columns.keep(np.delete(np.arange(len(columns)), over)) if len(over) else columns
 
-    def _cut_heavy(
+    def _cut_skewed(
         self, pairs: Pairs, entries: Sequence[Entry], inverse: Ints, limits: ClassLimits
     ) -> None:
-        """Cut the uses of classes that see one of some pairs that is heavy."""
-        for i in (i for i, entry in enumerate(entries) if len(entry.heavy)):
+        """Cut the uses of classes that see one of some pairs that is skewed."""
+        for i in (i for i, entry in enumerate(entries) if len(entry.skewed)):
             for row in np.flatnonzero(inverse == i).tolist():
                 both = np.array([pairs.left[row], pairs.right[row]])
                 other, docid = sorted(self._remembered.take("docid", both).tolist())
-                span_us, classes = int(pairs.span[row]), entries[i].heavy
+                span_us, classes = int(pairs.span[row]), entries[i].skewed
                 held = span_us <= limits.window[classes]
                 held &= limits.is_symmetric[classes] | pairs.follows[row]
                 for number in classes[held].tolist():
-                    heavy = HeavyPair(number, docid, other, span_us)
-                    self._candidates.ration.cut_heavy(heavy)
+                    skewed = SkewedPair(number, docid, other, span_us)
+                    self._candidates.ration.cut_skewed(skewed)
 
     def tuples(self, stratum: int) -> Iterator[ClassTuple]:
         """Yield the same as they are found, roughly in the order of their documents."""
@@ -287,9 +287,9 @@ class SignatureProcessor(Classified):
         """Return the uses of classes that went over the budget in this batch."""
         return self._candidates.ration.cuts
 
-    def heavy_pairs(self) -> set[HeavyPair]:
-        """Return the pairs that were found to be heavy in this batch."""
-        return self._candidates.ration.heavy
+    def skewed_pairs(self) -> set[SkewedPair]:
+        """Return the pairs that were found to be skewed in this batch."""
+        return self._candidates.ration.skewed
 
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use, lazily; return how many went: see `Processor`."""

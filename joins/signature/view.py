@@ -8,8 +8,8 @@ constants and registration points are no part of it: they differ from pair to pa
 An entry names the last class that it is complete for; when it is met again after classes were
 added, only those are asked.  Classes that were removed are skipped by whoever reads the entry.
 
-What a signature would map to is bounded before it is found: classes in which its pairs are heavy
-(`weight`) are named by the entry, without tuples.
+What a signature would map to is bounded before it is found: classes in which its pairs are skewed
+(`skew`) are named by the entry, without tuples.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from joins.budget.meeting import ValueJoin
 from joins.budget.ration import UNBOUNDED
-from joins.budget.weight import Weight, weigh
+from joins.budget.skew import Skew, skew_of
 from joins.classes import ClassRegistry
 from joins.memory.slots import Ints, Layout
 from joins.signature.compared import SLOT_BITS, Equal, Grouped
@@ -60,14 +60,14 @@ The right layout is None for a single instance, which classes of one block are l
 class Entry:
     """What a signature maps to: `classes[i]` holds with the nodes `nodes[i]`.
 
-    In the classes `heavy` its pairs are heavy; their tuples are left out.
+    In the classes `skewed` its pairs are skewed; their tuples are left out.
     """
 
     signature: Signature
     complete_for: int = 0
     classes: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     nodes: list[tuple[int, ...]] = field(default_factory=list)
-    heavy: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    skewed: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def add(self, classes: Sequence[int], nodes: Sequence[tuple[int, ...]]) -> None:
         """Add tuples of further classes."""
@@ -240,33 +240,33 @@ class SignatureView:
                 entry.complete_for = last
 
     def _evaluate(self, entries: list[Entry]) -> None:
-        """Find the tuples of entries, of classes that they do not know, but for heavy ones."""
+        """Find the tuples of entries, of classes that they do not know, but for skewed ones."""
         since = min(entry.complete_for for entry in entries)
         joins = self._needs.joins_after(since)
         light: list[tuple[Entry, _Joined]] = []
         for entry in entries:
             joined = _Joined.of(entry, self._bound, joins, self._tuples_max)
-            if heavy := self._heavy(entry, joined):
-                entry.heavy = np.concatenate([entry.heavy, np.array(heavy, np.int64)])
-                self._ask([(entry, joined)], since, heavy)
+            if skewed := self._skewed(entry, joined):
+                entry.skewed = np.concatenate([entry.skewed, np.array(skewed, np.int64)])
+                self._ask([(entry, joined)], since, skewed)
             else:
                 light.append((entry, joined))
         if light:
             self._ask(light, since)
 
-    def _heavy(self, entry: Entry, joined: _Joined) -> list[int]:
-        """Return the classes that are new to a signature and in which its pairs are heavy."""
+    def _skewed(self, entry: Entry, joined: _Joined) -> list[int]:
+        """Return the classes that are new to a signature and in which its pairs are skewed."""
         if max(joined.counts.values(), default=0) ** self._needs.joins_max <= self._tuples_max:
             return []
-        heavy: list[int] = []
+        skewed: list[int] = []
         uncertain: list[int] = []
         for number, equal in self._needs.held(entry.complete_for, joined.counts):
-            weight = weigh(equal, self._tuples_max)
-            if weight is not Weight.LIGHT:
-                (heavy if weight is Weight.HEAVY else uncertain).append(number)
+            skew = skew_of(equal, self._tuples_max)
+            if skew is not Skew.EVEN:
+                (skewed if skew is Skew.SKEWED else uncertain).append(number)
         if uncertain:
             self._write([entry], [joined.rows])
-        return sorted([*heavy, *filter(self._has_too_many, uncertain)])
+        return sorted([*skewed, *filter(self._has_too_many, uncertain)])
 
     def _has_too_many(self, number: int) -> bool:
         """Return whether a class has too many tuples on the one signature that is written."""

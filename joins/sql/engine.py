@@ -32,7 +32,7 @@ import pyarrow as pa
 from joins.budget.entries import EntryReader
 from joins.budget.meeting import Meeting, Partners, ValueJoin, Visitor
 from joins.budget.portions import Portions
-from joins.budget.ration import CLOSED, UNBOUNDED, Bounds, Cut, HeavyPair, Ration
+from joins.budget.ration import CLOSED, UNBOUNDED, Bounds, Cut, Ration, SkewedPair
 from joins.budget.repeats import Repeats
 from joins.budget.sketch import FrequencySketch
 from joins.classes import Classified, ClassTuple, QueryClass, Retaining, UseKind
@@ -40,9 +40,9 @@ from joins.memory.instance import Instance
 from joins.memory.remembered import Hashes, hash_values
 from joins.memory.slots import Ints
 from joins.sql import schema
-from joins.sql.heavy import HeavyPairs
 from joins.sql.render import Moment, render_sql, value_join_sql
 from joins.sql.rows import TemplateTables
+from joins.sql.skewed import SkewedPairs
 from joins.sql.state import JoinState
 from joins.sql.viewcache import ROWS_MAX, ViewCache
 from templates.conjunctive import conjunctive_query, view_query
@@ -163,7 +163,7 @@ class SqlProcessor(Classified):
         self._lateness_us = lateness_us
         self._tables = TemplateTables(self.state.db, self.classes)
         self._repeats = Repeats()
-        self._heavy = HeavyPairs(
+        self._skewed = SkewedPairs(
             self.state, self._tables, self.classes, self._repeats, bounds.pairs_max
         )
         self._portions = Portions(self.classes, self._sketch, self._repeats)
@@ -201,7 +201,7 @@ class SqlProcessor(Classified):
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances; they get the next numbers."""
         rows = self.state.absorb(instances)
-        if self._heavy.is_needed:
+        if self._skewed.is_needed:
             entries = self._reader.read(rows)
             self._sketch.note(rows, entries)
             self._repeats.note(entries)
@@ -216,7 +216,7 @@ class SqlProcessor(Classified):
     def tuples(self, stratum: int, asked: range | None = None) -> Iterator[ClassTuple]:
         """Yield the same as they are found, portion by portion of the new instances."""
         self._judge(stratum)
-        moment = self._weighed(Moment(self.state.first_instance, stratum, self._lateness_us))
+        moment = self._without_skewed(Moment(self.state.first_instance, stratum, self._lateness_us))
         new = range(self.state.first_instance, self.state.next_instance) if asked is None else asked
         for portion in self._portions.of(stratum, new):
             part = replace(moment, first_instance=portion.start, end_instance=portion.stop)
@@ -258,11 +258,11 @@ class SqlProcessor(Classified):
                     for row in rows:
                         yield ClassTuple(row[0], row[1], row[2], row[3], row[4:])
 
-    def _weighed(self, moment: Moment) -> Moment:
-        """Cut the uses of classes that see a heavy pair; return what else is to be asked."""
-        pairs, left_out = self._heavy.find(moment)
+    def _without_skewed(self, moment: Moment) -> Moment:
+        """Cut the uses of classes that see a skewed pair; return what else is to be asked."""
+        pairs, left_out = self._skewed.find(moment)
         for pair in pairs:
-            self._ration.cut_heavy(pair)
+            self._ration.cut_skewed(pair)
         return replace(moment, left_out=left_out)
 
     def _judge(self, stratum: int) -> None:
@@ -356,9 +356,9 @@ class SqlProcessor(Classified):
         """Return the uses of classes that went over the budget in this batch."""
         return self._ration.cuts
 
-    def heavy_pairs(self) -> set[HeavyPair]:
-        """Return the pairs that were found to be heavy in this batch."""
-        return self._ration.heavy
+    def skewed_pairs(self) -> set[SkewedPair]:
+        """Return the pairs that were found to be skewed in this batch."""
+        return self._ration.skewed
 
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use any more, lazily; return how many went."""

@@ -100,7 +100,7 @@ def test_what_a_block_has_spent_outlives_the_process() -> None:
         assert first.pauses + second.pauses == [expected]
 
 
-def test_a_class_with_a_rarer_value_join_is_not_paused_by_a_heavy_value() -> None:
+def test_a_class_with_a_rarer_value_join_is_not_paused_by_a_frequent_value() -> None:
     stream, text = documents(), {"both": OTHERS["both"]}
     found = run(text, replace(FREE, pairs_per_document=10), stream, 7)
     assert found.pauses == []

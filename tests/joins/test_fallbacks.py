@@ -172,7 +172,7 @@ def test_operators_without_a_value_join_outlive_forgotten_structures(
     assert running.processor.figures()["shapes"] == 1
 
 
-def test_a_heavy_value_is_paired_by_a_rarer_one() -> None:
+def test_a_frequent_value_is_paired_by_a_rarer_one() -> None:
     bodies = [f"<lang>en</lang><t>{n % 40}</t>" for n in range(80)]
     text = "S//i->a FOLLOWED BY {a/lang = b/lang AND a/t = b/t, 1 d} S//i->b"
     running = Running([text], budget=Budget(0, 0, 5, 0)).feed(documents(bodies))
@@ -180,7 +180,7 @@ def test_a_heavy_value_is_paired_by_a_rarer_one() -> None:
     assert running.pauses == []
 
 
-def test_a_heavy_value_without_a_rarer_one_pauses_its_query_alone() -> None:
+def test_a_frequent_value_without_a_rarer_one_pauses_its_query_alone() -> None:
     bodies = [f"<lang>en</lang><t>{n % 40}</t>" for n in range(80)]
     texts = [
         "S//i->a FOLLOWED BY {a/lang = b/lang, 1 d} S//i->b",

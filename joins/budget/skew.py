@@ -1,16 +1,16 @@
-"""The weight of a pair: how many tuples of nodes it has in a class, before any is listed.
+"""The skew of a pair: how many tuples of nodes it has in a class, before any is listed.
 
 Two documents with n nodes each of one value have n * n pairs of equal nodes, and further value
 joins multiply.  What bounds the tuples of a pair of instances is known from the number of its equal
 nodes by each value join, which costs no more than to read the values.  A pair is
 
-    light      if the product of these numbers is within the budget,
-    heavy      if one of them alone exceeds it, where none is 0, or if the product exceeds it
+    even       if the product of these numbers is within the budget,
+    skewed     if one of them alone exceeds it, where none is 0, or if the product exceeds it
                `COMBINATIONS` times,
-    uncertain  between the two: its tuples are counted, by whoever can do that, and it is heavy if
+    uncertain  between the two: its tuples are counted, by whoever can do that, and it is skewed if
                there are more than the budget allows.
 
-Tuples of heavy pairs are not found.  The uses of a class that see one are cut (`ration`).
+Tuples of skewed pairs are not found.  The uses of a class that see one are cut (`ration`).
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from math import prod
 
 from joins.budget.ration import UNBOUNDED
 
-__all__ = ["Weight", "weigh"]
+__all__ = ["Skew", "skew_of"]
 
 COMBINATIONS = 20
 """How many combinations of equal nodes are tried for each tuple that the budget allows.  Two
 documents of 100 entries that are alike in three elements each have 1,000,000, and 100 tuples."""
 
 
-class Weight(Enum):
+class Skew(Enum):
     """See the module."""
 
-    LIGHT = 1
+    EVEN = 1
     UNCERTAIN = 2
-    HEAVY = 3
+    SKEWED = 3
 
 
-def weigh(equal: Sequence[int], tuples_max: int) -> Weight:
-    """Return the weight of a pair with so many equal nodes by each value join of a class."""
+def skew_of(equal: Sequence[int], tuples_max: int) -> Skew:
+    """Return the skew of a pair with so many equal nodes by each value join of a class."""
     combinations = prod(equal)
     if combinations <= tuples_max or tuples_max == UNBOUNDED:
-        return Weight.LIGHT
+        return Skew.EVEN
     if max(equal) > tuples_max or combinations > COMBINATIONS * tuples_max:
-        return Weight.HEAVY
-    return Weight.UNCERTAIN
+        return Skew.SKEWED
+    return Skew.UNCERTAIN

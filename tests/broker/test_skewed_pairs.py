@@ -15,7 +15,7 @@ from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.budget import DEFAULT_BUDGET, Budget
 from broker.matching.fanout import FanOut
 from joins.budget import portions
-from joins.budget.weight import Weight, weigh
+from joins.budget.skew import Skew, skew_of
 from joins.classes import ClassTuple
 from joins.engines import ENGINES, EngineName
 from joins.signature import engine as signatures
@@ -137,10 +137,10 @@ def test_a_query_that_came_after_one_of_two_documents_does_not_mind_them() -> No
 
 
 def test_a_pair_is_light_if_there_is_nothing_to_join() -> None:
-    assert weigh([1_000_000, 0], 10) is Weight.LIGHT
-    assert weigh([11, 1], 10) is Weight.HEAVY
-    assert weigh([4, 4], 10) is Weight.UNCERTAIN
-    assert weigh([10, 10, 10], 10) is Weight.HEAVY
+    assert skew_of([1_000_000, 0], 10) is Skew.EVEN
+    assert skew_of([11, 1], 10) is Skew.SKEWED
+    assert skew_of([4, 4], 10) is Skew.UNCERTAIN
+    assert skew_of([10, 10, 10], 10) is Skew.SKEWED
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.engine}-{way.shards}")

@@ -3,7 +3,7 @@
 Most documents have a value once, or a few times.  How often one instance has a value under a
 variable, and how many values it has there, bounds the equal nodes of all its pairs; so it is only
 for classes in which the most that has ever been seen may exceed the budget that pairs are weighed
-(`weight`), from counts of values by instance.
+(`skew`), from counts of values by instance.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from joins.budget.meeting import ValueJoin
-from joins.budget.ration import UNBOUNDED, HeavyPair
+from joins.budget.ration import UNBOUNDED, SkewedPair
 from joins.budget.repeats import Repeats
-from joins.budget.weight import Weight, weigh
+from joins.budget.skew import Skew, skew_of
 from joins.classes import ClassRegistry, QueryClass
 from joins.sql import schema
 from joins.sql.render import FOLLOWS, LeftOut, Moment, pair_sql, span
@@ -25,7 +25,7 @@ from joins.sql.select import Steps
 from joins.sql.state import JoinState
 from templates.template import Template
 
-__all__ = ["HeavyPairs"]
+__all__ = ["SkewedPairs"]
 
 
 @dataclass
@@ -36,7 +36,7 @@ class _Found:
     joins: dict[tuple[int, int], set[ValueJoin]] = field(default_factory=lambda: defaultdict(set))
 
 
-class HeavyPairs:
+class SkewedPairs:
     """Weighs pairs of instances in a database."""
 
     def __init__(
@@ -58,10 +58,10 @@ class HeavyPairs:
         """Whether there is a budget."""
         return self._tuples_max != UNBOUNDED
 
-    def find(self, moment: Moment) -> tuple[list[HeavyPair], LeftOut]:
-        """Return the heavy pairs of a batch in a stratum, and what to leave out for them."""
+    def find(self, moment: Moment) -> tuple[list[SkewedPair], LeftOut]:
+        """Return the skewed pairs of a batch in a stratum, and what to leave out for them."""
         found = _Found()
-        pairs: list[HeavyPair] = []
+        pairs: list[SkewedPair] = []
         if not self.is_needed:
             return pairs, LeftOut()
         classes = {n: c for n, c in self._classes.by_number.items() if c.stratum == moment.stratum}
@@ -69,7 +69,7 @@ class HeavyPairs:
         equal_max = {value_join: self._repeats.equal_max(value_join) for value_join in joins}
         for value_join, most in equal_max.items():
             if most > self._tuples_max:
-                # Whatever else a class joins by, it is heavy there, or holds nowhere.
+                # Whatever else a class joins by, it is skewed there, or holds nowhere.
                 some = {n for n, each in classes.items() if value_join in each.value_pairs()}
                 equal = _equal_sql(value_join, moment.first_instance)
                 over = f"SELECT l, r FROM {equal} WHERE n > {self._tuples_max}"
@@ -79,28 +79,28 @@ class HeavyPairs:
         for number, query_class in classes.items():
             most = prod(equal_max[value_join] for value_join in query_class.value_pairs())
             if query_class.template.value_joins and most > self._tuples_max:
-                pairs += self._weigh(number, query_class, moment, found)
+                pairs += self._skew_of(number, query_class, moment, found)
         return pairs, LeftOut.of(found.classes, found.joins)
 
-    def _weigh(
+    def _skew_of(
         self, number: int, query_class: QueryClass, moment: Moment, found: _Found
-    ) -> Iterator[HeavyPair]:
-        """Yield the pairs that are heavy in a class, and that a window of it holds."""
+    ) -> Iterator[SkewedPair]:
+        """Yield the pairs that are skewed in a class, and that a window of it holds."""
         repeats = Counter(query_class.value_pairs())
-        sql = _weigh_sql(repeats, moment, self._tuples_max)
+        sql = _skew_sql(repeats, moment, self._tuples_max)
         one_class = replace(moment, only=number)
         for left, right, span_us, follows, one, two, *counts in self._state.run(sql):
             equal = dict(zip(repeats, map(int, counts), strict=True))
-            weight = weigh([equal[each] for each in query_class.value_pairs()], self._tuples_max)
+            skew = skew_of([equal[each] for each in query_class.value_pairs()], self._tuples_max)
             is_symmetric, window_us = query_class.is_symmetric, self._classes.window_us(number)
             held = span_us <= window_us and (is_symmetric or follows)
-            if held and weight is Weight.UNCERTAIN:
+            if held and skew is Skew.UNCERTAIN:
                 held = self._has_too_many(query_class.template, one_class, (left, right))
                 if not held:
                     continue
             found.classes[left, right].add(number)
             if held:
-                yield HeavyPair(number, max(one, two), min(one, two), span_us)
+                yield SkewedPair(number, max(one, two), min(one, two), span_us)
 
     def _has_too_many(self, template: Template, moment: Moment, pair: tuple[int, int]) -> bool:
         """Return whether one pair has too many tuples in the class of a moment."""
@@ -111,7 +111,7 @@ class HeavyPairs:
         return int(count) > self._tuples_max
 
 
-def _weigh_sql(repeats: Counter[ValueJoin], moment: Moment, tuples_max: int) -> str:
+def _skew_sql(repeats: Counter[ValueJoin], moment: Moment, tuples_max: int) -> str:
     """Return a statement for pairs that are not light by value joins, each so many times.
 
     Rows: left, right, span, follows, both docids, equal nodes by each value join.
