@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from joins.budget.ration import UNBOUNDED, Bounds
+from joins.budget.pairs import UNBOUNDED, Bounds
 from joins.memory.remembered import hash_values
 from joins.signature.engine import SignatureProcessor
 from joins.sql.engine import SqlProcessor
@@ -27,8 +27,8 @@ def make_processor(
 ) -> SignatureProcessor | SqlProcessor:
     """Return a join without classes and without state.
 
-    Uses of classes in which a document makes more than `pairs_max` pairs are cut; `is_part`: see
-    `ration.Bounds`.  What does not fit into memory `signatures` writes to
+    Uses of classes in which a document makes more than `pairs_max` pairs are stopped;
+    `is_part`: see `Bounds`.  What does not fit into memory `signatures` writes to
     `spill_directory`, or to
     where the system has temporary files.
     """

@@ -13,7 +13,7 @@ from dataclasses import replace
 from broker.matching.budget import Budget, Pause, Spending, Spent, Tally
 from broker.matching.fanout import Use
 from broker.matching.queryset import QuerySet
-from joins.budget.ration import Cut
+from joins.budget.pairs import Overrun
 from joins.classes import UseKind
 from joins.sql.engine import Processor
 
@@ -30,50 +30,50 @@ class Accounts:
         self._spending = Spending(budget)
         self._pauses: list[Pause] = []
         self._is_known = False
-        self._cuts_seen = 0
+        self._overruns_seen = 0
         self._stopped: dict[str, int] = {}
 
     def begin_batch(self, *, is_known: bool) -> None:
         """Start a batch; where its matches are known, only what is handed on costs."""
         self._spending.begin_batch()
         self._is_known = is_known
-        self._cuts_seen = 0
+        self._overruns_seen = 0
         self._stopped = {}
 
     def of(self, query: str) -> Tally:
         """Return a query's tally in this batch."""
         return self._spending.of(query, self._queries.revision(query))
 
-    def stop_cut(self) -> None:
-        """Stop the queries whose classes have been cut."""
-        cuts = self._processor.cuts()
-        by_class: dict[int, dict[UseKind, Cut]] = {}
-        for cut in cuts[self._cuts_seen :]:
-            by_kind = by_class.setdefault(cut.query_class, {})
-            first = by_kind.get(cut.kind, cut)
-            by_kind[cut.kind] = min(first, cut, key=lambda each: each.docid)
+    def stop_overrun(self) -> None:
+        """Stop the queries whose classes have gone over their budget."""
+        overruns = self._processor.overruns()
+        by_class: dict[int, dict[UseKind, Overrun]] = {}
+        for overrun in overruns[self._overruns_seen :]:
+            by_kind = by_class.setdefault(overrun.query_class, {})
+            first = by_kind.get(overrun.kind, overrun)
+            by_kind[overrun.kind] = min(first, overrun, key=lambda each: each.docid)
         for query_class, by_kind in by_class.items():
             for use in self._queries.fan_out.uses_of(query_class):
                 kind = UseKind(use.window_us, use.subscriber.registration_point)
                 query, found = use.subscriber.query.id, by_kind.get(kind)
                 if found and (not self._is_known or self._queries.hands_on(query)):
-                    self.of(query).stop(found.docid, self._why_cut(found, use))
-        self._cuts_seen = len(cuts)
+                    self.of(query).stop(found.docid, self._why_overrun(found, use))
+        self._overruns_seen = len(overruns)
 
-    def _why_cut(self, cut: Cut, use: Use) -> str:
+    def _why_overrun(self, overrun: Overrun, use: Use) -> str:
         most = f"{self._budget.pairs_per_document:,} (budget.pairs_per_document)"
-        if cut.is_skewed:
-            terms = sorted(f"`{a} = {b}`" for a, b in map(use.clause.terms_of, cut.value_joins))
+        if overrun.is_skewed:
+            terms = sorted(f"`{a} = {b}`" for a, b in map(use.clause.terms_of, overrun.value_joins))
             return (
-                f"document {cut.docid} and one other have the same values so often that their equal"
-                f" nodes by {' and '.join(terms)} combine in more than {most} ways; join on"
+                f"document {overrun.docid} and one other have the same values so often that their"
+                f" equal nodes by {' and '.join(terms)} combine in more than {most} ways; join on"
                 " something that a document has once, or a few times"
             )
-        met = f"document {cut.docid} makes {cut.pairs:,} pairs, more than {most},"
-        if not cut.value_joins:
+        met = f"document {overrun.docid} makes {overrun.pairs:,} pairs, more than {most},"
+        if not overrun.value_joins:
             return f"{met} because there is no value join: add an equality, or shorten the window"
         # Their order in the class depends on other queries, their names in this one do not.
-        left, right = min(map(use.clause.terms_of, cut.value_joins))
+        left, right = min(map(use.clause.terms_of, overrun.value_joins))
         return (
             f"{met} by `{left} = {right}`, its most selective value join; join on something rarer"
             " as well, or shorten the window"

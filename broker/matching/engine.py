@@ -281,11 +281,11 @@ class Engine:
         gathering = Gathering(self._accounts, self._tuple_shape, is_known=batch.is_known)
         tuples = iter(self._processor.tuples(stratum))
         while part := list(islice(tuples, _TUPLES_MAX)):
-            self._accounts.stop_cut()
+            self._accounts.stop_overrun()
             for some in self._bulk.parts(part, lambda each: (each.left, each.right)):
                 self._fan_out(some, gathering)
             self._accounts.close()
-        self._accounts.stop_cut()
+        self._accounts.stop_overrun()
         self._accounts.close()
         self._absorb(of_rows(gathering.rows()))
         self._make_matches(gathering.builders(), batch)

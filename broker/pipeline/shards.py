@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from joins.budget.ration import UNBOUNDED
+from joins.budget.pairs import UNBOUNDED
 from joins.engines import EngineName
 from joins.shards.driver import ShardedProcessor
 from joins.shards.orders import Answer, Catalog, Order, Store
@@ -55,7 +55,7 @@ class Tasks:
 class Join:
     """How documents are joined: by which engine, and spread over how many shards.
 
-    Uses of classes in which a document makes more than `pairs_max` pairs are cut.
+    Uses of classes in which a document makes more than `pairs_max` pairs are stopped.
     """
 
     engine: EngineName

@@ -3,7 +3,7 @@
 Where an index says how many pairs a document makes the count is exact; elsewhere a frequency
 sketch says what has to be counted.
 
-Invariant: what is cut depends on documents and classes alone, not on batches or on the engine.
+Invariant: what is stopped depends on documents and classes alone, not on batches or on the engine.
 
-Begin with `ration`.
+Begin with `pairs`.
 """

@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 
 from joins.budget.meeting import ValueJoin
-from joins.budget.ration import UNBOUNDED
+from joins.budget.pairs import UNBOUNDED
 from joins.budget.repeats import Repeats
 from joins.budget.sketch import FrequencySketch
 from joins.classes import ClassRegistry

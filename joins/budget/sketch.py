@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from joins.budget.entries import Entries
 from joins.budget.meeting import MOMENT, ValueJoin, Visitor
-from joins.budget.ration import UNBOUNDED
+from joins.budget.pairs import UNBOUNDED
 from joins.classes import ClassRegistry
 from joins.memory.slots import Ints
 from joins.memory.times import Flags

@@ -10,7 +10,7 @@ nodes by each value join, which costs no more than to read the values.  A pair i
     uncertain  between the two: its tuples are counted, by whoever can do that, and it is skewed if
                there are more than the budget allows.
 
-Tuples of skewed pairs are not found.  The uses of a class that see one are cut (`ration`).
+Tuples of skewed pairs are not found.  The uses of a class that see one are stopped (`pairs`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from enum import Enum
 from math import prod
 
-from joins.budget.ration import UNBOUNDED
+from joins.budget.pairs import UNBOUNDED
 
 __all__ = ["Skew", "skew_of"]
 

@@ -4,7 +4,7 @@ It looks like any other processor.  Behind it,
 
     absorb    new instances get numbers, are sent to the shards of their values (`routing`), and
               are written there as immutable pieces; nothing else of them is kept
-    judge     instances that may go over the budget are counted in all shards (`sketch`, `ration`)
+    judge     instances that may go over the budget are counted in all shards (`sketch`, `pairs`)
     probe     every shard with something new gets an order that names its pieces, finds the tuples
               that it owns, and answers with them and with the older instances that they consist of;
               of a batch with very many tuples for one portion after the other (`portions`)
@@ -26,8 +26,8 @@ import numpy as np
 import pyarrow as pa
 
 from joins.budget.entries import EntryReader
+from joins.budget.pairs import CLOSED, UNBOUNDED, Bounds, Overrun, PairBudget
 from joins.budget.portions import Portions
-from joins.budget.ration import CLOSED, UNBOUNDED, Bounds, Cut, Ration
 from joins.budget.repeats import Repeats
 from joins.budget.sketch import FrequencySketch
 from joins.classes import Classified, ClassTuple
@@ -73,7 +73,7 @@ class ShardedProcessor(Classified):
         self._sketch = FrequencySketch(self.classes, pairs_max)
         self._repeats = Repeats()
         self._portions = Portions(self.classes, self._sketch, self._repeats)
-        self._ration = Ration(self.classes, Bounds(0, pairs_max))
+        self._pair_budget = PairBudget(self.classes, Bounds(0, pairs_max))
         self._reader = EntryReader(hash_values)
         self._shapes: dict[str, int] = {}
         self._next_shape = 0
@@ -126,7 +126,7 @@ class ShardedProcessor(Classified):
         self._read = {}
         self._sketch.begin_batch()
         self._repeats.begin_batch()
-        self._ration.begin_batch()
+        self._pair_budget.begin_batch()
         version = self.classes.version, self.classes.retention.version
         has_changed = self._version != version
         if has_changed:
@@ -179,7 +179,7 @@ class ShardedProcessor(Classified):
             yield self._tuples_of(stratum, None if portion == new else portion)
 
     def _tuples_of(self, stratum: int, asked: range | None) -> Tuples:
-        limits = [Limit(n, *each) for n, own in self._ration.limits().items() for each in own]
+        limits = [Limit(n, *each) for n, own in self._pair_budget.limits().items() for each in own]
         shards = self._pieces.shards()
         busy = [shard for shard in shards if self._pieces.last(shard) >= self._first_new]
         answers = self._ask(
@@ -190,11 +190,11 @@ class ShardedProcessor(Classified):
         )
         for answer in answers:
             for pair in answer.skewed:
-                self._ration.cut_skewed(pair)
+                self._pair_budget.overrun_by(pair)
         return Tuples.concat([answer.tuples for answer in answers])
 
     def _judge(self, stratum: int) -> None:
-        """Cut uses that new instances take over the budget, before any shard pairs these."""
+        """Stop uses that new instances take over the budget, before any shard pairs these."""
         suspects = self._sketch.suspects(stratum)
         asked = FIRST_ASKED
         while some := list(islice(suspects, asked)):
@@ -203,10 +203,10 @@ class ShardedProcessor(Classified):
                 Question(suspect.visitor, number, kinds)
                 for suspect in some
                 for number in suspect.classes
-                if (kinds := tuple(self._ration.kinds(number, suspect.visitor.docid)))
+                if (kinds := tuple(self._pair_budget.kinds(number, suspect.visitor.docid)))
             ]
             for question, counts in zip(questions, self._count(questions), strict=True):
-                self._ration.judge_counted(
+                self._pair_budget.judge_counted(
                     question.query_class, question.visitor.docid, question.kinds, counts
                 )
 
@@ -231,17 +231,17 @@ class ShardedProcessor(Classified):
     def _still_asked(self, tuples: Tuples) -> Tuples:
         newest = np.maximum(tuples.left, tuples.right) - self._new_docids.origin
         docids, asked = self._new_docids.values[newest], np.ones(len(newest), np.bool_)
-        for number, closed_from in self._ration.closed().items():
+        for number, closed_from in self._pair_budget.closed().items():
             asked &= (tuples.classes != number) | (docids < closed_from)
         return tuples if asked.all() else tuples.take(np.flatnonzero(asked))
 
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
         """Leave out tuples of a class from now on in this batch."""
-        self._ration.limit(number, docid, window_us)
+        self._pair_budget.limit(number, docid, window_us)
 
-    def cuts(self) -> list[Cut]:
+    def overruns(self) -> list[Overrun]:
         """Return the uses of classes that went over the budget in this batch."""
-        return self._ration.cuts
+        return self._pair_budget.overruns
 
     def of_use(self, horizon_us: int) -> dict[int, int]:
         """Return how many instances of each shape some class can still use, or some more."""

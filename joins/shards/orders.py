@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from joins.budget.meeting import Visitor
-from joins.budget.ration import SkewedPair
+from joins.budget.pairs import SkewedPair
 from joins.classes import ClassTuple, QueryClass, UseKind
 from joins.memory.instance import Instance
 from joins.memory.slots import Ints
@@ -80,7 +80,7 @@ class Catalog:
 
 
 class Limit(NamedTuple):
-    """From a document on a class is asked for within a window only (`ration`)."""
+    """From a document on a class is asked for within a window only (`pairs`)."""
 
     query_class: int
     docid: int

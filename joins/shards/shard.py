@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from joins.budget.meeting import ValueJoin, Visitor
-from joins.budget.ration import UNBOUNDED, SkewedPair
+from joins.budget.pairs import UNBOUNDED, SkewedPair
 from joins.classes import ClassTuple, QueryClass
 from joins.engines import EngineName, make_processor
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_parts

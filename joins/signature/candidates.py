@@ -8,8 +8,8 @@ value join are paired by `products`.
 
 A pair is found from the instance that came later.  How many partners a new instance has under an
 anchor is known before they are listed.  Where that exceeds the budget, the anchor's classes are
-looked at one by one (`ration`): one that has a value join with fewer partners is paired by that
-here; the uses of one that has none are cut, and paired no more in this batch.
+looked at one by one (`pairs`): one that has a value join with fewer partners is paired by that
+here; the uses of one that has none are stopped, and paired no more in this batch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from functools import cache
 import numpy as np
 
 from joins.budget.meeting import Meeting, ValueJoin
-from joins.budget.ration import Bounds, Ration
+from joins.budget.pairs import Bounds, PairBudget
 from joins.classes import ClassRegistry, QueryClass, Sides
 from joins.memory.remembered import Remembered
 from joins.memory.slots import Edge, Ints, Layouts, ranges
@@ -72,8 +72,8 @@ class Candidates:
         self._anchors: dict[int, AnchorTable] = {}
         self.anchoring = Anchoring()
         self.values = JoinedValues(remembered, layouts)
-        self.ration = Ration(classes, bounds)
-        self.products = Products(remembered, layouts, self.ration, bounds.lateness_us)
+        self.pair_budget = PairBudget(classes, bounds)
+        self.products = Products(remembered, layouts, self.pair_budget, bounds.lateness_us)
         self.first = 1
 
     def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
@@ -87,7 +87,7 @@ class Candidates:
     def begin_batch(self) -> None:
         """Make what is absorbed from now on new."""
         self.first = self._remembered.next_instance
-        self.ration.begin_batch()
+        self.pair_budget.begin_batch()
         self.values.begin_batch()
 
     def follow(self) -> None:
@@ -159,7 +159,7 @@ class Candidates:
         has_products = self.products.has(stratum)
         if has_products:
             partners += self.products.partners_max(stratum, self.first)
-        over_budget = np.flatnonzero(partners > self.ration.pairs_max)
+        over_budget = np.flatnonzero(partners > self.pair_budget.pairs_max)
         if not has_products and not len(over_budget) and partners.sum() <= FOUND_MAX:
             yield list(self._list(look_ups, anchors))
             return
@@ -217,7 +217,7 @@ class Candidates:
                     by_anchor[int(owners[k]) - self.first, int(which[k])] += int(counts[k])
         over: dict[int, list[int]] = {}
         for (owner, i), partners in sorted(by_anchor.items()):
-            if partners > self.ration.pairs_max:
+            if partners > self.pair_budget.pairs_max:
                 over.setdefault(owner, []).append(i)
         return over
 
@@ -236,7 +236,7 @@ class Candidates:
     ) -> _LookUps:
         """Return the look-ups of some new instances, but for anchors that are over or closed."""
         owners = look_ups.owners
-        closed_from = np.array(list(map(self.ration.closed_from, anchors.groups)), np.int64)
+        closed_from = np.array(list(map(self.pair_budget.closed_from, anchors.groups)), np.int64)
         docids = self._remembered.take("docid", owners)
         are_over = np.flatnonzero(np.isin(owners - self.first, list(over)))
 
@@ -313,4 +313,4 @@ class Candidates:
             return met(value_join, self._classes.by_number[number].asked())
 
         first = met(anchors.value_join(i), None)
-        yield from self.ration.pairs(group, docid, first, meet)
+        yield from self.pair_budget.pairs(group, docid, first, meet)

@@ -33,9 +33,9 @@ joins of all that is reported.  A residual takes two values that agree in all 12
 
 Bounds: pairs are worked on in slices of `PAIRS_MAX`; instances with k equal values on either side
 have k * k equal pairs, of which many are named by their value, and a class with too many tuples on
-them is cut before these are found (`skew`); the view keeps `ENTRIES_MAX` entries and `ROWS_MAX`
+them is stopped before these are found (`skew`); the view keeps `ENTRIES_MAX` entries and `ROWS_MAX`
 tuples, then finds them again; a class whose pairs exceed its budget is paired by a rarer value join
-or cut (`ration`).
+or stopped (`pairs`).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ import numpy as np
 import pyarrow as pa
 
 from joins.budget.meeting import MOMENT, Meeting, Partners, ValueJoin, Visitor
-from joins.budget.ration import CLOSED, UNBOUNDED, Bounds, Cut, SkewedPair
+from joins.budget.pairs import CLOSED, UNBOUNDED, Bounds, Overrun, SkewedPair
 from joins.classes import Classified, ClassTuple, QueryClass
 from joins.memory.instance import Instance
 from joins.memory.remembered import Hashes, HashValues, Remembered
@@ -182,7 +182,7 @@ class SignatureProcessor(Classified):
         )
         layouts = self._layouts.layouts
         entries = self.view.look_up([(layouts[a], layouts[b], equal) for a, b, equal in codes])
-        self._cut_skewed(pairs, entries, inverse, limits)
+        self._overrun_skewed(pairs, entries, inverse, limits)
         sizes = np.array([len(entry.classes) for entry in entries], np.int64)[inverse]
         ends = np.cumsum(sizes)
         part = (ends - sizes) // TUPLES_MAX
@@ -197,7 +197,7 @@ class SignatureProcessor(Classified):
         self, pairs: Pairs, rows: Ints, entries: Sequence[Entry], inverse: Ints
     ) -> Ints:
         """Leave out pairs of which all classes have been closed, before their tuples are listed."""
-        closed = self._candidates.ration.closed()
+        closed = self._candidates.pair_budget.closed()
         if not closed:
             return rows
         used, which = np.unique(inverse[rows], return_inverse=True)
@@ -209,7 +209,7 @@ class SignatureProcessor(Classified):
 
     def _still_asked(self, columns: TupleColumns) -> TupleColumns:
         """Leave out tuples from the document on from which their class is closed."""
-        closed = self._candidates.ration.closed()
+        closed = self._candidates.pair_budget.closed()
         if not closed or not len(columns):
             return columns
         numbers = np.sort(np.fromiter(closed, np.int64, len(closed)))
@@ -221,10 +221,10 @@ class SignatureProcessor(Classified):
         over = rows[np.max(docids, axis=0) >= closed_from[places[rows]]]
         return columns.keep(np.delete(np.arange(len(columns)), over)) if len(over) else columns
 
-    def _cut_skewed(
+    def _overrun_skewed(
         self, pairs: Pairs, entries: Sequence[Entry], inverse: Ints, limits: ClassLimits
     ) -> None:
-        """Cut the uses of classes that see one of some pairs that is skewed."""
+        """Stop the uses of classes that see one of some pairs that is skewed."""
         for i in (i for i, entry in enumerate(entries) if len(entry.skewed)):
             for row in np.flatnonzero(inverse == i).tolist():
                 both = np.array([pairs.left[row], pairs.right[row]])
@@ -234,7 +234,7 @@ class SignatureProcessor(Classified):
                 held &= limits.is_symmetric[classes] | pairs.follows[row]
                 for number in classes[held].tolist():
                     skewed = SkewedPair(number, docid, other, span_us)
-                    self._candidates.ration.cut_skewed(skewed)
+                    self._candidates.pair_budget.overrun_by(skewed)
 
     def tuples(self, stratum: int) -> Iterator[ClassTuple]:
         """Yield the same as they are found, roughly in the order of their documents."""
@@ -243,7 +243,7 @@ class SignatureProcessor(Classified):
 
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
         """Leave out, where that saves work, tuples of a class; see `Processor.limit`."""
-        self._candidates.ration.limit(number, docid, window_us)
+        self._candidates.pair_budget.limit(number, docid, window_us)
 
     def partners(
         self, visitor: Visitor, query_class: QueryClass, value_join: ValueJoin | None
@@ -283,13 +283,13 @@ class SignatureProcessor(Classified):
             by_shape[self._layouts.layouts[layout].shape] += int(by_layout[layout])
         return by_shape
 
-    def cuts(self) -> list[Cut]:
+    def overruns(self) -> list[Overrun]:
         """Return the uses of classes that went over the budget in this batch."""
-        return self._candidates.ration.cuts
+        return self._candidates.pair_budget.overruns
 
     def skewed_pairs(self) -> set[SkewedPair]:
         """Return the pairs that were found to be skewed in this batch."""
-        return self._candidates.ration.skewed
+        return self._candidates.pair_budget.skewed
 
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use, lazily; return how many went: see `Processor`."""

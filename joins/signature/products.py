@@ -12,7 +12,7 @@ import numpy as np
 
 from joins.budget.groups import Group
 from joins.budget.meeting import Meeting, Partners
-from joins.budget.ration import Ration
+from joins.budget.pairs import PairBudget
 from joins.classes import QueryClass, Sides
 from joins.memory.remembered import Remembered
 from joins.memory.slots import Edge, Ints, Layouts
@@ -25,11 +25,11 @@ class Products:
     """Pairs new instances with all others, for the classes that ask for it."""
 
     def __init__(
-        self, remembered: Remembered, layouts: Layouts, ration: Ration, lateness_us: int
+        self, remembered: Remembered, layouts: Layouts, pair_budget: PairBudget, lateness_us: int
     ) -> None:
         self._remembered = remembered
         self._layouts = layouts
-        self._ration = ration
+        self._pair_budget = pair_budget
         self._lateness_us = lateness_us
         self._products: dict[int, dict[Sides, Group]] = {}
         self._bound: dict[int, frozenset[int]] = {}
@@ -78,7 +78,7 @@ class Products:
         for sides, group in self._products.get(stratum, {}).items():
             found = self.partners(bound, sides, end_us - group.window_us)
             met = Meeting.of(self._remembered, owner, found, self._lateness_us)
-            yield from self._ration.pairs(group, docid, met, lambda *_, met=met: met)
+            yield from self._pair_budget.pairs(group, docid, met, lambda *_, met=met: met)
 
     def partners(self, bound: Set[int], sides: Sides, since_us: int) -> Partners:
         """Return who fits the other side, for each side that an instance of some variables fits.

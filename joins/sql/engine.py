@@ -31,8 +31,8 @@ import pyarrow as pa
 
 from joins.budget.entries import EntryReader
 from joins.budget.meeting import Meeting, Partners, ValueJoin, Visitor
+from joins.budget.pairs import CLOSED, UNBOUNDED, Bounds, Overrun, PairBudget, SkewedPair
 from joins.budget.portions import Portions
-from joins.budget.ration import CLOSED, UNBOUNDED, Bounds, Cut, Ration, SkewedPair
 from joins.budget.repeats import Repeats
 from joins.budget.sketch import FrequencySketch
 from joins.classes import Classified, ClassTuple, QueryClass, Retaining, UseKind
@@ -118,10 +118,10 @@ class Processor(Protocol):
     def retaining(self, horizon_us: int) -> Retaining:
         """Return the classes because of which most of those are remembered."""
 
-    def cuts(self) -> list[Cut]:
+    def overruns(self) -> list[Overrun]:
         """Return the uses of classes that went over the budget in this batch.
 
-        Their tuples from the document of the cut on may be missing.
+        Their tuples from the document of the overrun on may be missing.
         """
 
     def evict(self, horizon_us: int) -> int:
@@ -154,7 +154,7 @@ class SqlProcessor(Classified):
         self.state = JoinState()
         super().__init__()
         bounds = bounds or Bounds(lateness_us)
-        self._ration = Ration(self.classes, bounds)
+        self._pair_budget = PairBudget(self.classes, bounds)
         self._sketch = FrequencySketch(
             self.classes, UNBOUNDED if bounds.is_part else bounds.pairs_max
         )
@@ -194,7 +194,7 @@ class SqlProcessor(Classified):
             self._reader.want(joined)
         self._sketch.begin_batch()
         self._repeats.begin_batch()
-        self._ration.begin_batch()
+        self._pair_budget.begin_batch()
         self.state.begin_batch()
         self.view_cache.trim()
 
@@ -224,7 +224,7 @@ class SqlProcessor(Classified):
 
     def _open(self, moment: Moment) -> Moment:
         """Leave out the classes that are closed from the first document of a portion on."""
-        closed_from = self._ration.closed()
+        closed_from = self._pair_budget.closed()
         if not closed_from:
             return moment
         first_docid = self.state.first_docid(moment.first_instance)
@@ -259,17 +259,19 @@ class SqlProcessor(Classified):
                         yield ClassTuple(row[0], row[1], row[2], row[3], row[4:])
 
     def _without_skewed(self, moment: Moment) -> Moment:
-        """Cut the uses of classes that see a skewed pair; return what else is to be asked."""
+        """Stop the uses of classes that see a skewed pair; return what else is to be asked."""
         pairs, left_out = self._skewed.find(moment)
         for pair in pairs:
-            self._ration.cut_skewed(pair)
+            self._pair_budget.overrun_by(pair)
         return replace(moment, left_out=left_out)
 
     def _judge(self, stratum: int) -> None:
-        """Cut the uses of classes that new instances take over the budget."""
+        """Stop the uses of classes that new instances take over the budget."""
         for visitor, classes in self._sketch.suspects(stratum):
             for number in classes:
-                self._ration.judge(number, visitor.docid, partial(self._count, visitor, number))
+                self._pair_budget.judge(
+                    number, visitor.docid, partial(self._count, visitor, number)
+                )
 
     def _count(
         self,
@@ -321,7 +323,7 @@ class SqlProcessor(Classified):
     def _limited(self, template: Template, classes: Sequence[int]) -> str:
         """Return conditions that leave out what is asked for no more."""
         newest = "greatest(dl.docid, dr.docid)" if template.has_right else "dl.docid"
-        limits = self._ration.limits()
+        limits = self._pair_budget.limits()
         limited: dict[tuple[int, int], list[str]] = {}
         for number in classes:
             for limit in limits.get(number, ()):
@@ -341,7 +343,7 @@ class SqlProcessor(Classified):
 
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
         """Leave out tuples of a class in what is still to be probed."""
-        self._ration.limit(number, docid, window_us)
+        self._pair_budget.limit(number, docid, window_us)
 
     def of_use(self, horizon_us: int) -> Mapping[int, int]:
         """Return how many instances of each shape some class can still use."""
@@ -352,13 +354,13 @@ class SqlProcessor(Classified):
         retention = self.classes.retention.of_shapes()
         return {shape: horizon_us - retention_us for shape, retention_us in retention.items()}
 
-    def cuts(self) -> list[Cut]:
+    def overruns(self) -> list[Overrun]:
         """Return the uses of classes that went over the budget in this batch."""
-        return self._ration.cuts
+        return self._pair_budget.overruns
 
     def skewed_pairs(self) -> set[SkewedPair]:
         """Return the pairs that were found to be skewed in this batch."""
-        return self._ration.skewed
+        return self._pair_budget.skewed
 
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use any more, lazily; return how many went."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from joins.budget.meeting import ValueJoin
-from joins.budget.ration import UNBOUNDED, SkewedPair
+from joins.budget.pairs import UNBOUNDED, SkewedPair
 from joins.budget.repeats import Repeats
 from joins.budget.skew import Skew, skew_of
 from joins.classes import ClassRegistry, QueryClass

@@ -27,7 +27,7 @@ from joins.classes import ClassRegistry, UseKind
 from joins.memory.slots import Ints
 from joins.memory.times import Pairs
 
-__all__ = ["CLOSED", "UNBOUNDED", "Bounds", "Cut", "Ration", "SkewedPair"]
+__all__ = ["CLOSED", "UNBOUNDED", "Bounds", "Overrun", "PairBudget", "SkewedPair"]
 
 UNBOUNDED = 1 << 62
 """A budget that nothing goes over."""
@@ -41,7 +41,7 @@ class Bounds:
     """What bounds the partners of an instance: allowed lateness, and a number.
 
     `is_part` says that a part of all instances is here, as in a shard: too many are then met by
-    the value join that meets fewest, and who knows all of them cuts.
+    the value join that meets fewest, and who knows all of them stops.
     """
 
     lateness_us: int
@@ -50,11 +50,11 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Overrun:
     """The uses of a class with one window and point went over the budget at a document.
 
-    There they made `pairs` by the value joins that make fewest; without any, there is none.  A cut
-    `is_skewed` where it made a skewed pair by its value joins; then `pairs` is 1.
+    There they made `pairs` by the value joins that make fewest; without any, there is none.  An
+    overrun `is_skewed` where it made a skewed pair by its value joins; then `pairs` is 1.
     """
 
     query_class: int
@@ -81,12 +81,12 @@ Count = Callable[[ValueJoin | None, Sequence[UseKind]], Ints]
 """Counts what an instance makes by a value join of a class, for each of some uses."""
 
 
-class Ration:
+class PairBudget:
     """Which uses of classes are over the budget in the batch in hand."""
 
     def __init__(self, classes: ClassRegistry, bounds: Bounds) -> None:
         self.pairs_max = bounds.pairs_max
-        self.cuts: list[Cut] = []
+        self.overruns: list[Overrun] = []
         self.skewed: set[SkewedPair] = set()
         self._skewed_from: dict[tuple[int, UseKind], int] = {}
         self._is_part = bounds.is_part
@@ -95,8 +95,8 @@ class Ration:
         self._limits: dict[int, list[tuple[int, int]]] = {}
 
     def begin_batch(self) -> None:
-        """Forget what was cut: who asks takes those uses away, or has them looked at again."""
-        self.cuts = []
+        """Forget the overruns: who asks takes those uses away, or has them looked at again."""
+        self.overruns = []
         self.skewed = set()
         self._skewed_from = {}
         self._open = {}
@@ -111,10 +111,10 @@ class Ration:
     def limits(self) -> dict[int, list[tuple[int, int]]]:
         """Return within which windows, from which documents on, classes are still asked for."""
         limits = {number: list(own) for number, own in self._limits.items()}
-        for number in {cut.query_class for cut in self.cuts}:
-            cuts = [cut for cut in self.cuts if cut.query_class == number]
-            for docid in sorted({cut.docid for cut in cuts}):
-                over = {cut.kind for cut in cuts if cut.docid <= docid}
+        for number in {overrun.query_class for overrun in self.overruns}:
+            overruns = [overrun for overrun in self.overruns if overrun.query_class == number]
+            for docid in sorted({overrun.docid for overrun in overruns}):
+                over = {overrun.kind for overrun in overruns if overrun.docid <= docid}
                 windows = (k.window_us for k in self._classes.kinds(number) if k not in over)
                 limits.setdefault(number, []).append((docid, max(windows, default=CLOSED)))
         return limits
@@ -134,8 +134,8 @@ class Ration:
         limits = self._limits.get(number, ())
         return min((docid for docid, window in limits if window == CLOSED), default=UNBOUNDED)
 
-    def cut_skewed(self, pair: SkewedPair) -> None:
-        """Cut the uses of a class that see a skewed pair; of a part, it is noted in `skewed` only."""
+    def overrun_by(self, pair: SkewedPair) -> None:
+        """Note that uses of a class see a skewed pair; of a part, it is noted in `skewed` only."""
         if pair in self.skewed:
             return
         self.skewed.add(pair)
@@ -147,7 +147,7 @@ class Ration:
             is_seen = kind.point < pair.other and pair.span_us <= kind.window_us
             if is_seen and pair.docid < self._skewed_from.get((number, kind), UNBOUNDED):
                 self._skewed_from[number, kind] = pair.docid
-                self.cuts.append(Cut(number, kind, pair.docid, 1, joins, is_skewed=True))
+                self.overruns.append(Overrun(number, kind, pair.docid, 1, joins, is_skewed=True))
 
     def is_open(self, number: int) -> bool:
         """Return whether some use of a class is within the budget so far."""
@@ -197,7 +197,7 @@ class Ration:
     def judge_counted(
         self, number: int, docid: int, kinds: Sequence[UseKind], counts: Sequence[Ints]
     ) -> None:
-        """Cut the uses of a class that an instance takes over the budget.
+        """Stop the uses of a class that an instance takes over the budget.
 
         `counts` are what it makes by each value join, for each of some uses that were open.
         """
@@ -214,7 +214,7 @@ class Ration:
     ) -> list[tuple[ValueJoin | None, list[UseKind]]]:
         """Return by which value joins to pair an instance for a class, each for which uses.
 
-        Uses that this instance takes over the budget are cut.
+        Uses that this instance takes over the budget are stopped.
         """
         joins: list[ValueJoin | None] = [*self._classes.by_number[number].value_pairs()] or [None]
         judged: list[tuple[ValueJoin | None, list[UseKind]]] = []
@@ -231,13 +231,15 @@ class Ration:
         if self._is_part:
             judged += [(min(made[kind], key=made[kind].__getitem__), [kind]) for kind in over]
         else:
-            self.cuts += [_cut(number, kind, docid, made[kind]) for kind in over]
+            self.overruns += [_overrun(number, kind, docid, made[kind]) for kind in over]
             self._open[number] = [kind for kind in self._open[number] if kind not in set(over)]
         return [each for each in judged if each[1]]
 
 
-def _cut(number: int, kind: UseKind, docid: int, made: Mapping[ValueJoin | None, int]) -> Cut:
-    """Return the cut of a use that made so many pairs by each value join."""
+def _overrun(
+    number: int, kind: UseKind, docid: int, made: Mapping[ValueJoin | None, int]
+) -> Overrun:
+    """Return the overrun of a use that made so many pairs by each value join."""
     pairs = min(made.values())
     joins = tuple(join for join, count in made.items() if join is not None and count == pairs)
-    return Cut(number, kind, docid, pairs, joins)
+    return Overrun(number, kind, docid, pairs, joins)
