@@ -36,7 +36,7 @@ from broker.matching.clauses import Alternative, Clause, Published, is_prepared,
 from broker.matching.queryclasses import compile_query
 from broker.matching.registration import RegisteredQuery, publishers_first
 from joins.classes import QueryClass
-from joins.sql.render import Moment, render_sql
+from joins.sql.render import ProbeStep, render_sql
 from templates.conjunctive import conjunctive_query, view_query
 from templates.template import Template
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
@@ -153,7 +153,7 @@ class _Surveyor:
         classes = [c for key, c in self.classes.items() if key.template == template]
         stratum = next(key.stratum for key in self.classes if key.template == template)
         view = view_query(template)
-        sql = render_sql(view, template, number, Moment(1, stratum, self.lateness_us))
+        sql = render_sql(view, template, number, ProbeStep(1, stratum, self.lateness_us))
         return TemplateView(
             number,
             template,

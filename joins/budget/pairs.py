@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from joins.budget.groups import Group
-from joins.budget.meeting import Meeting, ValueJoin
+from joins.budget.probe import Probe, ValueJoin
 from joins.classes import ClassRegistry, UseKind
 from joins.memory.slots import Ints
 from joins.memory.times import Pairs
@@ -171,12 +171,12 @@ class PairBudget:
         self,
         group: Group,
         docid: int,
-        first: Meeting,
-        meet: Callable[[int, ValueJoin | None], Meeting],
+        first: Probe,
+        meet: Callable[[int, ValueJoin | None], Probe],
     ) -> Iterator[Pairs]:
         """Yield the pairs of a new instance that a group's classes ask for.
 
-        `first` is its meeting by the group's anchor; if that is too large, `meet` is asked class by
+        `first` is its probe by the group's anchor; if that is too large, `meet` is asked class by
         class.
         """
         window_us, is_symmetric = group.window_us, group.is_symmetric

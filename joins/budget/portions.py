@@ -15,8 +15,8 @@ from math import prod
 
 import numpy as np
 
-from joins.budget.meeting import ValueJoin
 from joins.budget.pairs import UNBOUNDED
+from joins.budget.probe import ValueJoin
 from joins.budget.repeats import Repeats
 from joins.budget.sketch import FrequencySketch
 from joins.classes import ClassRegistry

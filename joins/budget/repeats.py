@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from joins.budget.entries import Entries
-from joins.budget.meeting import ValueJoin
+from joins.budget.probe import ValueJoin
 
 __all__ = ["Repeats"]
 

@@ -22,8 +22,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from joins.budget.entries import Entries
-from joins.budget.meeting import MOMENT, ValueJoin, Visitor
 from joins.budget.pairs import UNBOUNDED
+from joins.budget.probe import TIME_COLUMNS, ProbeRow, ValueJoin
 from joins.classes import ClassRegistry
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
@@ -44,7 +44,7 @@ Edge = tuple[int, int, int, int]
 class Suspect(NamedTuple):
     """A new instance, and the classes in which it may go over the budget."""
 
-    visitor: Visitor
+    probe_row: ProbeRow
     classes: tuple[int, ...]
 
 
@@ -163,10 +163,10 @@ class FrequencySketch:
             for row, numbers in self._suspected(new, asked).items()
         ]
         for _, new, row, numbers in sorted(found, key=lambda each: each[0]):
-            visitor = self._visitor(new.rows.slice(row, 1), asked.joined)
-            standing = (n for n in numbers if self._can_stand(visitor, n))
+            probe_row = self._probe_row(new.rows.slice(row, 1), asked.joined)
+            standing = (n for n in numbers if self._can_stand(probe_row, n))
             if classes := tuple(standing):
-                yield Suspect(visitor, classes)
+                yield Suspect(probe_row, classes)
 
     def _asked(self, stratum: int) -> _Asked:
         """Return what the classes of a stratum ask for."""
@@ -187,9 +187,9 @@ class FrequencySketch:
                     suspected[row].append(number)
         return suspected
 
-    def _can_stand(self, visitor: Visitor, number: int) -> bool:
+    def _can_stand(self, probe_row: ProbeRow, number: int) -> bool:
         query_class = self._classes.by_number[number]
-        return any(visitor.fits(query_class, is_right=is_right) for is_right in (True, False))
+        return any(probe_row.fits(query_class, is_right=is_right) for is_right in (True, False))
 
     def equal_nodes(self, value_join: ValueJoin) -> Ints:
         """Return how many equal nodes new instances have at most with others by a value join."""
@@ -215,9 +215,11 @@ class FrequencySketch:
                 np.add.at(pairs, owners, counts)
         return pairs
 
-    def _visitor(self, row: pa.Table, joined: Set[int]) -> Visitor:
-        """Return an instance as a visitor, with its values under some variables."""
-        (instance,) = row.select(["instance", "match_id", "shape", "vals", *MOMENT]).to_pylist()
+    def _probe_row(self, row: pa.Table, joined: Set[int]) -> ProbeRow:
+        """Return an instance as a probe row, with its values under some variables."""
+        (instance,) = row.select(
+            ["instance", "match_id", "shape", "vals", *TIME_COLUMNS]
+        ).to_pylist()
         edges, strings = self._edges[instance.pop("shape")], instance.pop("vals")
         nodes: dict[int, set[int]] = defaultdict(set)
         for left, right, left_node, right_node in edges:
@@ -225,7 +227,7 @@ class FrequencySketch:
             nodes[right].add(right_node)
         values = {v: {strings[n] or "" for n in nodes[v]} - {""} for v in nodes.keys() & joined}
         filled = {variable: tuple(sorted(own)) for variable, own in values.items() if own}
-        return Visitor(**instance, values=filled, bound=frozenset(nodes))
+        return ProbeRow(**instance, values=filled, bound=frozenset(nodes))
 
 
 def _places(hashes: npt.NDArray[np.uint64], variables: Ints) -> Ints:

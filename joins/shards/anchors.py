@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from joins.budget.meeting import ValueJoin
+from joins.budget.probe import ValueJoin
 from joins.classes import ClassRegistry, QueryClass
 from joins.signature.sample import PairCounts, Sample, rarest
 

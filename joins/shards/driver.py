@@ -200,14 +200,14 @@ class ShardedProcessor(Classified):
         while some := list(islice(suspects, asked)):
             asked *= 4
             questions = [
-                Question(suspect.visitor, number, kinds)
+                Question(suspect.probe_row, number, kinds)
                 for suspect in some
                 for number in suspect.classes
-                if (kinds := tuple(self._pair_budget.kinds(number, suspect.visitor.docid)))
+                if (kinds := tuple(self._pair_budget.kinds(number, suspect.probe_row.docid)))
             ]
             for question, counts in zip(questions, self._count(questions), strict=True):
                 self._pair_budget.judge_counted(
-                    question.query_class, question.visitor.docid, question.kinds, counts
+                    question.query_class, question.probe_row.docid, question.kinds, counts
                 )
 
     def _count(self, questions: list[Question]) -> Iterator[list[Ints]]:

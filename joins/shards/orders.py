@@ -14,8 +14,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from joins.budget.meeting import Visitor
 from joins.budget.pairs import SkewedPair
+from joins.budget.probe import ProbeRow
 from joins.classes import ClassTuple, QueryClass, UseKind
 from joins.memory.instance import Instance
 from joins.memory.slots import Ints
@@ -91,7 +91,7 @@ class Limit(NamedTuple):
 class Question:
     """Asks how many pairs an instance makes in a class, by each value join and for each use."""
 
-    visitor: Visitor
+    probe_row: ProbeRow
     query_class: int
     kinds: tuple[UseKind, ...]
 

@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.budget.meeting import ValueJoin, Visitor
 from joins.budget.pairs import UNBOUNDED, SkewedPair
+from joins.budget.probe import ProbeRow, ValueJoin
 from joins.classes import ClassTuple, QueryClass
 from joins.engines import EngineName, make_processor
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_parts
@@ -168,22 +168,26 @@ class Shard:
         return number
 
     def _count(self, question: Question) -> list[Ints]:
-        """Return how many pairs with instances that are counted here a visitor makes."""
-        visitor, number = question.visitor, question.query_class
+        """Return how many pairs with instances that are counted here a probe row makes."""
+        probe_row, number = question.probe_row, question.query_class
         (query_class, _) = self._catalog.classes[number]
         joins: list[ValueJoin | None] = [*query_class.value_pairs()] or [None]
         counts = []
         for value_join in joins:
             found = [
-                (partners[self._are_counted(visitor, number, partners, not is_right)], is_right)
-                for partners, is_right in self._processor.partners(visitor, query_class, value_join)
+                (partners[self._are_counted(probe_row, number, partners, not is_right)], is_right)
+                for partners, is_right in self._processor.partners(
+                    probe_row, query_class, value_join
+                )
             ]
-            meeting = self._processor.meeting(visitor, found)
-            counts.append(meeting.count(question.kinds, is_symmetric=query_class.is_symmetric))
+            probe = self._processor.probe_of(probe_row, found)
+            counts.append(probe.count(question.kinds, is_symmetric=query_class.is_symmetric))
         return counts
 
-    def _are_counted(self, visitor: Visitor, number: int, partners: Ints, is_right: bool) -> Flags:
-        are_others: Flags = self._processor.numbers(partners) != visitor.instance
+    def _are_counted(
+        self, probe_row: ProbeRow, number: int, partners: Ints, is_right: bool
+    ) -> Flags:
+        are_others: Flags = self._processor.numbers(partners) != probe_row.instance
         return are_others & self._ownership.counted(number, partners, is_right=is_right)
 
     def _limit(self, limits: Iterable[Limit]) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from joins.budget.meeting import ValueJoin
+from joins.budget.probe import ValueJoin
 from joins.signature.sample import CHANGE, PairCounts, Sample, rarest
 
 __all__ = ["Anchoring", "Moved", "ValueJoins"]

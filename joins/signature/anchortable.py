@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from joins.budget.groups import Group
-from joins.budget.meeting import ValueJoin
+from joins.budget.probe import ValueJoin
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 

@@ -21,8 +21,8 @@ from functools import cache
 
 import numpy as np
 
-from joins.budget.meeting import Meeting, ValueJoin
 from joins.budget.pairs import Bounds, PairBudget
+from joins.budget.probe import Probe, ValueJoin
 from joins.classes import ClassRegistry, QueryClass, Sides
 from joins.memory.remembered import Remembered
 from joins.memory.slots import Edge, Ints, Layouts, ranges
@@ -303,12 +303,12 @@ class Candidates:
         docid, end_us = (int(times(name, np.array([owner]))[0]) for name in ("docid", "end_us"))
         group = anchors.groups[i]
 
-        def met(value_join: ValueJoin, asked: Sides | None) -> Meeting:
+        def met(value_join: ValueJoin, asked: Sides | None) -> Probe:
             found = self.values.partners(values, value_join, asked, end_us - group.window_us)
-            return Meeting.of(self._remembered, owner, found, self._lateness_us)
+            return Probe.of(self._remembered, owner, found, self._lateness_us)
 
         @cache
-        def meet(number: int, value_join: ValueJoin | None) -> Meeting:
+        def meet(number: int, value_join: ValueJoin | None) -> Probe:
             assert value_join is not None
             return met(value_join, self._classes.by_number[number].asked())
 

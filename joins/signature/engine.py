@@ -48,8 +48,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from joins.budget.meeting import MOMENT, Meeting, Partners, ValueJoin, Visitor
 from joins.budget.pairs import CLOSED, UNBOUNDED, Bounds, Overrun, SkewedPair
+from joins.budget.probe import TIME_COLUMNS, Partners, Probe, ProbeRow, ValueJoin
 from joins.classes import Classified, ClassTuple, QueryClass
 from joins.memory.instance import Instance
 from joins.memory.remembered import Hashes, HashValues, Remembered
@@ -246,22 +246,22 @@ class SignatureProcessor(Classified):
         self._candidates.pair_budget.limit(number, docid, window_us)
 
     def partners(
-        self, visitor: Visitor, query_class: QueryClass, value_join: ValueJoin | None
+        self, probe_row: ProbeRow, query_class: QueryClass, value_join: ValueJoin | None
     ) -> Partners:
-        """Return who is paired with a visitor in a class by one value join; None: there is none."""
+        """Return who is paired with a probe row in a class by a value join; None: there is none."""
         asked = query_class.asked()
         if value_join is None:
-            return self._candidates.products.partners(visitor.bound, asked, _EVER)
-        values = {v: self._hashing(pa.array(own))[0] for v, own in visitor.values.items()}
+            return self._candidates.products.partners(probe_row.bound, asked, _EVER)
+        values = {v: self._hashing(pa.array(own))[0] for v, own in probe_row.values.items()}
         return self._candidates.values.partners(values, value_join, asked, _EVER)
 
-    def meeting(self, visitor: Visitor, found: Partners) -> Meeting:
-        """Return the meeting of a visitor with partners."""
+    def probe_of(self, probe_row: ProbeRow, found: Partners) -> Probe:
+        """Return the probe of a probe row with partners."""
         partners = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in found)])
-        columns = {name: self._remembered.take(name, partners) for name in MOMENT}
+        columns = {name: self._remembered.take(name, partners) for name in TIME_COLUMNS}
         published = np.flatnonzero(columns["depth"] > 0).tolist()
         ids = {i: self._remembered.published_ids[int(partners[i])] for i in published}
-        return Meeting.visited(visitor, found, columns, ids, self._lateness_us)
+        return Probe.visited(probe_row, found, columns, ids, self._lateness_us)
 
     def numbers(self, instances: Ints) -> Ints:
         """Return the numbers in the whole join of instances of a part."""

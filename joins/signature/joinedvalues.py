@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joins.budget.meeting import Partners, ValueJoin
+from joins.budget.probe import Partners, ValueJoin
 from joins.classes import Sides
 from joins.memory.remembered import EMPTY, Hashes, Remembered
 from joins.memory.slots import Ints, Layouts, ranges

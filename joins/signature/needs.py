@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence, Set
 from itertools import takewhile
 from operator import itemgetter
 
-from joins.budget.meeting import ValueJoin
+from joins.budget.probe import ValueJoin
 from joins.classes import ClassRegistry
 from templates.template import Template
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence, Set
 import numpy as np
 
 from joins.budget.groups import Group
-from joins.budget.meeting import Meeting, Partners
 from joins.budget.pairs import PairBudget
+from joins.budget.probe import Partners, Probe
 from joins.classes import QueryClass, Sides
 from joins.memory.remembered import Remembered
 from joins.memory.slots import Edge, Ints, Layouts
@@ -77,7 +77,7 @@ class Products:
         bound = self._bound[self._layouts.layouts[layout].shape]
         for sides, group in self._products.get(stratum, {}).items():
             found = self.partners(bound, sides, end_us - group.window_us)
-            met = Meeting.of(self._remembered, owner, found, self._lateness_us)
+            met = Probe.of(self._remembered, owner, found, self._lateness_us)
             yield from self._pair_budget.pairs(group, docid, met, lambda *_, met=met: met)
 
     def partners(self, bound: Set[int], sides: Sides, since_us: int) -> Partners:

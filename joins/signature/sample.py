@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from joins.budget.meeting import ValueJoin
+from joins.budget.probe import ValueJoin
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints
 

@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from joins.budget.meeting import ValueJoin
 from joins.budget.pairs import UNBOUNDED
+from joins.budget.probe import ValueJoin
 from joins.budget.skew import Skew, skew_of
 from joins.classes import ClassRegistry
 from joins.memory.slots import Ints, Layout

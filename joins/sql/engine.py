@@ -30,9 +30,9 @@ import numpy as np
 import pyarrow as pa
 
 from joins.budget.entries import EntryReader
-from joins.budget.meeting import Meeting, Partners, ValueJoin, Visitor
 from joins.budget.pairs import CLOSED, UNBOUNDED, Bounds, Overrun, PairBudget, SkewedPair
 from joins.budget.portions import Portions
+from joins.budget.probe import Partners, Probe, ProbeRow, ValueJoin
 from joins.budget.repeats import Repeats
 from joins.budget.sketch import FrequencySketch
 from joins.classes import Classified, ClassTuple, QueryClass, Retaining, UseKind
@@ -40,7 +40,7 @@ from joins.memory.instance import Instance
 from joins.memory.remembered import Hashes, hash_values
 from joins.memory.slots import Ints
 from joins.sql import schema
-from joins.sql.render import Moment, render_sql, value_join_sql
+from joins.sql.render import ProbeStep, render_sql, value_join_sql
 from joins.sql.rows import TemplateTables
 from joins.sql.skewed import SkewedPairs
 from joins.sql.state import JoinState
@@ -216,96 +216,98 @@ class SqlProcessor(Classified):
     def tuples(self, stratum: int, asked: range | None = None) -> Iterator[ClassTuple]:
         """Yield the same as they are found, portion by portion of the new instances."""
         self._judge(stratum)
-        moment = self._without_skewed(Moment(self.state.first_instance, stratum, self._lateness_us))
+        probe_step = self._without_skewed(
+            ProbeStep(self.state.first_instance, stratum, self._lateness_us)
+        )
         new = range(self.state.first_instance, self.state.next_instance) if asked is None else asked
         for portion in self._portions.of(stratum, new):
-            part = replace(moment, first_instance=portion.start, end_instance=portion.stop)
+            part = replace(probe_step, first_instance=portion.start, end_instance=portion.stop)
             yield from self._tuples(self._open(part))
 
-    def _open(self, moment: Moment) -> Moment:
+    def _open(self, probe_step: ProbeStep) -> ProbeStep:
         """Leave out the classes that are closed from the first document of a portion on."""
         closed_from = self._pair_budget.closed()
         if not closed_from:
-            return moment
-        first_docid = self.state.first_docid(moment.first_instance)
+            return probe_step
+        first_docid = self.state.first_docid(probe_step.first_instance)
         closed = tuple(sorted(n for n, docid in closed_from.items() if docid <= first_docid))
         asked = {
             value_join
             for number, query_class in self.classes.by_number.items()
-            if query_class.stratum == moment.stratum and number not in closed
+            if query_class.stratum == probe_step.stratum and number not in closed
             for value_join in query_class.value_pairs()
         }
         joins = {value_join for n in closed for value_join in self._value_joins(n)}
-        return replace(moment, closed=closed, unasked=tuple(sorted(joins - asked)))
+        return replace(probe_step, closed=closed, unasked=tuple(sorted(joins - asked)))
 
     def _value_joins(self, number: int) -> Iterable[ValueJoin]:
         query_class = self.classes.by_number.get(number)
         return () if query_class is None else query_class.value_pairs()
 
-    def _tuples(self, moment: Moment) -> Iterator[ClassTuple]:
-        """Yield the tuples of a moment's classes, by their templates."""
+    def _tuples(self, probe_step: ProbeStep) -> Iterator[ClassTuple]:
+        """Yield the tuples of a probe step's classes, by their templates."""
         members: dict[Template, list[int]] = defaultdict(list)
         for number, query_class in self.classes.by_number.items():
-            if query_class.stratum == moment.stratum and number not in moment.closed:
+            if query_class.stratum == probe_step.stratum and number not in probe_step.closed:
                 members[query_class.template].append(number)
         if members and self._engine == "mmqjp-views":
             self.view_cache.fill()
             self.state.run(f"TRUNCATE {schema.VALUE_JOIN}")
-            self.state.run(value_join_sql(moment))
+            self.state.run(value_join_sql(probe_step))
         for template, classes in members.items():
-            for sql in self._statements(template, classes, moment):
+            for sql in self._statements(template, classes, probe_step):
                 for rows in self.state.stream(sql + self._limited(template, classes)):
                     for row in rows:
                         yield ClassTuple(row[0], row[1], row[2], row[3], row[4:])
 
-    def _without_skewed(self, moment: Moment) -> Moment:
+    def _without_skewed(self, probe_step: ProbeStep) -> ProbeStep:
         """Stop the uses of classes that see a skewed pair; return what else is to be asked."""
-        pairs, left_out = self._skewed.find(moment)
+        pairs, left_out = self._skewed.find(probe_step)
         for pair in pairs:
             self._pair_budget.overrun_by(pair)
-        return replace(moment, left_out=left_out)
+        return replace(probe_step, left_out=left_out)
 
     def _judge(self, stratum: int) -> None:
         """Stop the uses of classes that new instances take over the budget."""
-        for visitor, classes in self._sketch.suspects(stratum):
+        for probe_row, classes in self._sketch.suspects(stratum):
             for number in classes:
                 self._pair_budget.judge(
-                    number, visitor.docid, partial(self._count, visitor, number)
+                    number, probe_row.docid, partial(self._count, probe_row, number)
                 )
 
     def _count(
         self,
-        visitor: Visitor,
+        probe_row: ProbeRow,
         number: int,
         value_join: ValueJoin | None,
         kinds: Sequence[UseKind],
     ) -> Ints:
         query_class = self.classes.by_number[number]
-        found = self.partners(visitor, query_class, value_join)
-        others = [(each[each != visitor.instance], is_right) for each, is_right in found]
-        return self.meeting(visitor, others).count(kinds, is_symmetric=query_class.is_symmetric)
+        found = self.partners(probe_row, query_class, value_join)
+        others = [(each[each != probe_row.instance], is_right) for each, is_right in found]
+        return self.probe_of(probe_row, others).count(kinds, is_symmetric=query_class.is_symmetric)
 
     def partners(
-        self, visitor: Visitor, query_class: QueryClass, value_join: ValueJoin | None
+        self, probe_row: ProbeRow, query_class: QueryClass, value_join: ValueJoin | None
     ) -> Partners:
-        """Return who is paired with a visitor in a class by one value join; None: there is none."""
+        """Return who is paired with a probe row in a class by a value join; None: there is none."""
         asked, found = query_class.asked(), Partners()
         for is_right in (True, False):
             others = asked[not is_right]
-            if not visitor.fits(query_class, is_right=is_right):
+            if not probe_row.fits(query_class, is_right=is_right):
                 continue
             if value_join is None:
                 found.append((self.state.binding(others), is_right))
                 continue
             mine, other = value_join[is_right], value_join[not is_right]
-            found.append((self.state.having(other, visitor.values[mine], others), is_right))
+            found.append((self.state.having(other, probe_row.values[mine], others), is_right))
         return found
 
-    def meeting(self, visitor: Visitor, found: Partners) -> Meeting:
-        """Return the meeting of a visitor with partners."""
+    def probe_of(self, probe_row: ProbeRow, found: Partners) -> Probe:
+        """Return the probe of a probe row with partners."""
         wanted = np.concatenate([np.zeros(0, np.int64), *(each for each, _ in found)])
-        columns, ids = self.state.moments(wanted)
-        return Meeting.visited(visitor, found, columns, ids, self._lateness_us)
+        columns, ids = self.state.times(wanted)
+        return Probe.visited(probe_row, found, columns, ids, self._lateness_us)
 
     def numbers(self, instances: Ints) -> Ints:
         """Return the numbers in the whole join of instances of a part: they are called by these."""
@@ -334,12 +336,16 @@ class SqlProcessor(Classified):
             for (docid, window_us), numbers in limited.items()
         )
 
-    def _statements(self, template: Template, classes: Iterable[int], moment: Moment) -> list[str]:
+    def _statements(
+        self, template: Template, classes: Iterable[int], probe_step: ProbeStep
+    ) -> list[str]:
         is_view = self._engine == "mmqjp-views"
         query = view_query(template) if is_view else conjunctive_query(template)
         number, is_sequential = self._tables.numbers[template], self._engine == "sequential"
-        moments = [replace(moment, only=each) for each in classes] if is_sequential else [moment]
-        return [sql for each in moments for sql in render_sql(query, template, number, each)]
+        steps = (
+            [replace(probe_step, only=each) for each in classes] if is_sequential else [probe_step]
+        )
+        return [sql for each in steps for sql in render_sql(query, template, number, each)]
 
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
         """Leave out tuples of a class in what is still to be probed."""

@@ -28,7 +28,7 @@ from templates.template import Template
 __all__ = [
     "FOLLOWS",
     "LeftOut",
-    "Moment",
+    "ProbeStep",
     "pair_sql",
     "render_sql",
     "signature_sql",
@@ -93,7 +93,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class ProbeStep:
     """What a probe is for: a batch, or a portion of one, a stratum, the allowed lateness.
 
     A pair belongs to the later of its instances: those from `first_instance` on, and before
@@ -148,24 +148,24 @@ def span(lateness_us: int) -> str:
     return f"greatest(abs(dr.end_us - dl.end_us),\n        {reach})"
 
 
-def value_join_sql(moment: Moment) -> str:
+def value_join_sql(probe_step: ProbeStep) -> str:
     """Return the statement that fills `R_vj` for the batch and stratum in hand (section 6.5).
 
     The new side is R_R; of the other the slices of the batch's values are looked at, R_L.
     """
     sides = "l.instance", "r.instance"
     halves = (
-        (schema.SLICE, schema.BINDING, " AND ".join(moment.later(sides[1], sides[0]))),
-        (schema.BINDING, schema.SLICE, " AND ".join(moment.later(sides[0], sides[1]))),
+        (schema.SLICE, schema.BINDING, " AND ".join(probe_step.later(sides[1], sides[0]))),
+        (schema.BINDING, schema.SLICE, " AND ".join(probe_step.later(sides[0], sides[1]))),
     )
     selects = [
         f"""SELECT l.instance AS l, r.instance AS r, p.left_variable, p.right_variable,
         l.node AS left_node, r.node AS right_node, p.window_us, p.is_symmetric
     FROM {left} AS l, {right} AS r, {schema.VALUE_PAIR} AS p
     WHERE l.value = r.value AND {half}
-        AND p.stratum = {moment.stratum}
+        AND p.stratum = {probe_step.stratum}
         AND p.left_variable = l.variable AND p.right_variable = r.variable
-        {moment.unasked_joins()}{moment.left_out.of_value_joins()}"""
+        {probe_step.unasked_joins()}{probe_step.left_out.of_value_joins()}"""
         for left, right, half in halves
     ]
     equal = "\n    UNION ALL\n    ".join(selects)
@@ -176,11 +176,11 @@ WITH equal AS MATERIALIZED (
 SELECT e.l, e.r, e.left_variable, e.right_variable, e.left_node, e.right_node
 FROM equal AS e, {schema.REMEMBERED} AS dl, {schema.REMEMBERED} AS dr
 WHERE dl.instance = e.l AND dr.instance = e.r
-    AND {span(moment.lateness_us)} <= e.window_us AND (e.is_symmetric OR {FOLLOWS})"""
+    AND {span(probe_step.lateness_us)} <= e.window_us AND (e.is_symmetric OR {FOLLOWS})"""
 
 
 def render_sql(
-    query: ConjunctiveQuery, template: Template, number: int, moment: Moment
+    query: ConjunctiveQuery, template: Template, number: int, probe_step: ProbeStep
 ) -> list[str]:
     """Return the statements that answer a conjunctive query for one batch.
 
@@ -189,23 +189,23 @@ def render_sql(
     both kinds.
     """
     if not template.has_right:
-        return [_probe_sql(query, number, moment, moment.new("{l}"))]
+        return [_probe_sql(query, number, probe_step, probe_step.new("{l}"))]
     if any(atom.relation == "R_vj" for atom in query.atoms):
-        return [_probe_sql(query, number, moment, [])]
+        return [_probe_sql(query, number, probe_step, [])]
     return [
-        _probe_sql(query, number, moment, moment.later("{r}", "{l}")),
-        _probe_sql(query, number, moment, moment.later("{l}", "{r}")),
+        _probe_sql(query, number, probe_step, probe_step.later("{r}", "{l}")),
+        _probe_sql(query, number, probe_step, probe_step.later("{l}", "{r}")),
     ]
 
 
-def pair_sql(template: Template, number: int, moment: Moment, pair: tuple[int, int]) -> str:
-    """Return the statement for the tuples of one pair in the class `moment.only`.
+def pair_sql(template: Template, number: int, probe_step: ProbeStep, pair: tuple[int, int]) -> str:
+    """Return the statement for the tuples of one pair in the class `probe_step.only`.
 
     Residuals are not looked at.  `number` is the template's.
     """
     query = replace(conjunctive_query(template), residuals=())
     left, right = pair
-    return _probe_sql(query, number, moment, [f"{{l}} = {left}", f"{{r}} = {right}"])
+    return _probe_sql(query, number, probe_step, [f"{{l}} = {left}", f"{{r}} = {right}"])
 
 
 @dataclass
@@ -291,13 +291,13 @@ class _Probe:
 
 
 def _probe_sql(
-    query: ConjunctiveQuery, number: int, moment: Moment, instances: Sequence[str]
+    query: ConjunctiveQuery, number: int, probe_step: ProbeStep, instances: Sequence[str]
 ) -> str:
     """Return a query's statement; `instances` are conditions on the numbers `{l}` and `{r}`."""
     tables = (schema.REMEMBERED, schema.REMEMBERED)
-    probe = _Probe(query, number, tables, moment.wanted(), ("window_us", "is_symmetric"))
+    probe = _Probe(query, number, tables, probe_step.wanted(), ("window_us", "is_symmetric"))
     if probe.values:
-        _join_values(probe, moment, instances)
+        _join_values(probe, probe_step, instances)
         probe.add_others()
     else:
         probe.add_rows()
@@ -315,11 +315,11 @@ def _probe_sql(
         "span <= t.window_us",
         f"(t.is_symmetric OR {FOLLOWS})",
     ]
-    span_us = f"{span(moment.lateness_us)} AS span"
+    span_us = f"{span(probe_step.lateness_us)} AS span"
     return probe.render("t.class", "dl.instance AS l", "dr.instance AS r", span_us)
 
 
-def _join_values(probe: _Probe, moment: Moment, instances: Sequence[str]) -> None:
+def _join_values(probe: _Probe, probe_step: ProbeStep, instances: Sequence[str]) -> None:
     """Join values, and template rows as soon as both sides are there."""
     is_view = probe.values[0].relation == "R_vj"
     first = 1 if is_view else 2
@@ -327,7 +327,7 @@ def _join_values(probe: _Probe, moment: Moment, instances: Sequence[str]) -> Non
     probe.add_rows()
     columns = probe.select.columns
     probe.select.where += [condition.format_map(columns) for condition in instances]
-    probe.select.where += moment.left_out.of_classes(columns["l"], columns["r"])
+    probe.select.where += probe_step.left_out.of_classes(columns["l"], columns["r"])
     probe.add_values(first)
 
 

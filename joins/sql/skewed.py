@@ -13,13 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from joins.budget.meeting import ValueJoin
 from joins.budget.pairs import UNBOUNDED, SkewedPair
+from joins.budget.probe import ValueJoin
 from joins.budget.repeats import Repeats
 from joins.budget.skew import Skew, skew_of
 from joins.classes import ClassRegistry, QueryClass
 from joins.sql import schema
-from joins.sql.render import FOLLOWS, LeftOut, Moment, pair_sql, span
+from joins.sql.render import FOLLOWS, LeftOut, ProbeStep, pair_sql, span
 from joins.sql.rows import TemplateTables
 from joins.sql.select import Steps
 from joins.sql.state import JoinState
@@ -58,20 +58,22 @@ class SkewedPairs:
         """Whether there is a budget."""
         return self._tuples_max != UNBOUNDED
 
-    def find(self, moment: Moment) -> tuple[list[SkewedPair], LeftOut]:
+    def find(self, probe_step: ProbeStep) -> tuple[list[SkewedPair], LeftOut]:
         """Return the skewed pairs of a batch in a stratum, and what to leave out for them."""
         found = _Found()
         pairs: list[SkewedPair] = []
         if not self.is_needed:
             return pairs, LeftOut()
-        classes = {n: c for n, c in self._classes.by_number.items() if c.stratum == moment.stratum}
+        classes = {
+            n: c for n, c in self._classes.by_number.items() if c.stratum == probe_step.stratum
+        }
         joins = {join for each in classes.values() for join in each.value_pairs()}
         equal_max = {value_join: self._repeats.equal_max(value_join) for value_join in joins}
         for value_join, most in equal_max.items():
             if most > self._tuples_max:
                 # Whatever else a class joins by, it is skewed there, or holds nowhere.
                 some = {n for n, each in classes.items() if value_join in each.value_pairs()}
-                equal = _equal_sql(value_join, moment.first_instance)
+                equal = _equal_sql(value_join, probe_step.first_instance)
                 over = f"SELECT l, r FROM {equal} WHERE n > {self._tuples_max}"
                 for left, right in self._state.run(over):
                     found.joins[left, right].add(value_join)
@@ -79,16 +81,16 @@ class SkewedPairs:
         for number, query_class in classes.items():
             most = prod(equal_max[value_join] for value_join in query_class.value_pairs())
             if query_class.template.value_joins and most > self._tuples_max:
-                pairs += self._skew_of(number, query_class, moment, found)
+                pairs += self._skew_of(number, query_class, probe_step, found)
         return pairs, LeftOut.of(found.classes, found.joins)
 
     def _skew_of(
-        self, number: int, query_class: QueryClass, moment: Moment, found: _Found
+        self, number: int, query_class: QueryClass, probe_step: ProbeStep, found: _Found
     ) -> Iterator[SkewedPair]:
         """Yield the pairs that are skewed in a class, and that a window of it holds."""
         repeats = Counter(query_class.value_pairs())
-        sql = _skew_sql(repeats, moment, self._tuples_max)
-        one_class = replace(moment, only=number)
+        sql = _skew_sql(repeats, probe_step, self._tuples_max)
+        one_class = replace(probe_step, only=number)
         for left, right, span_us, follows, one, two, *counts in self._state.run(sql):
             equal = dict(zip(repeats, map(int, counts), strict=True))
             skew = skew_of([equal[each] for each in query_class.value_pairs()], self._tuples_max)
@@ -102,16 +104,18 @@ class SkewedPairs:
             if held:
                 yield SkewedPair(number, max(one, two), min(one, two), span_us)
 
-    def _has_too_many(self, template: Template, moment: Moment, pair: tuple[int, int]) -> bool:
-        """Return whether one pair has too many tuples in the class of a moment."""
-        sql = pair_sql(template, self._tables.numbers[template], moment, pair)
+    def _has_too_many(
+        self, template: Template, probe_step: ProbeStep, pair: tuple[int, int]
+    ) -> bool:
+        """Return whether one pair has too many tuples in the class of a probe_step."""
+        sql = pair_sql(template, self._tables.numbers[template], probe_step, pair)
         ((count,),) = self._state.run(
             f"SELECT count(*) FROM (FROM ({sql}) LIMIT {self._tuples_max + 1})"
         )
         return int(count) > self._tuples_max
 
 
-def _skew_sql(repeats: Counter[ValueJoin], moment: Moment, tuples_max: int) -> str:
+def _skew_sql(repeats: Counter[ValueJoin], probe_step: ProbeStep, tuples_max: int) -> str:
     """Return a statement for pairs that are not light by value joins, each so many times.
 
     Rows: left, right, span, follows, both docids, equal nodes by each value join.
@@ -122,14 +126,21 @@ def _skew_sql(repeats: Counter[ValueJoin], moment: Moment, tuples_max: int) -> s
         if steps.is_full:
             steps.end({"l", "r", *counts[:i]})
         columns = [("l", "l"), ("r", "r"), (counts[i], "n")]
-        steps.select.add(_equal_sql(join, moment.first_instance), f"e{i}", columns)
+        steps.select.add(_equal_sql(join, probe_step.first_instance), f"e{i}", columns)
     for side in ("l", "r"):
         steps.select.add(schema.REMEMBERED, f"d{side}", [(side, "instance")])
     held = [steps.select.columns[count] for count in counts]
     powers = zip(held, repeats.values(), strict=True)
     product = " * ".join(f"{column}::DOUBLE ^ {n}" for column, n in powers)
     steps.select.where.append(f"{product} > {tuples_max}")
-    head = ["dl.instance", "dr.instance", span(moment.lateness_us), FOLLOWS, "dl.docid", "dr.docid"]
+    head = [
+        "dl.instance",
+        "dr.instance",
+        span(probe_step.lateness_us),
+        FOLLOWS,
+        "dl.docid",
+        "dr.docid",
+    ]
     return steps.render([*head, *held])
 
 

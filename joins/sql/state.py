@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from joins.budget.meeting import MOMENT
+from joins.budget.probe import TIME_COLUMNS
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
 from joins.memory.slots import Ints
 from joins.sql import rows, schema
@@ -167,10 +167,10 @@ WHERE end_us >= needed_from GROUP BY shape"""
         )
         return found["row"], pa.array(found["value"], pa.string())
 
-    def moments(self, numbers: Ints) -> tuple[dict[str, Ints], dict[int, str]]:
+    def times(self, numbers: Ints) -> tuple[dict[str, Ints], dict[int, str]]:
         """Return when instances came, a row for each number, and the match ids of some rows."""
         found = self._asked(
-            f"""SELECT {", ".join(MOMENT)}, match_id
+            f"""SELECT {", ".join(TIME_COLUMNS)}, match_id
 FROM wanted JOIN {schema.REMEMBERED} USING (instance) ORDER BY row""",
             pa.table({"instance": numbers, "row": np.arange(len(numbers))}),
         )

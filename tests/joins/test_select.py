@@ -11,7 +11,7 @@ import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.engine import Engine, RegisteredQuery
 from joins.sql import select
-from joins.sql.render import Moment, render_sql
+from joins.sql.render import ProbeStep, render_sql
 from templates.conjunctive import conjunctive_query, view_query
 
 SEEDS = seeds_with_joins(4)
@@ -54,7 +54,7 @@ def test_no_step_joins_more_tables_than_can_be_planned_soon() -> None:
     processor = engine_of(100, "mmqjp").processor
     template = processor.template_of(1)
     for query in (conjunctive_query(template), view_query(template)):
-        for sql in render_sql(query, template, 1, Moment(1, 0, 0)):
+        for sql in render_sql(query, template, 1, ProbeStep(1, 0, 0)):
             steps = [step.split("\nWHERE")[0] for step in sql.split("\nFROM ")[1:]]
             tables = [step.count(" AS ") for step in steps]
             assert sum(tables) > 300

@@ -1,6 +1,6 @@
 """What one instance meets: the pairs that it is part of by one value join, and how many they are.
 
-The instance may be remembered where its partners are, or be a **visitor** from elsewhere: a join
+The instance may be remembered where its partners are, or be a **probe row** from elsewhere: a join
 that is spread over shards asks each of them for its part.
 """
 
@@ -15,9 +15,9 @@ from joins.classes import QueryClass, UseKind
 from joins.memory.slots import Ints
 from joins.memory.times import Flags, Pairs, Times
 
-__all__ = ["MOMENT", "Meeting", "Moments", "Partners", "ValueJoin", "Visitor"]
+__all__ = ["TIME_COLUMNS", "Partners", "Probe", "ProbeRow", "TimeColumns", "ValueJoin"]
 
-MOMENT = ("docid", "depth", "start_us", "end_us", "watermark_us")
+TIME_COLUMNS = ("docid", "depth", "start_us", "end_us", "watermark_us")
 """The columns of an instance that say when it came, and what of."""
 
 ValueJoin = tuple[int, int]
@@ -28,7 +28,7 @@ Partners = list[tuple[Ints, bool]]
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class ProbeRow:
     """An instance as others are held against it, with its position and its interval.
 
     `values` are its values, never the empty string, by variable of a value join; `bound` are all
@@ -51,18 +51,18 @@ class Visitor:
         return query_class.asked()[is_right] <= has
 
 
-class Moments:
-    """The positions and intervals of a few instances, numbered from 0; a visitor comes last."""
+class TimeColumns:
+    """The positions and intervals of a few instances, numbered from 0; a probe row comes last."""
 
     is_ordered = False
 
     def __init__(
-        self, visitor: Visitor, columns: Mapping[str, Ints], ids: Mapping[int, str]
+        self, probe_row: ProbeRow, columns: Mapping[str, Ints], ids: Mapping[int, str]
     ) -> None:
         self._columns = {
-            name: np.append(column, getattr(visitor, name)) for name, column in columns.items()
+            name: np.append(column, getattr(probe_row, name)) for name, column in columns.items()
         }
-        self.published_ids = {**ids, len(self._columns["docid"]) - 1: visitor.match_id}
+        self.published_ids = {**ids, len(self._columns["docid"]) - 1: probe_row.match_id}
 
     def take(self, name: str, instances: Ints) -> Ints:
         """Return a column's values of some instances."""
@@ -70,7 +70,7 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True)
-class Meeting:
+class Probe:
     """The pairs of one instance, its owner, with partners that have the docids `docids`.
 
     Partners with a docid that is not above the owner's count (`is_counted`); pairs with those
@@ -84,8 +84,8 @@ class Meeting:
     is_own: Flags
 
     @classmethod
-    def of(cls, times: Times, owner: int, found: Partners, lateness_us: int) -> Meeting:
-        """Return the meeting of an instance with partners."""
+    def of(cls, times: Times, owner: int, found: Partners, lateness_us: int) -> Probe:
+        """Return the probe of an instance with partners."""
         lefts, rights = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
         for partners, is_right in found:
             partners = partners[partners != owner]
@@ -102,19 +102,19 @@ class Meeting:
     @classmethod
     def visited(
         cls,
-        visitor: Visitor,
+        probe_row: ProbeRow,
         found: Partners,
         columns: Mapping[str, Ints],
         ids: Mapping[int, str],
         lateness_us: int,
-    ) -> Meeting:
-        """Return the meeting of a visitor with partners, whose columns stand in `found`'s order."""
+    ) -> Probe:
+        """Return the probe of a probe row with partners, whose columns stand in `found`'s order."""
         ends = np.cumsum([0, *(len(partners) for partners, _ in found)])
         places = [
             (np.arange(start, end), is_right)
             for start, end, (_, is_right) in zip(ends[:-1], ends[1:], found, strict=True)
         ]
-        return cls.of(Moments(visitor, columns, ids), int(ends[-1]), places, lateness_us)
+        return cls.of(TimeColumns(probe_row, columns, ids), int(ends[-1]), places, lateness_us)
 
     def partners(self, window_us: int, *, is_symmetric: bool) -> int:
         """Return how many pairs a window holds."""
