@@ -73,11 +73,11 @@ STATES = {
 
 BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
     broker.matching.engine: {"_TUPLES_MAX": (1, 3), "VALUES_CHARACTERS_MAX": (1, 10)},
-    broker.pipeline.evaluation: {"WITNESS_BYTES_MAX": (0, 200), "PART_BYTES_MAX": (0, 100)},
+    broker.pipeline.evaluation: {"WITNESS_BYTES_MAX": (0, 200), "SUB_BATCH_BYTES_MAX": (0, 100)},
     joins.signature.candidates: {"PAIRS_MAX": (1, 5), "FOUND_MAX": (1, 10)},
     joins.memory.column: {"RESERVED_ROWS": (16, 64), "_MOVED_ROWS": (1, 3)},
     joins.memory.eviction: {"EVICTED_ROWS": (1, 2), "_SCANNED_ROWS": (1, 3)},
-    joins.memory.instance: {"PART_BYTES_MAX": (1, 500)},
+    joins.memory.instance: {"SUB_BATCH_BYTES_MAX": (1, 500)},
     joins.signature.joinedvalues: {"FOUND_MAX": (1, 10)},
     joins.signature.pair: {"FEW_PAIRS": (0, 2), "WIDE": (0,), "SORTED_SLOTS": (9,)},
     joins.shards.pieces: {

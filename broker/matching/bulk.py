@@ -56,10 +56,10 @@ class Bulk:
         """Return whether an instance is large."""
         return number in self._large
 
-    def parts(
+    def sub_batches(
         self, items: Sequence[T], instances_of: Callable[[T], Iterable[int | None]]
     ) -> Iterator[Sequence[T]]:
-        """Yield items in parts, in order, whose large instances have `READ_BYTES` together."""
+        """Yield items in sub-batches, in order, with `READ_BYTES` of large instances each."""
         start, held, total = 0, set[int](), 0
         for i, item in enumerate(items if self._large else ()):
             large = {n for n in instances_of(item) if n is not None and n in self._large}

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.documents.document import Document
-from broker.documents.parts import in_parts
+from broker.documents.sub_batches import in_sub_batches
 from broker.matching.accounts import Accounts
 from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause, Spent
 from broker.matching.bulk import Bulk
@@ -43,7 +43,7 @@ from broker.matching.registration import RegisteredQuery, SetChange, publishers_
 from broker.matching.trees import Trees
 from joins.classes import ClassTuple
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
-from joins.memory.instance import Instance, rows_in_parts
+from joins.memory.instance import Instance, rows_in_sub_batches
 from joins.sql.engine import Processor
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xpath_eval.stage import VALUES_CHARACTERS_MAX, evaluate_batches
@@ -190,7 +190,7 @@ class Engine:
 
     def evaluate(self, documents: Iterable[Document]) -> pa.Table:
         """Return the witnesses of documents: stage 1, in this process."""
-        parts = in_parts(documents, lambda document: len(document.xml), VALUES_CHARACTERS_MAX)
+        parts = in_sub_batches(documents, lambda document: len(document.xml), VALUES_CHARACTERS_MAX)
         batches = evaluate_batches(self.plan, map(document_batch, parts))
         return pa.Table.from_batches(batches, WITNESS_SCHEMA)
 
@@ -259,7 +259,7 @@ class Engine:
         # A document in which no query finds anything takes part in no join.
         found = witnesses.filter(pc.greater(pc.list_value_length(witnesses.column("nodes")), 0))
         rows = of_witnesses(found, self._processor.next_instance, self._processor.shape_number)
-        self._absorb(rows_in_parts(rows))
+        self._absorb(rows_in_sub_batches(rows))
         return dead
 
     def _absorb(self, parts: Iterable[pa.Table]) -> None:
@@ -282,7 +282,7 @@ class Engine:
         tuples = iter(self._processor.tuples(stratum))
         while part := list(islice(tuples, _TUPLES_MAX)):
             self._accounts.stop_overrun()
-            for some in self._bulk.parts(part, lambda each: (each.left, each.right)):
+            for some in self._bulk.sub_batches(part, lambda each: (each.left, each.right)):
                 self._fan_out(some, gathering)
             self._accounts.close()
         self._accounts.stop_overrun()
@@ -341,7 +341,7 @@ class Engine:
     def _documents(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return instances by number, large ones without their values."""
         found: dict[int, Instance] = {}
-        for part in self._bulk.parts(sorted(numbers), lambda number: (number,)):
+        for part in self._bulk.sub_batches(sorted(numbers), lambda number: (number,)):
             for number, instance in self._processor.instances(part).items():
                 is_large = self._bulk.is_large(number)
                 found[number] = replace(instance, values=()) if is_large else instance

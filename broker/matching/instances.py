@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.documents.parts import in_parts
+from broker.documents.sub_batches import in_sub_batches
 from joins.memory.instance import INSTANCE_SCHEMA
 from xpath_eval.stage import VALUES_CHARACTERS_MAX
 
@@ -47,7 +47,7 @@ def of_witnesses(
 
 def of_rows(rows: list[dict[str, Any]]) -> Iterator[pa.Table]:
     """Yield rows as such tables, those of so many values at a time that a column can hold them."""
-    for part in in_parts(rows, _characters, VALUES_CHARACTERS_MAX):
+    for part in in_sub_batches(rows, _characters, VALUES_CHARACTERS_MAX):
         yield pa.Table.from_pylist(part, _ROW)
 
 

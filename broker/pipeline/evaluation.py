@@ -38,7 +38,7 @@ __all__ = [
     "evaluate_slices",
     "evaluated",
     "evaluation_task",
-    "in_parts",
+    "in_sub_batches",
     "next_batch",
     "read_witnesses",
     "slice_segments",
@@ -55,11 +55,11 @@ BATCH_BYTES_MAX = 64 << 20
 WITNESS_BYTES_MAX = 128 << 20
 """Bytes of nodes and values that are passed from the evaluation of one batch to the join, by all
 tasks together: they are in the JVM and in this process at once.  What is beyond is evaluated where
-it is joined (`in_parts`).  Values of nested elements make many times the bytes of their documents;
-shapes are left out of account, since each task spells them
+it is joined (`in_sub_batches`).  Values of nested elements make many times the bytes of their
+documents; shapes are left out of account, since each task spells them
 out once."""
 
-PART_BYTES_MAX = 64 << 20
+SUB_BATCH_BYTES_MAX = 64 << 20
 """Bytes of witnesses that are joined at a time, of those that are evaluated where they are joined:
 at most those of one more batch of stage 1."""
 
@@ -221,7 +221,7 @@ def are_evaluated(witnesses: pa.Table) -> npt.NDArray[np.bool_]:
     return flags
 
 
-def in_parts(spool: Spool, plan_of: PlanOf, witnesses: pa.Table) -> Iterator[pa.Table]:
+def in_sub_batches(spool: Spool, plan_of: PlanOf, witnesses: pa.Table) -> Iterator[pa.Table]:
     """Yield witnesses in parts, in order; documents that are left out are evaluated here.
 
     At most `WITNESS_BYTES_MAX` are given; beside them one part is held at a time.
@@ -238,7 +238,7 @@ def in_parts(spool: Spool, plan_of: PlanOf, witnesses: pa.Table) -> Iterator[pa.
 
 
 def evaluate_documents(spool: Spool, plan_of: PlanOf, first: int, last: int) -> Iterator[pa.Table]:
-    """Yield the witnesses of documents `first` to `last`, some at a time (`PART_BYTES_MAX`).
+    """Yield the witnesses of documents `first` to `last`, some at a time (`SUB_BATCH_BYTES_MAX`).
 
     Each table spells its shapes out.  Segments may be merged with others meanwhile, or deleted; it
     goes on with what is still there.
@@ -266,7 +266,7 @@ def _first_part(batches: Iterable[pa.RecordBatch]) -> pa.Table:
     for batch in batches:
         part.append(batch)
         nbytes += batch.nbytes
-        if nbytes > PART_BYTES_MAX:
+        if nbytes > SUB_BATCH_BYTES_MAX:
             break
     return pa.Table.from_batches(part, WITNESS_SCHEMA)
 

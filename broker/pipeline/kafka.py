@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Outcome, Receipt
 from broker.documents.ingest_thread import Busy, Submit
-from broker.documents.parts import in_parts
 from broker.documents.segment import SEGMENT_BYTES_MAX
+from broker.documents.sub_batches import in_sub_batches
 from broker.pipeline.spark import Records
 from broker.settings.config import KafkaSettings
 
@@ -83,7 +83,7 @@ class RecordTaker:
         """Accept records; waits while the broker is busy, and raises `Busy` when it stops."""
         # Those that came before a failure come again, and are recognised by their keys.
         every = document_lines(records, self._stream)
-        for lines in in_parts(every, lambda line: len(line.xml), SEGMENT_BYTES_MAX):
+        for lines in in_sub_batches(every, lambda line: len(line.xml), SEGMENT_BYTES_MAX):
             for line, receipt in zip(lines, self._accept(lines), strict=True):
                 if receipt.outcome is Outcome.REFUSED:
                     fields = {"stage": "ingest", "stream": self._stream}

@@ -28,10 +28,10 @@ import xscl
 from broker.documents.disk import Disk
 from broker.documents.document import Document, DocumentError, DocumentLine
 from broker.documents.ingest import Ingest, Outcome
-from broker.documents.parts import in_parts
 from broker.documents.recorded import ReadLine, read_document_lines
 from broker.documents.segment import SEGMENT_BYTES_MAX
 from broker.documents.spool import Spool, SpoolWriter
+from broker.documents.sub_batches import in_sub_batches
 from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause, Spent
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
@@ -386,7 +386,7 @@ class _Reader:
 
 def _groups(lines: Iterable[ReadLine], size: int) -> Iterator[list[ReadLine]]:
     """Yield lines in groups of at most a size, and of `SEGMENT_BYTES_MAX` and one document."""
-    return in_parts(lines, _nbytes, SEGMENT_BYTES_MAX, size)
+    return in_sub_batches(lines, _nbytes, SEGMENT_BYTES_MAX, size)
 
 
 def _nbytes(read: ReadLine) -> int:

@@ -36,7 +36,7 @@ from broker.pipeline.evaluation import (
     PlanStore,
     are_evaluated,
     evaluated,
-    in_parts,
+    in_sub_batches,
     next_batch,
     slice_segments,
 )
@@ -232,7 +232,7 @@ class Pipeline:
 
     def _process(self, engine: JoinEngine, rows: pa.Table) -> EngineStep:
         """Have a batch joined, in parts where its witnesses were too many to be passed here."""
-        parts = in_parts(self._spool, self._plans.get, rows)
+        parts = in_sub_batches(self._spool, self._plans.get, rows)
         return _together([engine.process(part, self._spool.documents) for part in parts])
 
     def _commit(self, through: int, step: EngineStep) -> None:

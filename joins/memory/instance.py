@@ -12,9 +12,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-__all__ = ["INSTANCE_SCHEMA", "PART_BYTES_MAX", "Instance", "read_instances", "rows_in_parts"]
+__all__ = [
+    "INSTANCE_SCHEMA",
+    "SUB_BATCH_BYTES_MAX",
+    "Instance",
+    "read_instances",
+    "rows_in_sub_batches",
+]
 
-PART_BYTES_MAX = 256 << 20
+SUB_BATCH_BYTES_MAX = 256 << 20
 """Bytes of instances that are remembered at a time, beside one more batch: their strings are put
 together in one column, whose offsets reach 2 GB."""
 
@@ -65,12 +71,12 @@ class Instance:
         return self.docid, self.depth, self.match_id
 
 
-def rows_in_parts(rows: pa.Table) -> Iterator[pa.Table]:
-    """Yield rows in parts, in order: one of their batches each, then up to `PART_BYTES_MAX`."""
+def rows_in_sub_batches(rows: pa.Table) -> Iterator[pa.Table]:
+    """Yield rows in order: one of their batches each, then up to `SUB_BATCH_BYTES_MAX`."""
     part: list[pa.RecordBatch] = []
     nbytes = 0
     for batch in rows.to_batches():
-        if part and nbytes + batch.nbytes > PART_BYTES_MAX:
+        if part and nbytes + batch.nbytes > SUB_BATCH_BYTES_MAX:
             yield pa.Table.from_batches(part)
             part, nbytes = [], 0
         part.append(batch)

@@ -7,7 +7,7 @@ It looks like any other processor.  Behind it,
     judge     instances that may go over the budget are counted in all shards (`sketch`, `pairs`)
     probe     every shard with something new gets an order that names its pieces, finds the tuples
               that it owns, and answers with them and with the older instances that they consist of;
-              of a batch with very many tuples for one portion after the other (`portions`)
+              of a batch with very many tuples for one sub-batch after the other (`sub_batches`)
     evict     pieces in which nothing is of use are deleted, and thin ones written anew
 
 Who carries out orders is not said here: N shards in this process, or tasks of Spark.
@@ -27,9 +27,9 @@ import pyarrow as pa
 
 from joins.budget.entries import EntryReader
 from joins.budget.pairs import CLOSED, UNBOUNDED, Bounds, Overrun, PairBudget
-from joins.budget.portions import Portions
 from joins.budget.repeats import Repeats
 from joins.budget.sketch import FrequencySketch
+from joins.budget.sub_batches import SubBatches
 from joins.classes import Classified, ClassTuple
 from joins.memory.column import Column
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, read_instances
@@ -72,7 +72,7 @@ class ShardedProcessor(Classified):
         self._router = Router(shards)
         self._sketch = FrequencySketch(self.classes, pairs_max)
         self._repeats = Repeats()
-        self._portions = Portions(self.classes, self._sketch, self._repeats)
+        self._sub_batches = SubBatches(self.classes, self._sketch, self._repeats)
         self._pair_budget = PairBudget(self.classes, Bounds(0, pairs_max))
         self._reader = EntryReader(hash_values)
         self._shapes: dict[str, int] = {}
@@ -169,14 +169,14 @@ class ShardedProcessor(Classified):
         return [found for part in self._probe(stratum) for found in part.rows()]
 
     def _probe(self, stratum: int) -> Iterator[Tuples]:
-        """Yield the tuples of a stratum, portion by portion of the new instances."""
+        """Yield the tuples of a stratum, sub-batch by sub-batch of the new instances."""
         new = range(self._first_new, self.next_instance)
         if not new:
             return
         self._pieces.write()
         self._judge(stratum)
-        for portion in self._portions.of(stratum, new):
-            yield self._tuples_of(stratum, None if portion == new else portion)
+        for sub_batch in self._sub_batches.of(stratum, new):
+            yield self._tuples_of(stratum, None if sub_batch == new else sub_batch)
 
     def _tuples_of(self, stratum: int, asked: range | None) -> Tuples:
         limits = [Limit(n, *each) for n, own in self._pair_budget.limits().items() for each in own]

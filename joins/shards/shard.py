@@ -19,7 +19,7 @@ from joins.budget.pairs import UNBOUNDED, SkewedPair
 from joins.budget.probe import ProbeRow, ValueJoin
 from joins.classes import ClassTuple, QueryClass
 from joins.engines import EngineName, make_processor
-from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_parts
+from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.shards.orders import Answer, Catalog, Limit, Order, Piece, Question, Store, Tuples
@@ -150,7 +150,7 @@ class Shard:
                     yield rows.filter(is_missing)
 
     def _absorb(self, rows: pa.Table) -> None:
-        for part in rows_in_parts(rows):
+        for part in rows_in_sub_batches(rows):
             self._absorb_part(part)
 
     def _absorb_part(self, rows: pa.Table) -> None:

@@ -164,7 +164,7 @@ class Candidates:
             yield list(self._list(look_ups, anchors))
             return
         over = self._over(look_ups, over_budget)
-        for owners in self._portions(partners, new):
+        for owners in self._sub_batches(partners, new):
             chosen = np.zeros(len(partners), np.bool_)
             chosen[owners] = True
             found = list(self._list(self._some(look_ups, chosen, over, anchors), anchors))
@@ -221,7 +221,7 @@ class Candidates:
                 over.setdefault(owner, []).append(i)
         return over
 
-    def _portions(self, partners: Ints, new: range) -> Iterator[Ints]:
+    def _sub_batches(self, partners: Ints, new: range) -> Iterator[Ints]:
         """Cut new instances, in the order of their docids, into parts of `FOUND_MAX` hits.
 
         They are counted from the first new one.

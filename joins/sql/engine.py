@@ -31,10 +31,10 @@ import pyarrow as pa
 
 from joins.budget.entries import EntryReader
 from joins.budget.pairs import CLOSED, UNBOUNDED, Bounds, Overrun, PairBudget, SkewedPair
-from joins.budget.portions import Portions
 from joins.budget.probe import Partners, Probe, ProbeRow, ValueJoin
 from joins.budget.repeats import Repeats
 from joins.budget.sketch import FrequencySketch
+from joins.budget.sub_batches import SubBatches
 from joins.classes import Classified, ClassTuple, QueryClass, Retaining, UseKind
 from joins.memory.instance import Instance
 from joins.memory.remembered import Hashes, hash_values
@@ -166,7 +166,7 @@ class SqlProcessor(Classified):
         self._skewed = SkewedPairs(
             self.state, self._tables, self.classes, self._repeats, bounds.pairs_max
         )
-        self._portions = Portions(self.classes, self._sketch, self._repeats)
+        self._sub_batches = SubBatches(self.classes, self._sketch, self._repeats)
         self.view_cache = ViewCache(self.state, view_rows_max)
 
     @property
@@ -214,18 +214,18 @@ class SqlProcessor(Classified):
         return list(self.tuples(stratum, asked))
 
     def tuples(self, stratum: int, asked: range | None = None) -> Iterator[ClassTuple]:
-        """Yield the same as they are found, portion by portion of the new instances."""
+        """Yield the same as they are found, sub-batch by sub-batch of the new instances."""
         self._judge(stratum)
         probe_step = self._without_skewed(
             ProbeStep(self.state.first_instance, stratum, self._lateness_us)
         )
         new = range(self.state.first_instance, self.state.next_instance) if asked is None else asked
-        for portion in self._portions.of(stratum, new):
-            part = replace(probe_step, first_instance=portion.start, end_instance=portion.stop)
+        for sub_batch in self._sub_batches.of(stratum, new):
+            part = replace(probe_step, first_instance=sub_batch.start, end_instance=sub_batch.stop)
             yield from self._tuples(self._open(part))
 
     def _open(self, probe_step: ProbeStep) -> ProbeStep:
-        """Leave out the classes that are closed from the first document of a portion on."""
+        """Leave out the classes that are closed from the first document of a sub-batch on."""
         closed_from = self._pair_budget.closed()
         if not closed_from:
             return probe_step

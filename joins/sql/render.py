@@ -94,7 +94,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class ProbeStep:
-    """What a probe is for: a batch, or a portion of one, a stratum, the allowed lateness.
+    """What a probe is for: a batch, or a sub-batch of one, a stratum, the allowed lateness.
 
     A pair belongs to the later of its instances: those from `first_instance` on, and before
     `end_instance` if there is one, are probed for.  `only` restricts it to one class.  Not asked

@@ -53,12 +53,12 @@ TINY: dict[ModuleType, dict[str, int]] = {
     broker.pipeline.evaluation: {
         "BATCH_BYTES_MAX": 400,
         "WITNESS_BYTES_MAX": 300,
-        "PART_BYTES_MAX": 200,
+        "SUB_BATCH_BYTES_MAX": 200,
     },
     broker.matching.matches: {"LONG": 1},
     broker.pipeline.snapshot: {"FILE_BYTES": 400},
     broker.matching.trees: {"TREES_BYTES": 60},
-    joins.memory.instance: {"PART_BYTES_MAX": 100},
+    joins.memory.instance: {"SUB_BATCH_BYTES_MAX": 100},
     joins.shards.pieces: {"PENDING_BYTES": 100},
     xpath_eval.stage: {"VALUES_CHARACTERS_MAX": 3},
 }

@@ -14,7 +14,7 @@ import broker.matching.engine
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.budget import DEFAULT_BUDGET, Budget
 from broker.matching.fanout import FanOut
-from joins.budget import portions
+from joins.budget import sub_batches
 from joins.budget.skew import Skew, skew_of
 from joins.classes import ClassTuple
 from joins.engines import ENGINES, EngineName
@@ -148,7 +148,7 @@ def test_many_documents_of_equal_nodes_are_joined_in_portions_until_they_pause(
     way: Way, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Each pair is within the budget; the third document is not, and nothing behind it is listed.
-    monkeypatch.setattr(portions, "LISTED_MAX", 2_000)
+    monkeypatch.setattr(sub_batches, "LISTED_MAX", 2_000)
     monkeypatch.setattr(signatures, "TUPLES_MAX", 2_000)
     monkeypatch.setattr(broker.matching.engine, "_TUPLES_MAX", 1_000)
     listed = Counter[int]()

@@ -6,17 +6,17 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-__all__ = ["in_parts"]
+__all__ = ["in_sub_batches"]
 
 T = TypeVar("T")
 
 
-def in_parts(
+def in_sub_batches(
     items: Iterable[T], size: Callable[[T], int], size_max: int, count_max: int = sys.maxsize
 ) -> Iterator[list[T]]:
     """Yield items in order, each part ended by its `count_max`-th item or the one over `size_max`.
 
-    >>> list(in_parts(["a", "bcd", "", "e"], len, 3))
+    >>> list(in_sub_batches(["a", "bcd", "", "e"], len, 3))
     [['a', 'bcd'], ['', 'e']]
     """
     part: list[T] = []

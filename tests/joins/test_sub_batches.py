@@ -1,4 +1,4 @@
-"""A batch that is joined in portions, however small, gives what it gives as a whole."""
+"""A batch that is joined in sub-batches, however small, gives what it gives as a whole."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from runners import ENGINES, EngineName, run_engine, run_oracle, seeds_with_join
 from strategies import random_case
 
 from broker.pipeline.shards import Join
-from joins.budget import portions
-from joins.budget.portions import Portions
+from joins.budget import sub_batches
+from joins.budget.sub_batches import SubBatches
 from joins.engines import make_processor
 from joins.sql.engine import Processor
 
@@ -28,18 +28,18 @@ WAYS = [(engine, shards) for engine in ENGINES for shards in (1, 3)]
 def test_portions_change_no_match(
     engine: EngineName, shards: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(portions, "REPEATED", 0)
-    monkeypatch.setattr(portions, "LISTED_MAX", 2)
+    monkeypatch.setattr(sub_batches, "REPEATED", 0)
+    monkeypatch.setattr(sub_batches, "LISTED_MAX", 2)
     cut: list[int] = []
-    of = Portions.of
+    of = SubBatches.of
 
-    def listen(self: Portions, stratum: int, new: range) -> Iterator[range]:
+    def listen(self: SubBatches, stratum: int, new: range) -> Iterator[range]:
         found = list(of(self, stratum, new))
-        assert [number for portion in found for number in portion] == list(new)
+        assert [number for sub_batch in found for number in sub_batch] == list(new)
         cut.append(len(found))
         return iter(found)
 
-    monkeypatch.setattr(Portions, "of", listen)
+    monkeypatch.setattr(SubBatches, "of", listen)
     for seed in seeds_with_joins(6):
         case = parse_case(random_case(seed))
         found = run_engine(case, processors=partial(processor, engine, case.lateness_us, shards))

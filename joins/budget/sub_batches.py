@@ -1,4 +1,4 @@
-"""A batch in portions: so few new instances are joined at a time that their tuples fit into memory.
+"""A batch in sub-batches: few new instances are joined at a time, so that tuples fit into memory.
 
 Where each document has a value once, or a few times, a batch is joined whole.  Two documents with
 300 equal nodes have 90,000 tuples, a thousand such documents 45 billion: the query is paused at one
@@ -22,16 +22,16 @@ from joins.budget.sketch import FrequencySketch
 from joins.classes import ClassRegistry
 from joins.memory.slots import Ints
 
-__all__ = ["Portions"]
+__all__ = ["SubBatches"]
 
 REPEATED = 100
 """Tuples of one pair in a class up to which a batch is joined whole."""
 
 LISTED_MAX = 1_000_000
-"""Tuples that a portion has at most, unless one instance alone has more: some 200 MB of rows."""
+"""Tuples that a sub-batch has at most, unless one instance alone has more: some 200 MB of rows."""
 
 
-class Portions:
+class SubBatches:
     """Cuts batches; `repeats` has noted what `sketch` has."""
 
     def __init__(self, classes: ClassRegistry, sketch: FrequencySketch, repeats: Repeats) -> None:
@@ -40,7 +40,7 @@ class Portions:
         self._repeats = repeats
 
     def of(self, stratum: int, new: range) -> Iterator[range]:
-        """Yield the new instances of a batch in portions, in order, for a stratum."""
+        """Yield the new instances of a batch in sub-batches, in order, for a stratum."""
         if not self._sketch.is_needed:
             yield new
             return
