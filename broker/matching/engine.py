@@ -32,8 +32,8 @@ from broker.matching.accounts import Accounts
 from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause, Spent
 from broker.matching.bulk import Bulk
 from broker.matching.clauses import Clause
+from broker.matching.collector import Collector
 from broker.matching.fanout import Subscriber
-from broker.matching.gathering import Gathering
 from broker.matching.instances import WATERMARK_MIN_US, of_rows, of_witnesses
 from broker.matching.match import Match
 from broker.matching.matches import MatchBuilder
@@ -278,24 +278,24 @@ class Engine:
         )
 
     def _probe(self, stratum: int, batch: _Batch) -> None:
-        gathering = Gathering(self._accounts, self._tuple_shape, is_known=batch.is_known)
+        collector = Collector(self._accounts, self._tuple_shape, is_known=batch.is_known)
         tuples = iter(self._processor.tuples(stratum))
         while part := list(islice(tuples, _TUPLES_MAX)):
             self._accounts.stop_overrun()
             for some in self._bulk.sub_batches(part, lambda each: (each.left, each.right)):
-                self._fan_out(some, gathering)
+                self._fan_out(some, collector)
             self._accounts.close()
         self._accounts.stop_overrun()
         self._accounts.close()
-        self._absorb(of_rows(gathering.rows()))
-        self._make_matches(gathering.builders(), batch)
+        self._absorb(of_rows(collector.rows()))
+        self._make_matches(collector.builders(), batch)
 
-    def _fan_out(self, tuples: Sequence[ClassTuple], gathering: Gathering) -> None:
+    def _fan_out(self, tuples: Sequence[ClassTuple], collector: Collector) -> None:
         """Give tuples of classes to the clauses that share the classes."""
         numbers = {n for each in tuples for n in (each.left, each.right) if n is not None}
         instances = self._processor.instances(numbers)
         for found, use in self._queries.fan_out.expand(tuples, instances):
-            gathering.take(found, use)
+            collector.take(found, use)
 
     def _tuple_shape(self, clause: Clause) -> int:
         """Return the shape of a clause's tuples: a root, and a node for each carried term."""

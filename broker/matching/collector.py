@@ -12,7 +12,7 @@ from broker.matching.clauses import Clause
 from broker.matching.fanout import Found, Subscriber, Use
 from broker.matching.matches import MatchBuilder
 
-__all__ = ["Gathering"]
+__all__ = ["Collector"]
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class _HandedOn:
     queries: set[str] = field(default_factory=set)
 
 
-class Gathering:
+class Collector:
     """Gathers the tuples of one stratum in a batch, but what is beyond a query's budget.
 
     Of a batch whose matches are known, only what others read is gathered.  `shape_of` gives the
