@@ -11,11 +11,11 @@ from aiohttp import web
 from broker.api import (
     description,
     documents,
+    dryruns,
     health,
     matches,
     queries,
     questions,
-    rehearsals,
     streams,
     subscriptions,
     tokens,
@@ -32,7 +32,7 @@ MODULES = (
     streams,
     queries,
     questions,
-    rehearsals,
+    dryruns,
     subscriptions,
     matches,
     tokens,
@@ -62,7 +62,7 @@ def make_application(
     application[BACKEND] = backend
     application[GATE] = gate or Gate()
     application[LIMIT] = limit or RateLimit(0)
-    application[rehearsals.RUNNING] = asyncio.Lock()
+    application[dryruns.RUNNING] = asyncio.Lock()
     application[LINKS_KEY] = backend.registry.key("links")
     for module in MODULES:
         application.add_routes(module.ROUTES)

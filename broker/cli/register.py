@@ -96,7 +96,7 @@ def register(
     if dry_run:
         bounds = {"documents": documents, "seconds": seconds, "parameters": _values(parameters)}
         found = [
-            _rehearse(connection, each, query_id or each.id, bounds, output) for each in queries
+            _dry_run(connection, each, query_id or each.id, bounds, output) for each in queries
         ]
         if output == "json":
             click.echo(json.dumps(found, ensure_ascii=False, indent=2))
@@ -156,7 +156,7 @@ def _say_cost(estimate: dict[str, Any]) -> None:
             message(line)
 
 
-def _rehearse(
+def _dry_run(
     connection: Connection, query: Query, query_id: str, bounds: dict[str, Any], output: str
 ) -> dict[str, Any]:
     path, body = ("queries", query_id), query.text.encode()

@@ -18,7 +18,7 @@ from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import SpoolWriter
-from broker.pipeline.rehearsal import Rehearsal, rehearse, render_rehearsal
+from broker.pipeline.dryrun import DryRun, dry_run, render_dry_run
 
 DAY_US = 86_400_000_000
 PAIR = "S//a[k->x] FOLLOWED BY {x = y, 1 h} S//b[k->y]"
@@ -39,8 +39,8 @@ def spool_of(directory: Path, documents: Sequence[str], *, segment: int = 2) -> 
 
 
 def look(spool: str, text: str = PAIR, **options: Any) -> dict[str, Any]:
-    asked = Rehearsal(spool=spool, query=("pair", text), lateness_us=DAY_US, **options)
-    return rehearse(asked, lambda documents, of: None)
+    asked = DryRun(spool=spool, query=("pair", text), lateness_us=DAY_US, **options)
+    return dry_run(asked, lambda documents, of: None)
 
 
 PAIRS = ["<a><k>1</k></a>", "<b><k>1</k></b>", "<a><k>2</k></a>", "<b><k>2</k></b>"]
@@ -52,7 +52,7 @@ def test_all_matches_among_what_is_kept_are_found_and_the_newest_shown(tmp_path:
     assert found["is_complete"]
     keys = [[d["key"] for d in match["documents"]] for match in found["newest_matches"]]
     assert keys == [["d3", "d4"], ["d1", "d2"]]
-    text = render_rehearsal(found)
+    text = render_dry_run(found)
     assert text.startswith(
         "pair: 2 matches among all 4 documents that are kept (1970-01-01T00:01 to 1970-01-01T00:04)"
     )
@@ -62,7 +62,7 @@ def test_all_matches_among_what_is_kept_are_found_and_the_newest_shown(tmp_path:
 def test_only_the_newest_documents_are_looked_at_and_that_is_said(tmp_path: Path) -> None:
     found = look(spool_of(tmp_path, PAIRS), documents_max=3)
     assert (found["matches"], found["documents"], found["retained"]) == (1, 3, 4)
-    assert "the newest 3 of 4 documents" in render_rehearsal(found)
+    assert "the newest 3 of 4 documents" in render_dry_run(found)
 
 
 def test_it_ends_when_its_time_is_over(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_it_ends_when_its_time_is_over(tmp_path: Path) -> None:
 def test_an_empty_spool_has_no_matches(tmp_path: Path) -> None:
     found = look(spool_of(tmp_path, []))
     assert (found["matches"], found["documents"], found["oldest"]) == (0, 0, None)
-    assert "among all 0 documents that are kept, in" in render_rehearsal(found)
+    assert "among all 0 documents that are kept, in" in render_dry_run(found)
 
 
 def test_documents_that_cannot_be_read_hold_nothing_up(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ async def test_parameters_that_are_missing_are_asked_for(tmp_path: Path, query_f
         assert "has no parameter `$who`" in result.stderr
 
 
-async def test_a_rehearsal_that_fails_says_so(
+async def test_a_dry_run_that_fails_says_so(
     tmp_path: Path, query_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with small_broker(tmp_path / "data") as url:

@@ -22,7 +22,7 @@ from broker.api.querystring import number
 from broker.api.questions import values_of
 from broker.matching.engine import RegisteredQuery
 from broker.pipeline.backfill import upstream
-from broker.pipeline.rehearsal import DOCUMENTS_MAX, SECONDS_MAX, Rehearsal
+from broker.pipeline.dryrun import DOCUMENTS_MAX, SECONDS_MAX, DryRun
 from broker.registry.registered import check_among, queries_of
 
 __all__ = ["ROUTES", "RUNNING"]
@@ -37,10 +37,10 @@ _GRACE_S = 30.0
 _WAIT_S = 5.0
 """What a request waits for one that runs, before it is turned away."""
 
-RUNNING = web.AppKey("rehearsal_running", asyncio.Lock)
+RUNNING = web.AppKey("dry_run_running", asyncio.Lock)
 
 
-async def rehearse_query(request: web.Request) -> web.StreamResponse:
+async def dry_run_query(request: web.Request) -> web.StreamResponse:
     """Answer what the query in the body would have matched among the documents that are kept.
 
     The answer is lines of JSON, written as it goes on: how many documents were looked at, and at
@@ -62,12 +62,12 @@ async def rehearse_query(request: web.Request) -> web.StreamResponse:
         running.release()
 
 
-def _asked(backend: Backend, query: xscl.Query, request: web.Request) -> Rehearsal:
+def _asked(backend: Backend, query: xscl.Query, request: web.Request) -> DryRun:
     check_among(backend.registry, query)
     values = values_of(request.query.get("parameters"))
     present = queries_of(backend.registry, backend.registry.revision())
     behind = upstream(RegisteredQuery(query), [q for q in present if q.query.id != query.id])
-    return Rehearsal(
+    return DryRun(
         spool=str(backend.spool.directory),
         query=(query.id, query.text),
         upstream=tuple((each.query.id, each.query.text) for each in behind),
@@ -78,9 +78,9 @@ def _asked(backend: Backend, query: xscl.Query, request: web.Request) -> Rehears
     )
 
 
-async def _run(request: web.Request, asked: Rehearsal) -> web.StreamResponse:
+async def _run(request: web.Request, asked: DryRun) -> web.StreamResponse:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "broker.pipeline.rehearsal"),
+        *(sys.executable, "-m", "broker.pipeline.dryrun"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=1 << 24,
@@ -100,7 +100,7 @@ async def _run(request: web.Request, asked: Rehearsal) -> web.StreamResponse:
     except TimeoutError:
         await response.write(_failure("it took too long for the documents of one batch"))
     except ConnectionError:
-        _log.info("who asked for a rehearsal did not wait for the answer")
+        _log.info("who asked for a dry run did not wait for the answer")
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
@@ -113,4 +113,4 @@ def _failure(detail: str) -> bytes:
     return json.dumps(said).encode() + b"\n"
 
 
-ROUTES = [web.post("/v1/queries/{id}/rehearsal", rehearse_query)]
+ROUTES = [web.post("/v1/queries/{id}/rehearsal", dry_run_query)]

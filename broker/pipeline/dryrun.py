@@ -2,8 +2,8 @@
 
 An engine of that query alone, with the queries whose published streams it reads, goes over the
 newest documents of the spool.  That is done in a process of its own, with a low priority, so that
-neither ingest nor the pipeline waits for it: `python -m broker.pipeline.rehearsal` reads a
-`Rehearsal` as JSON from standard input and writes lines of JSON, how far it is and at last what it
+neither ingest nor the pipeline waits for it: `python -m broker.pipeline.dryrun` reads a
+`DryRun` as JSON from standard input and writes lines of JSON, how far it is and at last what it
 found.
 
 Whoever asks names bounds: documents, seconds.  What was looked at is part of the answer.
@@ -33,7 +33,7 @@ from broker.pipeline.backfill import retained_documents
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
-__all__ = ["DOCUMENTS_MAX", "SECONDS_MAX", "Rehearsal", "rehearse", "render_rehearsal"]
+__all__ = ["DOCUMENTS_MAX", "SECONDS_MAX", "DryRun", "dry_run", "render_dry_run"]
 
 DOCUMENTS_MAX = 100_000
 """Newest documents that are looked at where nobody says how many: some weeks of a hundred feeds."""
@@ -49,7 +49,7 @@ _PRIORITY = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class DryRun:
     """What is asked: a query as (id, text), those whose streams it reads, and the bounds.
 
     `parameters` are the canonical values of one assignment, where the query has parameters.
@@ -76,7 +76,7 @@ class _Findings:
     matches_kept: deque[Match] = field(default_factory=lambda: deque(maxlen=_SHOWN_MAX))
 
 
-def rehearse(asked: Rehearsal, progress: Callable[[int, int], None]) -> dict[str, Any]:
+def dry_run(asked: DryRun, progress: Callable[[int, int], None]) -> dict[str, Any]:
     """Return what a query would have matched, and among what.
 
     `progress` is called with the documents that were looked at, and all that will be.
@@ -112,7 +112,7 @@ def _retained(spool: Spool) -> tuple[int, int]:
 
 
 def _steps(
-    asked: Rehearsal, spool: Spool, first: int, last: int
+    asked: DryRun, spool: Spool, first: int, last: int
 ) -> Iterator[tuple[pa.RecordBatch, Step]]:
     engine = Engine([*_registered(asked)], lateness_us=asked.lateness_us)
     for batch in retained_documents(spool, first, last):
@@ -120,7 +120,7 @@ def _steps(
         yield batch, engine.process(witnesses, spool.documents)
 
 
-def _registered(asked: Rehearsal) -> Iterator[RegisteredQuery]:
+def _registered(asked: DryRun) -> Iterator[RegisteredQuery]:
     for query_id, text in asked.upstream:
         yield from map(RegisteredQuery, xscl.parse(text, id=query_id))
     (query,) = xscl.parse(asked.query[1], id=asked.query[0])
@@ -143,7 +143,7 @@ def _note(found: _Findings, query: str, batch: pa.RecordBatch, step: Step) -> No
     found.matches_kept.extend(matches)
 
 
-def render_rehearsal(found: Mapping[str, Any]) -> str:
+def render_dry_run(found: Mapping[str, Any]) -> str:
     """Return what was found as text: how many matches among what, and the newest of them."""
     count, documents = found["matches"], found["documents"]
     among = f"the newest {documents:,} of {found['retained']:,} documents"
@@ -173,14 +173,14 @@ def _short(value: str) -> str:
 
 def _main() -> None:
     os.nice(_PRIORITY)
-    asked = Rehearsal(**json.load(sys.stdin))
+    asked = DryRun(**json.load(sys.stdin))
 
     def write(line: Mapping[str, Any]) -> None:
         sys.stdout.write(json.dumps(line) + "\n")
         sys.stdout.flush()
 
-    found = rehearse(asked, lambda documents, of: write({"documents": documents, "of": of}))
-    write({"found": found, "rendered": render_rehearsal(found)})
+    found = dry_run(asked, lambda documents, of: write({"documents": documents, "of": of}))
+    write({"found": found, "rendered": render_dry_run(found)})
 
 
 if __name__ == "__main__":
