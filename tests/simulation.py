@@ -41,7 +41,7 @@ from broker.documents.spool import Spool, SpoolWriter
 from broker.pipeline.evaluation import PlanStore, evaluate_slices, slice_segments
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.snapshot import Snapshot
-from broker.service.upkeep import Needs, maintain
+from broker.service.maintenance import Needs, maintain
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
 Kind = Callable[[Path], Queries]

@@ -1,7 +1,7 @@
 """The service: starts, connects and stops what a running broker consists of.
 
-`lifecycle` holds the whole; `planning`, `pausing`, `polling` and `upkeep` are what it does beside
-the pipeline, `startup` what it does before.
+`lifecycle` holds the whole; `planning`, `pausing`, `polling` and `maintenance` are what it does
+beside the pipeline, `startup` what it does before.
 
 Invariant: what was started is stopped, in the opposite order, whatever fails in between.
 

@@ -50,11 +50,11 @@ from broker.registry.registered import Engines
 from broker.registry.streams import Streams
 from broker.registry.subscription import DestinationKind
 from broker.registry.tokens import Tokens
+from broker.service.maintenance import Maintenance
 from broker.service.pausing import Pausing
 from broker.service.planning import Planning
 from broker.service.polling import poller, push_of
 from broker.service.startup import apart, unless
-from broker.service.upkeep import Upkeep
 from broker.settings.config import KafkaSettings, Settings
 from broker.settings.feeds import configured_feeds
 from broker.web import pages
@@ -69,7 +69,7 @@ _log = logging.getLogger(__name__)
 
 _ADDRESS_FILE = "address"
 _WATCH_S = 0.5
-_UPKEEP_S = 60.0
+_MAINTENANCE_S = 60.0
 
 WAITING_DOCUMENTS_MAX = 200_000
 """Accepted documents that may wait to be evaluated: some ten seconds of work; then 429."""
@@ -130,7 +130,7 @@ class Service:
             behind=self._behind,
             on_written=self._stages.written,
         )
-        self._upkeep = Upkeep(self._spool, self._pipeline, self._registry, self._ingest)
+        self._maintenance = Maintenance(self._spool, self._pipeline, self._registry, self._ingest)
 
     async def run(self, stop: asyncio.Event, *, on_listening: Callable[[str], None]) -> bool:
         """Run until `stop` is set; `on_listening` gets the URL of the API when it answers.
@@ -321,9 +321,9 @@ class Service:
     async def _keep_small(self) -> None:
         """Merge and delete segments now and then, beside the pipeline."""
         while True:
-            await asyncio.sleep(_UPKEEP_S)
+            await asyncio.sleep(_MAINTENANCE_S)
             with contextlib.suppress(Busy):
-                await asyncio.to_thread(self._upkeep.once)
+                await asyncio.to_thread(self._maintenance.once)
 
     async def _look_back(self, stop: asyncio.Event) -> None:
         """Match earlier documents for registrations that ask for it, beside the pipeline."""

@@ -30,7 +30,15 @@ from broker.pipeline.backfill import first_waiting
 from broker.pipeline.steps import Pipeline
 from broker.registry.queries import Registry
 
-__all__ = ["SEGMENT_DOCUMENTS", "Exclusively", "Needs", "Upkeep", "at_once", "maintain", "prunable"]
+__all__ = [
+    "SEGMENT_DOCUMENTS",
+    "Exclusively",
+    "Maintenance",
+    "Needs",
+    "at_once",
+    "maintain",
+    "prunable",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -115,8 +123,8 @@ def _adoption(spool: SpoolWriter, merged: Segment) -> Callable[[int], None]:
     return lambda newest_docid: spool.adopt(merged)
 
 
-class Upkeep:
-    """The upkeep of a running broker: of its spool, and of the plans of what is in it."""
+class Maintenance:
+    """The maintenance of a running broker: of its spool, and of the plans of what is in it."""
 
     def __init__(
         self, spool: SpoolWriter, pipeline: Pipeline, registry: Registry, ingest: IngestThread

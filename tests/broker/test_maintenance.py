@@ -16,7 +16,7 @@ from broker.documents.spool import Spool, SpoolWriter
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.steps import Pipeline
-from broker.service.upkeep import Needs, at_once, maintain
+from broker.service.maintenance import Needs, at_once, maintain
 
 FOREVER = 1 << 62
 WINDOW_US = 10
