@@ -10,7 +10,7 @@ from aiohttp import web
 
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.querystring import moment, number
-from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.matchlog import CommittedMatch
 
 __all__ = ["ROUTES"]
 

@@ -14,7 +14,7 @@ from broker.api.pickup import PICKUP
 from broker.api.problem import Problem
 from broker.api.querystring import number
 from broker.delivery import atom
-from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.file import RegistryError
 
 __all__ = ["ROUTES"]

@@ -18,7 +18,7 @@ from lxml import etree
 from broker.delivery.letter import duration, is_web, plain
 from broker.delivery.summary import Part, Summary, read_part, summarise
 from broker.documents.document import Document, render_time
-from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.matchlog import CommittedMatch
 
 __all__ = ["etag", "matches_feed", "stream_feed"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.subscription import Subscription
 
 __all__ = ["RESPONSE_KEPT_MAX", "Attempt", "Channel", "Notifier", "Outcome", "OutcomeKind"]

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from broker.delivery.store import delivery_id
-from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.matchlog import CommittedMatch
 from broker.pipeline.outbox import Outbox
 from broker.registry.subscription import Subscription
 from broker.settings.database import transaction

@@ -12,7 +12,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
 
 from broker.pipeline.commits import commits_of
-from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.matchlog import CommittedMatch
 from broker.pipeline.outbox import Outbox
 from broker.registry.subscription import Subscription
 

@@ -13,7 +13,7 @@ from broker.delivery.attempt import RESPONSE_KEPT_MAX, Outcome
 from broker.delivery.lanes import forget, settle
 from broker.delivery.schedule import Fate, Health
 from broker.delivery.store import DeliveryState, Finished, Taken, delivery_id
-from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.matchlog import CommittedMatch
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
 from broker.registry.subscription import DestinationKind, Digest, Subscription

@@ -12,7 +12,7 @@ from functools import lru_cache
 from urllib.parse import quote
 
 from broker.documents.document import render_time
-from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.subscription import PayloadFormat
 
 __all__ = ["MATCHES_TYPE", "MATCH_TYPE", "SAMPLE_TYPE", "render_payload"]

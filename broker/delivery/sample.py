@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from broker.delivery.attempt import Attempt
 from broker.documents.document import render_time
-from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.matchlog import CommittedMatch
 from broker.pipeline.outbox import Outbox
 from broker.registry.subscription import Subscription
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from broker.delivery.attempt import Outcome
 from broker.delivery.schedule import Decision, Health
-from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.subscription import Subscription
 from broker.settings.database import connect
 

@@ -12,7 +12,7 @@ from typing import Any
 from lxml import etree
 
 from broker.documents.document import parse_time
-from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.matchlog import CommittedMatch
 
 __all__ = ["Part", "Summary", "read_part", "summarise"]
 

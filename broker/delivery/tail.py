@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 from broker.pipeline.commits import commits_of
-from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.matchlog import CommittedMatch
 from broker.pipeline.outbox import Outbox
 
 __all__ = ["follow"]

@@ -24,7 +24,7 @@ from broker.delivery.desk import Desk
 from broker.delivery.endpoints import Claim, EndpointLimits, Endpoints
 from broker.delivery.schedule import Decision, Fate, Policy, decide
 from broker.delivery.store import Finished, Taken
-from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.matchlog import CommittedMatch
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
 from broker.registry.subscription import DestinationKind, Subscription

@@ -25,7 +25,7 @@ from typing import Any
 from broker.documents.document import Document
 from broker.matching.budget import Pause, Spent
 from broker.matching.match import Match
-from broker.pipeline.committed import CommittedMatches
+from broker.pipeline.matchlog import MatchLog
 from broker.registry.subscription import parameters_key
 from broker.settings.database import connect, transaction
 
@@ -110,7 +110,7 @@ class Outbox:
         # Readers have a connection of their own, so that the pipeline waits for none of them.
         self._reader = connect(path, _STEPS)
         self._reading = threading.Lock()
-        self.matches = CommittedMatches(self._rows)
+        self.matches = MatchLog(self._rows)
         self._now_us = now_us or (lambda: time.time_ns() // 1000)
         self._listeners: list[Callable[[], None]] = []
 

@@ -24,7 +24,7 @@ from broker.delivery.letter import duration, is_web, plain
 from broker.delivery.store import DeliveryState
 from broker.delivery.summary import Part, summarise
 from broker.documents.document import render_time
-from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.queries import QueryState, RegisteredText
 from broker.registry.subscription import Subscription, SubscriptionState
 from feeds import FeedStore

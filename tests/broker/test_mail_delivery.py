@@ -16,7 +16,7 @@ from broker.delivery.endpoints import EndpointLimits
 from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel, judge
 from broker.delivery.worker import DeliveryEventKind as Event
-from broker.pipeline.committed import CommittedMatch
+from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.subscription import (
     Destination,
     DestinationKind,

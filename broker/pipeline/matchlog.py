@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CommittedMatch", "CommittedMatches"]
+__all__ = ["CommittedMatch", "MatchLog"]
 
 _FOREVER = 1 << 62
 
@@ -31,7 +31,7 @@ class CommittedMatch:
     committed_us: int
 
 
-class CommittedMatches:
+class MatchLog:
     """The matches of one outbox.  `rows` answers a statement, with values, with its rows."""
 
     def __init__(self, rows: Callable[..., list[tuple[Any, ...]]]) -> None:
