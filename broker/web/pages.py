@@ -23,7 +23,7 @@ from broker.api.queries import present_query
 from broker.api.sessions import COOKIE, Sessions
 from broker.registry.file import RegistryError
 from broker.registry.tokens import Scope, Token
-from broker.web import sights
+from broker.web import pagedata
 
 __all__ = ["ROUTES", "install"]
 
@@ -50,7 +50,7 @@ _ENVIRONMENT = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.filters.update(ago=sights.ago, moment=sights.moment, count=sights.count)
+_ENVIRONMENT.filters.update(ago=pagedata.ago, moment=pagedata.moment, count=pagedata.count)
 
 
 def install(application: web.Application) -> None:
@@ -82,11 +82,11 @@ async def show_overview(request: web.Request) -> web.Response:
     """Show what runs and what fails; to who has only subscriptions, these."""
     backend, pickup, caller = request.app[BACKEND], request.app[PICKUP], caller_of(request)
     if caller is not None and Scope.ADMIN not in caller.scopes:
-        own = await in_thread(sights.own_subscriptions, backend, caller.subscriptions)
+        own = await in_thread(pagedata.own_subscriptions, backend, caller.subscriptions)
         return _page("own.html.j2", {"subscriptions": own}, caller)
-    failing = await pickup.write(lambda: sights.failing_deliveries(pickup.deliveries))
-    feeds = await in_thread(sights.feeds, sights.feed_store(request.app))
-    overview = await in_thread(sights.overview, backend)
+    failing = await pickup.write(lambda: pagedata.failing_deliveries(pickup.deliveries))
+    feeds = await in_thread(pagedata.feeds, pagedata.feed_store(request.app))
+    overview = await in_thread(pagedata.overview, backend)
     values = {**overview, "feeds": feeds, "deliveries": failing}
     return _page("overview.html.j2", values, caller)
 
@@ -95,14 +95,14 @@ async def show_query(request: web.Request) -> web.Response:
     """Show one query and its latest matches."""
     backend = request.app[BACKEND]
     query = await in_thread(present_query, backend, request.match_info["id"])
-    values = await in_thread(sights.one_query, backend, query)
+    values = await in_thread(pagedata.one_query, backend, query)
     return _page("query.html.j2", values, caller_of(request))
 
 
 async def show_subscription(request: web.Request) -> web.Response:
     """Show one subscription and its latest matches."""
     backend = request.app[BACKEND]
-    values = await in_thread(sights.one_subscription, backend, request.match_info["id"])
+    values = await in_thread(pagedata.one_subscription, backend, request.match_info["id"])
     return _page("subscription.html.j2", values, caller_of(request))
 
 

@@ -21,7 +21,7 @@ from broker.api.pickup import Pickup
 from broker.api.sessions import COOKIE, SESSION_S, Sessions
 from broker.matching.match import Match, MatchDocument, MatchNode
 from broker.registry.queries import QueryState
-from broker.web import pages, sights
+from broker.web import pagedata, pages
 
 HOSTILE = "<script>document.title='pwned'</script><img src=x onerror=\"document.title='pwned'\">"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -221,9 +221,9 @@ async def test_nothing_stands_in_an_address_that_is_not_ours(house: House) -> No
 
 
 def test_large_outputs_are_cut_and_what_is_not_xml_is_shown_as_it_is() -> None:
-    assert sights._indented("<a><b/></a>") == "<a>\n  <b/>\n</a>\n"
-    assert sights._indented("<a>") == "<a>"
-    assert sights._indented("<a>" + "x" * 50_000 + "</a>").endswith("\n…")
+    assert pagedata._indented("<a><b/></a>") == "<a>\n  <b/>\n</a>\n"
+    assert pagedata._indented("<a>") == "<a>"
+    assert pagedata._indented("<a>" + "x" * 50_000 + "</a>").endswith("\n…")
 
 
 @pytest.fixture
