@@ -34,7 +34,7 @@ from subscribers import LOOPBACK, Broker, broker_in, found  # noqa: E402
 
 from broker.api.delivery import install  # noqa: E402
 from broker.api.pickup import Pickup  # noqa: E402
-from broker.delivery.desk import Desk  # noqa: E402
+from broker.delivery.dispatch import Dispatch  # noqa: E402
 from broker.delivery.webhook import WebhookChannel  # noqa: E402
 from broker.delivery.worker import DeliveryEventKind, DeliveryWorker  # noqa: E402
 from broker.registry.subscription import Destination, DestinationKind, Subscription, parameters_key  # noqa: E402
@@ -203,9 +203,11 @@ async def fanout(broker: Broker, subscriptions: int = 100_000) -> dict[str, obje
         for n in range(subscriptions)
     )
     added_s = time.perf_counter() - began
-    desk = Desk(broker.directory / "deliveries.db", broker.outbox, broker.registry, 60_000_000)
+    dispatch = Dispatch(
+        broker.directory / "deliveries.db", broker.outbox, broker.registry, 60_000_000
+    )
     began = time.perf_counter()
-    while desk.visit([], 0, _now_us()).is_behind:
+    while dispatch.visit([], 0, _now_us()).is_behind:
         pass
     placed_s = time.perf_counter() - began
     idle_ms = _commit_times(broker, lambda: False, 20)
@@ -218,7 +220,7 @@ async def fanout(broker: Broker, subscriptions: int = 100_000) -> dict[str, obje
     watcher.start()
     began, cpu = time.perf_counter(), time.thread_time()
     while rows < subscriptions:
-        rows += len(desk.visit([], 500, _now_us()).taken)
+        rows += len(dispatch.visit([], 500, _now_us()).taken)
     seconds, cpu_s = time.perf_counter() - began, time.thread_time() - cpu
     busy[0] = False
     watcher.join()

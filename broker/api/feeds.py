@@ -19,18 +19,18 @@ from broker.api.problem import Problem
 from broker.documents.document import check_stream
 from broker.operations.remedies import refusal_of
 from feeds import FeedError, FeedStore, UnknownFeedError
-from feeds.desk import DOCUMENTS_SHOWN, REFUSALS, FeedDesk, KnownFeedError
+from feeds.administration import DOCUMENTS_SHOWN, REFUSALS, FeedAdministration, KnownFeedError
 from feeds.guard import Network
 from feeds.parser import ITEMS_MAX
 
-__all__ = ["DESK", "ROUTES", "install"]
+__all__ = ["FEED_ADMINISTRATION", "ROUTES", "install"]
 
 T = TypeVar("T")
 _ADDED = frozenset(("url", "stream", "options", "headers", "check"))
 _CHECKED = frozenset(("url", "options", "headers", "documents"))
 _LOOKS_AT_ONCE = 2
 
-DESK = web.AppKey("feed_desk", FeedDesk)
+FEED_ADMINISTRATION = web.AppKey("feed_administration", FeedAdministration)
 _LOOKING = web.AppKey("feeds_looking", ThreadPoolExecutor)
 
 
@@ -43,7 +43,7 @@ def install(
         yield
         application[_LOOKING].shutdown(wait=False, cancel_futures=True)
 
-    application[DESK] = FeedDesk(store, allowed)
+    application[FEED_ADMINISTRATION] = FeedAdministration(store, allowed)
     application[_LOOKING] = ThreadPoolExecutor(_LOOKS_AT_ONCE, thread_name_prefix="feeds-look")
     application.cleanup_ctx.append(open_and_close)
     application.add_routes(ROUTES)
@@ -51,7 +51,7 @@ def install(
 
 async def list_feeds(request: web.Request) -> web.Response:
     """Answer how each feed does, by URL; `?stream=` and `?status=` leave others out."""
-    rows = await _asked(request, FeedDesk.feeds)
+    rows = await _asked(request, FeedAdministration.feeds)
     wanted = {name: request.query[name] for name in ("stream", "status") if name in request.query}
     found = [row for row in rows if all(row[name] == wanted[name] for name in wanted)]
     return web.json_response({"feeds": found})
@@ -60,7 +60,7 @@ async def list_feeds(request: web.Request) -> web.Response:
 async def get_feed(request: web.Request) -> web.Response:
     """Answer one feed with its options, or 404.  Its URL is one percent-encoded segment."""
     url = request.match_info["url"]
-    return web.json_response(await _asked(request, lambda desk: desk.feed(url)))
+    return web.json_response(await _asked(request, lambda administration: administration.feed(url)))
 
 
 async def post_feed(request: web.Request) -> web.Response:
@@ -75,7 +75,7 @@ async def post_feed(request: web.Request) -> web.Response:
     looks = body.get("check", True)
     if not isinstance(looks, bool):
         raise _refused("'check' must be true or false")
-    added = await _asked(request, lambda desk: desk.add(**body), looks=looks)
+    added = await _asked(request, lambda administration: administration.add(**body), looks=looks)
     return web.json_response(added, status=HTTPStatus.CREATED)
 
 
@@ -85,7 +85,9 @@ async def check_feed(request: web.Request) -> web.Response:
     documents = body.get("documents", DOCUMENTS_SHOWN)
     if type(documents) is not int or not 1 <= documents <= ITEMS_MAX:
         raise _refused(f"'documents' must be a whole number from 1 to {ITEMS_MAX}")
-    return web.json_response(await _asked(request, lambda desk: desk.check(**body), looks=True))
+    return web.json_response(
+        await _asked(request, lambda administration: administration.check(**body), looks=True)
+    )
 
 
 async def pause_feed(request: web.Request) -> web.Response:
@@ -106,13 +108,13 @@ async def refresh_feed(request: web.Request) -> web.Response:
 async def delete_feed(request: web.Request) -> web.Response:
     """Unsubscribe a feed and forget which of its entries were seen."""
     url = request.match_info["url"]
-    await _asked(request, lambda desk: desk.remove(url))
+    await _asked(request, lambda administration: administration.remove(url))
     return web.Response(status=HTTPStatus.NO_CONTENT)
 
 
 async def export_feeds(request: web.Request) -> web.Response:
     """Answer all feeds as OPML, without their secrets."""
-    opml = await _asked(request, FeedDesk.list_as_opml)
+    opml = await _asked(request, FeedAdministration.list_as_opml)
     return web.Response(body=opml, content_type="text/x-opml", charset="utf-8")
 
 
@@ -121,16 +123,20 @@ async def import_feeds(request: web.Request) -> web.Response:
     opml = await request.read()
     stream = request.query.get("stream") or "feeds"
     check_stream(stream)
-    return web.json_response(await _asked(request, lambda desk: desk.take_list(opml, stream)))
+    return web.json_response(
+        await _asked(request, lambda administration: administration.take_list(opml, stream))
+    )
 
 
 async def _steer(request: web.Request, action: str) -> web.Response:
     url = request.match_info["url"]
-    return web.json_response(await _asked(request, lambda desk: desk.steer(url, action)))
+    return web.json_response(
+        await _asked(request, lambda administration: administration.steer(url, action))
+    )
 
 
 async def _body(request: web.Request, members: Collection[str]) -> dict[str, Any]:
-    """Return the members as what a desk takes; `options` and `headers` are always there."""
+    """Return the members as administration takes them; `options` and `headers` are always there."""
     body: dict[str, Any] = {"options": {}, "headers": {}, **await json_object(request, members)}
     if not isinstance(body.get("url"), str):
         raise _refused("'url' must be a string")
@@ -140,12 +146,14 @@ async def _body(request: web.Request, members: Collection[str]) -> dict[str, Any
     return body
 
 
-async def _asked(request: web.Request, work: Callable[[FeedDesk], T], *, looks: bool = False) -> T:
-    """Return what the desk answers, beside the event loop; `looks` says that it asks the web."""
+async def _asked(
+    request: web.Request, work: Callable[[FeedAdministration], T], *, looks: bool = False
+) -> T:
+    """Return what the administration answers, in a thread; `looks` says that it asks the web."""
     threads = request.app[_LOOKING] if looks else None
     loop = asyncio.get_running_loop()
     try:
-        return await loop.run_in_executor(threads, work, request.app[DESK])
+        return await loop.run_in_executor(threads, work, request.app[FEED_ADMINISTRATION])
     except REFUSALS as error:
         raise _problem(error) from error
 

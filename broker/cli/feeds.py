@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from broker.cli.feeddesk import Desk, ask
+from broker.cli.feedadministration import AnyFeedAdministration, ask
 from broker.cli.terminal import Failure, StreamName, emit_rows, format_option, message
 
 __all__ = ["feeds"]
@@ -93,7 +93,7 @@ def add(
     if options["since"] is not None:
         options["since"] = options["since"].replace(tzinfo=UTC).isoformat()
     asked: dict[str, Any] = {"options": options, "headers": _parsed(headers), "check": not no_check}
-    added = ask(context, lambda desk: desk.add(url, stream, **asked), adds=True)
+    added = ask(context, lambda administration: administration.add(url, stream, **asked), adds=True)
     if "checked" in added:
         message("{url}: {format}, {items} entries".format(url=added["url"], **added["checked"]))
     message(f"added {added['url']} to stream {stream}")
@@ -113,7 +113,7 @@ def list_feeds(context: click.Context, stream: str | None, failing: bool, output
     """
     rows = [
         _in_words(row)
-        for row in ask(context, lambda desk: desk.feeds())
+        for row in ask(context, lambda administration: administration.feeds())
         if (stream is None or row["stream"] == stream)
         and (not failing or row["status"] in ("failing", "gone"))
     ]
@@ -133,7 +133,7 @@ def show(context: click.Context, url: str) -> None:
     Example:
       xscl feeds show https://example.org/feed.xml
     """
-    row = _in_words(ask(context, lambda desk: desk.feed(url)))
+    row = _in_words(ask(context, lambda administration: administration.feed(url)))
     click.echo(json.dumps(row, ensure_ascii=False, indent=2))
 
 
@@ -154,7 +154,7 @@ def check(context: click.Context, url: str, headers: tuple[str, ...], documents:
         from feeds.parser import ITEMS_MAX
 
         asked["documents"] = ITEMS_MAX
-    found = ask(context, lambda desk: desk.check(url, **asked))
+    found = ask(context, lambda administration: administration.check(url, **asked))
     if documents:
         for document in found["documents"]:
             click.echo(document.replace("\n", "&#10;"))
@@ -175,7 +175,7 @@ def import_feeds(context: click.Context, file: Path, stream: str) -> None:
       xscl feeds import subscriptions.opml
     """
     opml = file.read_bytes()
-    found = ask(context, lambda desk: desk.take_list(opml, stream), adds=True)
+    found = ask(context, lambda administration: administration.take_list(opml, stream), adds=True)
     for problem in found["problems"]:
         message(f"left out: {problem}")
     message(f"added {found['added']} feeds; {found['known']} were subscribed already")
@@ -191,7 +191,7 @@ def export(context: click.Context, file: Path | None) -> None:
     Example:
       xscl feeds export subscriptions.opml
     """
-    opml = ask(context, lambda desk: desk.list_as_opml())
+    opml = ask(context, lambda administration: administration.list_as_opml())
     if file is None:
         sys.stdout.buffer.write(opml)
     else:
@@ -251,18 +251,18 @@ def remove(context: click.Context, urls: tuple[str, ...]) -> None:
       xscl feeds remove https://example.org/feed.xml
     """
 
-    def work(desk: Desk) -> None:
+    def work(administration: AnyFeedAdministration) -> None:
         for url in urls:
-            desk.remove(url)
+            administration.remove(url)
             message(f"removed {url}")
 
     ask(context, work)
 
 
 def _steer(context: click.Context, urls: tuple[str, ...], action: str) -> None:
-    def work(desk: Desk) -> None:
+    def work(administration: AnyFeedAdministration) -> None:
         for url in urls:
-            desk.steer(url, action)
+            administration.steer(url, action)
             message(f"{_DONE[action]} {url}")
 
     ask(context, work)

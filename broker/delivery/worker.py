@@ -20,7 +20,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from broker.delivery.attempt import Attempt, Channel, Notifier, Outcome, OutcomeKind
-from broker.delivery.desk import Desk
+from broker.delivery.dispatch import Dispatch
 from broker.delivery.endpoints import Claim, EndpointLimits, Endpoints
 from broker.delivery.schedule import Decision, Fate, Policy, decide
 from broker.delivery.store import Finished, Taken
@@ -144,25 +144,25 @@ class DeliveryWorker:
         self._loop = asyncio.get_running_loop()
         self._outbox.listen(self.wake)
         with ThreadPoolExecutor(1, thread_name_prefix="delivery") as thread:
-            desk = await self._loop.run_in_executor(thread, self._open)
+            dispatch = await self._loop.run_in_executor(thread, self._open)
             try:
                 while not self._stopping or self._under_way or self._finished:
-                    await self._turn(thread, desk)
+                    await self._turn(thread, dispatch)
             finally:
                 self._outbox.unlisten(self.wake)
-                await self._close(thread, desk)
+                await self._close(thread, dispatch)
 
-    def _open(self) -> Desk:
-        return Desk(self._path, self._outbox, self._registry, self._lease_us)
+    def _open(self) -> Dispatch:
+        return Dispatch(self._path, self._outbox, self._registry, self._lease_us)
 
-    async def _turn(self, thread: ThreadPoolExecutor, desk: Desk) -> None:
+    async def _turn(self, thread: ThreadPoolExecutor, dispatch: Dispatch) -> None:
         assert self._loop is not None
         self._awake.clear()
         finished, self._finished = self._finished, []
         room = 0 if self._stopping else self._concurrency - len(self._under_way)
         try:
             report = await self._loop.run_in_executor(
-                thread, desk.visit, finished, room, self._now_us()
+                thread, dispatch.visit, finished, room, self._now_us()
             )
         except sqlite3.OperationalError:
             log.exception("deliveries cannot be written; trying again")
@@ -263,12 +263,12 @@ class DeliveryWorker:
         if outcome.kind is not OutcomeKind.DELIVERED:
             log.warning("%s could not be told: %s", owner, outcome.detail)
 
-    async def _close(self, thread: ThreadPoolExecutor, desk: Desk) -> None:
+    async def _close(self, thread: ThreadPoolExecutor, dispatch: Dispatch) -> None:
         assert self._loop is not None
         for task in self._under_way:
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)
-        await self._loop.run_in_executor(thread, desk.close, self._finished, self._now_us())
+        await self._loop.run_in_executor(thread, dispatch.close, self._finished, self._now_us())
         for channel in self._channels.values():
             await channel.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from feeds import UnknownFeedError
-from feeds.desk import KnownFeedError
+from feeds.administration import KnownFeedError
 from feeds.errors import Fault, FeedError
 
 __all__ = ["refusal_of", "remedy_of"]
@@ -33,7 +33,7 @@ def remedy_of(fault: Fault) -> str:
 
 
 def refusal_of(error: Exception) -> tuple[str, str | None]:
-    """Return what a desk's refusal (`feeds.desk.REFUSALS`) says to who asked, and what to do."""
+    """Return what a refusal of `feeds.administration` says to who asked, and what to do."""
     if isinstance(error, FeedError):
         if error.fault is Fault.URL or not error.url:
             return error.detail, None

@@ -17,7 +17,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers.html import XmlLexer
 
 from broker.api.backend import Backend
-from broker.api.feeds import DESK
+from broker.api.feeds import FEED_ADMINISTRATION
 from broker.api.streams import rendered_dead_letters, statistics
 from broker.delivery.deliveries import Deliveries, Delivery
 from broker.delivery.letter import duration, is_web, plain
@@ -117,8 +117,8 @@ def own_subscriptions(backend: Backend, names: Iterable[str]) -> list[dict[str, 
 
 def feed_store(application: web.Application) -> FeedStore | None:
     """Return the feeds of an application that polls some."""
-    desk = application.get(DESK)
-    return None if desk is None else desk.store
+    administration = application.get(FEED_ADMINISTRATION)
+    return None if administration is None else administration.store
 
 
 def feeds(store: FeedStore | None) -> list[Health]:

@@ -123,7 +123,7 @@ async def test_of_an_opml_document_is_said_what_was_left_out(client):
 
 
 async def test_a_feed_that_does_not_end_is_given_up_in_time(feed_server, client, monkeypatch):
-    monkeypatch.setattr("feeds.desk._LOOK_S", 0.2)
+    monkeypatch.setattr("feeds.administration._LOOK_S", 0.2)
 
     async def hang(_: object) -> object:
         await asyncio.sleep(60)

@@ -19,7 +19,7 @@ from broker.registry.file import RegistryError
 from broker.registry.queries import Registry
 from broker.registry.subscription import DestinationKind, SubscriptionState
 
-__all__ = ["Desk", "Report"]
+__all__ = ["Dispatch", "Report"]
 
 _DAY_US = 86_400_000_000
 _KEPT_DAYS = 30
@@ -39,7 +39,7 @@ class Report:
     is_behind: bool
 
 
-class Desk:
+class Dispatch:
     """Where one worker does its paperwork.  All of it in one thread."""
 
     def __init__(self, path: Path, outbox: Outbox, registry: Registry, lease_us: int) -> None:

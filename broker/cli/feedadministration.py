@@ -1,4 +1,4 @@
-"""Whom `xscl feeds` asks: the running broker; where none runs, a desk on the data at hand.
+"""Whom `xscl feeds` asks: the running broker; else an administration on the data at hand.
 
 A broker that is started then polls what was left there.
 """
@@ -17,15 +17,15 @@ from broker.cli.connection import Connection, asked_or_done, settings_of
 from broker.cli.terminal import Failure, message
 
 if TYPE_CHECKING:
-    from feeds.desk import FeedDesk
+    from feeds.administration import FeedAdministration
 
-__all__ = ["Desk", "ask"]
+__all__ = ["AnyFeedAdministration", "ask"]
 
 T = TypeVar("T")
 
 
-class _BrokersDesk:
-    """The `FeedDesk` of a running broker, reached through its API."""
+class _BrokersFeeds:
+    """The `FeedAdministration` of a running broker, reached through its API."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -60,11 +60,13 @@ class _BrokersDesk:
         return dict(self._connection.call("POST", *path, **asked))
 
 
-Desk: TypeAlias = "FeedDesk | _BrokersDesk"
+AnyFeedAdministration: TypeAlias = "FeedAdministration | _BrokersFeeds"
 
 
-def ask(context: click.Context, work: Callable[[Desk], T], *, adds: bool = False) -> T:
-    """Return what the desk answers that `context` means; its refusals end the verb.
+def ask(
+    context: click.Context, work: Callable[[AnyFeedAdministration], T], *, adds: bool = False
+) -> T:
+    """Return what the administration answers that `context` means; its refusals end the verb.
 
     Without `adds` no data directory is made where none is.
     """
@@ -74,18 +76,18 @@ def ask(context: click.Context, work: Callable[[Desk], T], *, adds: bool = False
         is_there = adds or (data / "feeds.db").exists()
         with (
             TemporaryDirectory() as nothing,
-            _desk_in(context, data if is_there else Path(nothing)) as desk,
+            _administration_in(context, data if is_there else Path(nothing)) as administration,
         ):
-            return work(desk)
+            return work(administration)
 
-    return asked_or_done(context, lambda connection: work(_BrokersDesk(connection)), at_hand)[0]
+    return asked_or_done(context, lambda connection: work(_BrokersFeeds(connection)), at_hand)[0]
 
 
 @contextmanager
-def _desk_in(context: click.Context, data: Path) -> Iterator[Desk]:
+def _administration_in(context: click.Context, data: Path) -> Iterator[AnyFeedAdministration]:
     from broker.operations.remedies import refusal_of
     from feeds import FeedStore, FeedStoreError, networks
-    from feeds.desk import REFUSALS, FeedDesk
+    from feeds.administration import REFUSALS, FeedAdministration
 
     try:
         data.mkdir(parents=True, exist_ok=True)
@@ -93,7 +95,7 @@ def _desk_in(context: click.Context, data: Path) -> Iterator[Desk]:
     except (FeedStoreError, OSError) as error:
         raise Failure(str(error), hint="`data` in xscl.toml names the directory") from error
     try:
-        yield FeedDesk(store, networks(settings_of(context).allow_networks))
+        yield FeedAdministration(store, networks(settings_of(context).allow_networks))
     except REFUSALS as error:
         detail, hint = refusal_of(error)
         raise Failure(detail, hint=hint) from error

@@ -1,6 +1,6 @@
 """What people ask of a broker's feeds, and the answers as JSON values.
 
-The HTTP API hands these answers on; the command line has a desk of its own where no broker runs.
+The HTTP API hands these answers on; the command line has its own where no broker runs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from feeds.state import STEERING
 from feeds.store import FeedStore, UnknownFeedError
 from feeds.websub import parse_lease
 
-__all__ = ["DOCUMENTS_SHOWN", "REFUSALS", "FeedDesk", "KnownFeedError"]
+__all__ = ["DOCUMENTS_SHOWN", "REFUSALS", "FeedAdministration", "KnownFeedError"]
 
 DOCUMENTS_SHOWN = 10
 """How many documents of a feed a check shows, where nobody asks for more."""
@@ -41,10 +41,10 @@ class KnownFeedError(ValueError):
 
 
 REFUSALS = (FeedError, OptionError, KnownFeedError, UnknownFeedError)
-"""What the methods of a desk raise where they cannot do what they are asked."""
+"""What the methods of an administration raise where they cannot do what they are asked."""
 
 
-class FeedDesk:
+class FeedAdministration:
     """The feeds of one store; private networks are asked where they are `allowed`.
 
     Its methods wait for the disk; `add` and `check` wait for the feed too, at most `_LOOK_S`.
