@@ -16,7 +16,7 @@ from feeds.hosts import Hosts
 from feeds.item import Enclosure, FeedItem, ParsedFeed
 from feeds.parser import parse
 from feeds.poller import Poller, open_session
-from feeds.schedule import Policy
+from feeds.schedule import PollPolicy
 from feeds.state import FeedState
 from feeds.store import FeedStore, FeedStoreError, Subscribed, UnknownFeedError
 
@@ -33,7 +33,7 @@ __all__ = [
     "Hosts",
     "Limits",
     "ParsedFeed",
-    "Policy",
+    "PollPolicy",
     "PollReport",
     "Poller",
     "Request",

@@ -19,7 +19,7 @@ from functools import partial
 import aiohttp
 
 from feeds import schedule
-from feeds.commits import Commits
+from feeds.commits import StoreCommits
 from feeds.errors import Fault, FeedError
 from feeds.feed import Feed
 from feeds.fetcher import Limits, Request, Response, fetch
@@ -29,7 +29,7 @@ from feeds.hosts import Pauses
 from feeds.item import ParsedFeed
 from feeds.reading import ItemDocument, Reading, Received, read
 from feeds.robots import Robots
-from feeds.schedule import Check, Policy
+from feeds.schedule import Check, PollPolicy
 from feeds.state import FeedState
 from feeds.store import FeedStore, Seen, Subscribed
 
@@ -75,12 +75,12 @@ class Checker:
     session: aiohttp.ClientSession
     now_us: Callable[[], int]
     random: Callable[[], float]
-    policy: Policy
+    policy: PollPolicy
     limits: Limits
     user_agent: str
     pauses: Pauses
     robots: Robots
-    commits: Commits
+    commits: StoreCommits
     worker: Executor
     """Where feed documents are read: not where slow name look-ups pile up."""
     is_pushed: Callable[[str, int], bool] = lambda url, now_us: False

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from feeds.state import FeedState
 from feeds.store import FeedStore, Memory, Seen
 
-__all__ = ["Commits"]
+__all__ = ["StoreCommits"]
 
 
 @dataclass(slots=True)
-class Commits:
-    """Commits to one store, made in `worker`."""
+class StoreCommits:
+    """StoreCommits to one store, made in `worker`."""
 
     store: FeedStore
     worker: Executor

@@ -15,7 +15,7 @@ from feeds.fetcher import Limits, Request, Response, fetch, same_origin
 from feeds.item import ParsedFeed
 from feeds.parser import parse
 
-__all__ = ["Candidate", "Found", "discover", "links_in_page"]
+__all__ = ["Candidate", "FoundFeed", "discover", "links_in_page"]
 
 FEED_TYPES = (
     "application/atom+xml",
@@ -41,7 +41,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundFeed:
     """A feed that was found and read: where, and what it holds.
 
     `others` are further feeds that the page names.
@@ -55,21 +55,21 @@ class Found:
 
 async def discover(
     session: aiohttp.ClientSession, request: Request, limits: Limits | None = None
-) -> Found | FeedError:
+) -> FoundFeed | FeedError:
     """Return the feed at the request's URL, or the first readable one that its page leads to."""
     answer = await fetch(session, request, limits)
     if isinstance(answer, FeedError):
         return answer
     found = _parsed(answer)
     if isinstance(found, ParsedFeed):
-        return Found(request.url, answer, found)
+        return FoundFeed(request.url, answer, found)
     named = links_in_page(answer.body, answer.url)
     usual = [Candidate(urljoin(answer.url, place)) for place in USUAL_PLACES] if not named else []
     for number, candidate in enumerate((*named, *usual)):
         attempt = await fetch(session, _elsewhere(request, candidate.url), limits)
         feed = attempt if isinstance(attempt, FeedError) else _parsed(attempt)
         if isinstance(attempt, Response) and isinstance(feed, ParsedFeed):
-            return Found(candidate.url, attempt, feed, named[number + 1 :])
+            return FoundFeed(candidate.url, attempt, feed, named[number + 1 :])
     return FeedError(found.fault, request.url, f"{found.detail}, and it names no feed")
 
 

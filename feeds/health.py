@@ -13,7 +13,7 @@ from feeds.store import FeedStore, Subscribed
 from feeds.websub import Lease, parse_lease
 
 __all__ = [
-    "Health",
+    "FeedHealth",
     "Status",
     "figures",
     "health",
@@ -31,7 +31,7 @@ _DAY_US = 86_400_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class FeedHealth:
     """One feed: what it is, how it does, and when it is looked at again.
 
     `status` is "waiting" (never checked), "ok", "failing" (the last check failed), "gone" (never
@@ -60,11 +60,11 @@ class Health:
     push: str
 
 
-def health(subscribed: Subscribed, now_us: int, lease: Lease | None = None) -> Health:
+def health(subscribed: Subscribed, now_us: int, lease: Lease | None = None) -> FeedHealth:
     """Return the health of a feed; `lease` is what is agreed with its hub, if any."""
     feed, state = subscribed.feed, subscribed.state
     is_asked = not state.paused and not state.gone
-    return Health(
+    return FeedHealth(
         url=feed.url,
         stream=feed.stream,
         title=feed.options.title or state.title,
@@ -121,13 +121,13 @@ def _push(state: FeedState, lease: Lease | None, now_us: int) -> str:
     return f"{words}: {lease.error}" if lease.error else words
 
 
-def healths(store: FeedStore, now_us: int) -> list[Health]:
+def healths(store: FeedStore, now_us: int) -> list[FeedHealth]:
     """Return the health of every feed in the store, by URL."""
     leases = {url: parse_lease(text) for url, text in store.leases().items()}
     return [health(each, now_us, leases.get(each.feed.url)) for each in store.all()]
 
 
-def figures(found: Sequence[Health]) -> dict[str, float]:
+def figures(found: Sequence[FeedHealth]) -> dict[str, float]:
     """Return what metrics show of all feeds: how many in each status, and what they brought."""
     counts = Counter(each.status for each in found)
     return {
@@ -137,7 +137,7 @@ def figures(found: Sequence[Health]) -> dict[str, float]:
     }
 
 
-def render_health(found: Health) -> dict[str, Any]:
+def render_health(found: FeedHealth) -> dict[str, Any]:
     """Return the health as JSON values: times in ISO 8601 or None, names without `_us`."""
     return {
         name.removesuffix("_us"): render_time(value) if name.endswith("_us") else value

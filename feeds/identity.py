@@ -17,7 +17,7 @@ from feeds.document import fingerprint
 from feeds.item import FeedItem
 from feeds.store import Seen
 
-__all__ = ["POLICIES", "Entry", "News", "choose_policy", "entries", "news"]
+__all__ = ["POLICIES", "FeedEntry", "News", "choose_policy", "entries", "news"]
 
 BAD_SHARE_MAX = 0.05
 """Above this share of entries that share a key with another one, the next policy is taken."""
@@ -25,7 +25,7 @@ _KEY_MAX = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class FeedEntry:
     """An item with the key that tells it apart in its feed, and its content's fingerprint."""
 
     key: str
@@ -37,8 +37,8 @@ class Entry:
 class News:
     """What a feed document brings: entries never seen, edited ones, and what to remember."""
 
-    new: tuple[Entry, ...]
-    revised: tuple[Entry, ...]
+    new: tuple[FeedEntry, ...]
+    revised: tuple[FeedEntry, ...]
     memory: Mapping[str, Seen]
 
 
@@ -77,21 +77,21 @@ def choose_policy(items: Sequence[FeedItem], current: str = "") -> str:
     return "content"
 
 
-def entries(items: Sequence[FeedItem], policy: str) -> list[Entry]:
+def entries(items: Sequence[FeedItem], policy: str) -> list[FeedEntry]:
     """Return the items with their keys, oldest first; of items with one key the latest."""
-    keyed: dict[str, Entry] = {}
+    keyed: dict[str, FeedEntry] = {}
     for item in items:
         key = _bounded(POLICIES[policy](item))
         held = keyed.get(key)
         if held is None or _age(item) > _age(held.item):
-            keyed[key] = Entry(key, item, fingerprint(item))
+            keyed[key] = FeedEntry(key, item, fingerprint(item))
     # Feeds list the newest first: backwards, entries without a date keep the publisher's order.
     oldest_first = list(keyed.values())[::-1]
     return sorted(oldest_first, key=lambda entry: entry.item.event_time_us or 0)
 
 
 def news(
-    current: Sequence[Entry],
+    current: Sequence[FeedEntry],
     seen: Mapping[str, Seen],
     known_content: frozenset[bytes] = frozenset(),
 ) -> News:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["Enclosure", "FeedItem", "Hints", "ParsedFeed", "Step"]
+__all__ = ["Enclosure", "FeedItem", "Hints", "ItemStep", "ParsedFeed"]
 
 
-class Step(StrEnum):
+class ItemStep(StrEnum):
     """Which step of the parsing ladder read the feed: the first that gave a feed."""
 
     STRICT = "strict"
@@ -83,5 +83,5 @@ class ParsedFeed:
     language: str = ""
     items: tuple[FeedItem, ...] = ()
     hints: Hints = Hints()
-    step: Step = Step.STRICT
+    step: ItemStep = ItemStep.STRICT
     warnings: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from typing import Any
 
 import feedparser
 
-from feeds.item import Enclosure, FeedItem, Hints, ParsedFeed, Step
+from feeds.item import Enclosure, FeedItem, Hints, ItemStep, ParsedFeed
 from feeds.mentions import hrefs, mentions
 from feeds.text import collapse, plain
 
@@ -46,7 +46,7 @@ def read_loosely(body: bytes, *, url: str = "", content_type: str = "") -> Parse
         language=language,
         items=tuple(_item(entry, inherited, language) for entry in found.entries),
         hints=_hints(channel),
-        step=Step.LOOSE,
+        step=ItemStep.LOOSE,
         warnings=_warnings(found),
     )
 

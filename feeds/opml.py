@@ -10,7 +10,7 @@ from lxml import etree
 
 from feeds.errors import Fault, FeedError
 from feeds.feed import Feed, FeedOptions, feed_at
-from feeds.tree import Tree, read_tree
+from feeds.tree import MarkupTree, read_tree
 
 __all__ = ["OpmlList", "parse_opml", "render_opml"]
 
@@ -33,7 +33,7 @@ def parse_opml(body: bytes, *, stream: str = "feeds") -> OpmlList:
     a folder gives the inner name.  A feed listed twice is taken once, as it stands first.
     """
     tree = read_tree(body)
-    if not isinstance(tree, Tree) or etree.QName(tree.root).localname.lower() != "opml":
+    if not isinstance(tree, MarkupTree) or etree.QName(tree.root).localname.lower() != "opml":
         raise FeedError(Fault.NOT_A_FEED, "", "this is not an OPML document")
     feeds: dict[str, Feed] = {}
     problems = list(tree.warnings)

@@ -18,7 +18,7 @@ from feeds.item import ParsedFeed
 from feeds.jsonfeed import is_json, read_json_feed
 from feeds.loose import read_loosely
 from feeds.rss import is_rss, read_rss
-from feeds.tree import Hostile, Tree, read_tree
+from feeds.tree import Hostile, MarkupTree, read_tree
 
 __all__ = ["ITEMS_MAX", "parse"]
 
@@ -53,7 +53,7 @@ def parse(
     return _capped(found, body)
 
 
-def _read(tree: Tree | None, url: str, raw: bool) -> ParsedFeed | None:
+def _read(tree: MarkupTree | None, url: str, raw: bool) -> ParsedFeed | None:
     if tree is None:
         return None
     if is_rss(tree.root):
@@ -65,7 +65,7 @@ def _read(tree: Tree | None, url: str, raw: bool) -> ParsedFeed | None:
     return replace(found, step=tree.step, warnings=tree.warnings)
 
 
-def _is_missing_entries(found: ParsedFeed, tree: Tree | None, body: bytes) -> bool:
+def _is_missing_entries(found: ParsedFeed, tree: MarkupTree | None, body: bytes) -> bool:
     """Recovery may lose what follows the damage: count the entries that the bytes show."""
     if tree is None or not tree.warnings:
         return False

@@ -22,13 +22,13 @@ import aiohttp
 
 from feeds import schedule
 from feeds.checker import Checker, PollReport, Sink
-from feeds.commits import Commits
+from feeds.commits import StoreCommits
 from feeds.fetcher import Limits, user_agent
 from feeds.guard import Network, guarded_connector
 from feeds.hosts import Hosts, Pauses, host_of
 from feeds.push import Push, Pushed
 from feeds.robots import Robots
-from feeds.schedule import Policy
+from feeds.schedule import PollPolicy
 from feeds.state import STEERING, FeedState
 from feeds.store import FeedStore, Subscribed, UnknownFeedError
 
@@ -88,7 +88,7 @@ class Poller:
         clock: Clock | None = None,
         session: aiohttp.ClientSession | None = None,
         allowed: Sequence[Network] = (),
-        policy: Policy | None = None,
+        policy: PollPolicy | None = None,
         limits: Limits | None = None,
         hosts: Hosts | None = None,
         concurrency: int = 32,
@@ -102,7 +102,7 @@ class Poller:
         self._clock = clock or SystemClock()
         self._session = session
         self._allowed = allowed
-        self._policy = policy or Policy()
+        self._policy = policy or PollPolicy()
         self._limits = limits or Limits()
         self._hosts = hosts or Hosts(ours=tuple(allowed))
         self._slots = asyncio.Semaphore(concurrency)
@@ -177,7 +177,7 @@ class Poller:
             pauses=self._pauses,
             robots=Robots(session, self._clock.now_us),
             worker=self._reading,
-            commits=Commits(self._store, self._committing),
+            commits=StoreCommits(self._store, self._committing),
             **self._push_options(),
         )
 

@@ -9,16 +9,16 @@ import aiohttp
 
 from feeds import schedule
 from feeds.checker import learnt
-from feeds.discovery import Candidate, Found, discover
+from feeds.discovery import Candidate, FoundFeed, discover
 from feeds.document import item_document
 from feeds.errors import FeedError
 from feeds.feed import Feed
 from feeds.fetcher import Limits, Request, user_agent
 from feeds.freshness import fresh_s
 from feeds.health import render_time
-from feeds.identity import Entry, choose_policy, entries
+from feeds.identity import FeedEntry, choose_policy, entries
 from feeds.item import ParsedFeed
-from feeds.schedule import Check, Policy
+from feeds.schedule import Check, PollPolicy
 from feeds.state import FeedState
 
 __all__ = ["Preview", "preview", "render_preview"]
@@ -31,7 +31,7 @@ class Preview:
     url: str
     feed: ParsedFeed
     identity: str
-    entries: tuple[Entry, ...]
+    entries: tuple[FeedEntry, ...]
     next: Check
     elapsed_s: float
     body_bytes: int
@@ -72,7 +72,7 @@ async def preview(
     feed: Feed,
     now_us: int,
     *,
-    policy: Policy | None = None,
+    policy: PollPolicy | None = None,
     limits: Limits | None = None,
 ) -> Preview | FeedError:
     """Return what would be made of the feed at `feed.url`, or of the one its page names."""
@@ -81,10 +81,10 @@ async def preview(
     found = await discover(session, request, limits)
     if isinstance(found, FeedError):
         return found
-    return _preview(found, feed, now_us, policy or Policy())
+    return _preview(found, feed, now_us, policy or PollPolicy())
 
 
-def _preview(found: Found, feed: Feed, now_us: int, policy: Policy) -> Preview:
+def _preview(found: FoundFeed, feed: Feed, now_us: int, policy: PollPolicy) -> Preview:
     answer = found.answer
     identity = choose_policy(found.feed.items)
     state = learnt(FeedState(last_check_us=now_us), found.feed, answer)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from feeds.document import item_document
 from feeds.errors import FeedError
 from feeds.feed import Feed
-from feeds.identity import Entry, News, choose_policy, entries, news
+from feeds.identity import FeedEntry, News, choose_policy, entries, news
 from feeds.item import ParsedFeed
 from feeds.parser import parse
 from feeds.state import FeedState
@@ -81,7 +81,7 @@ def _compare(
     return news(current, seen, known)
 
 
-def _due(feed: Feed, state: FeedState, fresh: News) -> list[Entry]:
+def _due(feed: Feed, state: FeedState, fresh: News) -> list[FeedEntry]:
     """Return the entries that become documents, by the feed's backlog and revision options."""
     new = list(fresh.new)
     if not state.is_backlog_read and feed.options.backlog == "new":
@@ -94,7 +94,7 @@ def _due(feed: Feed, state: FeedState, fresh: News) -> list[Entry]:
     return new
 
 
-def _document(feed: Feed, title: str, entry: Entry) -> ItemDocument:
+def _document(feed: Feed, title: str, entry: FeedEntry) -> ItemDocument:
     xml = entry.item.raw
     if feed.options.item != "raw" or not xml:
         xml = item_document(entry.item, feed=feed.url, source=title, entry_id=entry.key)

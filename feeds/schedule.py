@@ -26,7 +26,7 @@ from feeds.state import FeedState
 
 __all__ = [
     "Check",
-    "Policy",
+    "PollPolicy",
     "after_failed_move",
     "after_failure",
     "after_redirect",
@@ -45,7 +45,7 @@ DAY_S = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class PollPolicy:
     """The numbers that checks go by, with their reasons.
 
     One hour between conditional requests and one day between unconditional ones are the
@@ -85,7 +85,7 @@ def after_success(
     state: FeedState,
     now_us: int,
     random: float,
-    policy: Policy,
+    policy: PollPolicy,
     *,
     fresh_s: float = 0.0,
     interval_s: float | None = None,
@@ -108,7 +108,7 @@ def after_success(
 
 
 def _wanted(
-    state: FeedState, now_us: int, policy: Policy, interval_s: float | None, fresh_s: float
+    state: FeedState, now_us: int, policy: PollPolicy, interval_s: float | None, fresh_s: float
 ) -> tuple[float, str]:
     if interval_s is not None:
         return interval_s, "the interval that was asked for"
@@ -128,7 +128,7 @@ def _wanted(
     return wanted_s, why
 
 
-def _least(state: FeedState, policy: Policy, fresh_s: float) -> float:
+def _least(state: FeedState, policy: PollPolicy, fresh_s: float) -> float:
     """The publisher who names a lifetime under an hour invites checks that often."""
     named_s = max(state.ttl_s, fresh_s)
     if 0 < named_s < policy.interval_min_s:
@@ -137,7 +137,7 @@ def _least(state: FeedState, policy: Policy, fresh_s: float) -> float:
 
 
 def _unconditional(
-    state: FeedState, wanted_s: float, why: str, policy: Policy
+    state: FeedState, wanted_s: float, why: str, policy: PollPolicy
 ) -> tuple[float, str]:
     seldom_s = policy.unconditional_min_s
     if state.span_s > 0:
@@ -148,7 +148,7 @@ def _unconditional(
     return seldom_s, "the server has no validators, so each check transfers the whole feed"
 
 
-def _publisher_bound(state: FeedState, policy: Policy, fresh_s: float) -> tuple[float, str]:
+def _publisher_bound(state: FeedState, policy: PollPolicy, fresh_s: float) -> tuple[float, str]:
     bound_s, why = max(
         (state.ttl_s, "the feed asks for this interval (ttl or sy:updatePeriod)"),
         (fresh_s, "the answer is fresh for so long (Cache-Control or Expires)"),
@@ -174,7 +174,7 @@ def _outside_skipped(check: Check, state: FeedState) -> Check:
 
 
 def after_failure(
-    state: FeedState, error: FeedError, now_us: int, random: float, policy: Policy
+    state: FeedState, error: FeedError, now_us: int, random: float, policy: PollPolicy
 ) -> Check:
     """Return the next check of a feed whose `state.failures` already counts this failure."""
     first_s = policy.backoff_first_s
@@ -189,7 +189,7 @@ def after_failure(
     return Check(now_us + int(wait_s * SECOND_US), why)
 
 
-def during_pause(held: tuple[int, str], random: float, policy: Policy) -> Check:
+def during_pause(held: tuple[int, str], random: float, policy: PollPolicy) -> Check:
     """Return the next check of a feed whose registrable domain is left alone until `held[0]`.
 
     The feeds of one domain come back spread over a minute, not all in the first second.
@@ -199,7 +199,7 @@ def during_pause(held: tuple[int, str], random: float, policy: Policy) -> Check:
     return Check(until_us + later_us, f"the domain is left alone ({why})")
 
 
-def is_gone(state: FeedState, error: FeedError, now_us: int, policy: Policy) -> bool:
+def is_gone(state: FeedState, error: FeedError, now_us: int, policy: PollPolicy) -> bool:
     """Return whether a feed is not to be asked again: 410, or 404 for two weeks."""
     if error.fault is Fault.GONE:
         return not state.moved_to
@@ -207,7 +207,7 @@ def is_gone(state: FeedState, error: FeedError, now_us: int, policy: Policy) -> 
     return error.fault is Fault.NOT_FOUND and missing_s >= policy.not_found_gone_s
 
 
-def domain_pause_s(error: FeedError, policy: Policy) -> float:
+def domain_pause_s(error: FeedError, policy: PollPolicy) -> float:
     """Return how long no feed of the same registrable domain is asked, 0 for not at all."""
     if error.fault is Fault.RATE_LIMITED:
         if error.retry_after_s is not None:
@@ -219,7 +219,7 @@ def domain_pause_s(error: FeedError, policy: Policy) -> float:
 
 
 def after_redirect(
-    state: FeedState, moved_to: str | None, now_us: int, policy: Policy
+    state: FeedState, moved_to: str | None, now_us: int, policy: PollPolicy
 ) -> FeedState:
     """Return the state with what was learnt of a permanent move.
 
@@ -261,7 +261,7 @@ def after_failed_move(state: FeedState) -> FeedState:
 
 
 def on_start(
-    states: Sequence[FeedState], now_us: int, randoms: Sequence[float], policy: Policy
+    states: Sequence[FeedState], now_us: int, randoms: Sequence[float], policy: PollPolicy
 ) -> list[Check]:
     """Return the next checks after a restart: what fell due meanwhile is spread, not fired.
 

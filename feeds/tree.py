@@ -16,11 +16,11 @@ from typing import Any
 from lxml import etree
 
 from feeds.charset import decode, label_in_declaration, label_in_header
-from feeds.item import Step
+from feeds.item import ItemStep
 from feeds.namespaces import PREFIXES
 from feeds.text import drop_illegal
 
-__all__ = ["Hostile", "Tree", "read_tree"]
+__all__ = ["Hostile", "MarkupTree", "read_tree"]
 
 _OPTIONS: dict[str, Any] = {
     "resolve_entities": False,
@@ -47,11 +47,11 @@ _HOSTILE = re.compile(r"amplification|entity reference loop|Excessive depth|huge
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class MarkupTree:
     """The root element, how it was come by, and what was wrong with the document."""
 
     root: etree._Element
-    step: Step = Step.STRICT
+    step: ItemStep = ItemStep.STRICT
     warnings: tuple[str, ...] = ()
 
 
@@ -62,25 +62,25 @@ class Hostile:
     reason: str
 
 
-def read_tree(body: bytes, content_type: str = "") -> Tree | Hostile | None:
+def read_tree(body: bytes, content_type: str = "") -> MarkupTree | Hostile | None:
     """Return the tree in `body`; None where not even recovery finds an element."""
     labels = (label_in_header(content_type), label_in_declaration(body))
     if _UTF8_LABELS.issuperset(labels):
         try:
-            return Tree(etree.fromstring(body, _parser()))
+            return MarkupTree(etree.fromstring(body, _parser()))
         except etree.XMLSyntaxError as error:
             if _HOSTILE.search(str(error)):
                 return Hostile(str(error))
     return _read_decoded(body, content_type)
 
 
-def _read_decoded(body: bytes, content_type: str) -> Tree | Hostile | None:
+def _read_decoded(body: bytes, content_type: str) -> MarkupTree | Hostile | None:
     decoded = decode(body, content_type)
     bare = _DECLARATION.sub("", decoded.text, count=1)
     try:
         root = etree.fromstring(_encoded(bare), _parser(encoding="utf-8"))
-        step = Step.RECOVERED if decoded.warnings else Step.STRICT
-        return Tree(root, step, decoded.warnings)
+        step = ItemStep.RECOVERED if decoded.warnings else ItemStep.STRICT
+        return MarkupTree(root, step, decoded.warnings)
     except etree.XMLSyntaxError as error:
         if _HOSTILE.search(str(error)):
             return Hostile(str(error))
@@ -89,12 +89,12 @@ def _read_decoded(body: bytes, content_type: str) -> Tree | Hostile | None:
     warnings = (*decoded.warnings, reason, *repairs)
     try:
         root = etree.fromstring(_encoded(text), _parser(encoding="utf-8"))
-        return Tree(root, Step.RECOVERED, warnings)
+        return MarkupTree(root, ItemStep.RECOVERED, warnings)
     except etree.XMLSyntaxError:
         return _recovered(text, warnings)
 
 
-def _recovered(text: str, warnings: tuple[str, ...]) -> Tree | Hostile | None:
+def _recovered(text: str, warnings: tuple[str, ...]) -> MarkupTree | Hostile | None:
     parser = _parser(encoding="utf-8", recover=True)
     try:
         root = etree.fromstring(_encoded(text), parser)
@@ -106,7 +106,7 @@ def _recovered(text: str, warnings: tuple[str, ...]) -> Tree | Hostile | None:
     if root is None:
         return None
     _adopt_prefixes(root)
-    return Tree(root, Step.RECOVERED, warnings)
+    return MarkupTree(root, ItemStep.RECOVERED, warnings)
 
 
 def _repaired(text: str) -> tuple[str, list[str]]:

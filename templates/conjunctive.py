@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from templates.template import Template
 
-__all__ = ["Atom", "ConjunctiveQuery", "Difference", "conjunctive_query", "view_query"]
+__all__ = ["Atom", "ConjunctiveQuery", "ValueDifference", "conjunctive_query", "view_query"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Atom:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ValueDifference:
     """Two terms that must be equal or must differ, beside the atoms: a residual."""
 
     left: str
@@ -49,7 +49,7 @@ class ConjunctiveQuery:
 
     head: Atom
     atoms: tuple[Atom, ...]
-    residuals: tuple[Difference, ...] = ()
+    residuals: tuple[ValueDifference, ...] = ()
 
     def render(self) -> str:
         """Return the query as Datalog, one atom a line."""
@@ -122,6 +122,6 @@ def _residual_values(template: Template) -> Iterator[Atom]:
         yield Atom(f"R_value{suffix}", (document, f"node{node + 1}", f"value{node + 1}"))
 
 
-def _differences(template: Template) -> Iterator[Difference]:
+def _differences(template: Template) -> Iterator[ValueDifference]:
     for left, operator, right in template.residuals:
-        yield Difference(f"value{left + 1}", operator, f"value{right + 1}")
+        yield ValueDifference(f"value{left + 1}", operator, f"value{right + 1}")

@@ -36,12 +36,12 @@ from simulated_queries import Queries, RealQueries, Row, StandInQueries
 
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
-from broker.documents.ingest import Ingest, Outcome
+from broker.documents.ingest import Ingest, IngestOutcome
 from broker.documents.spool import Spool, SpoolWriter
 from broker.pipeline.evaluation import PlanStore, evaluate_slices, slice_segments
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.snapshot import Snapshot
-from broker.service.maintenance import Needs, maintain
+from broker.service.maintenance import RetentionNeeds, maintain
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
 Kind = Callable[[Path], Queries]
@@ -211,7 +211,7 @@ class Process:
         except OSError:
             return
         for number, receipt in zip(numbers, receipts, strict=True):
-            assert receipt.outcome is not Outcome.REFUSED
+            assert receipt.outcome is not IngestOutcome.REFUSED
             assert receipt.docid is not None
             known = self._world.acknowledged.setdefault(number, receipt.docid)
             assert known == receipt.docid, "a repetition is the document that it repeats"
@@ -251,7 +251,7 @@ class Process:
         # A publisher who has no answer sends again, and that must be recognised.
         waiting = [at for n, at in world.sent_us.items() if n not in world.acknowledged]
         arrival_us = min(waiting, default=1 << 60) if world.is_pruned else 0
-        needs = Needs(self._pipeline.through, self._pipeline.horizon_us(), arrival_us)
+        needs = RetentionNeeds(self._pipeline.through, self._pipeline.horizon_us(), arrival_us)
         with suppress(OSError):
             maintain(self._spool, lambda: needs)
         self._pipeline.forget_plans()

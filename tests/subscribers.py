@@ -21,7 +21,7 @@ from broker.api.backend import BACKEND
 from broker.api.delivery import install
 from broker.api.pickup import Pickup
 from broker.api.problem import problems
-from broker.delivery.schedule import Policy
+from broker.delivery.schedule import RetryPolicy
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker
 from broker.matching.match import Match, MatchDocument, MatchNode
@@ -32,7 +32,7 @@ from feeds.guard import networks
 
 LOOPBACK = networks(["127.0.0.0/8", "::1"])
 
-FAST = Policy().faster(1_000)
+FAST = RetryPolicy().faster(1_000)
 """The real schedule, a thousand times faster: a day is 86 seconds, the first retry 5 ms away."""
 
 IMPATIENT = replace(FAST.faster(20_000), disable_after_us=1 << 60)

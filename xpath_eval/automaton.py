@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from xpath_eval.steps import Step
+from xpath_eval.steps import AutomatonStep
 
 __all__ = ["Automaton", "State"]
 
@@ -42,7 +42,9 @@ class State:
 
     __slots__ = ("awake", "next", "output", "selected")
 
-    def __init__(self, selected: tuple[Step, ...], awake: tuple[Step, ...]) -> None:
+    def __init__(
+        self, selected: tuple[AutomatonStep, ...], awake: tuple[AutomatonStep, ...]
+    ) -> None:
         self.selected = selected
         self.awake = awake
         self.next: dict[str, State] = {}
@@ -54,7 +56,7 @@ class Automaton:
 
     def __init__(self, *, states_max: int = STATES_MAX) -> None:
         self._states_max = states_max
-        self._states: dict[tuple[tuple[Step, ...], tuple[Step, ...]], State] = {}
+        self._states: dict[tuple[tuple[AutomatonStep, ...], tuple[AutomatonStep, ...]], State] = {}
         self.dropped = 0
 
     @property
@@ -63,7 +65,7 @@ class Automaton:
         return len(self._states)
 
     def run(
-        self, roots: tuple[Step, ...], names: Sequence[str], counts: Sequence[int]
+        self, roots: tuple[AutomatonStep, ...], names: Sequence[str], counts: Sequence[int]
     ) -> list[State]:
         """Return the state of each element, by the names and the child counts of all.
 
@@ -87,7 +89,7 @@ class Automaton:
                 state, left = waiting.pop()
         return states
 
-    def forget(self, changed: set[Step]) -> None:
+    def forget(self, changed: set[AutomatonStep]) -> None:
         """Take notice that what stands below some steps, or that they are there, has changed."""
         for key, state in list(self._states.items()):
             # The state of no steps goes too, so that without any nothing is left.
@@ -110,7 +112,9 @@ class Automaton:
         awake.update(step for step in selected if step.has_deep)
         return self._state(_ordered(selected), _ordered(awake))
 
-    def _state(self, selected: tuple[Step, ...], awake: tuple[Step, ...]) -> State:
+    def _state(
+        self, selected: tuple[AutomatonStep, ...], awake: tuple[AutomatonStep, ...]
+    ) -> State:
         state = self._states.get((selected, awake))
         if state is None:
             if len(self._states) >= self._states_max:
@@ -120,9 +124,9 @@ class Automaton:
         return state
 
 
-def _ordered(steps: set[Step]) -> tuple[Step, ...]:
+def _ordered(steps: set[AutomatonStep]) -> tuple[AutomatonStep, ...]:
     return tuple(sorted(steps, key=_number))
 
 
-def _number(step: Step) -> int:
+def _number(step: AutomatonStep) -> int:
     return step.number

@@ -16,7 +16,7 @@ from typing import NamedTuple, assert_never
 from lxml import etree
 
 from xpath_eval.nodesets import matches_name
-from xpath_eval.structure import Structure, Tree
+from xpath_eval.structure import NodeTree, Structure
 from xscl import functions
 from xscl.opaque import positions_as_variables
 from xscl.path import (
@@ -83,7 +83,9 @@ class Conditions:
     `selected` may be shared by all documents of one structure.
     """
 
-    def __init__(self, tree: Tree, structure: Structure, selected: Selected | None = None) -> None:
+    def __init__(
+        self, tree: NodeTree, structure: Structure, selected: Selected | None = None
+    ) -> None:
         self._tree = tree
         self._structure = structure
         self._selected = {} if selected is None else selected

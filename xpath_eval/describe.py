@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from xpath_eval.catalog import EvaluationPlan
-from xpath_eval.steps import Step, Variable
+from xpath_eval.steps import AutomatonStep, StepVariable
 from xpath_eval.steptree import StepTree
 from xscl.canonical import render_number, render_string
 from xscl.path import (
@@ -87,8 +87,8 @@ def _tree(plan: EvaluationPlan) -> StepTree:
     return tree
 
 
-def _variables_at(tree: StepTree) -> dict[int, list[Variable]]:
-    at: dict[int, list[Variable]] = {}
+def _variables_at(tree: StepTree) -> dict[int, list[StepVariable]]:
+    at: dict[int, list[StepVariable]] = {}
     for _, variable in sorted(tree.variables.items()):
         step = variable.step
         if step is None and variable.parent is not None:
@@ -98,7 +98,9 @@ def _variables_at(tree: StepTree) -> dict[int, list[Variable]]:
     return at
 
 
-def _lines(step: Step, at: Mapping[int, list[Variable]], names: Names, level: int) -> Iterator[str]:
+def _lines(
+    step: AutomatonStep, at: Mapping[int, list[StepVariable]], names: Names, level: int
+) -> Iterator[str]:
     indent = "  " * level
     for below in sorted(step.below.values(), key=lambda each: each.number):
         variables = at.get(below.number, [])
@@ -113,7 +115,7 @@ def _lines(step: Step, at: Mapping[int, list[Variable]], names: Names, level: in
         yield from _lines(below, at, names, level + 1)
 
 
-def _dot(step: Step, at: Mapping[int, list[Variable]], names: Names) -> Iterator[str]:
+def _dot(step: AutomatonStep, at: Mapping[int, list[StepVariable]], names: Names) -> Iterator[str]:
     for below in sorted(step.below.values(), key=lambda each: each.number):
         variables = at.get(below.number, [])
         if variables:
@@ -129,11 +131,11 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _name(variable: Variable, names: Names) -> str:
+def _name(variable: StepVariable, names: Names) -> str:
     return names.get(variable.id, f"v{variable.id}")
 
 
-def _step(step: Step) -> str:
+def _step(step: AutomatonStep) -> str:
     return ("//" if step.is_deep else "/") + _test(step.axis, step.test)
 
 

@@ -32,9 +32,9 @@ from xpath_eval.nested import NestedOutput, NestedPatterns, is_nested
 from xpath_eval.nodesets import DOCUMENT, NodeSets, node_set
 from xpath_eval.parsing import parse_elements
 from xpath_eval.shape import DerivedValues, Labels, Shape, gather
-from xpath_eval.steps import Group, Step, Variable
+from xpath_eval.steps import AutomatonStep, StepGroup, StepVariable
 from xpath_eval.steptree import StepTree
-from xpath_eval.structure import Detail, Structure, StructureKey, Tree, structure_key
+from xpath_eval.structure import Detail, NodeTree, Structure, StructureKey, structure_key
 from xpath_eval.walk import Answer, Asker, Stage, Walk
 
 if TYPE_CHECKING:
@@ -94,9 +94,9 @@ class _Output:
     labels: NDArray[np.int32]
     is_valued: bool
     nested: NestedOutput
-    steps: tuple[Step, ...]
-    asked: tuple[Variable, ...]
-    groups: tuple[Group, ...]
+    steps: tuple[AutomatonStep, ...]
+    asked: tuple[StepVariable, ...]
+    groups: tuple[StepGroup, ...]
     is_walked: bool
 
 
@@ -106,8 +106,8 @@ class _Reached:
 
     labels: Labels
     steps: dict[int, int] = field(default_factory=dict)
-    asked: dict[int, Variable] = field(default_factory=dict)
-    groups: dict[int, Group] = field(default_factory=dict)
+    asked: dict[int, StepVariable] = field(default_factory=dict)
+    groups: dict[int, StepGroup] = field(default_factory=dict)
 
 
 class Evaluator:
@@ -168,7 +168,7 @@ class Evaluator:
 
     def _share_out(self) -> None:
         """Decide who finds each variable: the automaton, `NestedPatterns`, or the walk."""
-        nested: list[Variable] = []
+        nested: list[StepVariable] = []
         for _, variable in sorted(self._tree.variables.items()):
             for high in variable.highs:
                 if high != variable.id:
@@ -188,9 +188,9 @@ class Evaluator:
             variable.is_labelled = True
         self._nested.follow(nested)
 
-    def _watch(self, high: int, low: Variable) -> None:
+    def _watch(self, high: int, low: StepVariable) -> None:
         """Have the nodes known of all steps that the walk composes between two variables."""
-        variable: Variable | None = low
+        variable: StepVariable | None = low
         while variable is not None:
             if variable.step is not None:
                 variable.step.watched = True
@@ -206,7 +206,7 @@ class Evaluator:
         if raw is None:
             self._counters.raw_shape_misses += 1
             roots = self._roots(stream, is_published=is_published)
-            raw = self._read_raw_shape(Tree(elements), key[2], roots)
+            raw = self._read_raw_shape(NodeTree(elements), key[2], roots)
             self._keep(key, raw)
         stage, derived = raw.stage, _NOTHING_DERIVED
         if stage.questions:
@@ -244,14 +244,14 @@ class Evaluator:
         self._raw_shapes.clear()
         self._edges_kept = 0
 
-    def _roots(self, stream: str, *, is_published: bool) -> list[Variable]:
+    def _roots(self, stream: str, *, is_published: bool) -> list[StepVariable]:
         """Return the variables of a document's node; `*` is any stream from outside."""
         roots = self._tree.roots
         found = (roots.get(stream), None if is_published else roots.get(ANY_STREAM))
         return [root for root in found if root is not None]
 
     def _read_raw_shape(
-        self, tree: Tree, key: StructureKey, roots: Sequence[Variable]
+        self, tree: NodeTree, key: StructureKey, roots: Sequence[StepVariable]
     ) -> _RawShape:
         structure = Structure(key, self._detail)
         reached = self._reach(structure, roots)
@@ -270,7 +270,7 @@ class Evaluator:
             raw.steps, raw.labels = {}, _NO_LABELS
         return raw
 
-    def _reach(self, structure: Structure, roots: Sequence[Variable]) -> _Reached:
+    def _reach(self, structure: Structure, roots: Sequence[StepVariable]) -> _Reached:
         """Run the automaton, and put together what its states say."""
         start = tuple(root.step for root in roots if root.step is not None)
         states = self._automaton.run(start, structure.names, structure.counts)
@@ -330,7 +330,7 @@ class Evaluator:
         structure, stage = raw.structure, raw.stage
         if len(raw.selected) > SELECTED_MAX:
             raw.selected.clear()
-        conditions = Conditions(Tree(elements), structure, raw.selected)
+        conditions = Conditions(NodeTree(elements), structure, raw.selected)
         asker = Asker(conditions, structure, self._tree.variables)
         while stage.questions:
             answers = tuple([asker.ask(question) for question in stage.questions])

@@ -34,11 +34,10 @@ import numpy as np
 
 from xpath_eval.automaton import State
 from xpath_eval.nodesets import DOCUMENT, NodeSets, members, node_set
-from xpath_eval.steps import Step, Variable
+from xpath_eval.steps import AutomatonStep, StepVariable
 from xpath_eval.steptree import StepTree
 from xpath_eval.structure import Structure
-from xscl.path import Axis, Condition, Exists
-from xscl.path import Step as PathStep
+from xscl.path import Axis, Condition, Exists, Step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,10 +55,10 @@ ENTRY_BYTES = 300
 """What a kept answer takes beside the bits of its key and its variables."""
 
 
-def is_nested(variable: Variable) -> bool:
+def is_nested(variable: StepVariable) -> bool:
     """Return whether a variable's way consists of elements and of filters that are plain paths."""
     is_filtered = False
-    above: Variable | None = variable
+    above: StepVariable | None = variable
     while above is not None and above.parent is not None:
         if above.step is None or not above.step.is_followed:
             return False
@@ -78,7 +77,7 @@ def _is_plain_path(condition: Condition) -> bool:
     )
 
 
-def _is_plain_step(step: PathStep) -> bool:
+def _is_plain_step(step: Step) -> bool:
     return step.axis is Axis.CHILD and not step.test.is_text and not step.predicates
 
 
@@ -109,28 +108,30 @@ class NestedPatterns:
 
     def __init__(self, tree: StepTree) -> None:
         self._tree = tree
-        self.variables: tuple[Variable, ...] = ()
-        self._paths: list[Step] = []
+        self.variables: tuple[StepVariable, ...] = ()
+        self._paths: list[AutomatonStep] = []
         self._kept_bytes = 0
         self._outputs: list[NestedOutput] = []
         self._number({}, [])
 
-    def follow(self, variables: Sequence[Variable]) -> None:
+    def follow(self, variables: Sequence[StepVariable]) -> None:
         """Follow these variables, and no others, from now on; outputs until now are worthless."""
         self._outputs, self._kept_bytes = [], 0
         if self.variables == tuple(variables):
             return
         gone, self._paths = self._paths, []
         self.variables = tuple(variables)
-        guards: dict[tuple[Step, Step], int] = {}
+        guards: dict[tuple[AutomatonStep, AutomatonStep], int] = {}
         needed = [self._guards_of(variable, guards) for variable in variables]
         for end in gone:
             self._tree.remove_path(end)
         self._number(guards, needed)
 
-    def _guards_of(self, variable: Variable, guards: dict[tuple[Step, Step], int]) -> list[int]:
+    def _guards_of(
+        self, variable: StepVariable, guards: dict[tuple[AutomatonStep, AutomatonStep], int]
+    ) -> list[int]:
         found: list[int] = []
-        above: Variable | None = variable
+        above: StepVariable | None = variable
         while above is not None and (step := above.step) is not None:
             for condition in above.filters:
                 assert isinstance(condition, Exists)
@@ -141,11 +142,13 @@ class NestedPatterns:
         return found
 
     def _number(
-        self, guards: dict[tuple[Step, Step], int], needed: Sequence[Sequence[int]]
+        self,
+        guards: dict[tuple[AutomatonStep, AutomatonStep], int],
+        needed: Sequence[Sequence[int]],
     ) -> None:
-        self._variables_at: dict[Step, list[int]] = {}
-        self._ends_at: dict[Step, list[int]] = {}
-        self._own_at: dict[Step, list[int]] = {}
+        self._variables_at: dict[AutomatonStep, list[int]] = {}
+        self._ends_at: dict[AutomatonStep, list[int]] = {}
+        self._own_at: dict[AutomatonStep, list[int]] = {}
         self._ids = np.array([variable.id for variable in self.variables], np.int32)
         self._number_of = np.zeros(max(self._ids, default=0) + 1, np.int32)
         self._number_of[self._ids] = np.arange(len(self._ids))
@@ -242,7 +245,7 @@ class NestedPatterns:
         doubtful = np.flatnonzero(is_doubtful)
         starts = np.array([0, *accumulate(map(len, rows))])
         elements = np.searchsorted(starts, doubtful, "right") - 1
-        sets, known = NodeSets(structure), dict[Variable, int]()
+        sets, known = NodeSets(structure), dict[StepVariable, int]()
         selected: dict[int, set[int]] = {}
         wrong: dict[int, set[int]] = {}
         for number, element in zip(numbers[doubtful].tolist(), elements.tolist(), strict=True):
@@ -274,7 +277,7 @@ def _go_up(counts: Sequence[int], outputs: Sequence[NestedOutput]) -> list[int]:
     return found
 
 
-def _nodes(variable: Variable, sets: NodeSets, known: dict[Variable, int]) -> int:
+def _nodes(variable: StepVariable, sets: NodeSets, known: dict[StepVariable, int]) -> int:
     """Return the nodes that a variable selects, filters and all."""
     step, parent = variable.step, variable.parent
     if step is None or parent is None:

@@ -67,7 +67,7 @@ class XmlError(ValueError):
     """Bytes that are not a document that can be read.  The publisher can act on the message."""
 
 
-class _Parser(threading.local):
+class _TreeParser(threading.local):
     """One parser for each thread: making one costs as much as reading a short document.
 
     A tree keeps its own names alive, and lxml keeps one table of names for each thread in any
@@ -86,7 +86,7 @@ class _Parser(threading.local):
         )
 
 
-_OF_THREAD = _Parser()
+_OF_THREAD = _TreeParser()
 
 
 def parse_elements(xml: bytes) -> list[etree._Element]:

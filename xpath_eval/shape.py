@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Column = NDArray[np.int32]
     Numbers = NDArray[np.int64]
 
-__all__ = ["Bound", "DerivedValues", "Edge", "Gathering", "Labels", "Shape", "gather"]
+__all__ = ["Bound", "DerivedValues", "Edge", "Labels", "Shape", "ShapeCollector", "gather"]
 
 Bound = int | tuple[int, int, int]
 """What a variable is bound to: a node, or value number i of variable d at a node (n, d, i)."""
@@ -85,7 +85,7 @@ class Labels(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Gathering:
+class ShapeCollector:
     """A witness shape, and how to fill it from a document.
 
     `leaves[i]` is the element without children whose text is the value of the shape's node i, or
@@ -130,7 +130,7 @@ def gather(
     labels: Labels,
     edges: Iterable[tuple[int, int, Bound, Bound]],
     valued: frozenset[int],
-) -> Gathering:
+) -> ShapeCollector:
     """Put a shape together from the labels of elements and from edges between bound nodes."""
     labelled = np.flatnonzero(np.bincount(labels.elements)).tolist()
     bound: dict[Bound, bool] = dict.fromkeys(labelled, False)
@@ -147,7 +147,7 @@ def gather(
     shape = Shape(_columns(labels.variables, place_of[labels.elements], named))
     leaves, others = _sources(structure, order, bound)
     nodes = tuple([b[0] if isinstance(b, tuple) else b for b in order] if distinct else labelled)
-    return Gathering(shape, nodes, leaves, others)
+    return ShapeCollector(shape, nodes, leaves, others)
 
 
 def _bound_order(bound: Bound) -> tuple[bool, Bound]:

@@ -26,12 +26,12 @@ from xpath_eval.nodesets import exact_name, matches_name
 from xpath_eval.testindex import TestIndex
 from xscl.path import Axis, Condition, Exists, NodeTest, counts_positions
 
-__all__ = ["Group", "Step", "StepKey", "Structural", "Variable"]
+__all__ = ["AutomatonStep", "StepGroup", "StepKey", "StepVariable", "Structural"]
 
 StepKey = tuple[Axis, NodeTest, bool]
 
 
-class Step:
+class AutomatonStep:
     """One step of the tree of steps; `is_followed` if the automaton runs through it.
 
     `plain` is the plain variable at it, `filtered` are the groups at it whose parents are plain.
@@ -56,53 +56,53 @@ class Step:
         "watched",
     )
 
-    def __init__(self, number: int, parent: Step | None, key: StepKey) -> None:
+    def __init__(self, number: int, parent: AutomatonStep | None, key: StepKey) -> None:
         self.number = number
         self.parent = parent
         self.axis, self.test, self.is_deep = key
         self.uses = 0
         self.watched = False
-        self.plain: Variable | None = None
-        self.filtered: list[Group] = []
-        self.below: dict[StepKey, Step] = {}
+        self.plain: StepVariable | None = None
+        self.filtered: list[StepGroup] = []
+        self.below: dict[StepKey, AutomatonStep] = {}
         self.is_followed: bool = parent is None or (
             parent.is_followed and self.axis is Axis.CHILD and not self.test.is_text
         )
-        self._named: dict[str, list[Step]] = {}
-        self._deep: dict[str, list[Step]] = {}
-        self._wild: list[Step] = []
-        self._deep_wild: list[Step] = []
+        self._named: dict[str, list[AutomatonStep]] = {}
+        self._deep: dict[str, list[AutomatonStep]] = {}
+        self._wild: list[AutomatonStep] = []
+        self._deep_wild: list[AutomatonStep] = []
 
     @property
     def has_deep(self) -> bool:
         """Whether the automaton looks for something anywhere below."""
         return bool(self._deep or self._deep_wild)
 
-    def link(self, step: Step) -> None:
+    def link(self, step: AutomatonStep) -> None:
         """Let the automaton go on to a step below."""
         self._place(step).append(step)
 
-    def unlink(self, step: Step) -> None:
+    def unlink(self, step: AutomatonStep) -> None:
         """Undo `link`."""
         place = self._place(step)
         place.remove(step)
         if not place and (name := exact_name(step.test)) is not None:
             del (self._deep if step.is_deep else self._named)[name]
 
-    def _place(self, step: Step) -> list[Step]:
+    def _place(self, step: AutomatonStep) -> list[AutomatonStep]:
         name = exact_name(step.test)
         if name is None:
             return self._deep_wild if step.is_deep else self._wild
         return (self._deep if step.is_deep else self._named).setdefault(name, [])
 
-    def children(self, name: str) -> Iterator[Step]:
+    def children(self, name: str) -> Iterator[AutomatonStep]:
         """Yield the steps that an element of this name takes below this one's."""
         yield from self._named.get(name, ())
         for step in self._wild:
             if matches_name(step.test, name):
                 yield step
 
-    def descendants(self, name: str) -> Iterator[Step]:
+    def descendants(self, name: str) -> Iterator[AutomatonStep]:
         """Yield the steps that an element of this name takes anywhere below this one's."""
         yield from self._deep.get(name, ())
         for step in self._deep_wild:
@@ -110,7 +110,7 @@ class Step:
                 yield step
 
 
-class Variable:
+class StepVariable:
     """One definition; `groups` are those of its variables below that are not plain.
 
     What is wanted of it is noted here too.  `highs` are the variables from which it is wanted.  One
@@ -134,7 +134,11 @@ class Variable:
     )
 
     def __init__(
-        self, id_: int, definition: Definition, parent: Variable | None, step: Step | None
+        self,
+        id_: int,
+        definition: Definition,
+        parent: StepVariable | None,
+        step: AutomatonStep | None,
     ) -> None:
         self.id = id_
         self.definition = definition
@@ -144,8 +148,8 @@ class Variable:
         self.is_walked = False
         self.is_asked = False
         self.is_labelled = False
-        self.groups: dict[StepKey, Group] = {}
-        self.derived: list[Variable] = []
+        self.groups: dict[StepKey, StepGroup] = {}
+        self.derived: list[StepVariable] = []
         self.counts_positions = any(map(counts_positions, self.filters))
         self.is_plain: bool = (
             step is not None
@@ -192,11 +196,11 @@ class Variable:
 class Structural(NamedTuple):
     """A variable whose filters ask for structure, and a name that must occur for it to hold."""
 
-    variable: Variable
+    variable: StepVariable
     name: str | None
 
 
-class Group:
+class StepGroup:
     """The variables of one parent at one step, by what their filters ask.
 
     The walk looks at a group that `is_walked`, and asks about one that `is_open`.
@@ -204,20 +208,20 @@ class Group:
 
     __slots__ = ("free", "index", "is_open", "is_walked", "open", "parent", "step", "structural")
 
-    def __init__(self, parent: Variable, step: Step) -> None:
+    def __init__(self, parent: StepVariable, step: AutomatonStep) -> None:
         self.parent = parent
         self.step = step
         self.is_walked = False
         self.is_open = False
-        self.free: Variable | None = None
+        self.free: StepVariable | None = None
         self.structural: dict[int, Structural] = {}
-        self.open: dict[int, Variable] = {}
+        self.open: dict[int, StepVariable] = {}
         self.index = TestIndex()
 
     def __bool__(self) -> bool:
         return self.free is not None or bool(self.structural) or bool(self.open)
 
-    def add(self, variable: Variable) -> None:
+    def add(self, variable: StepVariable) -> None:
         """Take in a variable, which is not plain."""
         if not variable.filters:
             self.free = variable
@@ -228,7 +232,7 @@ class Group:
             name = next(filter(None, map(_needed_name, variable.filters)), None)
             self.structural[variable.id] = Structural(variable, name)
 
-    def remove(self, variable: Variable) -> None:
+    def remove(self, variable: StepVariable) -> None:
         """Undo `add`."""
         if not variable.filters:
             self.free = None

@@ -10,7 +10,7 @@ from collections import Counter
 
 from xpath_eval.catalog import Definition, EvaluationPlan
 from xpath_eval.detail import detail_of
-from xpath_eval.steps import Group, Step, StepKey, Variable
+from xpath_eval.steps import AutomatonStep, StepGroup, StepKey, StepVariable
 from xpath_eval.structure import Detail
 from xscl.path import ANY, Axis, NodeTest, Path
 
@@ -21,9 +21,9 @@ class StepTree:
     """All steps and variables of a plan."""
 
     def __init__(self) -> None:
-        self.variables: dict[int, Variable] = {}
-        self.roots: dict[str, Variable] = {}
-        self.changed: set[Step] = set()
+        self.variables: dict[int, StepVariable] = {}
+        self.roots: dict[str, StepVariable] = {}
+        self.changed: set[AutomatonStep] = set()
         """Steps below which something has changed since this was last cleared."""
         self._next = 0
         self._details: Counter[Detail] = Counter()
@@ -62,8 +62,8 @@ class StepTree:
         """Add one definition, after the one above it."""
         pattern = definition.step
         if pattern is None:
-            step: Step | None = self._new_step(None, (Axis.CHILD, NodeTest(ANY), False))
-            variable = Variable(id_, definition, None, step)
+            step: AutomatonStep | None = self._new_step(None, (Axis.CHILD, NodeTest(ANY), False))
+            variable = StepVariable(id_, definition, None, step)
             self.roots[definition.stream] = variable
         else:
             parent = self.variables[definition.parent]
@@ -72,7 +72,7 @@ class StepTree:
                 assert parent.step is not None, "nothing stands below a derived value"
                 key = (pattern.axis, pattern.test, pattern.is_deep)
                 step = self._step(parent.step, key)
-            variable = Variable(id_, definition, parent, step)
+            variable = StepVariable(id_, definition, parent, step)
             self._hang(variable, parent)
             self._details[detail_of(pattern)] += 1
         self.variables[id_] = variable
@@ -95,22 +95,22 @@ class StepTree:
                 step.plain = None
             self._release(step)
 
-    def _new_step(self, parent: Step | None, key: StepKey) -> Step:
+    def _new_step(self, parent: AutomatonStep | None, key: StepKey) -> AutomatonStep:
         self._next += 1
-        return Step(self._next, parent, key)
+        return AutomatonStep(self._next, parent, key)
 
-    def add_path(self, step: Step, path: Path) -> Step:
+    def add_path(self, step: AutomatonStep, path: Path) -> AutomatonStep:
         """Have the automaton follow a relative path from a step; return the step at its end."""
         for each in path.steps:
             step = self._step(step, (each.axis, each.test, each.is_deep))
         step.uses += 1
         return step
 
-    def remove_path(self, end: Step) -> None:
+    def remove_path(self, end: AutomatonStep) -> None:
         """Undo `add_path`."""
         self._release(end)
 
-    def _step(self, above: Step, key: StepKey) -> Step:
+    def _step(self, above: AutomatonStep, key: StepKey) -> AutomatonStep:
         step = above.below.get(key)
         if step is None:
             step = above.below[key] = self._new_step(above, key)
@@ -120,7 +120,7 @@ class StepTree:
                 self.changed.add(above)
         return step
 
-    def _release(self, step: Step) -> None:
+    def _release(self, step: AutomatonStep) -> None:
         step.uses -= 1
         above = step.parent
         if step.uses == 0:
@@ -133,7 +133,7 @@ class StepTree:
             self.changed.add(above)
         self._release(above)
 
-    def _hang(self, variable: Variable, parent: Variable) -> None:
+    def _hang(self, variable: StepVariable, parent: StepVariable) -> None:
         if variable.step is None:
             parent.derived.append(variable)
             return
@@ -143,12 +143,12 @@ class StepTree:
         key = (step.axis, step.test, step.is_deep)
         group = parent.groups.get(key)
         if group is None:
-            group = parent.groups[key] = Group(parent, step)
+            group = parent.groups[key] = StepGroup(parent, step)
             if parent.is_plain and step.is_followed:
                 step.filtered.append(group)
         group.add(variable)
 
-    def _unhang(self, variable: Variable, parent: Variable) -> None:
+    def _unhang(self, variable: StepVariable, parent: StepVariable) -> None:
         if variable.step is None:
             parent.derived.remove(variable)
             return

@@ -17,7 +17,15 @@ from lxml import etree
 
 from xpath_eval.parsing import XmlError, parse_elements
 
-__all__ = ["Detail", "Structure", "StructureKey", "Tree", "XmlError", "parse_xml", "structure_key"]
+__all__ = [
+    "Detail",
+    "NodeTree",
+    "Structure",
+    "StructureKey",
+    "XmlError",
+    "parse_xml",
+    "structure_key",
+]
 
 StructureKey = tuple[Any, ...]
 """For each element its name, child count, and more according to the detail."""
@@ -31,9 +39,9 @@ class Detail(IntEnum):
     TEXTS = 2
 
 
-def parse_xml(xml: bytes) -> Tree:
+def parse_xml(xml: bytes) -> NodeTree:
     """Parse one document; raise `XmlError` where it is not well-formed or over a limit."""
-    return Tree(parse_elements(xml))
+    return NodeTree(parse_elements(xml))
 
 
 def structure_key(elements: Sequence[etree._Element], detail: Detail) -> StructureKey:
@@ -50,7 +58,7 @@ def structure_key(elements: Sequence[etree._Element], detail: Detail) -> Structu
     return tuple([(e.tag, len(e), bool(e.text), bool(e.tail), *e.keys()) for e in elements])
 
 
-class Tree:
+class NodeTree:
     """One parsed document: its elements in document order, and the values of its nodes."""
 
     def __init__(self, elements: list[etree._Element]) -> None:

@@ -22,13 +22,13 @@ from dataclasses import dataclass, field
 from xpath_eval.conditions import Conditions
 from xpath_eval.nodesets import NodeSets, members, node_set
 from xpath_eval.parsing import XmlError
-from xpath_eval.shape import Bound, Gathering
-from xpath_eval.steps import Group, Variable
+from xpath_eval.shape import Bound, ShapeCollector
+from xpath_eval.steps import StepGroup, StepVariable
 from xpath_eval.structure import Structure
 from xscl import functions
 from xscl.path import Axis
 
-__all__ = ["DERIVED_CHARACTERS_MAX", "Answer", "Asker", "Question", "Stage", "Walk"]
+__all__ = ["DERIVED_CHARACTERS_MAX", "Answer", "Asker", "ConditionQuestion", "Stage", "Walk"]
 
 DERIVED_CHARACTERS_MAX = 64 << 20
 """Characters of the values that functions give of one document: for each query that applies another
@@ -36,16 +36,16 @@ function, the values of its nodes once more."""
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ConditionQuestion:
     """Who of a group's variables passes which candidates, or how many values one has where."""
 
-    about: Group | Variable
+    about: StepGroup | StepVariable
     nodes: int
     places: tuple[int, ...]
 
 
-def _question(about: Group | Variable, nodes: int) -> Question:
-    return Question(about, nodes, tuple(members(nodes)))
+def _question(about: StepGroup | StepVariable, nodes: int) -> ConditionQuestion:
+    return ConditionQuestion(about, nodes, tuple(members(nodes)))
 
 
 Answer = tuple[tuple[int, int], ...]
@@ -62,11 +62,11 @@ class Stage:
     variable has where.
     """
 
-    questions: tuple[Question, ...]
+    questions: tuple[ConditionQuestion, ...]
     nodes: Mapping[int, int]
     counts: Mapping[int, Answer]
     edges: Sequence[UnplacedEdge]
-    gathering: Gathering | None = None
+    gathering: ShapeCollector | None = None
     next: dict[tuple[Answer, ...], Stage] = field(default_factory=dict)
 
 
@@ -80,7 +80,7 @@ class Walk:
         self,
         sets: NodeSets,
         conditions: Conditions,
-        variables: Mapping[int, Variable],
+        variables: Mapping[int, StepVariable],
         steps: Mapping[int, int],
     ) -> None:
         self._sets = sets
@@ -90,11 +90,13 @@ class Walk:
         self._nodes: dict[int, int] = {}
         self._counts: dict[int, Answer] = {}
         self._edges: list[UnplacedEdge] = []
-        self._questions: list[Question] = []
-        self._groups: list[tuple[Group, int]] = []
+        self._questions: list[ConditionQuestion] = []
+        self._groups: list[tuple[StepGroup, int]] = []
         self._pairs: dict[int, list[tuple[int, Bound]]] = {}
 
-    def start(self, plain: Iterable[tuple[Variable, int]], groups: Iterable[Group]) -> Stage:
+    def start(
+        self, plain: Iterable[tuple[StepVariable, int]], groups: Iterable[StepGroup]
+    ) -> Stage:
         """Return the first stage: what structure alone decides.
 
         `plain` are plain variables that something is asked of, `groups` the groups of variables
@@ -113,7 +115,7 @@ class Walk:
         self._counts = dict(stage.counts)
         self._edges = list(stage.edges)
         for question, answer in zip(stage.questions, answers, strict=True):
-            if isinstance(question.about, Variable):
+            if isinstance(question.about, StepVariable):
                 self._counts[question.about.id] = answer
                 self._add_edges(question.about)
             else:
@@ -127,7 +129,7 @@ class Walk:
             self._open(group, candidates)
         return Stage(tuple(self._questions), self._nodes, self._counts, self._edges)
 
-    def _bind(self, variable: Variable, nodes: int) -> None:
+    def _bind(self, variable: StepVariable, nodes: int) -> None:
         """Note the nodes of a variable, and look below it."""
         self._nodes[variable.id] = nodes
         self._add_edges(variable)
@@ -142,7 +144,7 @@ class Walk:
                 continue
             self._questions.append(_question(derived, nodes))
 
-    def _candidates(self, group: Group, contexts: int) -> int:
+    def _candidates(self, group: StepGroup, contexts: int) -> int:
         step = group.step
         if step.is_followed:
             passing = self._steps.get(step.number, 0)
@@ -154,7 +156,7 @@ class Walk:
             contexts, step.axis, is_deep=step.is_deep, is_text=step.test.is_text
         )
 
-    def _open(self, group: Group, candidates: int) -> None:
+    def _open(self, group: StepGroup, candidates: int) -> None:
         """Bind the variables of a group that structure decides; ask about the others."""
         if group.free is not None and group.free.is_walked:
             self._bind(group.free, candidates)
@@ -167,7 +169,7 @@ class Walk:
         if group.is_open:
             self._questions.append(_question(group, candidates))
 
-    def _decide(self, variable: Variable, candidates: int) -> int:
+    def _decide(self, variable: StepVariable, candidates: int) -> int:
         nodes = candidates
         for condition in variable.filters:
             kept = self._sets.holding(condition)
@@ -176,7 +178,7 @@ class Walk:
             nodes &= kept
         return nodes
 
-    def _add_edges(self, variable: Variable) -> None:
+    def _add_edges(self, variable: StepVariable) -> None:
         for high in variable.highs:
             if high == variable.id:
                 if variable.is_labelled:
@@ -185,13 +187,13 @@ class Walk:
             else:
                 self._edges.extend(self._compose(high, variable))
 
-    def _bound(self, variable: Variable) -> Iterable[Bound]:
+    def _bound(self, variable: StepVariable) -> Iterable[Bound]:
         if variable.step is None:
             counts = self._counts[variable.id]
             return [(n, variable.id, i) for n, count in counts for i in range(count)]
         return members(self._nodes_of(variable))
 
-    def _nodes_of(self, variable: Variable) -> int:
+    def _nodes_of(self, variable: StepVariable) -> int:
         nodes = self._nodes.get(variable.id)
         if nodes is None:
             assert variable.is_plain
@@ -199,7 +201,7 @@ class Walk:
             nodes = self._steps[variable.step.number]
         return nodes
 
-    def _compose(self, high: int, low: Variable) -> Iterable[UnplacedEdge]:
+    def _compose(self, high: int, low: StepVariable) -> Iterable[UnplacedEdge]:
         """Yield the edges between a variable and one above it, through all between them."""
         pairs: set[tuple[int, Bound]] = set(self._pairs_of(low))
         variable = low.parent
@@ -211,14 +213,14 @@ class Walk:
             variable = variable.parent
         return ((high, low.id, above, bound) for above, bound in pairs)
 
-    def _pairs_of(self, variable: Variable) -> list[tuple[int, Bound]]:
+    def _pairs_of(self, variable: StepVariable) -> list[tuple[int, Bound]]:
         """Return (node of the variable above, node) for each node of a variable."""
         known = self._pairs.get(variable.id)
         if known is None:
             known = self._pairs[variable.id] = list(self._find_pairs(variable))
         return known
 
-    def _find_pairs(self, variable: Variable) -> Iterable[tuple[int, Bound]]:
+    def _find_pairs(self, variable: StepVariable) -> Iterable[tuple[int, Bound]]:
         step, above = variable.step, variable.parent
         if step is None:
             for bound in self._bound(variable):
@@ -243,7 +245,7 @@ class Asker:
     """Answers questions from one document's text."""
 
     def __init__(
-        self, conditions: Conditions, structure: Structure, variables: Mapping[int, Variable]
+        self, conditions: Conditions, structure: Structure, variables: Mapping[int, StepVariable]
     ) -> None:
         self._conditions = conditions
         self._structure = structure
@@ -251,14 +253,14 @@ class Asker:
         self.derived: dict[tuple[int, int], tuple[str, ...]] = {}
         self._derived_characters = 0
 
-    def ask(self, question: Question) -> Answer:
+    def ask(self, question: ConditionQuestion) -> Answer:
         """Return the answer of the document in hand."""
-        if isinstance(question.about, Variable):
+        if isinstance(question.about, StepVariable):
             return tuple(self._derive(question.about, question.places))
         found = question.about.index.find(question.places, self._conditions.values)
         return tuple(self._select(question.about, question, found)) if found else ()
 
-    def _derive(self, variable: Variable, nodes: Iterable[int]) -> Iterable[tuple[int, int]]:
+    def _derive(self, variable: StepVariable, nodes: Iterable[int]) -> Iterable[tuple[int, int]]:
         step = variable.definition.step
         assert step is not None
         assert step.derivation is not None
@@ -275,7 +277,7 @@ class Asker:
             yield node, len(values)
 
     def _select(
-        self, group: Group, question: Question, found: Mapping[int, Sequence[int]]
+        self, group: StepGroup, question: ConditionQuestion, found: Mapping[int, Sequence[int]]
     ) -> Iterable[tuple[int, int]]:
         decided = group.index.decided
         for id_, hits in sorted(found.items()):
@@ -293,7 +295,7 @@ class Asker:
 
 
 def survivors(
-    structure: Structure, conditions: Conditions, variable: Variable, candidates: int
+    structure: Structure, conditions: Conditions, variable: StepVariable, candidates: int
 ) -> int:
     """Return the candidates that pass a variable's filters, one filter after the other.
 

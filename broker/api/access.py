@@ -26,7 +26,7 @@ from broker.api.limits import RateLimit
 from broker.api.problem import Problem
 from broker.api.sessions import COOKIE, Sessions
 from broker.delivery.links import read_link_token
-from broker.registry.tokens import TOKEN_PREFIX, Scope, Token, Tokens
+from broker.registry.tokens import TOKEN_PREFIX, AccessToken, Scope, Tokens
 from broker.settings.config import HttpSettings
 
 __all__ = [
@@ -108,7 +108,7 @@ class Gate:
         """Return whether requests from this machine need no token."""
         return not self.is_required and not (self.tokens and self.tokens.is_closed())
 
-    def find(self, secret: str) -> Token | None:
+    def find(self, secret: str) -> AccessToken | None:
         """Return the token with that secret, None if it is good for nothing."""
         return self.tokens.find(secret) if self.tokens else None
 
@@ -122,10 +122,10 @@ GATE = web.AppKey("gate", Gate)
 LINKS_KEY = web.AppKey("links_key", bytes)
 LIMIT = web.AppKey("limit", RateLimit)
 SESSIONS = web.AppKey("sessions", Sessions)
-_CALLER = web.RequestKey("caller", Token)
+_CALLER = web.RequestKey("caller", AccessToken)
 
 
-def caller_of(request: web.Request) -> Token | None:
+def caller_of(request: web.Request) -> AccessToken | None:
     """Return the token that a request was admitted with, None where none was needed."""
     return request.get(_CALLER)
 
@@ -179,7 +179,7 @@ def name_of(request: web.Request) -> str:
     return f"{method} {resource.canonical}" if resource else ""
 
 
-def _caller(request: web.Request, gate: Gate, rule: Rule) -> Token:
+def _caller(request: web.Request, gate: Gate, rule: Rule) -> AccessToken:
     secret = _bearer(request) or _session(request)
     link = request.query.get("token") if secret is None else secret
     if secret is not None and secret.startswith(TOKEN_PREFIX):
@@ -189,7 +189,9 @@ def _caller(request: web.Request, gate: Gate, rule: Rule) -> Token:
         read = read_link_token(request.app[LINKS_KEY], "read", link)
         found = None
         if read is not None:
-            found = Token(f"link of {read}", frozenset({Scope.SUBSCRIBE}), frozenset({read}), 0)
+            found = AccessToken(
+                f"link of {read}", frozenset({Scope.SUBSCRIBE}), frozenset({read}), 0
+            )
     elif secret is None:
         raise _unauthorized("this needs a token", 'Bearer realm="xscl"')
     else:
@@ -213,7 +215,7 @@ def _bearer(request: web.Request) -> str | None:
     return secret.strip() if kind.lower() == "bearer" else None
 
 
-def _check_scope(request: web.Request, caller: Token, rule: Rule) -> None:
+def _check_scope(request: web.Request, caller: AccessToken, rule: Rule) -> None:
     if Scope.ADMIN in caller.scopes:
         return
     needed = _SCOPES.get(rule, Scope.ADMIN)

@@ -13,7 +13,7 @@ from aiohttp import web
 from broker.api.body import json_object
 from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import Problem
-from broker.delivery.consumers import Consumer, ConsumerError, ConsumerSettings, Fetched
+from broker.delivery.consumers import ConsumerError, ConsumerSettings, DurableConsumer, Fetched
 from broker.documents.document import parse_time, render_time
 from broker.registry.subscription import Subscription
 
@@ -123,7 +123,7 @@ async def answer(request: web.Request) -> web.Response:
 
 
 async def _wait(
-    pickup: Pickup, subscription: Subscription, consumer: Consumer, rest_s: float
+    pickup: Pickup, subscription: Subscription, consumer: DurableConsumer, rest_s: float
 ) -> None:
     """Wait until there may be something to fetch: a match, or a pending one that is due again."""
     due_us = await pickup.write(
@@ -147,7 +147,7 @@ async def _named(request: web.Request) -> tuple[Pickup, Subscription, str]:
     return pickup, await pickup.subscription(request), name
 
 
-async def _known(pickup: Pickup, subscription: Subscription, name: str) -> Consumer:
+async def _known(pickup: Pickup, subscription: Subscription, name: str) -> DurableConsumer:
     try:
         return await pickup.write(lambda: pickup.consumers.consumer(subscription.id, name))
     except ConsumerError as error:
@@ -186,7 +186,7 @@ def _start(pickup: Pickup, subscription: Subscription, start: object) -> int:
         ) from error
 
 
-def _rendered(consumer: Consumer) -> dict[str, Any]:
+def _rendered(consumer: DurableConsumer) -> dict[str, Any]:
     return {
         "name": consumer.name,
         "cursor": consumer.seq,

@@ -21,7 +21,7 @@ from broker.documents.document import (
     parse_document_line,
     render_time,
 )
-from broker.documents.ingest import Outcome, Receipt
+from broker.documents.ingest import IngestOutcome, Receipt
 from broker.documents.spool import Spool
 
 __all__ = ["ROUTES"]
@@ -71,7 +71,7 @@ def _parse_line(line: bytes, stream: str) -> DocumentLine | Receipt:
             raise DocumentError(f"the line is for stream {parsed.stream!r}, not {stream!r}")
         _check_xml(parsed.xml)
     except DocumentError as error:
-        return Receipt(Outcome.REFUSED, reason=str(error))
+        return Receipt(IngestOutcome.REFUSED, reason=str(error))
     return parsed
 
 

@@ -12,7 +12,7 @@ from broker.api.backend import BACKEND, in_thread
 from broker.api.body import json_object
 from broker.api.problem import Problem
 from broker.documents.document import parse_time, render_time
-from broker.registry.tokens import Scope, Token, TokenError, Tokens
+from broker.registry.tokens import AccessToken, Scope, TokenError, Tokens
 
 __all__ = ["ROUTES", "rendered"]
 
@@ -55,7 +55,7 @@ async def delete_token(request: web.Request) -> web.Response:
     return web.Response(status=HTTPStatus.NO_CONTENT)
 
 
-def rendered(token: Token) -> dict[str, Any]:
+def rendered(token: AccessToken) -> dict[str, Any]:
     """Return what is shown of a token."""
     return {
         "name": token.name,

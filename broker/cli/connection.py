@@ -21,7 +21,7 @@ from broker.cli.contexts import Contexts, load_contexts
 from broker.cli.terminal import EXIT_NO_BROKER, EXIT_SETTINGS, Failure, message
 from broker.settings.config import Settings, SettingsError, find_settings, load_settings
 
-__all__ = ["Connection", "Target", "asked_or_done", "connect", "settings_of", "target"]
+__all__ = ["BrokerConnection", "Target", "asked_or_done", "connect", "settings_of", "target"]
 
 T = TypeVar("T")
 
@@ -31,7 +31,7 @@ _TIMEOUT_S = 90.0
 _START_WAIT_S = 30.0
 
 
-class Connection:
+class BrokerConnection:
     """One broker, by the URL of its API; `token` is sent to it, and nowhere else.
 
     `reason` is why it is this one, where it is not the one of the settings at hand; of that one
@@ -222,16 +222,16 @@ def settings_of(context: click.Context) -> Settings:
         raise Failure(str(error), exit_code=EXIT_SETTINGS) from error
 
 
-def connect(context: click.Context) -> Connection:
+def connect(context: click.Context) -> BrokerConnection:
     """Return the connection to the broker that a verb talks to."""
     found = target(context)
     if found.is_local:
-        return Connection(found.url, found.token, data=settings_of(context).data)
-    return Connection(found.url, found.token, found.reason)
+        return BrokerConnection(found.url, found.token, data=settings_of(context).data)
+    return BrokerConnection(found.url, found.token, found.reason)
 
 
 def asked_or_done(
-    context: click.Context, ask: Callable[[Connection], T], work: Callable[[Path], T]
+    context: click.Context, ask: Callable[[BrokerConnection], T], work: Callable[[Path], T]
 ) -> tuple[T, str]:
     """Return what the broker answers, and its URL.
 

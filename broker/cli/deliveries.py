@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from broker.cli.connection import Connection, connect
+from broker.cli.connection import BrokerConnection, connect
 from broker.cli.terminal import emit_rows, format_option, limit_option, message, text_or_json
 
 __all__ = ["deliveries", "test_subscription"]
@@ -157,7 +157,9 @@ def test(context: click.Context, subscription: str) -> None:
     test_subscription(context, connect(context), subscription)
 
 
-def test_subscription(context: click.Context, connection: Connection, subscription: str) -> None:
+def test_subscription(
+    context: click.Context, connection: BrokerConnection, subscription: str
+) -> None:
     """Send a sample, say what came of it, and end the verb with 1 if it did not arrive."""
     answer = connection.call("POST", "subscriptions", subscription, "test")
     status = "" if answer["status"] is None else f" ({answer['status']})"
@@ -193,13 +195,17 @@ def resume(context: click.Context, subscription: str) -> None:
     _set_state(connect(context), subscription, "resume")
 
 
-def _set_state(connection: Connection, subscription: str, action: str) -> None:
+def _set_state(connection: BrokerConnection, subscription: str, action: str) -> None:
     answer = connection.call("POST", "subscriptions", subscription, action)
     message(f"{answer['id']} is {answer['state']}")
 
 
 def _list(
-    connection: Connection, subscription: str | None, state: str | None, limit: int, output: str
+    connection: BrokerConnection,
+    subscription: str | None,
+    state: str | None,
+    limit: int,
+    output: str,
 ) -> None:
     rows = list(_rows(connection, subscription, state, limit))
     if output == "table":
@@ -210,7 +216,7 @@ def _list(
 
 
 def _rows(
-    connection: Connection, subscription: str | None, state: str | None, limit: int
+    connection: BrokerConnection, subscription: str | None, state: str | None, limit: int
 ) -> Iterator[dict[str, Any]]:
     before = None
     while limit > 0:

@@ -15,7 +15,7 @@ from broker.cli.terminal import EXIT_FAILED, is_coloured, message, text_or_json
 from broker.settings.config import Settings
 
 if TYPE_CHECKING:
-    from broker.operations.checkup.finding import Finding
+    from broker.operations.checkup.finding import CheckupFinding
 
 __all__ = ["doctor", "examine"]
 
@@ -50,7 +50,7 @@ def doctor(context: click.Context, offline: bool, output: str) -> None:
         context.exit(EXIT_FAILED)
 
 
-def _show(finding: Finding) -> None:
+def _show(finding: CheckupFinding) -> None:
     is_well = finding.remedy is None
     mark = click.style("ok ", fg="green") if is_well else click.style("BAD", fg="red", bold=True)
     click.echo(f"{mark}  {finding.subject:<9} {finding.state}", color=is_coloured(sys.stdout))
@@ -58,7 +58,7 @@ def _show(finding: Finding) -> None:
         click.echo(f"     {'':<9} {finding.remedy}")
 
 
-def examine(settings: Settings, *, is_offline: bool = False) -> Iterator[Finding]:
+def examine(settings: Settings, *, is_offline: bool = False) -> Iterator[CheckupFinding]:
     """Yield what was found, in the order in which a start of the broker would meet it."""
     from broker.operations.checkup.machine import look_at_machine
     from broker.operations.checkup.network import look_at_network

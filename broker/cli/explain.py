@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from broker.cli.connection import Connection, connect
+from broker.cli.connection import BrokerConnection, connect
 from broker.cli.costs import estimates_from, render_estimates, statistics_option
 from broker.cli.terminal import Failure, message
 
@@ -239,7 +239,7 @@ def _is_registered(paths: Sequence[str], documents: Path | None) -> bool:
 
 
 def _show_answer(
-    connection: Connection, paths: Sequence[str], parameters: str | None, output: str
+    connection: BrokerConnection, paths: Sequence[str], parameters: str | None, output: str
 ) -> None:
     if output not in ("text", "json"):
         raise Failure("--why-not prints text or json", exit_code=2)

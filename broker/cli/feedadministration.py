@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import click
 
-from broker.cli.connection import Connection, asked_or_done, settings_of
+from broker.cli.connection import BrokerConnection, asked_or_done, settings_of
 from broker.cli.terminal import Failure, message
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ T = TypeVar("T")
 class _BrokersFeeds:
     """The `FeedAdministration` of a running broker, reached through its API."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: BrokerConnection) -> None:
         self._connection = connection
 
     def feeds(self) -> list[dict[str, Any]]:

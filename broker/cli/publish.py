@@ -8,7 +8,7 @@ from typing import IO, Any
 
 import click
 
-from broker.cli.connection import Connection, connect
+from broker.cli.connection import BrokerConnection, connect
 from broker.cli.terminal import EXIT_FAILED, Failure, StreamName, message
 
 __all__ = ["publish"]
@@ -57,7 +57,7 @@ def publish(
 
 
 def _results(
-    connection: Connection, stream: str, file: IO[bytes], key: str | None, time: str | None
+    connection: BrokerConnection, stream: str, file: IO[bytes], key: str | None, time: str | None
 ) -> Iterator[dict[str, Any]]:
     first = file.readline()
     path = ("streams", stream, "documents")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from broker.cli.connection import Connection, connect
+from broker.cli.connection import BrokerConnection, connect
 from broker.cli.terminal import emit_rows, format_option, message, text_or_json
 
 __all__ = ["list_queries", "pause", "remove", "resume", "show"]
@@ -103,7 +103,7 @@ def resume(context: click.Context, query_id: str) -> None:
     _change(connection, query_id, "resume")
 
 
-def _change(connection: Connection, query_id: str, action: str) -> None:
+def _change(connection: BrokerConnection, query_id: str, action: str) -> None:
     query = connection.call("POST", "queries", query_id, action)
     message(f"{query['id']} {_since(query)}")
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from broker.cli.connection import Connection, connect
+from broker.cli.connection import BrokerConnection, connect
 from broker.cli.progress import progress_bar
 from broker.cli.terminal import Failure, message, text_or_json
 from broker.registry.parameters import parameter
@@ -157,7 +157,7 @@ def _say_cost(estimate: dict[str, Any]) -> None:
 
 
 def _dry_run(
-    connection: Connection, query: Query, query_id: str, bounds: dict[str, Any], output: str
+    connection: BrokerConnection, query: Query, query_id: str, bounds: dict[str, Any], output: str
 ) -> dict[str, Any]:
     path, body = ("queries", query_id), query.text.encode()
     estimate = connection.call("POST", *path, "estimate", body=body, content_type=_TEXT)
@@ -174,7 +174,7 @@ def _dry_run(
 
 
 def _history(
-    connection: Connection, path: tuple[str, str], body: bytes, bounds: dict[str, Any]
+    connection: BrokerConnection, path: tuple[str, str], body: bytes, bounds: dict[str, Any]
 ) -> dict[str, Any]:
     """Return what a query would have matched; shows how far the broker is."""
     answer = connection.lines(

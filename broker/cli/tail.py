@@ -6,7 +6,7 @@ import json
 
 import click
 
-from broker.cli.connection import Connection, connect
+from broker.cli.connection import BrokerConnection, connect
 
 __all__ = ["tail"]
 
@@ -43,7 +43,7 @@ def tail(
 
 
 def _print_matches(
-    connection: Connection,
+    connection: BrokerConnection,
     query_id: str | None,
     after: int | None,
     limit: int | None,

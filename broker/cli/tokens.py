@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from broker.cli.connection import Connection, asked_or_done, settings_of
+from broker.cli.connection import BrokerConnection, asked_or_done, settings_of
 from broker.cli.terminal import Failure, emit_rows, format_option, message
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def create(
     """
     expires_us = _moment(expires)
 
-    def ask(connection: Connection) -> str:
+    def ask(connection: BrokerConnection) -> str:
         from broker.documents.document import render_time
 
         asked = {
@@ -125,7 +125,7 @@ def list_tokens(context: click.Context, output: str, is_local: bool) -> None:
       xscl tokens list --format json
     """
 
-    def ask(connection: Connection) -> list[dict[str, Any]]:
+    def ask(connection: BrokerConnection) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = connection.get("tokens")["tokens"]
         return found
 
@@ -169,7 +169,7 @@ def revoke(context: click.Context, name: str, is_local: bool) -> None:
 def _done(
     context: click.Context,
     is_local: bool,
-    ask: Callable[[Connection], T],
+    ask: Callable[[BrokerConnection], T],
     work: Callable[[Path], T],
 ) -> tuple[T, str]:
     if not is_local:

@@ -11,10 +11,10 @@ from typing import Any
 
 import click
 
-from broker.cli.connection import Connection, connect
+from broker.cli.connection import BrokerConnection, connect
 from broker.cli.terminal import EXIT_NO_BROKER, Failure, emit_rows, format_option, table_lines
 
-__all__ = ["Reading", "render", "top"]
+__all__ = ["TopReading", "render", "top"]
 
 _COLUMNS = ["id", "state", "matches", "matches_per_second", "subscriptions", "reason"]
 _ROWS_WITHOUT_TERMINAL = 20
@@ -22,7 +22,7 @@ _FEEDS_SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TopReading:
     """What a broker says at one moment; `at_s` is that of a monotonic clock."""
 
     at_s: float
@@ -35,7 +35,7 @@ class Reading:
         found = self.statistics["figures"].get(name)
         return None if found is None else float(found)
 
-    def since(self, before: Reading | None) -> list[dict[str, Any]]:
+    def since(self, before: TopReading | None) -> list[dict[str, Any]]:
         """Return the queries with their matches a second since then, those with most first."""
         earlier = {row["id"]: row["matches"] for row in before.queries} if before else {}
         seconds = self.at_s - before.at_s if before else 0.0
@@ -88,9 +88,9 @@ def top(context: click.Context, once: bool, interval: float, output: str) -> Non
     _follow(connection, interval)
 
 
-def read(connection: Connection) -> Reading:
+def read(connection: BrokerConnection) -> TopReading:
     """Ask a broker how it is."""
-    return Reading(
+    return TopReading(
         time.monotonic(),
         connection.get("statistics"),
         connection.get("queries")["queries"],
@@ -98,7 +98,7 @@ def read(connection: Connection) -> Reading:
     )
 
 
-def _print(reading: Reading, output: str, url: str) -> None:
+def _print(reading: TopReading, output: str, url: str) -> None:
     if output == "json":
         failing = list(_failing(reading))
         data = {**reading.statistics, "by_query": reading.since(None), "failing_feeds": failing}
@@ -110,13 +110,13 @@ def _print(reading: Reading, output: str, url: str) -> None:
             click.echo(line)
 
 
-def _follow(connection: Connection, interval: float) -> None:
+def _follow(connection: BrokerConnection, interval: float) -> None:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
     console = Console()
-    before: Reading | None = None
+    before: TopReading | None = None
     with Live(console=console, screen=True, auto_refresh=False) as live:
         try:
             while True:
@@ -128,8 +128,8 @@ def _follow(connection: Connection, interval: float) -> None:
 
 
 def _look(
-    connection: Connection, before: Reading | None, rows: int
-) -> tuple[Reading | None, list[str]]:
+    connection: BrokerConnection, before: TopReading | None, rows: int
+) -> tuple[TopReading | None, list[str]]:
     """Return how a broker is, and what is shown of it; one that is away may come back."""
     try:
         reading = read(connection)
@@ -140,7 +140,7 @@ def _look(
     return reading, list(render(reading, before, connection.url, rows))
 
 
-def render(reading: Reading, before: Reading | None, url: str, rows: int) -> Iterator[str]:
+def render(reading: TopReading, before: TopReading | None, url: str, rows: int) -> Iterator[str]:
     """Yield the lines of the view: the whole broker, at most `rows` queries, feeds that fail."""
     statistics = reading.statistics
     state = "ready" if statistics["is_ready"] else f"not ready: {statistics['reason']}"
@@ -163,7 +163,7 @@ def render(reading: Reading, before: Reading | None, url: str, rows: int) -> Ite
         yield f"  and {len(failing) - _FEEDS_SHOWN} more: `xscl feeds list --failing`"
 
 
-def _summary(reading: Reading, before: Reading | None) -> Iterator[tuple[str, str]]:
+def _summary(reading: TopReading, before: TopReading | None) -> Iterator[tuple[str, str]]:
     statistics = reading.statistics
     yield (
         "documents",
@@ -195,7 +195,7 @@ def _summary(reading: Reading, before: Reading | None) -> Iterator[tuple[str, st
         yield "state", ", ".join(_figure(name, reading) for name in joined)
 
 
-def _figure(name: str, reading: Reading) -> str:
+def _figure(name: str, reading: TopReading) -> str:
     said = name.removeprefix("join_").removesuffix("_total").replace("_", " ")
     value = reading.figure(name) or 0
     if name.endswith("_bytes"):
@@ -203,7 +203,7 @@ def _figure(name: str, reading: Reading) -> str:
     return f"{value:,.0f} {said}"
 
 
-def _pace(reading: Reading, before: Reading | None, name: str) -> str:
+def _pace(reading: TopReading, before: TopReading | None, name: str) -> str:
     now = reading.figure(name)
     if before is None or now is None:
         return "-"
@@ -211,7 +211,7 @@ def _pace(reading: Reading, before: Reading | None, name: str) -> str:
     return "-" if rate is None else f"{rate:,.1f}"
 
 
-def _failing(reading: Reading) -> Iterator[dict[str, Any]]:
+def _failing(reading: TopReading) -> Iterator[dict[str, Any]]:
     for row in reading.feeds:
         if row["status"] in ("failing", "gone"):
             yield {name: row.get(name) for name in ("url", "stream", "status", "error")}

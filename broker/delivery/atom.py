@@ -16,7 +16,7 @@ from html import escape
 from lxml import etree
 
 from broker.delivery.letter import duration, is_web, plain
-from broker.delivery.summary import Part, Summary, read_part, summarise
+from broker.delivery.summary import Summary, SummaryPart, read_part, summarise
 from broker.documents.document import Document, render_time
 from broker.pipeline.matchlog import CommittedMatch
 
@@ -63,7 +63,7 @@ def _match_entry(match: CommittedMatch) -> etree._Element:
     return entry
 
 
-def _describe(entry: etree._Element, parts: Sequence[Part], output: str) -> None:
+def _describe(entry: etree._Element, parts: Sequence[SummaryPart], output: str) -> None:
     # Feed readers open the alternate link: the newest document's.
     links = [part.link for part in reversed(parts) if part.link]
     for number, link in enumerate(dict.fromkeys(links)):
@@ -81,7 +81,7 @@ def _match_html(summary: Summary) -> str:
     return "".join(lines)
 
 
-def _part_html(part: Part) -> str:
+def _part_html(part: SummaryPart) -> str:
     title = escape(part.title)
     if is_web(part.link):
         title = f'<a href="{escape(part.link)}">{title or escape(part.link)}</a>'

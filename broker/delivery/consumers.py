@@ -20,7 +20,7 @@ from broker.pipeline.outbox import Outbox
 from broker.registry.subscription import Subscription
 from broker.settings.database import transaction
 
-__all__ = ["Consumer", "ConsumerError", "ConsumerSettings", "Consumers", "Fetched"]
+__all__ = ["ConsumerError", "ConsumerSettings", "Consumers", "DurableConsumer", "Fetched"]
 
 
 class ConsumerError(LookupError):
@@ -38,7 +38,7 @@ class ConsumerSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer:
+class DurableConsumer:
     """A consumer as it stands: `seq` is the number of the newest match that it has fetched."""
 
     number: int
@@ -69,7 +69,7 @@ class Consumers:
 
     def create(
         self, subscription: Subscription, name: str, settings: ConsumerSettings, now_us: int
-    ) -> Consumer:
+    ) -> DurableConsumer:
         """Make a consumer; one that is there stays where it is, under its own settings."""
         with transaction(self._db):
             self._db.execute(
@@ -87,21 +87,21 @@ class Consumers:
             )
         return self.consumer(subscription.id, name)
 
-    def consumer(self, subscription_id: str, name: str) -> Consumer:
+    def consumer(self, subscription_id: str, name: str) -> DurableConsumer:
         """Return a consumer, or raise `ConsumerError`."""
         for consumer in self.consumers(subscription_id):
             if consumer.name == name:
                 return consumer
         raise ConsumerError(f"no consumer {name!r}")
 
-    def consumers(self, subscription_id: str) -> list[Consumer]:
+    def consumers(self, subscription_id: str) -> list[DurableConsumer]:
         """Return a subscription's consumers, by name."""
         rows = self._db.execute(
             "SELECT consumer.*, (SELECT count(*) FROM pending WHERE consumer = consumer.number)"
             " FROM consumer WHERE subscription = ? ORDER BY name",
             (subscription_id,),
         )
-        return [Consumer(*row) for row in rows.fetchall()]
+        return [DurableConsumer(*row) for row in rows.fetchall()]
 
     def remove(self, subscription_id: str, name: str) -> None:
         """Forget a consumer and what it has pending."""
@@ -173,7 +173,7 @@ class Consumers:
         earliest: int | None = row.fetchone()[0]
         return earliest
 
-    def _due(self, consumer: Consumer, limit: int, now_us: int) -> list[Fetched]:
+    def _due(self, consumer: DurableConsumer, limit: int, now_us: int) -> list[Fetched]:
         rows = self._db.execute(
             "SELECT seq, attempts FROM pending WHERE consumer = ? AND due_us <= ?"
             " ORDER BY seq LIMIT ?",
@@ -182,7 +182,9 @@ class Consumers:
         found = ((self._outbox.matches.find(seq - 1, limit=1), attempts) for seq, attempts in rows)
         return [Fetched(matches[0], attempts + 1) for matches, attempts in found if matches]
 
-    def _fresh(self, subscription: Subscription, consumer: Consumer, room: int) -> list[Fetched]:
+    def _fresh(
+        self, subscription: Subscription, consumer: DurableConsumer, room: int
+    ) -> list[Fetched]:
         matches = self._outbox.matches.of_topic(
             *subscription.topic,
             after=consumer.seq,
@@ -192,7 +194,7 @@ class Consumers:
         )
         return [Fetched(match, 1) for match in matches]
 
-    def _bury(self, consumer: Consumer, now_us: int) -> None:
+    def _bury(self, consumer: DurableConsumer, now_us: int) -> None:
         rows = self._db.execute(
             "SELECT seq FROM pending WHERE consumer = ? AND due_us <= ? AND attempts >= ?",
             (consumer.number, now_us, consumer.deliver_max),
@@ -202,19 +204,19 @@ class Consumers:
             self._write_dead(consumer, seq, reason, now_us)
         self._forget(consumer, [seq for (seq,) in rows])
 
-    def _attempts(self, consumer: Consumer, seq: int) -> int | None:
+    def _attempts(self, consumer: DurableConsumer, seq: int) -> int | None:
         row = self._db.execute(
             "SELECT attempts FROM pending WHERE consumer = ? AND seq = ?", (consumer.number, seq)
         ).fetchone()
         return None if row is None else int(row[0])
 
-    def _forget(self, consumer: Consumer, seqs: Sequence[int]) -> int:
+    def _forget(self, consumer: DurableConsumer, seqs: Sequence[int]) -> int:
         return self._db.executemany(
             "DELETE FROM pending WHERE consumer = ? AND seq = ?",
             [(consumer.number, seq) for seq in seqs],
         ).rowcount
 
-    def _write_dead(self, consumer: Consumer, seq: int, reason: str, now_us: int) -> None:
+    def _write_dead(self, consumer: DurableConsumer, seq: int, reason: str, now_us: int) -> None:
         (match,) = self._outbox.matches.find(seq - 1, limit=1)
         attempts = self._attempts(consumer, seq) or 0
         made = self._db.execute(

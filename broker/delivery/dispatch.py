@@ -19,7 +19,7 @@ from broker.registry.file import RegistryError
 from broker.registry.queries import Registry
 from broker.registry.subscription import DestinationKind, SubscriptionState
 
-__all__ = ["Dispatch", "Report"]
+__all__ = ["DeliveryReport", "Dispatch"]
 
 _DAY_US = 86_400_000_000
 _KEPT_DAYS = 30
@@ -31,7 +31,7 @@ _alive: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DeliveryReport:
     """What a visit found.  `is_behind`: there is more to look for than one visit takes on."""
 
     taken: list[Taken]
@@ -57,7 +57,7 @@ class Dispatch:
         self._pruned_us = 0
         self._has_looked = False
 
-    def visit(self, finished: Sequence[Finished], room: int, now_us: int) -> Report:
+    def visit(self, finished: Sequence[Finished], room: int, now_us: int) -> DeliveryReport:
         """Write what came back, look for news, take at most `room`.
 
         Where it fails (a full disk, a file that stays locked) it can be repeated with the same.
@@ -81,10 +81,10 @@ class Dispatch:
         behind = [self._lanes.sync(now_us), self._lanes.scan(now_us)]
         ready_us = self._lanes.next_ready_us()
         if room <= 0 or ready_us is None or ready_us > now_us:
-            return Report([], ready_us, any(behind))
+            return DeliveryReport([], ready_us, any(behind))
         taken = self._leases.take(room, now_us, self._lease_us)
         self._held.update(work.subscription.id for work in taken)
-        return Report(taken, self._lanes.next_ready_us(), any(behind))
+        return DeliveryReport(taken, self._lanes.next_ready_us(), any(behind))
 
     def close(self, finished: Sequence[Finished], now_us: int) -> None:
         """Write what came back, give leases up."""

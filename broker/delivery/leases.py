@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from broker.delivery.attempt import RESPONSE_KEPT_MAX, Outcome
 from broker.delivery.lanes import forget, settle
-from broker.delivery.schedule import Fate, Health
+from broker.delivery.schedule import EndpointHealth, Fate
 from broker.delivery.store import DeliveryState, Finished, Taken, delivery_id
 from broker.pipeline.matchlog import CommittedMatch
 from broker.pipeline.outbox import Outbox
@@ -45,7 +45,7 @@ class _Lane:
     fresh_us: int | None
     head: int
     due_us: int | None
-    health: Health
+    health: EndpointHealth
 
 
 @dataclass(slots=True)
@@ -139,7 +139,7 @@ class Leases:
             (now_us, room),
         )
         return [
-            _Lane(name, seq, fresh_us, head, due_us, Health(*health))
+            _Lane(name, seq, fresh_us, head, due_us, EndpointHealth(*health))
             for name, seq, fresh_us, head, due_us, *health in rows.fetchall()
         ]
 

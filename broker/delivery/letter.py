@@ -22,7 +22,7 @@ import nh3
 from markupsafe import Markup
 
 from broker.delivery.attempt import Attempt
-from broker.delivery.summary import Part, summarise
+from broker.delivery.summary import SummaryPart, summarise
 from broker.documents.document import render_time
 
 __all__ = ["Letters", "Sender", "duration", "is_web", "plain"]
@@ -144,7 +144,7 @@ def _one_line(text: str) -> str:
     return _CONTROLS.sub(" ", text).strip()
 
 
-def _byline(part: Part) -> str:
+def _byline(part: SummaryPart) -> str:
     time = ""
     if part.time_us is not None:
         time = datetime.fromisoformat(render_time(part.time_us)).strftime("%-d %B %Y, %H:%M UTC")

@@ -17,7 +17,7 @@ from enum import Enum
 from broker.delivery.attempt import Outcome, OutcomeKind
 from broker.registry.subscription import Digest
 
-__all__ = ["Decision", "Fate", "Health", "Policy", "decide", "digest_due_us"]
+__all__ = ["Decision", "EndpointHealth", "Fate", "RetryPolicy", "decide", "digest_due_us"]
 
 _US = timedelta(microseconds=1)
 SECOND_US = 1_000_000
@@ -28,7 +28,7 @@ def _us(**units: float) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RetryPolicy:
     """The numbers that `decide` goes by, in microseconds.
 
     `delays_us[n]` follows attempt n + 1; behind the last the delivery is a dead letter.
@@ -53,9 +53,9 @@ class Policy:
     failures_to_pause: int = 3
     failures_to_disable: int = 10
 
-    def faster(self, factor: float) -> Policy:
+    def faster(self, factor: float) -> RetryPolicy:
         """Return the same policy in a world where time runs `factor` times faster."""
-        return Policy(
+        return RetryPolicy(
             delays_us=tuple(round(delay / factor) for delay in self.delays_us),
             jitter=self.jitter,
             pause_first_us=round(self.pause_first_us / factor),
@@ -68,7 +68,7 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class EndpointHealth:
     """A subscription's record since its last success.
 
     Nothing is begun before `paused_until_us`.  `failing_since_us` is None after a success.
@@ -96,16 +96,16 @@ class Decision:
 
     fate: Fate
     next_us: int
-    health: Health = field(default_factory=Health)
+    health: EndpointHealth = field(default_factory=EndpointHealth)
     disable: str = ""
 
 
 def decide(
-    policy: Policy,
+    policy: RetryPolicy,
     outcome: Outcome,
     *,
     number: int,
-    health: Health,
+    health: EndpointHealth,
     now_us: int,
     random: Callable[[], float],
 ) -> Decision:
@@ -128,21 +128,27 @@ def decide(
 
 
 def _after_failure(
-    policy: Policy, outcome: Outcome, health: Health, now_us: int, random: Callable[[], float]
-) -> Health:
+    policy: RetryPolicy,
+    outcome: Outcome,
+    health: EndpointHealth,
+    now_us: int,
+    random: Callable[[], float],
+) -> EndpointHealth:
     failures = health.failures + 1
     since_us = now_us if health.failing_since_us is None else health.failing_since_us
     throttled = outcome.kind is OutcomeKind.THROTTLED
     if not throttled and failures < policy.failures_to_pause:
         # It may be this match that the endpoint cannot take.
-        return Health(failures, since_us, health.paused_until_us)
+        return EndpointHealth(failures, since_us, health.paused_until_us)
     # The exponent is bounded only so that the power stays a small number.
     pause_us = min(policy.pause_first_us * 2 ** min(failures - 1, 20), policy.pause_max_us)
     pause_us = max(_jittered(policy, pause_us, random), _retry_after(policy, outcome))
-    return Health(failures, since_us, max(health.paused_until_us, now_us + pause_us))
+    return EndpointHealth(failures, since_us, max(health.paused_until_us, now_us + pause_us))
 
 
-def _reason_to_disable(policy: Policy, outcome: Outcome, health: Health, now_us: int) -> str:
+def _reason_to_disable(
+    policy: RetryPolicy, outcome: Outcome, health: EndpointHealth, now_us: int
+) -> str:
     if outcome.kind is OutcomeKind.GONE:
         return f"the endpoint answered {outcome.status or 'that it is gone'}"
     since_us = now_us if health.failing_since_us is None else health.failing_since_us
@@ -153,11 +159,11 @@ def _reason_to_disable(policy: Policy, outcome: Outcome, health: Health, now_us:
     return ""
 
 
-def _jittered(policy: Policy, delay_us: int, random: Callable[[], float]) -> int:
+def _jittered(policy: RetryPolicy, delay_us: int, random: Callable[[], float]) -> int:
     return delay_us + round(delay_us * policy.jitter * random())
 
 
-def _retry_after(policy: Policy, outcome: Outcome) -> int:
+def _retry_after(policy: RetryPolicy, outcome: Outcome) -> int:
     return min(outcome.retry_after_us or 0, policy.retry_after_max_us)
 
 

@@ -15,7 +15,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from broker.delivery.attempt import Outcome
-from broker.delivery.schedule import Decision, Health
+from broker.delivery.schedule import Decision, EndpointHealth
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.subscription import Subscription
 from broker.settings.database import connect
@@ -115,7 +115,7 @@ class Taken:
     number: int
     subscription: Subscription
     matches: Sequence[CommittedMatch]
-    health: Health
+    health: EndpointHealth
 
 
 @dataclass(frozen=True, slots=True)

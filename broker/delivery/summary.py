@@ -14,7 +14,7 @@ from lxml import etree
 from broker.documents.document import parse_time
 from broker.pipeline.matchlog import CommittedMatch
 
-__all__ = ["Part", "Summary", "read_part", "summarise"]
+__all__ = ["Summary", "SummaryPart", "read_part", "summarise"]
 
 _TEXT_MAX = 400
 _VALUES_MAX = 8
@@ -22,7 +22,7 @@ _NAMED = ("title", "link", "author", "source", "summary", "content")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SummaryPart:
     """One document of a match, or its whole output where the query builds its own.
 
     `html` is the publisher's, not to be trusted; `fields` are what has no place of its own.
@@ -44,7 +44,7 @@ class Summary:
     match_id: str
     query: str
     headline: str
-    parts: tuple[Part, ...]
+    parts: tuple[SummaryPart, ...]
     joined: tuple[tuple[str, str], ...]
     apart: timedelta
     output: str
@@ -67,13 +67,13 @@ def summarise(match: CommittedMatch) -> Summary:
     )
 
 
-def read_part(xml: bytes) -> Part:
+def read_part(xml: bytes) -> SummaryPart:
     """Read one document for a person; what is not XML has nothing to show."""
     root = _root(xml)
-    return Part() if root is None else _part(root, "", None)
+    return SummaryPart() if root is None else _part(root, "", None)
 
 
-def _parts(line: Mapping[str, Any]) -> Iterator[Part]:
+def _parts(line: Mapping[str, Any]) -> Iterator[SummaryPart]:
     root = _root(line["output"].encode())
     documents = line["documents"]
     if root is None:
@@ -94,7 +94,7 @@ def _root(output: bytes) -> etree._Element | None:
         return None
 
 
-def _part(element: etree._Element, stream: str, time_us: int | None) -> Part:
+def _part(element: etree._Element, stream: str, time_us: int | None) -> SummaryPart:
     found: dict[str, str] = {}
     fields = [(_local(str(name)), str(value)) for name, value in element.attrib.items()]
     for child in element.iterchildren("*"):
@@ -108,7 +108,7 @@ def _part(element: etree._Element, stream: str, time_us: int | None) -> Part:
     title = found.get("title", "")
     if not found and not fields:
         title = _text(element)
-    return Part(
+    return SummaryPart(
         title=_one_line(title),
         link=found.get("link", ""),
         author=_one_line(found.get("author", "")),

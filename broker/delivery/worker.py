@@ -22,7 +22,7 @@ from pathlib import Path
 from broker.delivery.attempt import Attempt, Channel, Notifier, Outcome, OutcomeKind
 from broker.delivery.dispatch import Dispatch
 from broker.delivery.endpoints import Claim, EndpointLimits, Endpoints
-from broker.delivery.schedule import Decision, Fate, Policy, decide
+from broker.delivery.schedule import Decision, Fate, RetryPolicy, decide
 from broker.delivery.store import Finished, Taken
 from broker.pipeline.matchlog import CommittedMatch
 from broker.pipeline.outbox import Outbox
@@ -97,7 +97,7 @@ class DeliveryWorker:
         channels: Mapping[DestinationKind, Channel],
         *,
         path: Path | None = None,
-        policy: Policy | None = None,
+        policy: RetryPolicy | None = None,
         limits: Mapping[DestinationKind, EndpointLimits] = LIMITS,
         recipient: EndpointLimits = RECIPIENT,
         notifier: Notifier | None = None,
@@ -112,7 +112,7 @@ class DeliveryWorker:
         self._registry = registry
         self._channels = channels
         self._path = path or outbox.path.with_name("deliveries.db")
-        self._policy = policy or Policy()
+        self._policy = policy or RetryPolicy()
         self._limits = limits
         self._recipient = recipient
         self._notifier = notifier

@@ -22,7 +22,7 @@ from rich.text import Text
 
 from broker.delivery.store import delivery_id
 from broker.demo.feed_server import ROUNDS, moved
-from broker.demo.receivers import Received
+from broker.demo.receivers import ReceivedDelivery
 from broker.demo.screen import Item, document_line, heading, match_block, read_item
 from broker.demo.world import World
 
@@ -168,11 +168,11 @@ class Play:
                 progress.waiting.remove(match)
                 self._show_match(match, deliveries)
 
-    def _show_match(self, match: dict[str, Any], deliveries: list[Received]) -> None:
+    def _show_match(self, match: dict[str, Any], deliveries: list[ReceivedDelivery]) -> None:
         items = [self._progress.items[document["docid"]] for document in match["documents"]]
         self._console.print(match_block(match, items, deliveries))
 
-    def _deliveries(self, match: dict[str, Any]) -> list[Received]:
+    def _deliveries(self, match: dict[str, Any]) -> list[ReceivedDelivery]:
         ids = [delivery_id(name, match["id"]) for name in self._subscriptions[match["query"]]]
         return [self._world.receipts.by_id[id_] for id_ in ids if id_ in self._world.receipts.by_id]
 

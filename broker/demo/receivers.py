@@ -15,11 +15,11 @@ from aiohttp import web
 from aiosmtpd.smtp import SMTP, Envelope
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-__all__ = ["MailSink", "Receipts", "Received", "WebhookReceiver"]
+__all__ = ["MailSink", "Receipts", "ReceivedDelivery", "WebhookReceiver"]
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedDelivery:
     """A delivery that arrived: its id, by which way, and how often it was refused before."""
 
     delivery_id: str
@@ -32,19 +32,19 @@ class Receipts:
 
     def __init__(self, log: Path) -> None:
         self._log = log
-        self.by_id: dict[str, Received] = {}
+        self.by_id: dict[str, ReceivedDelivery] = {}
         if log.exists():
             for line in log.read_text().splitlines():
-                self._note(Received(**json.loads(line)))
+                self._note(ReceivedDelivery(**json.loads(line)))
 
-    def add(self, received: Received) -> None:
+    def add(self, received: ReceivedDelivery) -> None:
         """Keep a delivery; of one that is here already the first is what counts."""
         with self._log.open("a", encoding="utf-8") as file:
             row = {name: getattr(received, name) for name in received.__slots__}
             file.write(json.dumps(row) + "\n")
         self._note(received)
 
-    def _note(self, received: Received) -> None:
+    def _note(self, received: ReceivedDelivery) -> None:
         self.by_id.setdefault(received.delivery_id, received)
 
 
@@ -78,7 +78,7 @@ class WebhookReceiver:
             self._refusals[delivery_id] = 1
             return web.Response(status=HTTPStatus.INTERNAL_SERVER_ERROR, text="try again")
         refusals = self._refusals.get(delivery_id, 0)
-        self._receipts.add(Received(delivery_id, "the webhook", refusals))
+        self._receipts.add(ReceivedDelivery(delivery_id, "the webhook", refusals))
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
 
@@ -102,5 +102,5 @@ class MailSink:
         assert isinstance(content, bytes)
         message = message_from_bytes(content)
         self.messages.append(message)
-        self._receipts.add(Received(self._delivery_id(message), str(message["To"])))
+        self._receipts.add(ReceivedDelivery(self._delivery_id(message), str(message["To"])))
         return "250 kept"

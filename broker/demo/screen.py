@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from broker.demo.receivers import Received
+from broker.demo.receivers import ReceivedDelivery
 
 __all__ = ["Item", "document_line", "match_block", "read_item", "spoken"]
 
@@ -56,7 +56,7 @@ def document_line(item: Item) -> RenderableType:
 
 
 def match_block(
-    match: Mapping[str, Any], items: Sequence[Item], deliveries: Iterable[Received]
+    match: Mapping[str, Any], items: Sequence[Item], deliveries: Iterable[ReceivedDelivery]
 ) -> RenderableType:
     """Return a match: its query, the documents, the joined values, the time between, the ways."""
     apart = abs(items[-1].time - items[0].time)
@@ -87,7 +87,7 @@ def joined_values(match: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                         yield pair
 
 
-def _delivery(received: Received) -> Text:
+def _delivery(received: ReceivedDelivery) -> Text:
     text = Text(received.way, "green")
     if received.refusals:
         text.append(f" (attempt {received.refusals + 1}; the first was answered with 500)", "dim")

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 __all__ = [
     "DEDUP_HORIZON_US",
     "DEDUP_KEPT_US",
-    "Candidates",
     "DedupIndex",
+    "KnownDocuments",
     "content_hash",
     "identity_hash",
 ]
@@ -52,7 +52,7 @@ def content_hash(xml: bytes) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _KeyRows:
     """Documents in columns: the first 8 bytes of their hashes, their numbers and revisions.
 
     A structured array would be copied by each search.
@@ -74,23 +74,23 @@ class _Rows:
     def columns(self) -> tuple[NDArray[Any], ...]:
         return (self.identities, self.contents, self.docids, self.revisions)
 
-    def take(self, places: NDArray[np.int64] | slice) -> _Rows:
-        return _Rows(*(column[places] for column in self.columns))
+    def take(self, places: NDArray[np.int64] | slice) -> _KeyRows:
+        return _KeyRows(*(column[places] for column in self.columns))
 
-    def sorted(self) -> _Rows:
+    def sorted(self) -> _KeyRows:
         return self.take(np.argsort(self.identities, kind="stable"))
 
 
-def _together(parts: Sequence[_Rows]) -> _Rows:
+def _together(parts: Sequence[_KeyRows]) -> _KeyRows:
     columns = zip(*(part.columns for part in parts), strict=True)
-    return _Rows(*(np.concatenate(column) for column in columns))
+    return _KeyRows(*(np.concatenate(column) for column in columns))
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class KnownDocuments:
     """Documents whose key may be the one that was asked for: the hashes of the keys are alike."""
 
-    rows: _Rows
+    rows: _KeyRows
 
     def newest_first(self) -> Iterator[tuple[int, int]]:
         """Yield their docids and revisions."""
@@ -102,7 +102,7 @@ class Candidates:
         return _found(self.rows.take(np.flatnonzero(self.rows.contents == _numbers(content))))
 
 
-def _found(rows: _Rows) -> Iterator[tuple[int, int]]:
+def _found(rows: _KeyRows) -> Iterator[tuple[int, int]]:
     return (
         (int(docid), int(revision))
         for docid, revision in zip(rows.docids, rows.revisions, strict=True)
@@ -112,9 +112,9 @@ def _found(rows: _Rows) -> Iterator[tuple[int, int]]:
 @dataclass(slots=True)
 class _Period:
     start_us: int
-    runs: list[_Rows] = field(default_factory=list)
+    runs: list[_KeyRows] = field(default_factory=list)
 
-    def add(self, run: _Rows) -> None:
+    def add(self, run: _KeyRows) -> None:
         """Add a sorted run.  Runs shrink towards the end, at least by half."""
         self.runs.append(run)
         while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
@@ -145,20 +145,20 @@ class DedupIndex:
         """The memory that it takes."""
         return sum(run.nbytes for run in self._runs())
 
-    def find(self, identities: Sequence[bytes]) -> dict[bytes, Candidates]:
+    def find(self, identities: Sequence[bytes]) -> dict[bytes, KnownDocuments]:
         """Return the documents that may have these keys; most keys have none and are left out.
 
         At the cost of one search of each run for all keys together.
         """
         identities = sorted(set(identities))
         wanted = _numbers(b"".join(identities))
-        found: dict[bytes, list[_Rows]] = {}
+        found: dict[bytes, list[_KeyRows]] = {}
         for run in self._runs():
             lows = np.searchsorted(run.identities, wanted, "left")
             highs = np.searchsorted(run.identities, wanted, "right")
             for at in np.flatnonzero(lows < highs).tolist():
                 found.setdefault(identities[at], []).append(run.take(slice(lows[at], highs[at])))
-        return {identity: Candidates(_together(rows)) for identity, rows in found.items()}
+        return {identity: KnownDocuments(_together(rows)) for identity, rows in found.items()}
 
     def add(
         self,
@@ -172,7 +172,7 @@ class DedupIndex:
 
         Arrival times do not decrease if there is a horizon.
         """
-        rows = _Rows(_numbers(identities), _numbers(contents), docids, revisions)
+        rows = _KeyRows(_numbers(identities), _numbers(contents), docids, revisions)
         starts_us = arrivals_us - arrivals_us % self._period_us
         if self._horizon_us is None:
             starts_us[:] = 0
@@ -195,7 +195,7 @@ class DedupIndex:
             self._periods.append(_Period(start_us))
         return self._periods[-1]
 
-    def _runs(self) -> Iterator[_Rows]:
+    def _runs(self) -> Iterator[_KeyRows]:
         for period in self._periods:
             yield from period.runs
 

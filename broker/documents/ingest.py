@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from broker.documents.dedup import (
     DEDUP_HORIZON_US,
-    Candidates,
     DedupIndex,
+    KnownDocuments,
     content_hash,
     identity_hash,
 )
@@ -28,13 +28,13 @@ from broker.documents.keys import LIKE_DOCID, docid_of, document_key, is_like_an
 from broker.documents.segment import SEGMENT_SCHEMA, Segment
 from broker.documents.spool import SpoolWriter
 
-__all__ = ["DOCUMENT_BYTES_MAX", "Ingest", "Outcome", "Receipt"]
+__all__ = ["DOCUMENT_BYTES_MAX", "Ingest", "IngestOutcome", "Receipt"]
 
 DOCUMENT_BYTES_MAX = 8 << 20
 """Larger documents are refused.  The largest items of real feeds are near 1 MB."""
 
 
-class Outcome(Enum):
+class IngestOutcome(Enum):
     """What became of a line."""
 
     ACCEPTED = "accepted"
@@ -46,7 +46,7 @@ class Outcome(Enum):
 class Receipt:
     """The answer to one line.  A duplicate has the docid of the document that it repeats."""
 
-    outcome: Outcome
+    outcome: IngestOutcome
     docid: int | None = None
     key: str | None = None
     reason: str | None = None
@@ -89,14 +89,14 @@ class Ingest:
             self._dedup.advance(arrival_us)
         hashes = [_hashes(line) for line in lines]
         known = self._dedup.find([each.identity for each in hashes if each is not None])
-        rows = _Rows(self._spool.next_docid, self._spool.watermark_us)
+        rows = _AcceptedRows(self._spool.next_docid, self._spool.watermark_us)
         receipts = []
         for line, hashed in zip(lines, hashes, strict=True):
             past = None if hashed is None else known.get(hashed.identity)
             try:
                 receipts.append(self._number(line, hashed, past, arrival_us, rows))
             except DocumentError as error:
-                receipts.append(Receipt(Outcome.REFUSED, reason=str(error)))
+                receipts.append(Receipt(IngestOutcome.REFUSED, reason=str(error)))
         if rows.count:
             batch = rows.batch()
             segment = self._spool.append(batch, registry_version=registry_version)
@@ -112,9 +112,9 @@ class Ingest:
         self,
         line: DocumentLine,
         hashed: _Hashes | None,
-        past: Candidates | None,
+        past: KnownDocuments | None,
         arrival_us: int | None,
-        rows: _Rows,
+        rows: _AcceptedRows,
     ) -> Receipt:
         if line.time_us is not None:
             self.recorded_time_us = _latest(self.recorded_time_us, line.time_us)
@@ -125,11 +125,11 @@ class Ingest:
         if hashed is not None:
             earlier = self._earlier(line, hashed, past, rows)
             if earlier is not None:
-                return Receipt(Outcome.DUPLICATE, docid=earlier)
+                return Receipt(IngestOutcome.DUPLICATE, docid=earlier)
             revision = self._next_revision(line, past, rows)
         revision = self._free_revision(line, revision, rows)
         docid, key = rows.add(line, arrival_us, hashed, revision)
-        return Receipt(Outcome.ACCEPTED, docid=docid, key=key)
+        return Receipt(IngestOutcome.ACCEPTED, docid=docid, key=key)
 
     def _check(self, line: DocumentLine) -> None:
         if len(line.xml) > self._document_bytes_max:
@@ -148,7 +148,7 @@ class Ingest:
         return self.recorded_time_us
 
     def _earlier(
-        self, line: DocumentLine, hashed: _Hashes, past: Candidates | None, rows: _Rows
+        self, line: DocumentLine, hashed: _Hashes, past: KnownDocuments | None, rows: _AcceptedRows
     ) -> int | None:
         """Return the number of the document that a line repeats, None if it is new."""
         known = rows.known(line)
@@ -159,7 +159,9 @@ class Ingest:
                 return docid
         return None
 
-    def _next_revision(self, line: DocumentLine, past: Candidates | None, rows: _Rows) -> int:
+    def _next_revision(
+        self, line: DocumentLine, past: KnownDocuments | None, rows: _AcceptedRows
+    ) -> int:
         known = rows.known(line)
         if known is not None:
             return known.revision + 1
@@ -175,7 +177,7 @@ class Ingest:
     def _is_called(self, docid: int, stream: str, key: str) -> bool:
         return self._stored(docid, "stream") == stream and self._stored(docid, "key") == key
 
-    def _free_revision(self, line: DocumentLine, revision: int, rows: _Rows) -> int:
+    def _free_revision(self, line: DocumentLine, revision: int, rows: _AcceptedRows) -> int:
         """Return the first revision from `revision` on whose key no other document has."""
         if line.key is None:
             may_be_taken = self._docids_are_keys
@@ -188,7 +190,7 @@ class Ingest:
             revision += 1
         return revision
 
-    def _is_taken(self, stream: str, key: str, rows: _Rows) -> bool:
+    def _is_taken(self, stream: str, key: str, rows: _AcceptedRows) -> bool:
         may_have = (docid for reading in readings(key) for docid in self._called(stream, *reading))
         return rows.has(stream, key) or any(self._is_called(n, stream, key) for n in may_have)
 
@@ -252,7 +254,7 @@ class _Known:
     docids: dict[bytes, int]
 
 
-class _Rows:
+class _AcceptedRows:
     """The documents of one segment while it is put together."""
 
     def __init__(self, first_docid: int, watermark_us: int) -> None:

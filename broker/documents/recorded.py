@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from broker.documents.disk import Disk
 from broker.documents.document import Document, DocumentError, DocumentLine, parse_document_line
-from broker.documents.ingest import Ingest, Outcome
+from broker.documents.ingest import Ingest, IngestOutcome
 from broker.documents.spool import SpoolWriter
 from broker.documents.stored import documents_of
 
@@ -92,7 +92,7 @@ def number_lines(lines: Iterable[ReadLine]) -> Iterator[Document]:
             first = writer.next_docid
             receipts = ingest.append([_line(*each) for each in group], registry_version=1)
             for (place, _), receipt in zip(group, receipts, strict=True):
-                if receipt.outcome is Outcome.REFUSED:
+                if receipt.outcome is IngestOutcome.REFUSED:
                     raise RecordedError(f"{place}: {receipt.reason}")
             yield from _documents(writer, first)
         writer.close()

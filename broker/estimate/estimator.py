@@ -14,7 +14,7 @@ from itertools import product
 
 from broker.documents.document import Document
 from broker.estimate.model import INFINITE_AS_US, JoinEstimate, OperatorEstimate, QueryEstimate
-from broker.estimate.statistics import DAY_US, Occurrences, Sample, Timing, take_sample
+from broker.estimate.statistics import DAY_US, DocumentSample, Occurrences, Timing, take_sample
 from broker.estimate.warnings import warnings
 from broker.explain.model import ClauseView, QueryView, SideView, Survey
 from broker.explain.spelling import ParameterText
@@ -54,7 +54,7 @@ def estimate(
 @dataclass
 class _Estimator:
     survey: Survey
-    sample: Sample
+    sample: DocumentSample
     streams: Set[str]
     budget: Budget
     query: Query

@@ -26,7 +26,7 @@ from broker.matching.engine import document_batch
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.stage import evaluate_batches
 
-__all__ = ["DAY_US", "Occurrences", "Sample", "Timing", "take_sample"]
+__all__ = ["DAY_US", "DocumentSample", "Occurrences", "Timing", "take_sample"]
 
 DAY_US = 86_400_000_000
 _BATCH_DOCUMENTS = 2_000
@@ -64,7 +64,7 @@ class Timing:
 
 
 @dataclass(slots=True)
-class Sample:
+class DocumentSample:
     """Recent documents as given queries see them; `span_us` is how long a time they stand for."""
 
     documents: Sequence[Document]
@@ -131,7 +131,7 @@ class Sample:
                         yield a, b
 
 
-def take_sample(plan: EvaluationPlan, documents: Sequence[Document]) -> Sample:
+def take_sample(plan: EvaluationPlan, documents: Sequence[Document]) -> DocumentSample:
     """Evaluate a plan on documents, and note where its variables' values occur.
 
     Documents that cannot be read are there, and bind nothing.
@@ -143,7 +143,7 @@ def take_sample(plan: EvaluationPlan, documents: Sequence[Document]) -> Sample:
         for row in pa.Table.from_batches([batch]).to_pylist():
             _note(row, place, shapes, variables)
             place += 1
-    return Sample(documents, dict(variables), _span_us(documents))
+    return DocumentSample(documents, dict(variables), _span_us(documents))
 
 
 def _span_us(documents: Sequence[Document]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from broker.estimate.model import INFINITE_AS_US, OperatorEstimate
-from broker.estimate.statistics import DAY_US, Sample
+from broker.estimate.statistics import DAY_US, DocumentSample
 from broker.estimate.text import spell_number
 from broker.explain.model import QueryView
 from broker.matching.budget import Budget
@@ -37,7 +37,7 @@ def warnings(
     view: QueryView,
     operators: Sequence[OperatorEstimate],
     matches_per_day: float | None,
-    sample: Sample,
+    sample: DocumentSample,
     unseen: Sequence[str],
     budget: Budget,
 ) -> Iterator[str]:
@@ -67,7 +67,7 @@ def _over_budget(
     view: QueryView,
     operators: Sequence[OperatorEstimate],
     matches_per_day: float | None,
-    sample: Sample,
+    sample: DocumentSample,
     budget: Budget,
 ) -> Iterator[str]:
     """Warn where so many pairs or matches would pause the query, and say what would do."""

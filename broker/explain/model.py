@@ -12,10 +12,10 @@ from xscl.query import INFINITE_US
 
 __all__ = [
     "BlockView",
+    "ClassMember",
     "ClassView",
     "ClauseView",
     "ComparisonView",
-    "Member",
     "NodeView",
     "Note",
     "QueryView",
@@ -166,7 +166,7 @@ class QueryView:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ClassMember:
     """One use of a query class: by a query, in an alternative, for an operator."""
 
     query: str
@@ -182,7 +182,7 @@ class ClassView:
     template: int
     query_class: QueryClass
     window_us: int
-    members: tuple[Member, ...]
+    members: tuple[ClassMember, ...]
 
     def queries(self) -> tuple[str, ...]:
         """Return the ids of the queries that share it, each once."""

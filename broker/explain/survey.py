@@ -12,10 +12,10 @@ from itertools import product
 
 from broker.explain.model import (
     BlockView,
+    ClassMember,
     ClassView,
     ClauseView,
     ComparisonView,
-    Member,
     NodeView,
     QueryView,
     SideView,
@@ -98,7 +98,7 @@ class _Class:
     number: int
     template: int
     window_us: int = 0
-    members: list[Member] = field(default_factory=list)
+    members: list[ClassMember] = field(default_factory=list)
 
 
 @dataclass
@@ -172,7 +172,7 @@ class _Surveyor:
     ) -> QueryView:
         choices = _choices(plain)
         views = tuple(
-            _Reading(self, query, plain, alternative, choice, uses).clauses(number)
+            _SurveyedQuery(self, query, plain, alternative, choice, uses).clauses(number)
             for number, (alternative, choice) in enumerate(
                 zip(alternatives, choices, strict=True), 1
             )
@@ -193,7 +193,7 @@ class _Surveyor:
             notes=tuple(notes_on(query, views)),
         )
 
-    def use(self, clause: Clause, member: Member) -> int:
+    def use(self, clause: Clause, member: ClassMember) -> int:
         """Count one use of a clause's class, and return the number of the class."""
         key = clause.query_class
         template = self.templates.setdefault(key.template, len(self.templates) + 1)
@@ -228,7 +228,7 @@ def _select(select: Select) -> str:
 
 
 @dataclass
-class _Reading:
+class _SurveyedQuery:
     """One alternative of one query, and what its terms are called."""
 
     surveyor: _Surveyor
@@ -248,11 +248,11 @@ class _Reading:
     def clauses(self, number: int) -> tuple[ClauseView, ...]:
         """Return the clauses of alternative `number`."""
         return tuple(
-            self._clause(clause, Member(self.query.id, number, i), i)
+            self._clause(clause, ClassMember(self.query.id, number, i), i)
             for i, clause in enumerate(self.alternative.clauses)
         )
 
-    def _clause(self, clause: Clause, member: Member, index: int) -> ClauseView:
+    def _clause(self, clause: Clause, member: ClassMember, index: int) -> ClauseView:
         number = self.surveyor.use(clause, member)
         sides = tuple(self._side(clause, i) for i in range(len(clause.sources)))
         operator = self.operators[index] if self.operators else None

@@ -17,14 +17,14 @@ from xscl.path import Literal, Parameter
 from xscl.pattern import Constant, TreePattern
 from xscl.query import Call, Derived, Operand, Residual, VariableValue
 
-__all__ = ["Alternative", "Clause", "Edge", "Published", "Source", "is_prepared", "term"]
+__all__ = ["Alternative", "Clause", "ClauseSource", "Edge", "Published", "is_prepared", "term"]
 
 Edge = tuple[int, int]
 """Two variables of the catalog, asked for as a pair of nodes; one twice, for its own nodes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ClauseSource:
     """One operand of a clause: a block, or the clause below whose tuples it reads."""
 
     block: int | None
@@ -56,7 +56,7 @@ class Clause:
 
     query_class: QueryClass
     window_us: int | Parameter
-    sources: tuple[Source, ...]
+    sources: tuple[ClauseSource, ...]
     places: Mapping[str, int]
     constants: tuple[tuple[int, Constant], ...]
     excluded: tuple[tuple[int, Constant], ...]

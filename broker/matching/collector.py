@@ -9,7 +9,7 @@ from typing import Any
 from broker.matching.accounts import Accounts
 from broker.matching.budget import Tally
 from broker.matching.clauses import Clause
-from broker.matching.fanout import Found, Subscriber, Use
+from broker.matching.fanout import FoundTuple, Subscriber, Use
 from broker.matching.matches import MatchBuilder
 
 __all__ = ["Collector"]
@@ -39,7 +39,7 @@ class Collector:
         self._handed_on: dict[tuple[Any, ...], _HandedOn] = {}
         self._builders: dict[Subscriber, MatchBuilder] = {}
 
-    def take(self, found: Found, use: Use) -> None:
+    def take(self, found: FoundTuple, use: Use) -> None:
         """Add a tuple to what its clause hands on, or to its query's matches."""
         tally = self._accounts.of(use.subscriber.query.id)
         if not tally.takes(found.docid):
@@ -49,7 +49,7 @@ class Collector:
         elif not self._is_known or use.subscriber.query.publish is not None:
             self._match(found, use.subscriber, tally)
 
-    def _hand_on(self, found: Found, tally: Tally) -> None:
+    def _hand_on(self, found: FoundTuple, tally: Tally) -> None:
         tally.find(found.docid)
         row = found.handed_on(self._shape_of(found.clause))
         # One node may carry several values: those that a function gives of it.
@@ -59,7 +59,7 @@ class Collector:
             finders.add(tally.query)
             tally.tuple(found.clause.stream, found.docid)
 
-    def _match(self, found: Found, subscriber: Subscriber, tally: Tally) -> None:
+    def _match(self, found: FoundTuple, subscriber: Subscriber, tally: Tally) -> None:
         tally.find(found.docid)
         builder = self._builders.get(subscriber)
         if builder is None:

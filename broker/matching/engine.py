@@ -50,7 +50,7 @@ from xpath_eval.stage import VALUES_CHARACTERS_MAX, evaluate_batches
 from xpath_eval.witnesses import DOCUMENT_SCHEMA, WITNESS_SCHEMA
 from xscl.query import INFINITE_US
 
-__all__ = ["Engine", "RegisteredQuery", "Step", "document_batch"]
+__all__ = ["Engine", "RegisteredQuery", "StepResult", "document_batch"]
 
 Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
 """Looks up the XML of documents from outside by docid."""
@@ -60,7 +60,7 @@ _TUPLES_MAX = 50_000
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepResult:
     """What a batch brought: matches in order, documents published, documents that are not XML.
 
     `pauses` are the queries that went over their budget, `spent` what the others have found in the
@@ -196,7 +196,7 @@ class Engine:
 
     def process(
         self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()
-    ) -> Step:
+    ) -> StepResult:
         """Join a batch with everything remembered, and remember it.
 
         `published` are the documents at its positions that have been published before.
@@ -208,7 +208,7 @@ class Engine:
         dead = self._run(witnesses, batch, published)
         order = sorted(batch.matches, key=lambda match: (match.position, match.query, match.id))
         pauses, spent = self._accounts.pauses(), self._accounts.spent()
-        return Step(order, batch.published, dead, pauses, spent)
+        return StepResult(order, batch.published, dead, pauses, spent)
 
     def absorb(
         self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()

@@ -19,7 +19,7 @@ from joins.memory.instance import Instance
 from xscl import functions
 from xscl.query import Query, Residual
 
-__all__ = ["BoundNode", "FanOut", "Found", "Subscriber", "Use"]
+__all__ = ["BoundNode", "FanOut", "FoundTuple", "Subscriber", "Use"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +65,7 @@ class BoundNode:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Found:
+class FoundTuple:
     """A tuple of one clause: its instances, and what its terms are bound to."""
 
     clause: Clause
@@ -119,7 +119,7 @@ class Found:
         }
 
 
-class Places(NamedTuple):
+class ConstantPlaces(NamedTuple):
     """Where the constants of a use stand: meta-variables that must have them, and must not."""
 
     asked: tuple[int, ...]
@@ -137,7 +137,7 @@ class FanOut:
     """All uses of classes, by class, and by where their constants stand and what those are."""
 
     def __init__(self) -> None:
-        self._uses: dict[int, dict[Places, ByConstants]] = {}
+        self._uses: dict[int, dict[ConstantPlaces, ByConstants]] = {}
 
     def add(self, use: Use) -> None:
         """Add a use."""
@@ -179,7 +179,7 @@ class FanOut:
 
     def expand(
         self, tuples: Iterable[ClassTuple], instances: Mapping[int, Instance]
-    ) -> Iterator[tuple[Found, Use]]:
+    ) -> Iterator[tuple[FoundTuple, Use]]:
         """Yield each tuple once for every use that it satisfies."""
         for one in tuples:
             left = instances[one.left]
@@ -187,12 +187,14 @@ class FanOut:
             docid_min = left.docid_min if right is None else min(left.docid_min, right.docid_min)
             if right is not None and not set(left.leaves).isdisjoint(right.leaves):
                 continue
-            found: Found | None = None
+            found: FoundTuple | None = None
             for use in self._candidates(one, left, right):
                 if one.span_us > use.window_us or docid_min <= use.subscriber.registration_point:
                     continue
                 if found is None or found.clause is not use.clause:
-                    found = Found(use.clause, left, right, _resolve(use.clause, one, left, right))
+                    found = FoundTuple(
+                        use.clause, left, right, _resolve(use.clause, one, left, right)
+                    )
                 if _is_true(found, one) and all(
                     _holds(r, found, use) for r in use.clause.residuals
                 ):
@@ -215,20 +217,20 @@ class FanOut:
                     yield from uses
 
 
-def _constants(use: Use) -> tuple[Places, Constants, Constants]:
+def _constants(use: Use) -> tuple[ConstantPlaces, Constants, Constants]:
     """Return where a use's constants stand, those that it asks for, and those that it excludes."""
     clause, given = use.clause, use.subscriber.parameters
     asked, excluded = (
         tuple(c if isinstance(c, str) else given[c.name] for _, c in constants)
         for constants in (clause.constants, clause.excluded)
     )
-    places = Places(
+    places = ConstantPlaces(
         tuple(place for place, _ in clause.constants), tuple(place for place, _ in clause.excluded)
     )
     return places, asked, excluded
 
 
-def _is_true(found: Found, one: ClassTuple) -> bool:
+def _is_true(found: FoundTuple, one: ClassTuple) -> bool:
     """Return whether values that hashed alike are alike: what an engine compares by hash."""
     template = found.clause.query_class.template
     return all(
@@ -262,7 +264,7 @@ def _resolve(
     return nodes
 
 
-def _holds(residual: Residual, found: Found, use: Use) -> bool:
+def _holds(residual: Residual, found: FoundTuple, use: Use) -> bool:
     parameters = use.subscriber.parameters
 
     def value(variable: str) -> str:

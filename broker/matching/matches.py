@@ -12,7 +12,7 @@ from typing import Any
 
 from lxml import etree
 
-from broker.matching.fanout import BoundNode, Found, Subscriber
+from broker.matching.fanout import BoundNode, FoundTuple, Subscriber
 from broker.matching.match import Match, MatchDocument, MatchNode, match_id
 from joins.memory.instance import Instance
 from xscl.output import build
@@ -50,7 +50,7 @@ class MatchBuilder:
         self._gathered: dict[tuple[Any, ...], _Gathered] = {}
         self._long: dict[str, str] = {}
 
-    def add(self, found: Found) -> bool:
+    def add(self, found: FoundTuple) -> bool:
         """Add one tuple; return whether it begins a match."""
         visible = tuple(found.nodes[v].number for v in self.subscriber.query.visible())
         key = found.leaves, visible

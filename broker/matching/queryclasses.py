@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import product
 
-from broker.matching.clauses import Alternative, Clause, Edge, Published, Source, term
+from broker.matching.clauses import Alternative, Clause, ClauseSource, Edge, Published, term
 from joins.classes import QueryClass
 from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
 from templates.template import template_of
@@ -102,7 +102,7 @@ def _as_derived(operand: Operand) -> Derived | None:
 class _Side:
     """One operand as a graph: its nodes, and where the terms are."""
 
-    source: Source
+    source: ClauseSource
     nodes: list[GraphNode]
     node_of: dict[str, int]
     constants: list[tuple[int, Constant]]
@@ -169,7 +169,7 @@ class _Compiler:
         variables = below.tuple_variables
         nodes = [GraphNode(v, -1 if i == 0 else 0) for i, v in enumerate(variables)]
         node_of = {t: i for i, t in enumerate(below.carried, 1)}
-        source = Source(None, below, below.query_class.stratum + 1, below.retention_us)
+        source = ClauseSource(None, below, below.query_class.stratum + 1, below.retention_us)
         return _Side(source, nodes, node_of, [])
 
     def _block(self, name: str) -> int:
@@ -195,7 +195,7 @@ class _Compiler:
         compared = {i for t, i in node_of.items() if t in self.compared or t in self.derived}
         self.valued.extend(ids[i] for i in sorted(compared | {i for i, _ in constants}))
         read = self.published.get(self.query.blocks[block].stream, Published(0, 0))
-        source = Source(block, None, read.stratum, read.retention_us)
+        source = ClauseSource(block, None, read.stratum, read.retention_us)
         return _Side(source, nodes, node_of, constants)
 
     def _build(

@@ -28,7 +28,7 @@ from broker.documents.document import parse_time
 from broker.documents.segment import document_batch
 from broker.documents.spool import Spool
 from broker.matching.budget import DEFAULT_BUDGET, Budget
-from broker.matching.engine import Engine, Step
+from broker.matching.engine import Engine, StepResult
 from broker.matching.match import Match
 from broker.matching.registration import RegisteredQuery
 from broker.pipeline.outbox import Outbox
@@ -188,7 +188,7 @@ def _steps(
     lateness_us: int,
     engine: EngineName,
     budget: Budget,
-) -> Iterator[Step]:
+) -> Iterator[StepResult]:
     """Yield what one query and those it reads from find in retained documents, in order."""
     asked = present.get(waiting[0].query)
     if asked is None or asked.query.version != waiting[0].version:

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 import xscl
 from broker.documents.document import render_time
 from broker.documents.spool import Spool
-from broker.matching.engine import Engine, RegisteredQuery, Step
+from broker.matching.engine import Engine, RegisteredQuery, StepResult
 from broker.matching.match import Match
 from broker.pipeline.backfill import retained_documents
 from xpath_eval.stage import evaluate_batches
@@ -113,7 +113,7 @@ def _retained(spool: Spool) -> tuple[int, int]:
 
 def _steps(
     asked: DryRun, spool: Spool, first: int, last: int
-) -> Iterator[tuple[pa.RecordBatch, Step]]:
+) -> Iterator[tuple[pa.RecordBatch, StepResult]]:
     engine = Engine([*_registered(asked)], lateness_us=asked.lateness_us)
     for batch in retained_documents(spool, first, last):
         witnesses = pa.Table.from_batches(evaluate_batches(engine.plan, [batch]), WITNESS_SCHEMA)
@@ -128,7 +128,7 @@ def _registered(asked: DryRun) -> Iterator[RegisteredQuery]:
     yield RegisteredQuery(query, assignments=assignments)
 
 
-def _note(found: _Findings, query: str, batch: pa.RecordBatch, step: Step) -> None:
+def _note(found: _Findings, query: str, batch: pa.RecordBatch, step: StepResult) -> None:
     times = pc.min_max(batch.column("end_us")).as_py()
     found.oldest_us = min(
         times["min"], times["min"] if found.oldest_us is None else found.oldest_us

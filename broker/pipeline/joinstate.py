@@ -23,7 +23,7 @@ from broker.pipeline.evaluation import evaluate_documents
 from broker.pipeline.snapshot import Snapshot
 from xpath_eval.catalog import EvaluationPlan
 
-__all__ = ["Commits", "EngineStep", "JoinEngine", "JoinState", "watermark_us"]
+__all__ = ["CommittedResults", "EngineState", "EngineStep", "JoinEngine", "watermark_us"]
 
 Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
 
@@ -83,7 +83,7 @@ class JoinEngine(Protocol):
         """Return the lowest registration point of the queries that ask for any of these."""
 
 
-class Commits(Protocol):
+class CommittedResults(Protocol):
     """What is known of committed results; `broker.pipeline.outbox.Outbox` knows it."""
 
     def spent(self) -> list[Spent]:
@@ -99,7 +99,7 @@ class _Current:
     engine: JoinEngine
 
 
-class JoinState:
+class EngineState:
     """The engine in use, and the registry version that it is for.
 
     `engines` makes the engine of a version, without state; `follow` brings one to a version, or
@@ -109,7 +109,7 @@ class JoinState:
     def __init__(
         self,
         spool: Spool,
-        commits: Commits,
+        commits: CommittedResults,
         engines: Callable[[int], JoinEngine],
         follow: Callable[[Any, int], bool],
         snapshot: Snapshot | None,

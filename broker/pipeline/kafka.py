@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.documents.document import DocumentLine
-from broker.documents.ingest import Outcome, Receipt
+from broker.documents.ingest import IngestOutcome, Receipt
 from broker.documents.ingest_thread import Busy, Submit
 from broker.documents.segment import SEGMENT_BYTES_MAX
 from broker.documents.sub_batches import in_sub_batches
@@ -85,7 +85,7 @@ class RecordTaker:
         every = document_lines(records, self._stream)
         for lines in in_sub_batches(every, lambda line: len(line.xml), SEGMENT_BYTES_MAX):
             for line, receipt in zip(lines, self._accept(lines), strict=True):
-                if receipt.outcome is Outcome.REFUSED:
+                if receipt.outcome is IngestOutcome.REFUSED:
                     fields = {"stage": "ingest", "stream": self._stream}
                     message = "record %s was refused: %s"
                     _log.warning(message, line.key, receipt.reason, extra=fields)

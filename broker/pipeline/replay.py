@@ -27,7 +27,7 @@ import pyarrow as pa
 import xscl
 from broker.documents.disk import Disk
 from broker.documents.document import Document, DocumentError, DocumentLine
-from broker.documents.ingest import Ingest, Outcome
+from broker.documents.ingest import Ingest, IngestOutcome
 from broker.documents.recorded import ReadLine, read_document_lines
 from broker.documents.segment import SEGMENT_BYTES_MAX
 from broker.documents.spool import Spool, SpoolWriter
@@ -196,7 +196,7 @@ def replay_documents(
     with tempfile.TemporaryDirectory(
         prefix="xscl-replay-", ignore_cleanup_errors=True
     ) as directory:
-        run = _Run(Path(directory), make_engine, matches, progress)
+        run = _ReplayRun(Path(directory), make_engine, matches, progress)
         run.ingest.closed_streams = closed_streams
         if spark:
             _run_in_spark(run, lines, batch_documents, session, on_session)
@@ -249,7 +249,7 @@ class _MatchFile:
         return []
 
 
-class _Run:
+class _ReplayRun:
     """The parts of one replay, in a temporary directory."""
 
     def __init__(
@@ -295,9 +295,9 @@ class _Run:
                 self._refuse(place, str(line))
         receipts = self.ingest.append(lines, registry_version=_REGISTRY_VERSION)
         for place, receipt in zip(places, receipts, strict=True):
-            if receipt.outcome is Outcome.ACCEPTED:
+            if receipt.outcome is IngestOutcome.ACCEPTED:
                 self.summary.documents += 1
-            elif receipt.outcome is Outcome.DUPLICATE:
+            elif receipt.outcome is IngestOutcome.DUPLICATE:
                 self.summary.duplicates += 1
             else:
                 self._refuse(place, receipt.reason or "")
@@ -307,7 +307,7 @@ class _Run:
         self.summary.note(f"{place}: {reason}")
 
 
-def _run_in_process(run: _Run, lines: Iterable[ReadLine], batch_documents: int) -> None:
+def _run_in_process(run: _ReplayRun, lines: Iterable[ReadLine], batch_documents: int) -> None:
     started = time.perf_counter()
     for group in _groups(lines, batch_documents):
         run.append(group)
@@ -317,23 +317,23 @@ def _run_in_process(run: _Run, lines: Iterable[ReadLine], batch_documents: int) 
 
 
 def _run_in_spark(
-    run: _Run,
+    run: _ReplayRun,
     lines: Iterable[ReadLine],
     batch_documents: int,
     session: Spark | None,
     on_session: Callable[[Spark], None],
 ) -> None:
-    from broker.pipeline.spark import Source, Spark  # a replay without Spark needs no Java
+    from broker.pipeline.spark import Spark, StreamSource  # a replay without Spark needs no Java
 
     with ExitStack() as stack:
         started = time.perf_counter()
-        reader = _Reader(run, lines, batch_documents)
+        reader = _RecordedReader(run, lines, batch_documents)
         reader.start()
         if session is None:
             session = Spark.start(run.directory / "logs")
             stack.callback(session.stop)
         on_session(session)
-        source = Source(
+        source = StreamSource(
             spool=run.writer.directory,
             plans=run.plans.directory,
             through=0,
@@ -349,10 +349,10 @@ def _run_in_spark(
         reader.finish()
 
 
-class _Reader:
+class _RecordedReader:
     """Fills the spool while Spark starts and runs."""
 
-    def __init__(self, run: _Run, lines: Iterable[ReadLine], batch_documents: int) -> None:
+    def __init__(self, run: _ReplayRun, lines: Iterable[ReadLine], batch_documents: int) -> None:
         self._run = run
         self._lines = iter(lines)
         self._batch_documents = batch_documents

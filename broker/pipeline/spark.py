@@ -56,7 +56,7 @@ from broker.pipeline.jvm import Java, Jvm, find_java, start_jvm, worker_environm
 from broker.pipeline.shards import ShardTask, carry_out
 from joins.shards.orders import Answer
 
-__all__ = ["Records", "Source", "Spark", "SparkError", "SparkQuery"]
+__all__ = ["Records", "Spark", "SparkError", "SparkQuery", "StreamSource"]
 
 _SLICE_SCHEMA = "path string, start bigint, stop bigint"
 _FORMAT = "xscl-spool"
@@ -91,7 +91,7 @@ class SparkError(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class StreamSource:
     """What a streaming query reads: a spool, its plans, and how much of it in one batch.
 
     `through` is the last segment whose results are committed; the query begins behind it.
@@ -162,7 +162,7 @@ class Spark:
 
     def stream(
         self,
-        source: Source,
+        source: StreamSource,
         step: Callable[[pa.Table], object],
         *,
         checkpoint: Path,

@@ -40,7 +40,13 @@ from broker.pipeline.evaluation import (
     next_batch,
     slice_segments,
 )
-from broker.pipeline.joinstate import Commits, EngineStep, JoinEngine, JoinState, watermark_us
+from broker.pipeline.joinstate import (
+    CommittedResults,
+    EngineState,
+    EngineStep,
+    JoinEngine,
+    watermark_us,
+)
 from broker.pipeline.snapshot import Snapshot
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
@@ -56,7 +62,7 @@ class PipelineError(RuntimeError):
     """The pipeline's own rules are broken: documents are missing, or another process commits."""
 
 
-class Results(Commits, Protocol):
+class Results(CommittedResults, Protocol):
     """Where results are committed; `broker.pipeline.outbox.Outbox` is one."""
 
     def through(self) -> int:
@@ -130,7 +136,7 @@ class Pipeline:
         self._plan_of = plan_of or (lambda version: engines(version).plan)
         self._snapshot = snapshot
         self._through = outbox.through()
-        self._state = JoinState(spool, outbox, engines, follow, snapshot, self._done)
+        self._state = EngineState(spool, outbox, engines, follow, snapshot, self._done)
 
     @property
     def through(self) -> int:

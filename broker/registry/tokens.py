@@ -25,7 +25,7 @@ from typing import Any
 
 from broker.settings.database import connect, transaction
 
-__all__ = ["TOKEN_PREFIX", "Scope", "Token", "TokenError", "Tokens"]
+__all__ = ["TOKEN_PREFIX", "AccessToken", "Scope", "TokenError", "Tokens"]
 
 TOKEN_PREFIX = "xscl_"
 """What every secret begins with, so that leaked ones can be searched for."""
@@ -65,7 +65,7 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Token:
+class AccessToken:
     """What is known of a token; its secret is not.  `subscriptions` are those that it reads."""
 
     name: str
@@ -100,9 +100,11 @@ class Tokens:
         *,
         subscriptions: Iterable[str] = (),
         expires_us: int | None = None,
-    ) -> tuple[Token, str]:
+    ) -> tuple[AccessToken, str]:
         """Return a new token and its secret, which is not kept."""
-        token = Token(name, frozenset(scopes), frozenset(subscriptions), self._now_us(), expires_us)
+        token = AccessToken(
+            name, frozenset(scopes), frozenset(subscriptions), self._now_us(), expires_us
+        )
         _check(token)
         token_id, rest = secrets.token_hex(6), secrets.token_urlsafe(32)
         secret = f"{TOKEN_PREFIX}{token_id}_{rest}"
@@ -115,7 +117,7 @@ class Tokens:
             self._insert(token, token_id, _hash(secret))
         return token, secret
 
-    def find(self, secret: str) -> Token | None:
+    def find(self, secret: str) -> AccessToken | None:
         """Return the token with that secret, None if there is none or it has expired."""
         if _SECRET.fullmatch(secret) is None:
             return None
@@ -131,7 +133,7 @@ class Tokens:
             self._note_use(token.name, now_us)
         return token
 
-    def tokens(self) -> list[Token]:
+    def tokens(self) -> list[AccessToken]:
         """Return all tokens that are not revoked, by name."""
         return [_token(row) for row in self._rows(f"SELECT {_COLUMNS} FROM token ORDER BY name")]
 
@@ -148,7 +150,7 @@ class Tokens:
         )
         return any(Scope.ADMIN in scopes.split() for (scopes,) in rows)
 
-    def _insert(self, token: Token, token_id: str, hashed: bytes) -> None:
+    def _insert(self, token: AccessToken, token_id: str, hashed: bytes) -> None:
         try:
             self._db.execute(
                 "INSERT INTO token VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
@@ -180,7 +182,7 @@ class Tokens:
             return self._db.execute(statement, values).fetchall()
 
 
-def _check(token: Token) -> None:
+def _check(token: AccessToken) -> None:
     if not _NAME.fullmatch(token.name):
         raise TokenError(
             f"{token.name!r} is no name: use letters, digits and . _ @ - (100 at most)"
@@ -199,9 +201,9 @@ def _hash(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-def _token(row: tuple[Any, ...]) -> Token:
+def _token(row: tuple[Any, ...]) -> AccessToken:
     name, scopes, subscriptions, created_us, expires_us, used_us = row
-    return Token(
+    return AccessToken(
         name,
         frozenset(map(Scope, scopes.split())),
         frozenset(subscriptions.split()),

@@ -43,7 +43,7 @@ from broker.pipeline.kafka import RecordTaker, checkpoint_of, records_of
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.shards import Join, ShardTask, Tasks
 from broker.pipeline.snapshot import Snapshot
-from broker.pipeline.spark import Source, Spark, SparkQuery
+from broker.pipeline.spark import Spark, SparkQuery, StreamSource
 from broker.pipeline.steps import Pipeline, StepSummary
 from broker.registry.queries import Registry
 from broker.registry.registered import Engines
@@ -242,7 +242,9 @@ class Service:
         return spark
 
     async def _stream(self, spark: Spark) -> SparkQuery:
-        source = Source(self._data / "spool", self._plans.directory, through=self._pipeline.through)
+        source = StreamSource(
+            self._data / "spool", self._plans.directory, through=self._pipeline.through
+        )
         query = await asyncio.to_thread(
             spark.stream,
             source,

@@ -34,7 +34,7 @@ __all__ = [
     "SEGMENT_DOCUMENTS",
     "Exclusively",
     "Maintenance",
-    "Needs",
+    "RetentionNeeds",
     "at_once",
     "maintain",
     "prunable",
@@ -50,7 +50,7 @@ _MERGES_MAX = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class RetentionNeeds:
     """What is still needed.
 
     That is every document behind segment `through`, every one with an event time from `event_us`
@@ -63,13 +63,13 @@ class Needs:
     docid: int | None = None
 
 
-def prunable(segments: Iterable[Segment], needs: Needs) -> int:
+def prunable(segments: Iterable[Segment], needs: RetentionNeeds) -> int:
     """Return the last segment of those, from the oldest on, that nobody needs; 0 if there is none.
 
     >>> old = Segment(1, 1, 1, 10, 1, end_min_us=0, end_max_us=5, watermark_us=5, arrival_us=7)
-    >>> prunable([old], Needs(through=1, event_us=6, arrival_us=8))
+    >>> prunable([old], RetentionNeeds(through=1, event_us=6, arrival_us=8))
     1
-    >>> prunable([old], Needs(through=1, event_us=5, arrival_us=8))
+    >>> prunable([old], RetentionNeeds(through=1, event_us=5, arrival_us=8))
     0
     """
     last = 0
@@ -98,7 +98,7 @@ def at_once(action: Callable[[int], Any]) -> Future[Any]:
 
 
 def maintain(
-    spool: SpoolWriter, needs_now: Callable[[], Needs], exclusively: Exclusively = at_once
+    spool: SpoolWriter, needs_now: Callable[[], RetentionNeeds], exclusively: Exclusively = at_once
 ) -> None:
     """Delete and merge segments while the writer goes on; it waits for deletions only.
 
@@ -106,7 +106,7 @@ def maintain(
     run by one thread at a time.
     """
 
-    def prune(newest_docid: int) -> Needs:
+    def prune(newest_docid: int) -> RetentionNeeds:
         needs = needs_now()
         spool.prune(prunable(spool.all_segments(), needs))
         return needs
@@ -144,10 +144,10 @@ class Maintenance:
         except OSError as error:
             _log.warning("the spool was not tidied up: %s", error)
 
-    def _needs(self) -> Needs:
+    def _needs(self) -> RetentionNeeds:
         newest = self._spool.newest
         assert newest is not None
-        return Needs(
+        return RetentionNeeds(
             through=self._pipeline.through,
             event_us=self._pipeline.horizon_us(),
             arrival_us=newest.arrival_us - DEDUP_KEPT_US,

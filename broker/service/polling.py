@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 
 from broker.documents.document import DocumentLine
-from broker.documents.ingest import Outcome
+from broker.documents.ingest import IngestOutcome
 from broker.documents.ingest_thread import Busy, Submit
 from broker.settings.config import Settings
 from feeds import Feed, FeedStore, Poller, networks
@@ -49,6 +49,6 @@ async def _take(submit: Submit, line: DocumentLine) -> None:
             await asyncio.sleep(busy.retry_after_s)
         else:
             break
-    if receipt.outcome is Outcome.REFUSED:
+    if receipt.outcome is IngestOutcome.REFUSED:
         fields = {"stage": "ingest", "stream": line.stream}
         _log.warning("an item of a feed was refused: %s", receipt.reason, extra=fields)

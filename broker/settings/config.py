@@ -264,7 +264,7 @@ def parse_settings(text: str, path: Path) -> Settings:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingsError(f"{path}: not TOML: {error}") from error
-    reader = _Reader(text, path)
+    reader = _SettingsReader(text, path)
     # What is left out stands beside the file, too: not where a verb happens to be called.
     values.setdefault("data", _DATA)
     settings: Settings = reader.table(Settings, values, ())
@@ -279,7 +279,7 @@ def parse_settings(text: str, path: Path) -> Settings:
 _Where = tuple[str | int, ...]
 
 
-class _Reader:
+class _SettingsReader:
     """Turns TOML values into the dataclasses above, and knows where each stood in the text."""
 
     def __init__(self, text: str, path: Path) -> None:

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 import xscl
 from broker.documents.document import DocumentError, DocumentLine, check_stream, parse_time
 from broker.registry.parameters import parameters
-from broker.testing.lines import Line, Statement, read_lines, statements
+from broker.testing.lines import CaseStatement, Line, read_lines, statements
 from xpath_eval.structure import XmlError, parse_xml
 from xscl.diagnostics import Diagnostic, Severity, XsclError
 from xscl.durations import DurationError, read_duration
@@ -91,10 +91,10 @@ def read_case_file(path: Path) -> CaseFile:
     file cannot be read.
     """
     source = path.read_text(encoding="utf-8")
-    return _Reader(path, source).file()
+    return _CaseReader(path, source).file()
 
 
-class _Reader:
+class _CaseReader:
     """Reads one file from top to bottom; the first mistake ends it."""
 
     def __init__(self, path: Path, source: str) -> None:
@@ -115,7 +115,7 @@ class _Reader:
             self._wrong("XT002", end, "there is no case here", "begin one: `case WHAT IT SHOWS`")
         return CaseFile(self._path, self._source, tuple(self._queries.values()), tuple(cases))
 
-    def _load(self, named: Sequence[Statement]) -> None:
+    def _load(self, named: Sequence[CaseStatement]) -> None:
         paths = [self._path.parent / each.rest for each in named]
         for path, each in zip(paths, named, strict=True):
             if not path.is_file():
@@ -126,7 +126,7 @@ class _Reader:
             self._wrong("XT003", Span(0, 0), f"there is no {own} to be tested", hint)
         self._queries = {query.id: query for query in xscl.load(paths or [own])}
 
-    def _cases(self, found: Iterator[Statement]) -> Iterator[Case]:
+    def _cases(self, found: Iterator[CaseStatement]) -> Iterator[Case]:
         for statement in found:
             if statement.word == "case":
                 if self._case is not None:
@@ -153,7 +153,7 @@ class _Reader:
             self._wrong("XT004", span, "the case does not say what it expects", hint)
         return case
 
-    def _read(self, case: Case, statement: Statement) -> None:
+    def _read(self, case: Case, statement: CaseStatement) -> None:
         match statement.word:
             case "document":
                 self._document(case, statement)
@@ -166,7 +166,7 @@ class _Reader:
             case _:
                 self._expectation(case, statement)
 
-    def _document(self, case: Case, statement: Statement) -> None:
+    def _document(self, case: Case, statement: CaseStatement) -> None:
         head, less, beginning = statement.rest.partition("<")
         said = _DOCUMENT.fullmatch(head.strip())
         if said is None:
@@ -189,7 +189,7 @@ class _Reader:
         self._check_xml(xml, statement)
         case.documents.append(DocumentLine(stream=stream, xml=xml, time_us=self._time_us, key=key))
 
-    def _check_xml(self, xml: bytes, statement: Statement) -> None:
+    def _check_xml(self, xml: bytes, statement: CaseStatement) -> None:
         try:
             parse_xml(xml)
         except XmlError as error:
@@ -216,7 +216,7 @@ class _Reader:
         except DurationError as error:
             return self._wrong("XT007", span, error.message, error.hint or "as in `2 h`, `30 min`")
 
-    def _expectation(self, case: Case, statement: Statement) -> None:
+    def _expectation(self, case: Case, statement: CaseStatement) -> None:
         is_none = statement.word == "no"
         if is_none and statement.rest != "match":
             self._wrong("XT001", statement.line.span, "this is no line", "did you mean `no match`?")
@@ -228,7 +228,7 @@ class _Reader:
         if not is_none:
             case.expected.append(self._match(case, statement))
 
-    def _match(self, case: Case, statement: Statement) -> ExpectedMatch:
+    def _match(self, case: Case, statement: CaseStatement) -> ExpectedMatch:
         query, documents = self._of_query(statement)
         documents = _spelled(documents)
         names = re.findall(r"[^\s()]+", documents)
@@ -248,7 +248,7 @@ class _Reader:
         expected = ExpectedMatch(query, documents, statement.line.number)
         return self._with_details(expected, statement)
 
-    def _with_details(self, expected: ExpectedMatch, statement: Statement) -> ExpectedMatch:
+    def _with_details(self, expected: ExpectedMatch, statement: CaseStatement) -> ExpectedMatch:
         variables: dict[str, str] = {}
         output: str | None = None
         assigned: Mapping[str, Any] | None = None
@@ -273,7 +273,7 @@ class _Reader:
             hint = did_you_mean(name, labels) or f"it compares {_listed(labels)}"
             self._wrong("XT009", self._part(line, name), f"{query.id} compares no `{name}`", hint)
 
-    def _of_query(self, statement: Statement) -> tuple[Query, str]:
+    def _of_query(self, statement: CaseStatement) -> tuple[Query, str]:
         """Return the query that a line is about, and the line without its name."""
         named = re.fullmatch(r"([^\s:()=]+):\s+(.*)", statement.rest)
         if named is None and len(self._queries) == 1:
@@ -333,7 +333,7 @@ def _operands(documents: str) -> int | None:
     return count if depth == 0 else None
 
 
-def _first_word(statement: Statement) -> Span:
+def _first_word(statement: CaseStatement) -> Span:
     start = statement.line.start
     return Span(start, start + len(statement.word))
 

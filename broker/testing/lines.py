@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from xscl.path import Span
 
-__all__ = ["Line", "Statement", "read_lines", "statements"]
+__all__ = ["CaseStatement", "Line", "read_lines", "statements"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class CaseStatement:
     """A line, and the lines that are indented below it, as they stand in the file."""
 
     line: Line
@@ -63,7 +63,7 @@ def read_lines(source: str) -> list[Line]:
     return found
 
 
-def statements(lines: Sequence[Line], flat: Sequence[str] = ()) -> Iterator[Statement]:
+def statements(lines: Sequence[Line], flat: Sequence[str] = ()) -> Iterator[CaseStatement]:
     """Yield the statements; those whose first word is in `flat` have nothing below them.
 
     Between statements, empty lines and comments (`#`) say nothing; below one they belong to it.
@@ -80,7 +80,7 @@ def statements(lines: Sequence[Line], flat: Sequence[str] = ()) -> Iterator[Stat
         body = list(lines[at:end])
         while body and not _says_something(body[-1]):
             body.pop()
-        yield Statement(head, tuple(body))
+        yield CaseStatement(head, tuple(body))
         at = end
 
 

@@ -22,13 +22,13 @@ from broker.api.streams import rendered_dead_letters, statistics
 from broker.delivery.deliveries import Deliveries, Delivery
 from broker.delivery.letter import duration, is_web, plain
 from broker.delivery.store import DeliveryState
-from broker.delivery.summary import Part, summarise
+from broker.delivery.summary import SummaryPart, summarise
 from broker.documents.document import render_time
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.queries import QueryState, RegisteredText
 from broker.registry.subscription import Subscription, SubscriptionState
 from feeds import FeedStore
-from feeds.health import Health, healths, in_words
+from feeds.health import FeedHealth, healths, in_words
 from xscl.highlight import XsclLexer
 
 __all__ = [
@@ -61,7 +61,7 @@ class Shown:
     seq: int
     query: str
     headline: str
-    parts: tuple[Part, ...]
+    parts: tuple[SummaryPart, ...]
     joined: tuple[tuple[str, str], ...]
     apart: str
     found: str
@@ -121,7 +121,7 @@ def feed_store(application: web.Application) -> FeedStore | None:
     return None if administration is None else administration.store
 
 
-def feeds(store: FeedStore | None) -> list[Health]:
+def feeds(store: FeedStore | None) -> list[FeedHealth]:
     """Return how the feeds do, those that fail first."""
     if store is None:
         return []
@@ -195,9 +195,9 @@ def _joined(line: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _safe(part: Part) -> Part:
+def _safe(part: SummaryPart) -> SummaryPart:
     link = part.link if is_web(part.link) else ""
-    return Part(part.title, link, part.author, part.source, plain(part.html), part.time_us)
+    return SummaryPart(part.title, link, part.author, part.source, plain(part.html), part.time_us)
 
 
 def _indented(xml: str) -> str:

@@ -22,7 +22,7 @@ from broker.api.problem import Problem
 from broker.api.queries import present_query
 from broker.api.sessions import COOKIE, Sessions
 from broker.registry.file import RegistryError
-from broker.registry.tokens import Scope, Token
+from broker.registry.tokens import AccessToken, Scope
 from broker.web import pagedata
 
 __all__ = ["ROUTES", "install"]
@@ -162,7 +162,7 @@ def _login_page(said: str, status: HTTPStatus, headers: Any | None = None) -> we
 def _page(
     template: str,
     values: dict[str, Any],
-    caller: Token | None = None,
+    caller: AccessToken | None = None,
     *,
     status: HTTPStatus = HTTPStatus.OK,
     headers: Any | None = None,

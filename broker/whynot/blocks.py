@@ -15,7 +15,7 @@ from broker.whynot.nearmiss import near_miss, nearest
 from broker.whynot.reason import Reason, quote
 from xpath_eval.conditions import Conditions
 from xpath_eval.nodesets import matches_name
-from xpath_eval.structure import Structure, Tree
+from xpath_eval.structure import NodeTree, Structure
 from xscl.functions import compare, to_double
 from xscl.path import (
     And,
@@ -55,7 +55,7 @@ _Nodes = frozenset[tuple[str, int]]
 class BlockOnDocument:
     """A tree pattern and a parsed document."""
 
-    def __init__(self, pattern: TreePattern, tree: Tree) -> None:
+    def __init__(self, pattern: TreePattern, tree: NodeTree) -> None:
         self._pattern = pattern
         self._structure: Structure = tree.structure()
         self._conditions = Conditions(tree, self._structure)

@@ -19,7 +19,7 @@ from broker.documents.document import Document, render_time
 from broker.whynot.blocks import Binding, BlockOnDocument
 from broker.whynot.operators import Joining, Side
 from broker.whynot.reason import Reason
-from xpath_eval.structure import Tree, XmlError, parse_xml
+from xpath_eval.structure import NodeTree, XmlError, parse_xml
 from xscl.pattern import tree_pattern
 from xscl.query import Disjunct, Operator, Query, Window, operand_variables
 from xscl.substitution import substitute
@@ -86,7 +86,7 @@ class _Attempts:
     query: Query
     lateness_us: int
     registration_point: int
-    trees: dict[int, Tree | XmlError] = field(default_factory=dict)
+    trees: dict[int, NodeTree | XmlError] = field(default_factory=dict)
     blocks: dict[tuple[int, int, frozenset[str]], BlockResult] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -111,7 +111,7 @@ class _Attempts:
         parts = [reason for reason, _ in found]
         if all(reason.holds for reason in parts):
             tuples = [bindings for _, bindings in found]
-            reading = _Reading(self, documents, choice, tuples)
+            reading = _AskedDocuments(self, documents, choice, tuples)
             if isinstance(self.query.root, Operator):
                 reading.operand(self.query.root)
             parts += reading.reasons
@@ -164,7 +164,7 @@ class _Attempts:
         progress = 0.2 + 0.8 * inner.progress if inner.kind != "stream" else 0.0
         return Reason("block", False, name, None, _facts(index), (inner,), progress), ()
 
-    def _tree(self, document: Document) -> Tree | XmlError:
+    def _tree(self, document: Document) -> NodeTree | XmlError:
         if id(document) not in self.trees:
             try:
                 self.trees[id(document)] = parse_xml(document.xml)
@@ -197,7 +197,7 @@ def _project(bindings: Sequence[Binding], names: frozenset[str]) -> list[Binding
 
 
 @dataclass
-class _Reading:
+class _AskedDocuments:
     """The operators on one order of documents that all fit their blocks."""
 
     attempts: _Attempts

@@ -6,10 +6,10 @@ from collections.abc import Collection
 
 from joins.memory.durations import Durations
 
-__all__ = ["Group"]
+__all__ = ["ClassGroup"]
 
 
-class Group:
+class ClassGroup:
     """Classes that are paired alike, with the widest of their windows.
 
     To add and to remove one costs the same however many there are.

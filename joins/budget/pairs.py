@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from joins.budget.groups import Group
+from joins.budget.groups import ClassGroup
 from joins.budget.probe import Probe, ValueJoin
 from joins.classes import ClassRegistry, UseKind
 from joins.memory.slots import Ints
@@ -119,7 +119,7 @@ class PairBudget:
                 limits.setdefault(number, []).append((docid, max(windows, default=CLOSED)))
         return limits
 
-    def closed_from(self, group: Group) -> int:
+    def closed_from(self, group: ClassGroup) -> int:
         """Return from which document on no class of a group is asked for."""
         if not self._limits:
             return UNBOUNDED
@@ -169,7 +169,7 @@ class PairBudget:
 
     def pairs(
         self,
-        group: Group,
+        group: ClassGroup,
         docid: int,
         first: Probe,
         meet: Callable[[int, ValueJoin | None], Probe],

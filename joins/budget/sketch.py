@@ -66,7 +66,7 @@ class _New:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedJoins:
     """The value joins of a stratum's classes that pair instances, each with its widest window."""
 
     classes: dict[int, frozenset[ValueJoin]]
@@ -74,7 +74,7 @@ class _Asked:
     joined: frozenset[int]
 
     @classmethod
-    def of(cls, classes: ClassRegistry, stratum: int) -> _Asked:
+    def of(cls, classes: ClassRegistry, stratum: int) -> _AskedJoins:
         """Return what the classes of a stratum ask for."""
         paired = {
             number: frozenset(query_class.value_pairs())
@@ -94,7 +94,7 @@ class FrequencySketch:
         self._edges: dict[int, Sequence[Edge]] = {}
         self._layers: list[_Layer] = []
         self._new: list[_New] = []
-        self._by_stratum: dict[int, _Asked] = {}
+        self._by_stratum: dict[int, _AskedJoins] = {}
         self._version = -1
 
     @property
@@ -168,14 +168,14 @@ class FrequencySketch:
             if classes := tuple(standing):
                 yield Suspect(probe_row, classes)
 
-    def _asked(self, stratum: int) -> _Asked:
+    def _asked(self, stratum: int) -> _AskedJoins:
         """Return what the classes of a stratum ask for."""
         if self._version != self._classes.version:
             self._version = self._classes.version
-            self._by_stratum = {s: _Asked.of(self._classes, s) for s in self._classes.strata}
+            self._by_stratum = {s: _AskedJoins.of(self._classes, s) for s in self._classes.strata}
         return self._by_stratum[stratum]
 
-    def _suspected(self, new: _New, asked: _Asked) -> dict[int, list[int]]:
+    def _suspected(self, new: _New, asked: _AskedJoins) -> dict[int, list[int]]:
         """Return the rows that may go over the budget, and the classes in which they may."""
         over = {join: self._is_over(new, join, window) for join, window in asked.joins.items()}
         over = {join: flags for join, flags in over.items() if flags.any()}

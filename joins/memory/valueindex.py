@@ -59,7 +59,7 @@ def entry_keys(hashes: Hashes, variables: Ints) -> Hashes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Run:
+class _SortedRun:
     """Entries by key; the owner of entry `i` is the instance `first + offsets[i]`."""
 
     keys: Hashes
@@ -69,7 +69,7 @@ class _Run:
     filter: _Filter | None
 
     @classmethod
-    def of(cls, keys: Hashes, instances: Ints) -> _Run:
+    def of(cls, keys: Hashes, instances: Ints) -> _SortedRun:
         """Return a run of entries, which may stand in any order."""
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
@@ -160,7 +160,7 @@ class ValueIndex:
     """Sorted runs of (key, instance), oldest first."""
 
     def __init__(self) -> None:
-        self._runs: list[_Run] = []
+        self._runs: list[_SortedRun] = []
 
     def __len__(self) -> int:
         return sum(map(len, self._runs))
@@ -179,7 +179,7 @@ class ValueIndex:
             del self._runs[0]
         if not len(keys):
             return
-        self._runs.append(_Run.of(keys, instances))
+        self._runs.append(_SortedRun.of(keys, instances))
         while self._is_worth_merging(len(self._runs) - 1):
             self._merge(len(self._runs) - 1, are_there)
 
@@ -195,7 +195,7 @@ class ValueIndex:
     def _merge(self, i: int, are_there: AreThere) -> None:
         earlier, later = (run.entries(are_there) for run in self._runs[i - 1 : i + 1])
         keys, instances = (np.concatenate(parts) for parts in zip(earlier, later, strict=True))
-        self._runs[i - 1 : i + 1] = [_Run.of(keys, instances)] if len(keys) else []
+        self._runs[i - 1 : i + 1] = [_SortedRun.of(keys, instances)] if len(keys) else []
 
     def sweep(self, are_there: AreThere) -> Iterator[None]:
         """Write anew the runs of which half are entries of instances that are not there.
@@ -211,7 +211,7 @@ class ValueIndex:
 
     def _put(self, i: int, keys: Hashes, instances: Ints, are_there: AreThere) -> None:
         """Put what is left in the place of a run; merge it with those before it."""
-        self._runs[i : i + 1] = [_Run.of(keys, instances)] if len(keys) else []
+        self._runs[i : i + 1] = [_SortedRun.of(keys, instances)] if len(keys) else []
         while self._is_worth_merging(i):
             self._merge(i, are_there)
             i -= 1
@@ -251,13 +251,13 @@ class ValueIndex:
 class Hits:
     """Where keys are in one run: the key at `positions[i]` has `counts[i]` entries."""
 
-    run: _Run
+    run: _SortedRun
     positions: Ints
     starts: Ints
     counts: Ints
 
     @classmethod
-    def of(cls, run: _Run, positions: Ints, starts: Ints, counts: Ints) -> Hits:
+    def of(cls, run: _SortedRun, positions: Ints, starts: Ints, counts: Ints) -> Hits:
         """Return hits in the order of positions."""
         order = np.argsort(positions)
         return cls(run, positions[order], starts[order], counts[order])

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from joins.budget.probe import ValueJoin
 from joins.classes import ClassRegistry, QueryClass
-from joins.signature.sample import PairCounts, Sample, rarest
+from joins.signature.sample import InstanceSample, PairCounts, rarest
 
 __all__ = ["Anchor", "Anchors", "Epochs"]
 
@@ -39,7 +39,7 @@ class Anchors:
         self._classes = classes
         self.epochs: dict[int, Epochs] = {}
         self._known: dict[QueryClass, int] = {}
-        self.sample = Sample()
+        self.sample = InstanceSample()
 
     def variables(self) -> set[int]:
         """Return the variables of all anchors."""

@@ -23,10 +23,10 @@ from joins.memory.times import Flags
 from joins.shards.anchors import Anchor, Epochs
 from joins.shards.routing import shard_of_class, shard_of_instances, shards_of
 
-__all__ = ["Ownership", "Part"]
+__all__ = ["OwnedPart", "Ownership"]
 
 
-class Part(Protocol):
+class OwnedPart(Protocol):
     """What a processor that has a part of a join's instances says of those that it remembers."""
 
     def numbers(self, instances: Ints) -> Ints:
@@ -45,7 +45,7 @@ class Part(Protocol):
 class Ownership:
     """Says what shard `shard` of `shards` owns; `part` are the instances that it has."""
 
-    def __init__(self, shard: int, shards: int, part: Part) -> None:
+    def __init__(self, shard: int, shards: int, part: OwnedPart) -> None:
         self._shard = shard
         self._shards = shards
         self._part = part

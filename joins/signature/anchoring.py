@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from joins.budget.probe import ValueJoin
-from joins.signature.sample import CHANGE, PairCounts, Sample, rarest
+from joins.signature.sample import CHANGE, InstanceSample, PairCounts, rarest
 
 __all__ = ["Anchoring", "Moved", "ValueJoins"]
 
@@ -31,7 +31,7 @@ class Anchoring:
     """
 
     def __init__(self) -> None:
-        self.sample = Sample()
+        self.sample = InstanceSample()
         self.anchor_of: dict[ValueJoins, ValueJoin] = {}
         self._classes: dict[ValueJoins, set[int]] = {}
         self._anchored: dict[ValueJoin, dict[ValueJoins, None]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from joins.budget.groups import Group
+from joins.budget.groups import ClassGroup
 from joins.budget.probe import ValueJoin
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
@@ -29,7 +29,7 @@ class AnchorTable:
     """
 
     def __init__(self) -> None:
-        self.groups = [Group()]
+        self.groups = [ClassGroup()]
         self.window: Ints = np.full(_ROWS_MIN, -1, np.int64)
         self.is_symmetric: Flags = np.zeros(_ROWS_MIN, np.bool_)
         self._value_joins: list[ValueJoin] = [(_NO_VARIABLE, _NO_VARIABLE)]
@@ -98,7 +98,7 @@ class AnchorTable:
             i = self._free_anchors.pop()
         else:
             i = len(self.groups)
-            self.groups.append(Group())
+            self.groups.append(ClassGroup())
             self._value_joins.append(anchor)
         if i == len(self.window):
             self.window = np.append(self.window, np.full(i, -1))

@@ -59,7 +59,7 @@ from joins.memory.times import Pairs
 from joins.signature.candidates import Candidates
 from joins.signature.pair import pair_signatures
 from joins.signature.tuples import ClassLimits, TupleColumns, without_failed
-from joins.signature.view import Entry, SignatureView
+from joins.signature.view import SignatureView, ViewEntry
 
 __all__ = ["SignatureProcessor"]
 
@@ -194,7 +194,7 @@ class SignatureProcessor(Classified):
             yield without_failed(columns, limits, self._remembered)
 
     def _still_open(
-        self, pairs: Pairs, rows: Ints, entries: Sequence[Entry], inverse: Ints
+        self, pairs: Pairs, rows: Ints, entries: Sequence[ViewEntry], inverse: Ints
     ) -> Ints:
         """Leave out pairs of which all classes have been closed, before their tuples are listed."""
         closed = self._candidates.pair_budget.closed()
@@ -222,7 +222,7 @@ class SignatureProcessor(Classified):
         return columns.keep(np.delete(np.arange(len(columns)), over)) if len(over) else columns
 
     def _overrun_skewed(
-        self, pairs: Pairs, entries: Sequence[Entry], inverse: Ints, limits: ClassLimits
+        self, pairs: Pairs, entries: Sequence[ViewEntry], inverse: Ints, limits: ClassLimits
     ) -> None:
         """Stop the uses of classes that see one of some pairs that is skewed."""
         for i in (i for i, entry in enumerate(entries) if len(entry.skewed)):

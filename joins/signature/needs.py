@@ -12,7 +12,7 @@ from joins.budget.probe import ValueJoin
 from joins.classes import ClassRegistry
 from templates.template import Template
 
-__all__ = ["Joins", "Needs"]
+__all__ = ["Joins", "SlotNeeds"]
 
 Joins = frozenset[ValueJoin]
 
@@ -20,7 +20,7 @@ _Need = tuple[int, Joins]
 """A class's number, and its value joins."""
 
 
-class Needs:
+class SlotNeeds:
     """The value joins of classes by template: who needs more than a signature has is not asked.
 
     Most signatures have few equal values, and most templates join several: so most statements are

@@ -123,7 +123,7 @@ def _equal_slots(
     places: list[tuple[int, int]] = []
     words = [pairs.is_right.astype(np.int64)]
     for i in range(newer_width):
-        asked = _Asked.of_slot(pairs, shared, i)
+        asked = _AskedSlots.of_slot(pairs, shared, i)
         at_newer = asked.spread(first)
         for j in range(width if len(at_newer) else 0):
             if j not in at_older:
@@ -148,7 +148,7 @@ def _equal_slots(
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedSlots:
     """The pairs whose newer instance shares the value of one of its slots, or all pairs.
 
     `slots` are those of the instances `of` which share it; of all pairs `rows` is None.
@@ -160,7 +160,7 @@ class _Asked:
     rows: Ints | None
 
     @classmethod
-    def of_slot(cls, pairs: Compared, shared: SharedSlots, i: int) -> _Asked:
+    def of_slot(cls, pairs: Compared, shared: SharedSlots, i: int) -> _AskedSlots:
         """Return those of the `i`-th slot."""
         wide = np.flatnonzero(pairs.newer_count > i)
         of = wide[shared.has(pairs.newer[wide] + i)]

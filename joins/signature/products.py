@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence, Set
 
 import numpy as np
 
-from joins.budget.groups import Group
+from joins.budget.groups import ClassGroup
 from joins.budget.pairs import PairBudget
 from joins.budget.probe import Partners, Probe
 from joins.classes import QueryClass, Sides
@@ -31,7 +31,7 @@ class Products:
         self._layouts = layouts
         self._pair_budget = pair_budget
         self._lateness_us = lateness_us
-        self._products: dict[int, dict[Sides, Group]] = {}
+        self._products: dict[int, dict[Sides, ClassGroup]] = {}
         self._bound: dict[int, frozenset[int]] = {}
 
     def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
@@ -46,7 +46,7 @@ class Products:
     def put(self, number: int, query_class: QueryClass, window_us: int) -> None:
         """Pair for a class without a value join, or for one that is there in another window."""
         products = self._products.setdefault(query_class.stratum, {})
-        group = products.setdefault(query_class.asked(), Group())
+        group = products.setdefault(query_class.asked(), ClassGroup())
         group.put(number, window_us, is_symmetric=query_class.is_symmetric)
 
     def drop(self, number: int, query_class: QueryClass) -> None:

@@ -16,7 +16,7 @@ from joins.budget.probe import ValueJoin
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints
 
-__all__ = ["CHANGE", "PairCounts", "Sample", "rarest"]
+__all__ = ["CHANGE", "InstanceSample", "PairCounts", "rarest"]
 
 SAMPLE_INSTANCES = 4_000
 """Instances in the sample, about: with a value that one in 1,000 has they make 16 pairs."""
@@ -32,7 +32,7 @@ CHANGE = 4
 """An anchor is changed for one that makes this many times fewer pairs, not for less."""
 
 
-class Sample:
+class InstanceSample:
     """The values of the last `SAMPLE_INSTANCES` instances, and when to look at them."""
 
     def __init__(self) -> None:

@@ -11,7 +11,7 @@ from joins.classes import ClassTuple, QueryClass
 from joins.memory.remembered import Hashes, Remembered
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags, Pairs
-from joins.signature.view import Entry
+from joins.signature.view import ViewEntry
 from templates.template import Template
 
 __all__ = ["ClassLimits", "TupleColumns", "without_failed"]
@@ -78,11 +78,11 @@ class TupleColumns:
     which: Ints
     classes: Ints
     span: Ints
-    entries: list[Entry]
+    entries: list[ViewEntry]
 
     @classmethod
     def of_singles(
-        cls, instances: Ints, entries: list[Entry], inverse: Ints, limits: ClassLimits
+        cls, instances: Ints, entries: list[ViewEntry], inverse: Ints, limits: ClassLimits
     ) -> TupleColumns:
         """Give every instance one row for each tuple of its entry."""
         rows, which, classes = _expand(entries, inverse)
@@ -92,7 +92,7 @@ class TupleColumns:
 
     @classmethod
     def of_pairs(
-        cls, pairs: Pairs, entries: list[Entry], inverse: Ints, limits: ClassLimits
+        cls, pairs: Pairs, entries: list[ViewEntry], inverse: Ints, limits: ClassLimits
     ) -> TupleColumns:
         """Give every pair one row for each tuple of its entry that time allows."""
         rows, which, classes = _expand(entries, inverse)
@@ -116,7 +116,7 @@ class TupleColumns:
             span=self.span[rows],
         )
 
-    def tuples(self) -> list[tuple[Entry, tuple[int, ...]]]:
+    def tuples(self) -> list[tuple[ViewEntry, tuple[int, ...]]]:
         """Return the tuples that `which` points to: an entry, and nodes that hold in it.
 
         Where there is no row, none are listed: an entry may have a hundred thousand.
@@ -141,7 +141,7 @@ class TupleColumns:
             yield ClassTuple(c, left, right, span, tuples[i][1])
 
 
-def _expand(entries: list[Entry], inverse: Ints) -> tuple[Ints, Ints, Ints]:
+def _expand(entries: list[ViewEntry], inverse: Ints) -> tuple[Ints, Ints, Ints]:
     """Give every place in `inverse` a row for each tuple of its entry: place, tuple, class."""
     sizes = np.array([len(entry.classes) for entry in entries], np.int64)
     starts = np.cumsum(sizes) - sizes
@@ -177,7 +177,7 @@ class _Values:
 
     columns: TupleColumns
     template: Template
-    tuples: list[tuple[Entry, tuple[int, ...]]]
+    tuples: list[tuple[ViewEntry, tuple[int, ...]]]
     remembered: Remembered
 
     def hold(self) -> Flags:
@@ -205,7 +205,7 @@ class _Values:
         return known, first, other
 
 
-def _slot(held: tuple[Entry, tuple[int, ...]], meta: int, *, is_left: bool) -> int:
+def _slot(held: tuple[ViewEntry, tuple[int, ...]], meta: int, *, is_left: bool) -> int:
     """Return the slot of a meta-variable's node, -1 where the layout has none for it."""
     entry, nodes = held
     left, right, _ = entry.signature

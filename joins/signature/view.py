@@ -29,13 +29,13 @@ from joins.budget.skew import Skew, skew_of
 from joins.classes import ClassRegistry
 from joins.memory.slots import Ints, Layout
 from joins.signature.compared import SLOT_BITS, Equal, Grouped
-from joins.signature.needs import Needs
+from joins.signature.needs import SlotNeeds
 from joins.sql import schema
 from joins.sql.render import signature_sql
 from joins.sql.rows import TemplateTables, connect, insert, run
 from templates.conjunctive import view_query
 
-__all__ = ["Entry", "Signature", "SignatureView"]
+__all__ = ["Signature", "SignatureView", "ViewEntry"]
 
 ENTRIES_MAX = 200_000
 """Kept entries; then all are dropped and found again.  6,636 real pairs that share a category had
@@ -57,7 +57,7 @@ The right layout is None for a single instance, which classes of one block are l
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class ViewEntry:
     """What a signature maps to: `classes[i]` holds with the nodes `nodes[i]`.
 
     In the classes `skewed` its pairs are skewed; their tuples are left out.
@@ -115,7 +115,7 @@ class _Joined(NamedTuple):
 
     @classmethod
     def of(
-        cls, entry: Entry, bound: Mapping[int, Bound], joins: Set[ValueJoin], rows_max: int
+        cls, entry: ViewEntry, bound: Mapping[int, Bound], joins: Set[ValueJoin], rows_max: int
     ) -> _Joined:
         """Return those of an entry."""
         left, right, _ = entry.signature
@@ -160,8 +160,8 @@ class SignatureView:
         self._registry = registry
         self._tuples_max = tuples_max
         self._tables = TemplateTables(self.db, registry)
-        self._needs = Needs(registry)
-        self._entries: dict[Signature, Entry] = {}
+        self._needs = SlotNeeds(registry)
+        self._entries: dict[Signature, ViewEntry] = {}
         self._edges: list[tuple[int, ...]] = []
         self._bound: dict[int, dict[int, set[int]]] = {}
         self.hits = 0
@@ -171,7 +171,7 @@ class SignatureView:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def look_up(self, signatures: Sequence[Signature]) -> list[Entry]:
+    def look_up(self, signatures: Sequence[Signature]) -> list[ViewEntry]:
         """Return the entries of signatures, complete for all classes."""
         if len(self._entries) + len(signatures) > ENTRIES_MAX or self.rows > ROWS_MAX:
             self._entries.clear()
@@ -180,10 +180,10 @@ class SignatureView:
         self._complete(entries)
         return entries
 
-    def _entry(self, signature: Signature) -> Entry:
+    def _entry(self, signature: Signature) -> ViewEntry:
         entry = self._entries.get(signature)
         if entry is None:
-            entry = self._entries[signature] = Entry(signature)
+            entry = self._entries[signature] = ViewEntry(signature)
             self.rows += _size(signature[2])
         return entry
 
@@ -225,7 +225,7 @@ class SignatureView:
             columns = [pa.array(column, pa.int64()) for column in zip(*rows, strict=True)]
             insert(self.db, table, pa.table(columns, [str(i) for i in range(len(columns))]))
 
-    def _complete(self, entries: Sequence[Entry]) -> None:
+    def _complete(self, entries: Sequence[ViewEntry]) -> None:
         """Bring entries up to date with the classes: new ones, and those that know some."""
         self._needs.follow()
         last = self._registry.last_number
@@ -239,11 +239,11 @@ class SignatureView:
             for entry in some:
                 entry.complete_for = last
 
-    def _evaluate(self, entries: list[Entry]) -> None:
+    def _evaluate(self, entries: list[ViewEntry]) -> None:
         """Find the tuples of entries, of classes that they do not know, but for skewed ones."""
         since = min(entry.complete_for for entry in entries)
         joins = self._needs.joins_after(since)
-        light: list[tuple[Entry, _Joined]] = []
+        light: list[tuple[ViewEntry, _Joined]] = []
         for entry in entries:
             joined = _Joined.of(entry, self._bound, joins, self._tuples_max)
             if skewed := self._skewed(entry, joined):
@@ -254,7 +254,7 @@ class SignatureView:
         if light:
             self._ask(light, since)
 
-    def _skewed(self, entry: Entry, joined: _Joined) -> list[int]:
+    def _skewed(self, entry: ViewEntry, joined: _Joined) -> list[int]:
         """Return the classes that are new to a signature and in which its pairs are skewed."""
         if max(joined.counts.values(), default=0) ** self._needs.joins_max <= self._tuples_max:
             return []
@@ -279,7 +279,7 @@ class SignatureView:
         return int(count) > self._tuples_max
 
     def _ask(
-        self, some: Sequence[tuple[Entry, _Joined]], since: int, without: Sequence[int] = ()
+        self, some: Sequence[tuple[ViewEntry, _Joined]], since: int, without: Sequence[int] = ()
     ) -> None:
         """Ask the templates' queries for all entries at once, of classes after `since`.
 
@@ -309,7 +309,9 @@ class SignatureView:
                 entries[i].add(*rows)
                 self.rows += len(rows[0])
 
-    def _write(self, entries: Sequence[Entry], joined: Sequence[Sequence[tuple[int, ...]]]) -> None:
+    def _write(
+        self, entries: Sequence[ViewEntry], joined: Sequence[Sequence[tuple[int, ...]]]
+    ) -> None:
         """Write what the statements for some signatures read."""
         self._tables.refresh()
         self._write_shapes()

@@ -29,7 +29,7 @@ __all__ = ["SkewedPairs"]
 
 
 @dataclass
-class _Found:
+class _FoundPairs:
     """What is left out: pairs by class, and by value join."""
 
     classes: dict[tuple[int, int], set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -60,7 +60,7 @@ class SkewedPairs:
 
     def find(self, probe_step: ProbeStep) -> tuple[list[SkewedPair], LeftOut]:
         """Return the skewed pairs of a batch in a stratum, and what to leave out for them."""
-        found = _Found()
+        found = _FoundPairs()
         pairs: list[SkewedPair] = []
         if not self.is_needed:
             return pairs, LeftOut()
@@ -85,7 +85,7 @@ class SkewedPairs:
         return pairs, LeftOut.of(found.classes, found.joins)
 
     def _skew_of(
-        self, number: int, query_class: QueryClass, probe_step: ProbeStep, found: _Found
+        self, number: int, query_class: QueryClass, probe_step: ProbeStep, found: _FoundPairs
     ) -> Iterator[SkewedPair]:
         """Yield the pairs that are skewed in a class, and that a window of it holds."""
         repeats = Counter(query_class.value_pairs())

@@ -20,11 +20,11 @@ from broker.cli.doctor import examine
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import SpoolWriter
-from broker.operations.checkup.finding import Finding
+from broker.operations.checkup.finding import CheckupFinding
 from broker.settings.config import FeedSettings, HttpSettings, Settings, SmtpSettings
 
 
-def findings(settings: Settings) -> dict[str, Finding]:
+def findings(settings: Settings) -> dict[str, CheckupFinding]:
     return {finding.subject: finding for finding in examine(settings)}
 
 

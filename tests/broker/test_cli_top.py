@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from small_broker import small_broker
 
 from broker.cli import main
-from broker.cli.top import Reading, render
+from broker.cli.top import TopReading, render
 
 QUERY = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
 
@@ -24,7 +24,7 @@ def query(name: str, matches: int, **more: object) -> dict[str, Any]:
     return {**row, **more}
 
 
-def reading(at_s: float, *queries: dict[str, Any], **figures: float) -> Reading:
+def reading(at_s: float, *queries: dict[str, Any], **figures: float) -> TopReading:
     statistics = {
         "is_ready": True,
         "reason": None,
@@ -37,7 +37,7 @@ def reading(at_s: float, *queries: dict[str, Any], **figures: float) -> Reading:
         "figures": {"uptime_seconds": 3700.0, "documents_waiting": 7.0, **figures},
     }
     feeds = [{"url": "http://x/", "stream": "news", "status": "failing", "error": "not found"}]
-    return Reading(at_s, statistics, list(queries), feeds)
+    return TopReading(at_s, statistics, list(queries), feeds)
 
 
 def test_the_view_shows_rates_reasons_and_what_fails() -> None:

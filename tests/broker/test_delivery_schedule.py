@@ -8,10 +8,17 @@ from hypothesis import strategies as st
 
 from broker.delivery.attempt import Outcome, OutcomeKind
 from broker.delivery.endpoints import EndpointLimits, Endpoints
-from broker.delivery.schedule import Decision, Fate, Health, Policy, decide, digest_due_us
+from broker.delivery.schedule import (
+    Decision,
+    EndpointHealth,
+    Fate,
+    RetryPolicy,
+    decide,
+    digest_due_us,
+)
 from broker.registry.subscription import Digest
 
-POLICY = Policy()
+POLICY = RetryPolicy()
 HOUR_US = 3_600_000_000
 DAY_US = 24 * HOUR_US
 
@@ -20,7 +27,7 @@ def judged(
     kind: OutcomeKind,
     *,
     number: int = 1,
-    health: Health | None = None,
+    health: EndpointHealth | None = None,
     now_us: int = 0,
     retry_after_us: int | None = None,
     dice: float = 0.0,
@@ -30,14 +37,14 @@ def judged(
         POLICY,
         outcome,
         number=number,
-        health=health or Health(),
+        health=health or EndpointHealth(),
         now_us=now_us,
         random=lambda: dice,
     )
 
 
 def test_ten_attempts_over_three_days_then_a_dead_letter() -> None:
-    now_us, number, health, attempts = 0, 1, Health(), [0]
+    now_us, number, health, attempts = 0, 1, EndpointHealth(), [0]
     while True:
         decision = judged(OutcomeKind.FAILED, number=number, health=health, now_us=now_us)
         if decision.fate is Fate.DEAD:
@@ -75,7 +82,7 @@ def test_nothing_is_tried_in_the_past_or_put_off_beyond_the_bounds(
     retry_after_us: int | None,
     dice: float,
 ) -> None:
-    health = Health(failures, since_us if failures else None)
+    health = EndpointHealth(failures, since_us if failures else None)
     decision = judged(
         kind,
         number=number,
@@ -88,13 +95,13 @@ def test_nothing_is_tried_in_the_past_or_put_off_beyond_the_bounds(
     longest_us = round(max(*POLICY.delays_us, POLICY.retry_after_max_us) * 1.2)
     assert decision.next_us <= now_us + longest_us
     if kind is OutcomeKind.DELIVERED:
-        assert (decision.fate, decision.health) == (Fate.DELIVERED, Health())
+        assert (decision.fate, decision.health) == (Fate.DELIVERED, EndpointHealth())
     if decision.fate is Fate.RETRY:
         assert number <= len(POLICY.delays_us)
 
 
 def test_an_overloaded_endpoint_is_left_in_peace_longer_each_time() -> None:
-    health, pauses = Health(), []
+    health, pauses = EndpointHealth(), []
     for _ in range(10):
         health = judged(OutcomeKind.THROTTLED, health=health).health
         pauses.append(health.paused_until_us)
@@ -105,7 +112,7 @@ def test_an_overloaded_endpoint_is_left_in_peace_longer_each_time() -> None:
 
 def test_one_match_that_an_endpoint_cannot_take_does_not_hold_up_the_others() -> None:
     assert judged(OutcomeKind.FAILED).health.paused_until_us == 0
-    assert judged(OutcomeKind.FAILED, health=Health(2, 0)).health.paused_until_us > 0
+    assert judged(OutcomeKind.FAILED, health=EndpointHealth(2, 0)).health.paused_until_us > 0
 
 
 def test_retry_after_is_taken_over_up_to_a_day() -> None:
@@ -114,7 +121,7 @@ def test_retry_after_is_taken_over_up_to_a_day() -> None:
 
 
 def test_five_days_of_only_failures_disable_and_one_success_forgives() -> None:
-    failing = Health(failures=40, failing_since_us=0)
+    failing = EndpointHealth(failures=40, failing_since_us=0)
     assert not judged(OutcomeKind.FAILED, health=failing, now_us=5 * DAY_US - 1).disable
     assert "5 days" in judged(OutcomeKind.FAILED, health=failing, now_us=5 * DAY_US).disable
     forgiven = judged(OutcomeKind.DELIVERED, health=failing, now_us=5 * DAY_US).health
@@ -123,7 +130,7 @@ def test_five_days_of_only_failures_disable_and_one_success_forgives() -> None:
 
 def test_sporadic_failures_do_not_disable() -> None:
     """Two failures a week apart are a rare subscription with bad luck."""
-    assert not judged(OutcomeKind.FAILED, health=Health(1, 0), now_us=7 * DAY_US).disable
+    assert not judged(OutcomeKind.FAILED, health=EndpointHealth(1, 0), now_us=7 * DAY_US).disable
 
 
 def test_gone_disables_at_once_and_keeps_the_delivery() -> None:
@@ -133,7 +140,7 @@ def test_gone_disables_at_once_and_keeps_the_delivery() -> None:
 
 
 def test_a_refused_message_says_nothing_about_its_endpoint() -> None:
-    health = Health(2, 5)
+    health = EndpointHealth(2, 5)
     assert judged(OutcomeKind.REFUSED, health=health).health == health
 
 

@@ -19,7 +19,7 @@ from broker.cli import main
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.documents.recorded import number_lines, read_document_lines
 from broker.estimate import QueryEstimate, estimate
-from broker.estimate.statistics import DAY_US, Sample, Timing, take_sample
+from broker.estimate.statistics import DAY_US, DocumentSample, Timing, take_sample
 from broker.estimate.warnings import PARTNERS_MAX
 from broker.explain.survey import survey_with_plan
 from broker.matching.budget import Budget
@@ -75,11 +75,11 @@ def test_documents_that_cannot_be_read_bind_nothing() -> None:
 
 
 def test_a_longer_window_than_the_sample_is_scaled() -> None:
-    sample = Sample([], {}, DAY_US)
+    sample = DocumentSample([], {}, DAY_US)
     assert sample.per_day(100, DAY_US) == pytest.approx(200)
     assert sample.per_day(100, 2 * DAY_US) == pytest.approx(400)
     assert sample.per_day(100, 0) == pytest.approx(100)
-    assert Sample([], {}, 0).per_day(100, DAY_US) == 0.0
+    assert DocumentSample([], {}, 0).per_day(100, DAY_US) == 0.0
 
 
 def test_the_anchor_is_the_value_join_with_the_fewest_pairs() -> None:

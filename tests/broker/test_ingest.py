@@ -9,7 +9,7 @@ from oracle.numbering import number_documents
 
 from broker.documents.disk import Disk
 from broker.documents.document import FIRST_WATERMARK_US, DocumentLine
-from broker.documents.ingest import Ingest, Outcome, Receipt
+from broker.documents.ingest import Ingest, IngestOutcome, Receipt
 from broker.documents.segment import document_batch
 from broker.documents.spool import SpoolWriter
 
@@ -44,8 +44,8 @@ def test_the_same_key_and_content_is_one_document(spool: SpoolWriter) -> None:
     ingest = Ingest(spool)
     first = ingest.append([line(key="a"), line(key="a")], arrival_us=1, registry_version=1)
     again = ingest.append([line(key="a")], arrival_us=2, registry_version=1)
-    assert first == [Receipt(Outcome.ACCEPTED, 1, "a"), Receipt(Outcome.DUPLICATE, 1)]
-    assert again == [Receipt(Outcome.DUPLICATE, 1)]
+    assert first == [Receipt(IngestOutcome.ACCEPTED, 1, "a"), Receipt(IngestOutcome.DUPLICATE, 1)]
+    assert again == [Receipt(IngestOutcome.DUPLICATE, 1)]
 
 
 def test_the_same_key_with_other_content_is_a_revision(spool: SpoolWriter) -> None:
@@ -54,7 +54,7 @@ def test_the_same_key_with_other_content_is_a_revision(spool: SpoolWriter) -> No
     receipts = ingest.append(lines, arrival_us=1, registry_version=1)
     assert [receipt.key for receipt in receipts] == ["a", "a#2", "a#3"]
     [back] = ingest.append(lines[:1], arrival_us=2, registry_version=1)
-    assert back == Receipt(Outcome.DUPLICATE, 1)
+    assert back == Receipt(IngestOutcome.DUPLICATE, 1)
 
 
 def test_keys_and_contents_whose_hashes_are_alike_are_told_apart(
@@ -69,8 +69,8 @@ def test_keys_and_contents_whose_hashes_are_alike_are_told_apart(
         [receipt] = ingest.append([one], arrival_us=1, registry_version=1)
         outcomes.append((receipt.outcome, receipt.docid, receipt.key))
     keys = ["a", "a#2", "b", "b#2"] * 2
-    assert outcomes[:8] == [(Outcome.ACCEPTED, i + 1, key) for i, key in enumerate(keys)]
-    assert outcomes[8:] == [(Outcome.DUPLICATE, i + 1, None) for i in range(8)]
+    assert outcomes[:8] == [(IngestOutcome.ACCEPTED, i + 1, key) for i, key in enumerate(keys)]
+    assert outcomes[8:] == [(IngestOutcome.DUPLICATE, i + 1, None) for i in range(8)]
 
 
 def test_a_remembered_document_costs_28_bytes(spool: SpoolWriter) -> None:
@@ -97,13 +97,13 @@ def test_no_two_documents_of_a_stream_have_one_key(spool: SpoolWriter) -> None:
     ]
     keys = ["1", "1#2", "4", "4#2", "4#2#2", "a", "a#2", "a#2#2", "b#2", "b", "b#3", None]
     assert [receipt.key for receipt in receipts] == keys
-    assert receipts[-1] == Receipt(Outcome.DUPLICATE, 8)
+    assert receipts[-1] == Receipt(IngestOutcome.DUPLICATE, 8)
 
 
 def test_keys_of_different_streams_do_not_meet(spool: SpoolWriter) -> None:
     lines = [line(key="a"), line(key="a", stream="T")]
     receipts = Ingest(spool).append(lines, arrival_us=1, registry_version=1)
-    assert [receipt.outcome for receipt in receipts] == [Outcome.ACCEPTED] * 2
+    assert [receipt.outcome for receipt in receipts] == [IngestOutcome.ACCEPTED] * 2
 
 
 def test_a_repetition_is_recognised_after_a_restart(tmp_path: Path) -> None:
@@ -114,9 +114,9 @@ def test_a_repetition_is_recognised_after_a_restart(tmp_path: Path) -> None:
     ingest = Ingest(SpoolWriter(tmp_path, Disk(is_durable=False)))
     receipts = ingest.append([*lines, line("<v>3</v>", key="a")], arrival_us=2, registry_version=1)
     assert receipts == [
-        Receipt(Outcome.DUPLICATE, 1),
-        Receipt(Outcome.DUPLICATE, 2),
-        Receipt(Outcome.ACCEPTED, 3, "a#3"),
+        Receipt(IngestOutcome.DUPLICATE, 1),
+        Receipt(IngestOutcome.DUPLICATE, 2),
+        Receipt(IngestOutcome.ACCEPTED, 3, "a#3"),
     ]
 
 
@@ -146,7 +146,7 @@ def test_a_recorded_line_arrives_at_the_latest_time_so_far(spool: SpoolWriter) -
 
 def test_a_recorded_line_without_any_time_is_refused(spool: SpoolWriter) -> None:
     refused, accepted = Ingest(spool).append([line(), line(time=1)], registry_version=1)
-    assert refused.outcome is Outcome.REFUSED
+    assert refused.outcome is IngestOutcome.REFUSED
     assert "'time'" in (refused.reason or "")
     assert accepted.docid == 1
 
@@ -154,7 +154,10 @@ def test_a_recorded_line_without_any_time_is_refused(spool: SpoolWriter) -> None
 def test_a_document_that_is_too_large_is_refused_and_the_others_are_not(spool: SpoolWriter) -> None:
     ingest = Ingest(spool, document_bytes_max=10)
     receipts = ingest.append([line("<v>long</v>"), line()], arrival_us=1, registry_version=1)
-    assert [receipt.outcome for receipt in receipts] == [Outcome.REFUSED, Outcome.ACCEPTED]
+    assert [receipt.outcome for receipt in receipts] == [
+        IngestOutcome.REFUSED,
+        IngestOutcome.ACCEPTED,
+    ]
     assert receipts[0].reason == "a document of 11 bytes; the limit is 10"
 
 
@@ -162,7 +165,7 @@ def test_a_stream_that_a_query_publishes_takes_nothing_from_outside(spool: Spool
     ingest = Ingest(spool)
     ingest.closed_streams = {"P"}
     [receipt] = ingest.append([line(stream="P")], arrival_us=1, registry_version=1)
-    assert receipt.outcome is Outcome.REFUSED
+    assert receipt.outcome is IngestOutcome.REFUSED
 
 
 @pytest.mark.parametrize("stream", ["bad stream", "2nd", "a:b", "*", "x" * 201])
@@ -170,7 +173,7 @@ def test_a_stream_that_no_query_could_name_takes_nothing(spool: SpoolWriter, str
     [refused, receipt] = Ingest(spool).append(
         [line(stream=stream), line(stream="zürich-2026.a_b")], arrival_us=1, registry_version=1
     )
-    assert (refused.outcome, receipt.outcome) == (Outcome.REFUSED, Outcome.ACCEPTED)
+    assert (refused.outcome, receipt.outcome) == (IngestOutcome.REFUSED, IngestOutcome.ACCEPTED)
     assert "name" in (refused.reason or "")
 
 

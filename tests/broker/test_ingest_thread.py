@@ -10,7 +10,7 @@ import pytest
 from broker.documents import ingest_thread
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
-from broker.documents.ingest import Ingest, Outcome
+from broker.documents.ingest import Ingest, IngestOutcome
 from broker.documents.ingest_thread import Busy, IngestThread
 from broker.documents.spool import SpoolWriter
 
@@ -77,7 +77,7 @@ def test_a_receipt_comes_when_the_document_is_on_the_disk(stand: Stand) -> None:
     assert not future.done()
     stand.disk.may_write.set()
     [receipt] = future.result(10)
-    assert (receipt.outcome, receipt.docid) == (Outcome.ACCEPTED, 1)
+    assert (receipt.outcome, receipt.docid) == (IngestOutcome.ACCEPTED, 1)
     assert stand.spool.documents([1]) == {1: b"<v>1</v>"}
 
 

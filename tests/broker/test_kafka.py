@@ -20,7 +20,7 @@ from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 import broker.pipeline.kafka
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
-from broker.documents.ingest import Ingest, Outcome, Receipt
+from broker.documents.ingest import Ingest, IngestOutcome, Receipt
 from broker.documents.ingest_thread import Busy, IngestThread
 from broker.documents.spool import Spool, SpoolWriter
 from broker.pipeline.kafka import COLUMNS, RecordTaker, checkpoint_of, document_lines, records_of
@@ -98,7 +98,7 @@ def test_records_are_given_to_ingest_some_bytes_at_a_time() -> None:
     def submit(lines: Sequence[DocumentLine]) -> Future[list[Receipt]]:
         given.append(len(lines))
         future: Future[list[Receipt]] = Future()
-        future.set_result([Receipt(Outcome.ACCEPTED)] * len(lines))
+        future.set_result([Receipt(IngestOutcome.ACCEPTED)] * len(lines))
         return future
 
     records = [(0, offset, b"<v>%d</v>" % offset) for offset in range(7)]

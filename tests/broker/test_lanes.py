@@ -16,12 +16,12 @@ from broker.delivery.attempt import Outcome, OutcomeKind
 from broker.delivery.deliveries import Deliveries
 from broker.delivery.lanes import Lanes
 from broker.delivery.leases import Leases
-from broker.delivery.schedule import Policy, decide
+from broker.delivery.schedule import RetryPolicy, decide
 from broker.delivery.store import Finished, Taken, open_deliveries
 from broker.registry.subscription import SubscriptionState
 
 LEASE_US = 15_000_000
-POLICY = Policy(delays_us=(5_000_000,) * 200)
+POLICY = RetryPolicy(delays_us=(5_000_000,) * 200)
 """No dead letters: at the end everything must have arrived."""
 
 

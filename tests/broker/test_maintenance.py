@@ -16,7 +16,7 @@ from broker.documents.spool import Spool, SpoolWriter
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.steps import Pipeline
-from broker.service.maintenance import Needs, at_once, maintain
+from broker.service.maintenance import RetentionNeeds, at_once, maintain
 
 FOREVER = 1 << 62
 WINDOW_US = 10
@@ -35,15 +35,15 @@ def spool_of(directory: Path, times: list[int]) -> SpoolWriter:
 @pytest.mark.parametrize(
     ("needs", "kept"),
     [
-        (Needs(through=2, event_us=FOREVER, arrival_us=FOREVER), [3, 4]),
-        (Needs(through=4, event_us=3, arrival_us=FOREVER), [3, 4]),
-        (Needs(through=4, event_us=FOREVER, arrival_us=1002), [2, 3, 4]),
-        (Needs(through=4, event_us=FOREVER, arrival_us=FOREVER), [4]),
-        (Needs(through=4, event_us=0, arrival_us=FOREVER), [1, 2, 3, 4]),
+        (RetentionNeeds(through=2, event_us=FOREVER, arrival_us=FOREVER), [3, 4]),
+        (RetentionNeeds(through=4, event_us=3, arrival_us=FOREVER), [3, 4]),
+        (RetentionNeeds(through=4, event_us=FOREVER, arrival_us=1002), [2, 3, 4]),
+        (RetentionNeeds(through=4, event_us=FOREVER, arrival_us=FOREVER), [4]),
+        (RetentionNeeds(through=4, event_us=0, arrival_us=FOREVER), [1, 2, 3, 4]),
     ],
 )
 def test_a_segment_stays_while_anybody_needs_it(
-    tmp_path: Path, needs: Needs, kept: list[int]
+    tmp_path: Path, needs: RetentionNeeds, kept: list[int]
 ) -> None:
     spool = spool_of(tmp_path, [1, 2, 3, 4])
     maintain(spool, lambda: needs)
@@ -53,7 +53,7 @@ def test_a_segment_stays_while_anybody_needs_it(
 
 def test_a_late_document_keeps_what_came_after_it(tmp_path: Path) -> None:
     spool = spool_of(tmp_path, [1, 9, 2, 3])
-    needs = Needs(through=4, event_us=5, arrival_us=FOREVER)
+    needs = RetentionNeeds(through=4, event_us=5, arrival_us=FOREVER)
     maintain(spool, lambda: needs)
     assert sorted(spool.documents(range(10))) == [2, 3, 4]
 
@@ -82,7 +82,7 @@ def _run_with_restarts(directory: Path, times: list[int], *, is_maintained: bool
             pass
         if is_maintained:
             through, horizon_us = pipeline.through, pipeline.horizon_us()
-            maintain(spool, partial(Needs, through, horizon_us, arrival_us=FOREVER))
+            maintain(spool, partial(RetentionNeeds, through, horizon_us, arrival_us=FOREVER))
         spool.close()
     lines = [match.line for match in outbox.matches.find(limit=10_000)]
     outbox.close()
@@ -105,7 +105,7 @@ def test_documents_are_accepted_while_segments_are_merged(tmp_path: Path) -> Non
 
     for number in range(1, 11):
         accept(number)
-    needs = Needs(through=10, event_us=0, arrival_us=0)
+    needs = RetentionNeeds(through=10, event_us=0, arrival_us=0)
     maintain(spool, lambda: needs, accept_before)
     assert [(s.first, s.last) for s in spool.all_segments()] == [(1, 10), (11, 11), (12, 12)]
     assert sorted(Spool(tmp_path).documents(range(1, 99))) == list(range(1, 13))

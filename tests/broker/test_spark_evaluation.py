@@ -56,9 +56,9 @@ def random_plan(random_: random.Random) -> EvaluationPlan:
 
 
 def evaluated_by(spark: Spark, directory: Path, checkpoint: Path, workers: int) -> list[pa.Table]:
-    from broker.pipeline.spark import Source
+    from broker.pipeline.spark import StreamSource
 
-    source = Source(directory / "spool", directory / "plans", 0, 60, workers)
+    source = StreamSource(directory / "spool", directory / "plans", 0, 60, workers)
     tables: list[pa.Table] = []
     spark.stream(source, tables.append, checkpoint=checkpoint).finish()
     return tables

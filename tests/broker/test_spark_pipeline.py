@@ -59,9 +59,9 @@ class Stand:
         self.pipeline.step(witnesses)
 
     def stream(self, spark: Spark, batch_documents_max: int = 8) -> SparkQuery:
-        from broker.pipeline.spark import Source
+        from broker.pipeline.spark import StreamSource
 
-        source = Source(
+        source = StreamSource(
             self.directory / "spool",
             self.directory / "plans",
             self.pipeline.through,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from feeds import FeedError, Request, Secrets, feed_at
-from feeds.discovery import Found, discover, links_in_page
+from feeds.discovery import FoundFeed, discover, links_in_page
 from feeds.opml import parse_opml, render_opml, stream_name
 
 OPML = b"""<?xml version="1.0" encoding="utf-8"?>
@@ -76,7 +76,7 @@ async def test_the_feed_behind_a_page_is_found(server, session):
     server.pages["/"] = Page(f"<html><head>{link.format('dead')}{link.format('rss')}</head></html>")
     server.pages["/rss"] = Page(rss(entries([1])))
     found = await discover(session, Request(server.url("/")))
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundFeed)
     assert found.url == server.url("/rss")
 
 
@@ -84,7 +84,7 @@ async def test_the_usual_places_are_tried_where_a_page_names_none(server, sessio
     server.pages["/"] = Page("<html><body>Hello</body></html>")
     server.pages["/atom.xml"] = Page(rss(entries([1])))
     found = await discover(session, Request(server.url("/")))
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundFeed)
     assert found.url == server.url("/atom.xml")
 
 
@@ -102,6 +102,6 @@ async def test_secrets_are_not_told_to_a_server_that_a_page_names(server, sessio
     server.pages["/rss"] = Page(rss(entries([1])))
     secrets = Secrets("ann", "pw", (("X-Key", "k"),))
     found = await discover(session, Request(server.url("/"), secrets=secrets))
-    assert isinstance(found, Found)
+    assert isinstance(found, FoundFeed)
     assert server.headers("X-Key") == ["k", None]
     assert server.headers("Authorization")[1] is None

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from feeds import FeedError, FeedItem, ParsedFeed, item_document, parse
-from feeds.item import Step
+from feeds.item import ItemStep
 from feeds.text import plain
 
 ATOM = (
@@ -179,7 +179,7 @@ def test_the_raw_entry_can_be_asked_for():
 def test_damage_is_repaired_and_flagged(document: str, title: str):
     found = read(document)
     assert [item.title for item in found.items] == [title]
-    assert found.step is not Step.STRICT
+    assert found.step is not ItemStep.STRICT
     assert found.warnings
 
 

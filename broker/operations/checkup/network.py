@@ -12,7 +12,7 @@ from email.utils import parsedate_to_datetime
 
 import aiohttp
 
-from broker.operations.checkup.finding import Finding
+from broker.operations.checkup.finding import CheckupFinding
 from broker.operations.remedies import remedy_of
 from broker.settings.config import Settings, SettingsError, SmtpSettings
 from broker.settings.feeds import configured_feeds
@@ -28,7 +28,7 @@ _FEEDS_MAX = 50
 _SKEW_MAX_S = 60.0
 
 
-def look_at_network(settings: Settings) -> Iterator[Finding]:
+def look_at_network(settings: Settings) -> Iterator[CheckupFinding]:
     """Yield what was found of the mail server and of the feeds, each tried once."""
     if settings.smtp is not None:
         yield _mail_server(settings.smtp)
@@ -36,7 +36,7 @@ def look_at_network(settings: Settings) -> Iterator[Finding]:
         yield from _feeds(settings)
 
 
-def _mail_server(smtp: SmtpSettings) -> Finding:
+def _mail_server(smtp: SmtpSettings) -> CheckupFinding:
     """Connect and log in as the broker does, and send nothing."""
     place = f"{smtp.host}:{smtp.port}"
     try:
@@ -48,18 +48,20 @@ def _mail_server(smtp: SmtpSettings) -> Finding:
                 server.login(smtp.username, smtp.password() or "")
     except smtplib.SMTPAuthenticationError as error:
         remedy = "check smtp.username and the password (XSCL_SMTP_PASSWORD or smtp.password_file)"
-        return Finding("mail", f"{place} refuses the login: {_said(error.smtp_error)}", remedy)
+        return CheckupFinding(
+            "mail", f"{place} refuses the login: {_said(error.smtp_error)}", remedy
+        )
     except smtplib.SMTPNotSupportedError as error:
         remedy = 'set smtp.security to what the server offers: "none", "starttls" or "tls"'
-        return Finding("mail", f"{place}: {error}", remedy)
+        return CheckupFinding("mail", f"{place}: {error}", remedy)
     except ssl.SSLError as error:
         remedy = "smtp.security does not fit the port (587 starttls, 465 tls), or the certificate"
-        return Finding("mail", f"{place}: {error.reason or error}", remedy)
+        return CheckupFinding("mail", f"{place}: {error.reason or error}", remedy)
     except (OSError, smtplib.SMTPException) as error:
         remedy = "check smtp.host and smtp.port in xscl.toml, and whether the server runs"
-        return Finding("mail", f"{place} does not answer: {error}", remedy)
+        return CheckupFinding("mail", f"{place} does not answer: {error}", remedy)
     login = f", takes the login of {smtp.username}" if smtp.username else ""
-    return Finding("mail", f"{place} answers{login}")
+    return CheckupFinding("mail", f"{place} answers{login}")
 
 
 def _connected(smtp: SmtpSettings) -> smtplib.SMTP:
@@ -74,11 +76,11 @@ def _said(answer: bytes | str) -> str:
     return answer.decode(errors="replace") if isinstance(answer, bytes) else answer
 
 
-def _feeds(settings: Settings) -> Iterator[Finding]:
+def _feeds(settings: Settings) -> Iterator[CheckupFinding]:
     try:
         feeds = _all_feeds(settings)
     except SettingsError as error:
-        yield Finding("feeds", str(error), "correct it in xscl.toml")
+        yield CheckupFinding("feeds", str(error), "correct it in xscl.toml")
         return
     looked_at = feeds[:_FEEDS_MAX]
     results, skew_s = asyncio.run(_look_at(settings, looked_at))
@@ -86,12 +88,12 @@ def _feeds(settings: Settings) -> Iterator[Finding]:
     said = f"{len(looked_at) - len(failed)} of {len(looked_at)} can be read"
     if len(feeds) > len(looked_at):
         said += f"; {len(feeds) - len(looked_at)} more were not looked at"
-    yield Finding("feeds", said)
+    yield CheckupFinding("feeds", said)
     for feed, fault in failed:
-        yield Finding("feed", f"{feed.url}: {fault}", remedy_of(fault.fault))
+        yield CheckupFinding("feed", f"{feed.url}: {fault}", remedy_of(fault.fault))
     if skew_s is not None and abs(skew_s) > _SKEW_MAX_S:
         which = "behind" if skew_s > 0 else "ahead of"
-        yield Finding(
+        yield CheckupFinding(
             "clock",
             f"{abs(skew_s):,.0f} s {which} the servers of the feeds",
             "set the clock (timedatectl set-ntp true)",
