@@ -30,7 +30,7 @@ from lxml import etree
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "tests")]
 
-from subscribers import LOOPBACK, Broker, broker_in, found  # noqa: E402
+from support.subscribers import LOOPBACK, Broker, broker_in, found  # noqa: E402
 
 from broker.api.delivery import install  # noqa: E402
 from broker.api.pickup import Pickup  # noqa: E402

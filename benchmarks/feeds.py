@@ -39,8 +39,8 @@ from feeds import (
     FeedStore,
     Hosts,
     ParsedFeed,
-    Policy,
     Poller,
+    PollPolicy,
     item_document,
     networks,
     parse,
@@ -215,15 +215,15 @@ async def serve(count: int) -> None:
     await asyncio.Event().wait()
 
 
-def scaled_policy() -> Policy:
+def scaled_policy() -> PollPolicy:
     """The default policy, with all lengths of time at the benchmark's speed."""
-    policy = Policy()
+    policy = PollPolicy()
     lengths = {
         name: getattr(policy, name) / SPEED
-        for name in Policy.__dataclass_fields__
+        for name in PollPolicy.__dataclass_fields__
         if name.endswith("_s")
     }
-    return Policy(**{**lengths, "start_spread_s": 10.0})
+    return PollPolicy(**{**lengths, "start_spread_s": 10.0})
 
 
 class Taken:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import oracle  # noqa: E402
-from kit import us  # noqa: E402
+from support.kit import us  # noqa: E402
 
 import xscl  # noqa: E402
 from broker.documents.document import parse_document_line  # noqa: E402

@@ -3,13 +3,13 @@
     python benchmarks/oracle_run.py --cases 5000 [--seed 0] [--engine mmqjp-views] [--keep DIR]
     python benchmarks/oracle_run.py --cases 5000 --dynamic
 
-Each seed is a query set with a document stream (see `tests/strategies.py`).  The engine gets the
-documents in batches of one, of three, and all at once, in turn; every fourth case restarts in the
-middle.  A case that differs is printed as it stands, with expected and found matches.
+Each seed is a query set with a document stream (see `tests/generators/strategies.py`).  The engine
+gets the documents in batches of one, of three, and all at once, in turn; every fourth case restarts
+in the middle.  A case that differs is printed as it stands, with expected and found matches.
 
 With `--dynamic` each seed is a history, in which queries and subscriptions come and go between
-documents (see `tests/histories.py`), and happens to a broker in one of the ways that must not show:
-engine, shards, batches, restarts, and bounds so small that everything is done in pieces.
+documents (see `tests/histories/history.py`), and happens to a broker in one of the ways that must
+not show: engine, shards, batches, restarts, and bounds so small that everything is done in pieces.
 
 At the end comes a table of the clauses of the language: how many cases each stands in, and in how
 many it decides which matches there are.  That takes many runs of the oracle, so it looks at every
@@ -34,14 +34,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from clause_coverage import Coverage  # noqa: E402
-from histories import history_matches, parse_history  # noqa: E402
-from history_clauses import HISTORY_CLAUSES, decided  # noqa: E402
-from history_runs import random_way, run_history  # noqa: E402
-from history_strategies import random_history  # noqa: E402
-from kit import parse_case  # noqa: E402
-from runners import ENGINES, EngineName, run_engine, run_oracle  # noqa: E402
-from strategies import random_case  # noqa: E402
+from generators.clause_coverage import Coverage  # noqa: E402
+from generators.strategies import random_case  # noqa: E402
+from histories.clauses import HISTORY_CLAUSES, decided  # noqa: E402
+from histories.history import history_matches, parse_history  # noqa: E402
+from histories.runs import random_way, run_history  # noqa: E402
+from histories.strategies import random_history  # noqa: E402
+from support.kit import parse_case  # noqa: E402
+from support.runners import ENGINES, EngineName, run_engine, run_oracle  # noqa: E402
 
 MEMORY = Path("/dev/shm")
 

@@ -35,7 +35,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from running_broker import Broker
+from support.running_broker import Broker
 
 import xscl
 from benchmarks._live import commit_times, give, plot_live, report_live

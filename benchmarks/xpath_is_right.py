@@ -16,10 +16,10 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from generators.random_paths import random_block, random_nested_block, random_xml  # noqa: E402
 from oracle.paths import bindings  # noqa: E402
 from oracle.tree import parse_tree  # noqa: E402
-from random_paths import random_block, random_nested_block, random_xml  # noqa: E402
-from registered import register  # noqa: E402
+from support.registered import register  # noqa: E402
 
 
 def compare(seed: int, blocks: int = 20, documents: int = 10) -> tuple[int, int]:

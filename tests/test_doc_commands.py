@@ -24,9 +24,9 @@ from urllib.parse import quote
 import aiohttp
 import pytest
 from aiohttp import web
-from feed_server import FeedServer, Page, entries, rss, start_feed_server
-from small_broker import small_broker
-from subscribers import item
+from support.feed_server import FeedServer, Page, entries, rss, start_feed_server
+from support.small_broker import small_broker
+from support.subscribers import item
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

@@ -12,7 +12,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from goldens import run
+from support.goldens import run
 
 from broker.whynot import reason
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from api_room import Room
+from support.api_room import Room
 
 from broker.api.http import make_application
 

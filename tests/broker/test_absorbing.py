@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pytest
-from budget_runs import FREE, Running, Way, documents
+from support.budget_runs import FREE, Running, Way, documents
 
 from joins.classes import ClassTuple
 from joins.engines import ENGINES

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from api_house import BODY_BYTES_MAX, House, Route, open_house, routes_of
-from api_room import Room
+from support.api_house import BODY_BYTES_MAX, House, Route, open_house, routes_of
+from support.api_room import Room
 
 from broker.api import pull
 from broker.api.access import PAGES, RULES, Gate, Rule, gate_of

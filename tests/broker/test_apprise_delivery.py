@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from subscribers import IMPATIENT, broker_in, found, receiving, until
+from support.subscribers import IMPATIENT, broker_in, found, receiving, until
 
 from broker.delivery.apprise import AppriseChannel
 from broker.delivery.letter import Letters, Sender

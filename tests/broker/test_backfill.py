@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kit import Case, parse_case
-from matching_broker import DAY_US, PULL, MatchingBroker
-from runners import run_oracle, seeds_with_joins
-from strategies import random_case
+from generators.strategies import random_case
+from support.kit import Case, parse_case
+from support.matching_broker import DAY_US, PULL, MatchingBroker
+from support.runners import run_oracle, seeds_with_joins
 
 import xscl
 from broker.documents.document import DocumentLine

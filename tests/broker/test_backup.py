@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import doomed
 import pytest
 from click.testing import CliRunner
+from support import doomed
 
 from broker.cli import main
 from broker.documents.spool import SpoolWriter

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from budget_runs import FREE, Running, Way, documents, run
 from click.testing import CliRunner
+from support.budget_runs import FREE, Running, Way, documents, run
 
 from broker.cli import main
 from broker.matching.budget import Budget

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from budget_runs import FREE, MINUTE_US, Running, Way
+from support.budget_runs import FREE, MINUTE_US, Running, Way
 
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from joins.shards import driver as sharded

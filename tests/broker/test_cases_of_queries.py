@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from goldens import GOLDEN, check_golden, golden_files, golden_ids, write_files
+from support.goldens import GOLDEN, check_golden, golden_files, golden_ids, write_files
 
 from broker.cli import main
 from broker.demo.examples import examples_directory

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from api_room import Room, match
 from click.testing import CliRunner, Result
+from support.api_room import Room, match
 
 from broker.api.http import make_application
 from broker.cli import main

@@ -7,9 +7,18 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from small_broker import small_broker
 from standardwebhooks import Webhook
-from subscribers import IMPATIENT, LOOPBACK, Broker, broker_in, found, receiving, serving, until
+from support.small_broker import small_broker
+from support.subscribers import (
+    IMPATIENT,
+    LOOPBACK,
+    Broker,
+    broker_in,
+    found,
+    receiving,
+    serving,
+    until,
+)
 
 from broker.cli import main
 from broker.delivery.webhook import WebhookChannel

@@ -13,11 +13,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from api_house import open_house
 from click.testing import CliRunner, Result
-from feed_server import FeedServer, Page, entries, rss, start_feed_server
-from goldens import GOLDEN
-from small_broker import small_broker
+from support.api_house import open_house
+from support.feed_server import FeedServer, Page, entries, rss, start_feed_server
+from support.goldens import GOLDEN
+from support.small_broker import small_broker
 
 from broker.cli import main
 from broker.documents.spool import SpoolWriter

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from api_room import Room
 from click.testing import CliRunner, Result
+from support.api_room import Room
 
 from broker.api.access import Gate
 from broker.api.delivery import install

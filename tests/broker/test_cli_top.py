@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from small_broker import small_broker
+from support.small_broker import small_broker
 
 from broker.cli import main
 from broker.cli.top import TopReading, render

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import pytest
 from aiohttp import web
-from subscribers import LOOPBACK, Broker, broker_in, found, receiving
+from support.subscribers import LOOPBACK, Broker, broker_in, found, receiving
 
 from broker.api.backend import Backend
 from broker.api.delivery import install

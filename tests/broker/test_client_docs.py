@@ -5,7 +5,7 @@ import doctest
 import threading
 from pathlib import Path
 
-from small_broker import small_broker
+from support.small_broker import small_broker
 
 PAGE = Path(__file__).parents[2] / "docs" / "client.md"
 

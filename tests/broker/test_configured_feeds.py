@@ -10,7 +10,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from feed_server import FeedServer, Page, entries, rss, start_feed_server
+from support.feed_server import FeedServer, Page, entries, rss, start_feed_server
 
 from broker.service.lifecycle import Service
 from broker.settings.config import Settings, SettingsError, parse_settings

@@ -8,9 +8,9 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-import doomed
 import pytest
-from doomed import Forks
+from support import doomed
+from support.doomed import Forks
 
 
 @pytest.fixture(scope="module")

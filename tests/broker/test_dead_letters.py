@@ -9,7 +9,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from small_broker import small_broker
+from support.small_broker import small_broker
 
 ATTRIBUTES = b"<i " + b" ".join(b'a%d=""' % n for n in range(1_001)) + b"/>"
 

@@ -14,7 +14,16 @@ from pathlib import Path
 
 import pytest
 from aiohttp import web
-from subscribers import Broker, Mailbox, Receiver, broker_in, found, mailbox, receiving, until
+from support.subscribers import (
+    Broker,
+    Mailbox,
+    Receiver,
+    broker_in,
+    found,
+    mailbox,
+    receiving,
+    until,
+)
 
 TESTS = Path(__file__).parents[1]
 
@@ -30,7 +39,7 @@ async def delivering_process(
     broker: Broker, smtp_port: int = 0
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "delivering_process", broker.directory, str(smtp_port)),
+        *(sys.executable, "-m", "support.delivering_process", broker.directory, str(smtp_port)),
         env={**os.environ, "PYTHONPATH": f"{TESTS}{os.pathsep}{TESTS.parent}"},
     )
     try:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from subscribers import FAST, LOOPBACK, Broker, broker_in, found, mailbox, receiving, until
+from support.subscribers import FAST, LOOPBACK, Broker, broker_in, found, mailbox, receiving, until
 
 from broker.delivery import worker
 from broker.delivery.endpoints import EndpointLimits

@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 import pytest
 from standardwebhooks import Webhook
-from subscribers import (
+from support.subscribers import (
     IMPATIENT,
     LOOPBACK,
     Broker,

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from small_broker import small_broker
+from support.small_broker import small_broker
 
 import xscl
 from broker.cli import main

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from goldens import check_golden, golden_files, golden_ids
-from recorded_data import news_file
+from support.goldens import check_golden, golden_files, golden_ids
+from support.recorded_data import news_file
 
 import xscl
 from broker.cli import main

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-import worked_example as paper
 from click.testing import CliRunner
-from goldens import check_golden, golden_files, golden_ids, write_files
+from support import worked_example as paper
+from support.goldens import check_golden, golden_files, golden_ids, write_files
 
 import xscl
 from broker.cli import main

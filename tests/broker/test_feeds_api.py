@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 import aiohttp
 import pytest
-from feed_server import FeedServer, Page, entries, rss, start_feed_server
-from small_broker import small_broker
+from support.feed_server import FeedServer, Page, entries, rss, start_feed_server
+from support.small_broker import small_broker
 
 from feeds import FeedStore
 from xscl.client import AsyncClient, RefusedError

@@ -9,9 +9,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from histories import history_matches, parse_history
-from history_runs import Way, random_way, run_history
-from history_strategies import history_texts, random_history
+from histories.history import history_matches, parse_history
+from histories.runs import Way, random_way, run_history
+from histories.strategies import history_texts, random_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

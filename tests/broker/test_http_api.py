@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient
-from api_room import Room, match
+from support.api_room import Room, match
 
 from broker.documents.spool import Spool
 

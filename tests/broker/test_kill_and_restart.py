@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from running_broker import Broker
 from standardwebhooks.webhooks import Webhook
+from support.running_broker import Broker
 
 QUERY = b"""
 news//item->a FOLLOWED BY { a/title = b/title AND a/feed != b/feed, 2 days } news//item->b

@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-from subscribers import broker_in, found
+from support.subscribers import broker_in, found
 
 from broker.delivery.attempt import Outcome, OutcomeKind
 from broker.delivery.deliveries import Deliveries

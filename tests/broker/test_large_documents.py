@@ -12,10 +12,10 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
-from kit import parse_case
-from matching_broker import MatchingBroker
-from runners import run_engine, seeds_with_joins
-from strategies import random_case
+from generators.strategies import random_case
+from support.kit import parse_case
+from support.matching_broker import MatchingBroker
+from support.runners import run_engine, seeds_with_joins
 
 import broker.documents.spool
 import broker.matching.bulk

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from api_room import Room
 from hypothesis import given
 from hypothesis import strategies as st
+from support.api_room import Room
 
 from broker.api.access import Gate
 from broker.api.http import make_application

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(520)]
 def test_shards_on_a_cluster_find_the_same_whatever_dies(tmp_path: Path) -> None:
     # Another master needs another session, and a process has one.
     ran = subprocess.run(
-        [sys.executable, TESTS / "cluster_process.py", tmp_path],
+        [sys.executable, TESTS / "support/cluster_process.py", tmp_path],
         env={**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS.parent), str(TESTS)])},
         capture_output=True,
         text=True,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from subscribers import Broker, Mailbox, broker_in, found, item, mailbox, until
+from support.subscribers import Broker, Mailbox, broker_in, found, item, mailbox, until
 
 from broker.delivery.attempt import Attempt, OutcomeKind
 from broker.delivery.endpoints import EndpointLimits

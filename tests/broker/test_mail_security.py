@@ -15,7 +15,7 @@ from typing import Any, Literal
 import pytest
 import trustme
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
-from subscribers import IMPATIENT, Broker, Mailbox, broker_in, found, until
+from support.subscribers import IMPATIENT, Broker, Mailbox, broker_in, found, until
 
 from broker.delivery.attempt import Outcome, OutcomeKind
 from broker.delivery.channels import open_channels

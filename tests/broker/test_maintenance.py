@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from standin import StandInEngine
+from support.standin import StandInEngine
 
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import oracle
 import pytest
-from recorded_data import news_file
+from support.recorded_data import news_file
 
 import xscl
 from broker.documents.document import parse_document_line

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 import schemathesis
-from api_house import House, open_house
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from openapi_spec_validator import validate
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
+from support.api_house import House, open_house
 
 from broker.api.access import RULES, Rule
 from broker.api.description import description

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from subscribers import found
+from support.subscribers import found
 
 from broker.delivery.tail import follow
 from broker.documents.document import Document

@@ -3,10 +3,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import doomed
 import pyarrow as pa
 import pytest
-from standin import StandInEngine
+from support import doomed
+from support.standin import StandInEngine
 
 from broker.documents.disk import Disk
 from broker.documents.ingest import Ingest

@@ -10,7 +10,7 @@ import aiohttp
 import feedparser
 import pytest
 from lxml import etree
-from subscribers import Broker, broker_in, found, serving
+from support.subscribers import Broker, broker_in, found, serving
 
 from broker.api import pull
 from broker.delivery.links import link_token

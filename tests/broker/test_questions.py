@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient
-from api_room import Room
+from support.api_room import Room
 
 from broker.documents.spool import Spool
 from broker.documents.stored import newest_documents, stored_document

@@ -9,8 +9,8 @@ from typing import Any
 
 import aiohttp
 import pytest
-from small_broker import small_broker
-from subscribers import Broker, broker_in, found, receiving, serving, until
+from support.small_broker import small_broker
+from support.subscribers import Broker, broker_in, found, receiving, serving, until
 
 from broker.delivery.links import link_token
 from broker.registry.queries import QueryState

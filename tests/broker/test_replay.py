@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
-from standin import StandInEngine
+from support.standin import StandInEngine
 
 import xscl
 from broker.cli import main

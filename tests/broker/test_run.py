@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running_broker import Broker
+from support.running_broker import Broker
 
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest

@@ -1,12 +1,12 @@
-"""Histories of a broker's core with crashes everywhere; `python -m simulation` runs thousands."""
+"""Histories of a broker's core with crashes; `python -m histories.simulation` runs thousands."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-import simulation
-from simulated_queries import RealQueries, StandInQueries
+from histories import simulation
+from histories.simulated_queries import RealQueries, StandInQueries
 
 
 @pytest.mark.parametrize("first_seed", range(0, 100, 20))

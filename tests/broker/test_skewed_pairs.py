@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from budget_runs import FREE, Running, Way, run
+from support.budget_runs import FREE, Running, Way, run
 
 import broker.matching.engine
 from broker.documents.document import FIRST_WATERMARK_US, Document

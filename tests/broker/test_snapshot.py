@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kit import Case, parse_case
-from matching_broker import DAY_US, MatchingBroker
-from runners import seeds_with_joins
-from strategies import random_case
+from generators.strategies import random_case
+from support.kit import Case, parse_case
+from support.matching_broker import DAY_US, MatchingBroker
+from support.runners import seeds_with_joins
 
 import xscl
 from broker.documents.document import DocumentLine

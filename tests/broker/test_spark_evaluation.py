@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
-from random_paths import random_block, random_xml
-from registered import Registered
+from generators.random_paths import random_block, random_xml
+from support.registered import Registered
 
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine

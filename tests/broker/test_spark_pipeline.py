@@ -8,10 +8,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import doomed
 import pyarrow as pa
 import pytest
-from standin import StandInEngine
+from support import doomed
+from support.standin import StandInEngine
 
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine

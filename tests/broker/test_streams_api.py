@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient
-from api_room import Room, match
+from support.api_room import Room, match
 
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
 DIGEST = "SELECT <all>{a}</all> FROM *//item->a PUBLISH digest"

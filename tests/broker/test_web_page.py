@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
-from api_house import House, open_house
-from api_room import Room
 from lxml import html
 from playwright.async_api import Browser, Page, async_playwright
+from support.api_house import House, open_house
+from support.api_room import Room
 
 from broker.api.access import Gate
 from broker.api.delivery import install

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from standardwebhooks import Webhook
-from subscribers import IMPATIENT, Broker, broker_in, found, receiving, until
+from support.subscribers import IMPATIENT, Broker, broker_in, found, receiving, until
 
 from broker.delivery.worker import DeliveryEventKind as Event
 from broker.registry.file import RegistryError

@@ -9,8 +9,8 @@ from pathlib import Path
 import oracle
 import pytest
 from click.testing import CliRunner
-from goldens import check_golden, golden_files, golden_ids
-from kit import document, us
+from support.goldens import check_golden, golden_files, golden_ids
+from support.kit import document, us
 
 import xscl
 from broker.cli import main

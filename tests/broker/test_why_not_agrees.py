@@ -8,10 +8,10 @@ from typing import Any
 
 import oracle
 import pytest
+from generators.strategies import case_texts, random_case
 from hypothesis import HealthCheck, given, settings
-from kit import Case, parse_case
-from runners import engine_of
-from strategies import case_texts, random_case
+from support.kit import Case, parse_case
+from support.runners import engine_of
 
 from broker.documents.document import Document
 from broker.matching.match import Match

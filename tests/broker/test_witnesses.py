@@ -3,8 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import worked_example as paper
-from goldens import check_golden, golden_files, golden_ids
+from support import worked_example as paper
+from support.goldens import check_golden, golden_files, golden_ids
 
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document

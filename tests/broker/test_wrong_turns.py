@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from small_broker import small_broker
+from support.small_broker import small_broker
 
 from broker.cli import main
 from broker.documents.spool import SpoolWriter

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import aiohttp
 import pytest
-from feed_server import LOOPBACK, FeedServer, ManualClock, start_feed_server
-from recorded_data import feed_files
+from support.feed_server import LOOPBACK, FeedServer, ManualClock, start_feed_server
+from support.recorded_data import feed_files
 
-from feeds import FeedStore, Hosts, Policy, Poller, networks, open_session
+from feeds import FeedStore, Hosts, Poller, PollPolicy, networks, open_session
 
 
 @dataclass
@@ -72,7 +72,7 @@ def poller_of(
             "clock": clock,
             "session": session,
             "hosts": Hosts(gap_s=0),
-            "policy": Policy(),
+            "policy": PollPolicy(),
             "random": lambda: 0.5,
         }
         return Poller(store, inbox, **{**defaults, **options})  # type: ignore[arg-type]

@@ -8,9 +8,9 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
-from feed_server import Page, entries, rss
 from hypothesis import given
 from hypothesis import strategies as st
+from support.feed_server import Page, entries, rss
 
 from feeds import Fault, FeedError, Request, fetch, guarded_connector, networks
 from feeds.guard import is_allowed

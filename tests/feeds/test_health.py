@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from feed_server import Page, entries, rss
+from support.feed_server import Page, entries, rss
 
 from feeds import FeedOptions, FeedState, Subscribed, feed_at
 from feeds.health import figures, health, healths, render_health

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from feed_server import Page, entry, rss
 from hypothesis import given
 from hypothesis import strategies as st
+from support.feed_server import Page, entry, rss
 
 from feeds import FeedItem, feed_at
 from feeds.identity import choose_policy, entries, news

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from feed_server import Page, entries, rss
 from hypothesis import given
 from hypothesis import strategies as st
+from support.feed_server import Page, entries, rss
 
 from feeds import FeedError, Request, Secrets, feed_at
 from feeds.discovery import FoundFeed, discover, links_in_page

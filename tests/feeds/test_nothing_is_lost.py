@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from feed_server import ManualClock, Page, entry, rss, start_feed_server
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.feed_server import ManualClock, Page, entry, rss, start_feed_server
 
 from feeds import FeedStore, Hosts, Poller, feed_at, networks, open_session
 

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
-from feed_server import entry, rss
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
+from support.feed_server import entry, rss
 
 from feeds import FeedError, FeedItem, ParsedFeed, item_document, parse
 from feeds.item import ItemStep

@@ -6,10 +6,10 @@ import asyncio
 import sqlite3
 
 import pytest
-from feed_server import Page, entries, entry, rss
 from lxml import etree
+from support.feed_server import Page, entries, entry, rss
 
-from feeds import FeedOptions, FeedStore, Hosts, Policy, feed_at
+from feeds import FeedOptions, FeedStore, Hosts, PollPolicy, feed_at
 
 
 async def test_each_new_entry_becomes_a_document_once(server, store, inbox, clock, poller_of):
@@ -207,5 +207,5 @@ def test_credentials_are_kept_from_other_users_and_from_every_listing(store: Fee
 
 def test_forgetting_old_entries_keeps_the_recent_ones(store: FeedStore, tmp_path):
     store.add(feed_at("https://example.org/feed", "news"))
-    assert store.forget_old_entries(Policy().backoff_max_s) == 0
+    assert store.forget_old_entries(PollPolicy().backoff_max_s) == 0
     assert sqlite3.connect(tmp_path / "feeds.db").execute("SELECT count(*) FROM seen").fetchone()

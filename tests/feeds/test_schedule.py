@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feeds import Fault, FeedError, FeedState, Policy, schedule
+from feeds import Fault, FeedError, FeedState, PollPolicy, schedule
 
 NOW = int(datetime(2026, 1, 1, 12, 30, tzinfo=UTC).timestamp()) * 1_000_000
 HOUR = 3_600.0
 DAY = 24 * HOUR
-POLICY = Policy()
+POLICY = PollPolicy()
 BUSY = FeedState(etag='"1"', gap_s=600, span_s=12_000, newest_us=NOW, last_check_us=NOW)
 
 

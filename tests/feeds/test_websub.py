@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 from aiohttp import web
-from feed_server import FeedServer, Page, entries, rss
+from support.feed_server import FeedServer, Page, entries, rss
 
 from feeds import FeedStore, feed_at, websub
 from feeds.push import Push

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from kit import cases, check
-from runners import DEFAULT_ENGINE, ENGINES, EngineName, run_engine
+from support.kit import cases, check
+from support.runners import DEFAULT_ENGINE, ENGINES, EngineName, run_engine
 
 ALL = dict(cases())
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from kit import Case, parse_case, us
-from runners import ENGINES, run_engine, seeds_with_joins
-from strategies import random_case
+from generators.strategies import random_case
+from support.kit import Case, parse_case, us
+from support.runners import ENGINES, run_engine, seeds_with_joins
 
 from broker.matching.match import Match
 from xscl.query import Query

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
+from generators.strategies import case_texts, random_case
 from hypothesis import HealthCheck, given, settings
-from kit import parse_case
-from runners import ENGINES, EngineName, run_engine, run_oracle, seeds_with_joins
-from strategies import case_texts, random_case
+from support.kit import parse_case
+from support.runners import ENGINES, EngineName, run_engine, run_oracle, seeds_with_joins
 
 from broker.matching.match import Match
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kit import Case, document
-from runners import ENGINES, EngineName, run_engine, run_oracle
+from support.kit import Case, document
+from support.runners import ENGINES, EngineName, run_engine, run_oracle
 
 import xscl
 from broker.documents.document import Document

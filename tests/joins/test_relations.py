@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-import worked_example as paper
+from support import worked_example as paper
 
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from kit import parse_case
-from runners import ENGINES, EngineName, run_engine, seeds_with_joins
-from strategies import random_case
+from generators.strategies import random_case
+from support.kit import parse_case
+from support.runners import ENGINES, EngineName, run_engine, seeds_with_joins
 
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document

@@ -12,11 +12,11 @@ from typing import Any
 import oracle
 import pyarrow as pa
 import pytest
+from generators.strategies import case_texts, random_case
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kit import Case, cases, check, parse_case
-from runners import ENGINES, EngineName, engine_of, run_engine, run_oracle, seeds_with_joins
-from strategies import case_texts, random_case
+from support.kit import Case, cases, check, parse_case
+from support.runners import ENGINES, EngineName, engine_of, run_engine, run_oracle, seeds_with_joins
 
 import joins.shards.pieces
 import joins.signature.sample

@@ -12,11 +12,11 @@ from unittest import mock
 import numpy as np
 import pyarrow as pa
 import pytest
+from generators.strategies import random_case
 from hypothesis import given
 from hypothesis import strategies as st
-from kit import Case, parse_case
-from runners import run_engine, seeds_with_joins
-from strategies import random_case
+from support.kit import Case, parse_case
+from support.runners import run_engine, seeds_with_joins
 
 import xscl
 from broker.documents.document import Document

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from functools import partial
 
 import pytest
-from kit import parse_case
-from runners import ENGINES, EngineName, run_engine, run_oracle, seeds_with_joins
-from strategies import random_case
+from generators.strategies import random_case
+from support.kit import parse_case
+from support.runners import ENGINES, EngineName, run_engine, run_oracle, seeds_with_joins
 
 from broker.pipeline.shards import Join
 from joins.budget import sub_batches

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 import oracle
 import pytest
-from kit import parse_case
-from runners import engine_of, seeds_with_joins
-from strategies import random_case
+from generators.strategies import random_case
+from support.kit import parse_case
+from support.runners import engine_of, seeds_with_joins
 
 import xscl
 from broker.documents.document import Document

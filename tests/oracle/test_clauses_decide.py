@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from clause_coverage import Coverage
-from histories import history_matches, parse_history
-from history_clauses import HISTORY_CLAUSES, decided
-from history_strategies import random_history
-from kit import parse_case
-from runners import run_oracle
-from strategies import FOCI, random_case
+from generators.clause_coverage import Coverage
+from generators.strategies import FOCI, random_case
+from histories.clauses import HISTORY_CLAUSES, decided
+from histories.history import history_matches, parse_history
+from histories.strategies import random_history
+from support.kit import parse_case
+from support.runners import run_oracle
 
 TELLING = (
     (19, "empty"),

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from kit import cases, check, parse_case
-from runners import run_oracle
+from support.kit import cases, check, parse_case
+from support.runners import run_oracle
 
 import oracle
 

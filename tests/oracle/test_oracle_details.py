@@ -6,12 +6,12 @@ import random
 from typing import Any
 
 import pytest
-import worked_example
-from choosers import RandomChooser
-from kit import Case, check, document, parse_case, us
+from generators.choosers import RandomChooser
+from generators.strategies import Generator
 from lxml import etree
-from runners import run_oracle
-from strategies import Generator
+from support import worked_example
+from support.kit import Case, check, document, parse_case, us
+from support.runners import run_oracle
 
 import oracle
 import xscl

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from joined_trees import Trees, any_trees, count, flat_trees, graphs, interior_trees
+from generators.joined_trees import Trees, any_trees, count, flat_trees, graphs, interior_trees
 
 from templates.joingraph import GraphNode, JoinGraph, reduce
 from templates.template import Template, template_of

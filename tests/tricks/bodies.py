@@ -9,7 +9,7 @@ import zlib
 import brotli
 from aiohttp import web
 from backports import zstd
-from feed_server import Page, entries, entry, rss
+from support.feed_server import Page, entries, entry, rss
 
 from feeds import (
     Limits,

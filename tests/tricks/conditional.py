@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from aiohttp import web
-from feed_server import Page, entries, rss
+from support.feed_server import Page, entries, rss
 
 from feeds import (
     feed_at,

@@ -7,7 +7,7 @@ from email.utils import formatdate
 from itertools import pairwise
 
 from aiohttp import web
-from feed_server import Page, entries, entry, rss
+from support.feed_server import Page, entries, entry, rss
 
 from feeds import (
     Hosts,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from feed_server import Page, entries, rss
+from support.feed_server import Page, entries, rss
 
 from feeds import (
     FeedOptions,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from feed_server import FeedServer
+from support.feed_server import FeedServer
 
 from feeds import (
     FeedOptions,

@@ -6,11 +6,11 @@ import random
 from itertools import product
 
 import pytest
+from generators.random_paths import DECLARE, random_xml
 from lxml import etree
 from oracle.paths import bindings
 from oracle.tree import parse_tree
-from random_paths import DECLARE, random_xml
-from registered import register
+from support.registered import register
 
 import xscl
 from xpath_eval.catalog import PatternCatalog

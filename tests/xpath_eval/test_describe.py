@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from registered import Registered
+from support.registered import Registered
 
 import xscl
 from xpath_eval.catalog import PatternCatalog

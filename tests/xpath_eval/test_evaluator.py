@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 
 import pytest
+from generators.random_paths import random_block, random_nested_block, random_xml
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle.paths import bindings
 from oracle.tree import parse_tree
-from random_paths import random_block, random_nested_block, random_xml
-from registered import Registered, register
+from support.registered import Registered, register
 
 import xscl
 from xpath_eval.catalog import PatternCatalog

@@ -7,7 +7,7 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from registered import register
+from support.registered import register
 
 import xscl
 from xpath_eval import parsing

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import random
 
+from generators.random_paths import DECLARE, random_xml
 from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
-from random_paths import DECLARE, random_xml
-from registered import register
+from support.registered import register
 
 import xscl
 

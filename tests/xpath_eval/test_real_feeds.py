@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from oracle.paths import bindings
 from oracle.tree import is_well_formed, parse_tree
-from recorded_data import feed_files
-from registered import register
+from support.recorded_data import feed_files
+from support.registered import register
 
 import xscl
 from xpath_eval.parsing import XmlError

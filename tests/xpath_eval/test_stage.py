@@ -11,8 +11,8 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
-from random_paths import random_block, random_xml
-from registered import Registered
+from generators.random_paths import random_block, random_xml
+from support.registered import Registered
 
 import xscl
 from xpath_eval import stage

@@ -6,8 +6,8 @@ import pickle
 import random
 
 import pytest
-from random_paths import random_block, random_nested_block, random_xml
-from registered import Registered
+from generators.random_paths import random_block, random_nested_block, random_xml
+from support.registered import Registered
 
 import xscl
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog

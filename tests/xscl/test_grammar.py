@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from grammar import Grammar
+from generators.grammar import Grammar
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,10 +6,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from generators.xscl_queries import queries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pygments.token import Comment, Error, Keyword, Name, Number, String, _TokenType
-from xscl_queries import queries
 
 from xscl.highlight import XsclLexer
 

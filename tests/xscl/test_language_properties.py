@@ -7,9 +7,9 @@ import pickle
 from pathlib import Path
 
 import pytest
+from generators.xscl_queries import commented, mutations, queries
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xscl_queries import commented, mutations, queries
 
 import xscl
 from xscl.diagnostics import Diagnostic, render_diagnostics

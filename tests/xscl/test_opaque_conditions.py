@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reading import block, child, predicate
+from support.reading import block, child, predicate
 
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.path import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 from lxml import etree
-from reading import codes, query
+from support.reading import codes, query
 
 import xscl
 from xscl.nodes import AttributeNode, TextNode, node_at, number_nodes, string_value

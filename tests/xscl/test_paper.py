@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reading import codes, operator, query
+from support.reading import codes, operator, query
 
 import xscl
 from xscl.path import Parameter

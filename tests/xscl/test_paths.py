@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reading import block, child, codes, predicate
+from support.reading import block, child, codes, predicate
 
 import xscl
 from xscl.lexer import is_name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reading import child, codes, predicate, query
+from support.reading import child, codes, predicate, query
 
 import xscl
 from xscl.path import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reading import block, codes, operator, query
+from support.reading import block, codes, operator, query
 
 import xscl
 from xscl.path import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from reading import codes
+from support.reading import codes
 
 import xscl
 from xscl.diagnostics import Diagnostic

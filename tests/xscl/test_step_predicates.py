@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reading import OWN, block, child, codes, predicate, value
+from support.reading import OWN, block, child, codes, predicate, value
 
 import xscl
 from xscl.path import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reading import query
+from support.reading import query
 
 import xscl
 from xscl.opaque import put_values

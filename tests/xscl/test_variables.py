@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from reading import block, child, codes, predicate, query
+from support.reading import block, child, codes, predicate, query
 
 from xscl.path import (
     Comparison,

@@ -8,11 +8,11 @@ from typing import Any
 
 import elementpath
 import pytest
+from generators.xscl_queries import conditions, plain_paths
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
-from reading import block
-from xscl_queries import conditions, plain_paths
+from support.reading import block
 
 from xscl.functions import apply, compare, holds
 from xscl.namespaces import KNOWN_PREFIXES

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from kit import Case
 from oracle import number_documents
 from oracle.tree import is_well_formed
-from runners import run_oracle
+from support.kit import Case
+from support.runners import run_oracle
 
 from broker.documents.document import Document, DocumentLine
 from broker.matching.match import Match

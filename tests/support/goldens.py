@@ -29,7 +29,7 @@ from broker.cli import main
 
 __all__ = ["GOLDEN", "check_golden", "golden_files", "golden_ids", "run"]
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 _LINE = "\n----\n"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mood import Mood
+from generators.mood import Mood
 
 __all__ = ["NAMESPACES", "Documents"]
 

@@ -7,8 +7,7 @@ from functools import cache
 from typing import TypeVar
 
 import oracle
-from kit import Case, parse_case
-from strategies import random_case
+from generators.strategies import random_case
 
 from broker.documents.document import Document
 from broker.matching.budget import Budget
@@ -16,6 +15,7 @@ from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
 from joins.sql.engine import Processor
+from support.kit import Case, parse_case
 
 __all__ = [
     "DEFAULT_ENGINE",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mood import Mood
-from random_blocks import COMPARISONS, Names
+from generators.mood import Mood
+from generators.random_blocks import COMPARISONS, Names
 
 __all__ = ["Predicates"]
 

@@ -12,11 +12,12 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from choosers import Chooser, DrawnChooser, RandomChooser
 from hypothesis import strategies as st
-from mood import FOCI, Mood
-from random_documents import Documents
-from random_statements import Statements
+
+from generators.choosers import Chooser, DrawnChooser, RandomChooser
+from generators.mood import FOCI, Mood
+from generators.random_documents import Documents
+from generators.random_statements import Statements
 
 __all__ = ["FOCI", "Generator", "case_texts", "random_case"]
 

@@ -3,8 +3,8 @@
 Each accepts documents and processes them, as a publisher does who sends everything again that was
 not acknowledged.  Run one until it ends by itself; `contents` is then what it has found.
 
-`python -m doomed` reads lines `["live", directory]`, runs each in a fork, and answers with its exit
-code: a fork costs a few milliseconds, an interpreter with all imports more than a second.
+`python -m support.doomed` reads lines `["live", directory]`, runs each in a fork, and answers with
+its exit code: a fork costs a few milliseconds, an interpreter with all imports more than a second.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd  # noqa: F401 - pyarrow imports it at first use, which costs each fork a second
-from standin import StandInEngine
 
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
@@ -31,6 +30,7 @@ from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.snapshot import Snapshot
 from broker.pipeline.steps import Pipeline
+from support.standin import StandInEngine
 
 POINTS = (
     *("file written", "file renamed", "file durable", "evaluated", "processed", "committed"),
@@ -131,7 +131,7 @@ class Forks:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "doomed"],
+            [sys.executable, "-m", "support.doomed"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -9,7 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from histories import Change, Event, History, Register, Subscribe, Unsubscribe, history_matches
+from histories.history import (
+    Change,
+    Event,
+    History,
+    Register,
+    Subscribe,
+    Unsubscribe,
+    history_matches,
+)
 
 __all__ = ["HISTORY_CLAUSES", "HistoryClause", "decided"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from mood import Mood
-from random_blocks import Blocks, Names
-from random_predicates import Predicates
+from generators.mood import Mood
+from generators.random_blocks import Blocks, Names
+from generators.random_predicates import Predicates
 
 __all__ = ["Statements"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mood import Mood
+from generators.mood import Mood
 
 __all__ = ["COMPARISONS", "Blocks", "Names"]
 

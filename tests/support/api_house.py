@@ -10,7 +10,6 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from api_room import Room, match
 
 from broker.api import feeds as feeds_api
 from broker.api.access import Gate
@@ -22,6 +21,7 @@ from broker.registry.tokens import Scope, Tokens
 from broker.web import pages
 from feeds import FeedStore, networks
 from feeds.push import Push
+from support.api_room import Room, match
 
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
 BODY_BYTES_MAX = 10_000

@@ -6,8 +6,8 @@ Spark repeats, a disk that is full or loses power between any two of its steps, 
 which the process dies.  At the end everybody gets what they wait for, and the outbox must hold
 exactly the matches of the documents that were acknowledged.
 
-    python -m simulation --runs 3000 --seed 1
-    python -m simulation --runs 300 --seed 1 --real
+    python -m histories.simulation --runs 3000 --seed 1
+    python -m histories.simulation --runs 300 --seed 1 --real
 
 The first has one query and a stand-in for the engine, the second a registry whose queries come and
 go, and the real engine; the oracle says what it must find.
@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from simulated_queries import Queries, RealQueries, Row, StandInQueries
 
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
@@ -42,6 +41,7 @@ from broker.pipeline.evaluation import PlanStore, evaluate_slices, slice_segment
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.snapshot import Snapshot
 from broker.service.maintenance import RetentionNeeds, maintain
+from histories.simulated_queries import Queries, RealQueries, Row, StandInQueries
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
 Kind = Callable[[Path], Queries]

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from misreadings import (
+from mutants.misreadings import (
     HOLDS,
     common_comparisons,
     comparisons,
@@ -23,7 +23,7 @@ from misreadings import (
     with_paths_asked_for,
     without_residuals_inside,
 )
-from query_parts import Part, rewritten
+from support.query_parts import Part, rewritten
 
 from xscl.path import (
     ANY,

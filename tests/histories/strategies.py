@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from choosers import Chooser, DrawnChooser, RandomChooser
+from generators.choosers import Chooser, DrawnChooser, RandomChooser
+from generators.strategies import FOCI, Generator
 from hypothesis import strategies as st
-from strategies import FOCI, Generator
 
 __all__ = ["history_texts", "random_history"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from query_parts import Part, parts, rewritten
+from support.query_parts import Part, parts, rewritten
 
 from xscl.path import Literal, Step
 from xscl.query import (

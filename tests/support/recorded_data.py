@@ -13,7 +13,7 @@ import pytest
 
 __all__ = ["feed_files", "news_file"]
 
-DATA = Path(os.environ.get("XSCL_SHARED", Path(__file__).parents[2] / "shared")) / "data"
+DATA = Path(os.environ.get("XSCL_SHARED", Path(__file__).parents[3] / "shared")) / "data"
 
 
 def news_file() -> Path:

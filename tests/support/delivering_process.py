@@ -9,13 +9,12 @@ import asyncio
 import sys
 from pathlib import Path
 
-from subscribers import FAST, LOOPBACK, broker_in
-
 from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryWorker
 from broker.registry.subscription import DestinationKind
+from support.subscribers import FAST, LOOPBACK, broker_in
 
 
 async def main(directory: Path, smtp_port: int) -> None:

@@ -13,17 +13,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from unittest.mock import patch
 
-from case_clauses import CASE_CLAUSES, CaseClause
-from clauses import QUERY_CLAUSES, QueryClause
-from kit import Case
+from mutants.wrong_rules import RULES, Rule
 from oracle import matching, operators
 from oracle.operators import Tuple
 from oracle.output import build_output
-from query_parts import Part, parts, rewritten
-from runners import run_oracle
-from wrong_rules import RULES, Rule
+from support.kit import Case
+from support.query_parts import Part, parts, rewritten
+from support.runners import run_oracle
 
 from broker.matching.match import Match
+from generators.case_clauses import CASE_CLAUSES, CaseClause
+from generators.clauses import QUERY_CLAUSES, QueryClause
 from xscl.query import Query
 
 __all__ = ["CLAUSES", "Clause", "Coverage"]

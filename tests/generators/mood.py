@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeVar
 
-from choosers import Chooser
+from generators.choosers import Chooser
 
 __all__ = ["FOCI", "Mood"]
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import oracle
 from oracle import InForce
-from standin import StandInEngine, is_partner
+from support.standin import StandInEngine, is_partner
 
 import xscl
 from broker.documents.spool import Spool

@@ -27,8 +27,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import oracle
-from kit import entries, read_document, us
 from oracle import InForce
+from support.kit import entries, read_document, us
 
 import xscl
 from broker.documents.document import Document, DocumentLine

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from aiohttp import web
-from subscribers import FAST, LOOPBACK, broker_in
 
 from broker.api import feeds as feeds_api
 from broker.api.backend import Backend
@@ -29,6 +28,7 @@ from broker.registry.subscription import DestinationKind
 from broker.service.planning import Planning
 from broker.web import pages
 from feeds import FeedStore, networks
+from support.subscribers import FAST, LOOPBACK, broker_in
 
 T = TypeVar("T")
 DAY_US = 86_400_000_000

@@ -15,8 +15,10 @@ import oracle
 from oracle import matching, numbering, operators, paths, values
 from oracle.operators import Rules, Tuple, position
 from oracle.values import Atom
-from query_parts import parts
-from wrong_values import (
+from support.query_parts import parts
+
+from broker.documents.document import FIRST_WATERMARK_US, Document, DocumentLine
+from mutants.wrong_values import (
     COMPARISONS,
     EMPTY,
     condition,
@@ -26,8 +28,6 @@ from wrong_values import (
     host_with_www,
     residual,
 )
-
-from broker.documents.document import FIRST_WATERMARK_US, Document, DocumentLine
 from xscl.path import Comparison
 from xscl.query import Call, Disjunct, Operator, OperatorKind, Query, Residual
 

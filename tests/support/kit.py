@@ -53,7 +53,7 @@ __all__ = [
     "us",
 ]
 
-CASES = Path(__file__).parent / "cases"
+CASES = Path(__file__).parents[1] / "cases"
 
 DAY = "2026-01-01"
 

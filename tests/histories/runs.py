@@ -14,18 +14,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from histories import (
-    Arrive,
-    Change,
-    Drain,
-    Event,
-    History,
-    Register,
-    Restart,
-    Subscribe,
-    Unsubscribe,
-)
-
 import broker.matching.engine
 import broker.pipeline.evaluation
 import joins.memory.column
@@ -58,6 +46,17 @@ from broker.pipeline.steps import Pipeline
 from broker.registry.queries import QueryState, Registry
 from broker.registry.registered import Engines, check_among, parsed
 from broker.registry.subscription import Destination
+from histories.history import (
+    Arrive,
+    Change,
+    Drain,
+    Event,
+    History,
+    Register,
+    Restart,
+    Subscribe,
+    Unsubscribe,
+)
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
 from xscl.query import Query
 

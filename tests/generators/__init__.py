@@ -1,0 +1,1 @@
+"""Random queries, documents and cases, and what each of them is about."""

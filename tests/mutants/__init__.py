@@ -1,0 +1,1 @@
+"""Oracles that err: some case must tell each of them from the right one."""
