@@ -8,7 +8,7 @@ FIND_PYTHON := for python in $(PYTHON) python3 python3.14 python3.13 python3.12 
 	echo $$python; break; done
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test lint format bench docs clean
+.PHONY: help install demo test soak lint format bench docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -21,6 +21,9 @@ demo: $(VENV)/.runtime ## show the whole broker at work on example feeds (about 
 
 test: $(VENV)/.dev ## run all tests
 	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+
+soak: $(VENV)/.dev ## search for faults for some hours; ARGS="--scale 0.1 --seed 7"
+	@$(BIN)/python tests/soak.py $(ARGS)
 
 lint: $(VENV)/.dev ## check format, style, types and the floors between packages
 	@$(BIN)/ruff format --check .

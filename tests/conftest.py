@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from support.examples import examples
 
-# A busy machine is slow for a moment, which is no failure.
-hypothesis.settings.register_profile("xscl", deadline=None)
+# A busy machine is slow for a while, which is no failure.
+hypothesis.settings.register_profile("xscl", deadline=None, max_examples=examples(100))
 hypothesis.settings.load_profile("xscl")
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ from histories.runs import Way, random_way, run_history
 from histories.strategies import history_texts, random_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
 
@@ -36,7 +37,7 @@ def test_a_history_finds_what_the_oracle_finds_for_each_stretch(first_seed: int)
     assert found > 20
 
 
-@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@settings(max_examples=examples(10), deadline=None, derandomize=True, suppress_health_check=SLOW)
 @given(text=history_texts(), way=st.integers(0, 99))
 def test_any_history_finds_what_the_oracle_finds(text: str, way: int) -> None:
     assert_right(text, random_way(way, [DEFAULT_ENGINE]))

@@ -10,6 +10,7 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from support.examples import examples
 from support.subscribers import broker_in, found
 
 from broker.delivery.attempt import Outcome, OutcomeKind
@@ -175,4 +176,4 @@ class DeliveringMachine(RuleBasedStateMachine):
 
 
 TestDelivering = DeliveringMachine.TestCase
-TestDelivering.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestDelivering.settings = settings(max_examples=examples(40), stateful_step_count=30, deadline=None)

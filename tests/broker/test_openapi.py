@@ -18,6 +18,7 @@ from openapi_spec_validator import validate
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 from support.api_house import House, open_house
+from support.examples import examples
 
 from broker.api.access import RULES, Rule
 from broker.api.description import description
@@ -153,7 +154,7 @@ async def test_the_server_does_what_the_description_says(house: House, name: str
 
     @given(case=st.one_of(cases))
     @settings(
-        max_examples=3 if name in SLOW else 10,
+        max_examples=examples(3 if name in SLOW else 10),
         deadline=None,
         derandomize=True,
         database=None,

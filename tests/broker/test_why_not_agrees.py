@@ -10,6 +10,7 @@ import oracle
 import pytest
 from generators.strategies import case_texts, random_case
 from hypothesis import HealthCheck, given, settings
+from support.examples import examples
 from support.kit import Case, parse_case
 from support.runners import engine_of
 
@@ -77,7 +78,7 @@ def test_why_not_and_the_engine_agree_on_seeded_cases(part: int) -> None:
 
 
 @settings(
-    max_examples=15,
+    max_examples=examples(15),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

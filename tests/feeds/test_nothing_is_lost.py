@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.feed_server import ManualClock, Page, entry, rss, start_feed_server
 
 from feeds import FeedStore, Hosts, Poller, feed_at, networks, open_session
@@ -44,7 +45,7 @@ class Spool:
 NUMBERS = st.lists(st.integers(0, 12), max_size=8)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.lists(st.tuples(NUMBERS, st.integers(0, 6)), min_size=1, max_size=6))
 def test_every_entry_a_fetch_has_shown_is_accepted_once(rounds: list[tuple[list[int], int]]):
     asyncio.run(_live_through(rounds))

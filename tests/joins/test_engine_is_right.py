@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from generators.strategies import case_texts, random_case
 from hypothesis import HealthCheck, given, settings
+from support.examples import examples
 from support.kit import parse_case
 from support.runners import ENGINES, EngineName, run_engine, run_oracle, seeds_with_joins
 
@@ -18,7 +19,7 @@ def lines(matches: Sequence[Match]) -> list[str]:
 
 
 @settings(
-    max_examples=40,
+    max_examples=examples(40),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.kit import Case, document
 from support.runners import ENGINES, EngineName, run_engine, run_oracle
 
@@ -90,7 +91,7 @@ def lines(matches: Sequence[Match]) -> list[str]:
     return [match.render() for match in matches]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(mixed(), st.integers(1, 5))
 def test_no_match_is_missed_however_soon_documents_are_forgotten(case: Case, size: int) -> None:
     with eager():
@@ -98,7 +99,7 @@ def test_no_match_is_missed_however_soon_documents_are_forgotten(case: Case, siz
     assert lines(found) == lines(run_oracle(case))
 
 
-@settings(max_examples=10)
+@settings(max_examples=examples(10))
 @given(mixed(), st.sampled_from(ENGINES), st.integers(1, 20))
 def test_all_engines_agree_when_documents_are_forgotten_before_a_restart(
     case: Case, engine: EngineName, after: int
@@ -112,7 +113,7 @@ def test_all_engines_agree_when_documents_are_forgotten_before_a_restart(
     assert lines(restarted) == expected
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(mixed(), st.integers(1, 4))
 def test_shards_forget_as_soon_and_miss_nothing(case: Case, size: int) -> None:
     join = Join("signatures", case.lateness_us, shards=2)
@@ -346,7 +347,7 @@ def rows_of(numbers: Sequence[int], kinds: Sequence[int], ends: Sequence[int]) -
     return pa.table({name: columns[name] for name in INSTANCE_SCHEMA.names}, INSTANCE_SCHEMA)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     st.lists(
         st.tuples(

@@ -15,6 +15,7 @@ import pytest
 from generators.strategies import case_texts, random_case
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.kit import Case, cases, check, parse_case
 from support.runners import ENGINES, EngineName, engine_of, run_engine, run_oracle, seeds_with_joins
 
@@ -52,7 +53,7 @@ def test_shards_find_what_a_case_expects(name: str) -> None:
     check(ALL[name], lambda case: run_engine(case, processors=spread(case, 2)))
 
 
-@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=SLOW)
+@settings(max_examples=examples(10), deadline=None, derandomize=True, suppress_health_check=SLOW)
 @given(text=case_texts(), shards=st.sampled_from([2, 5]), batch_size=st.sampled_from([None, 2]))
 def test_shards_find_what_the_oracle_finds(text: str, shards: int, batch_size: int | None) -> None:
     case = parse_case(text)

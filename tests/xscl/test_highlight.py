@@ -10,6 +10,7 @@ from generators.xscl_queries import queries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pygments.token import Comment, Error, Keyword, Name, Number, String, _TokenType
+from support.examples import examples
 
 from xscl.highlight import XsclLexer
 
@@ -46,7 +47,7 @@ def test_parts_of_a_query_have_their_kinds(kind: _TokenType, text: str) -> None:
     assert (kind, text) in tokens(QUERY)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.one_of(queries(), st.text(max_size=60)))
 def test_nothing_is_lost_and_nothing_is_an_error(text: str) -> None:
     text = text.replace("\r", "\n").removeprefix("\ufeff")

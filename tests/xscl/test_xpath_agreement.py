@@ -12,6 +12,7 @@ from generators.xscl_queries import conditions, plain_paths
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
+from support.examples import examples
 from support.reading import block
 
 from xscl.functions import apply, compare, holds
@@ -175,7 +176,7 @@ def test_plain_paths_select_the_same_nodes(path: str) -> None:
         assert ours(path) == theirs(path)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(plain_paths(relative=False), plain_paths())
 def test_paths_in_predicates_select_the_same_nodes(path: str, inner: str) -> None:
     text = f"{path}[{inner}]" if not path.endswith(".") else f"//a[{inner}]"

@@ -1,0 +1,104 @@
+"""Searches for faults that `make test` has no time for, and says what it tried.
+
+    make soak
+    make soak ARGS="--scale 0.1 --seed 7"
+
+Each search is a program of its own that takes a number of cases and a first seed, so that a case
+that fails can be run again by itself.  `--scale` multiplies the numbers of cases.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class Search:
+    """A program that searches: `{cases}` and `{seed}` stand in its arguments.
+
+    With `examples` the cases are examples of properties, times those of `make test`.
+    """
+
+    name: str
+    cases: int
+    arguments: str
+    examples: bool = False
+
+    def command(self, scale: float, seed: int) -> list[str]:
+        """Return the command line for some of the cases."""
+        cases = self.scaled(scale)
+        return [sys.executable, *shlex.split(self.arguments.format(cases=cases, seed=seed))]
+
+    def scaled(self, scale: float) -> int:
+        """Return the number of cases, at least one."""
+        return max(1, round(self.cases * scale))
+
+
+SEARCHES = (
+    Search(
+        "random queries and documents against the oracle",
+        5_000,
+        "benchmarks/oracle_run.py --cases {cases} --seed {seed} --processes 2",
+    ),
+    Search(
+        "random histories of queries and subscriptions against the oracle",
+        5_000,
+        "benchmarks/oracle_run.py --dynamic --cases {cases} --seed {seed} --processes 2",
+    ),
+    Search(
+        "random paths and documents against lxml",
+        300_000,
+        "benchmarks/xpath_is_right.py --pairs {cases} --seed {seed}",
+    ),
+    Search(
+        "crashes in a simulated world, a stand-in for the engine",
+        5_000,
+        "-m histories.simulation --runs {cases} --seed {seed}",
+    ),
+    Search(
+        "crashes in a simulated world, the real engine",
+        500,
+        "-m histories.simulation --runs {cases} --seed {seed} --real",
+    ),
+    Search(
+        "properties of the language, of paths and of the join, more examples of each",
+        20,
+        "-m pytest -q -n 2 -o timeout=0 -m hypothesis tests --hypothesis-seed {seed}",
+        examples=True,
+    ),
+)
+
+
+def main() -> None:
+    """Run all searches, one after the other, and end with what failed."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--scale", type=float, default=1.0, help="cases, times so many")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="the first seed")
+    parser.add_argument("--only", type=int, help="the number of the one search to run, from 1")
+    given = parser.parse_args()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    verdicts = []
+    for number, search in enumerate(SEARCHES, 1):
+        if given.only in (None, number):
+            command = search.command(given.scale, given.seed)
+            print(f"== {number}. {search.name}\n   {shlex.join(command[1:])}", flush=True)
+            started = time.monotonic()
+            more = {"XSCL_EXAMPLES": str(search.scaled(given.scale))} if search.examples else {}
+            ended = subprocess.run(command, cwd=ROOT, env=environment | more, check=False)
+            word = "nothing found" if ended.returncode == 0 else "FAULTS FOUND"
+            verdicts.append(f"{word:<13}  {time.monotonic() - started:7,.0f} s  {search.name}")
+    print("\n".join(["", f"soak, seed {given.seed}, scale {given.scale:g}", *verdicts]))
+    sys.exit(any(verdict.startswith("FAULTS") for verdict in verdicts))
+
+
+if __name__ == "__main__":
+    main()
