@@ -128,6 +128,9 @@ OUTSIDE = {
 
 _KNOWN = frozenset().union(*OUTSIDE.values())
 
+DESIGNS = {"docs/tuples.md"}
+"""Pages about what is to be built: they name files that are not there yet."""
+
 
 def paths(name: str) -> Iterator[str]:
     """Yield what a text has in backticks that looks like a path of the tree."""
@@ -165,11 +168,15 @@ def is_there(path: str, source: str) -> bool:
 
 
 def test_paths_in_backticks_exist_and_every_exception_is_needed() -> None:
-    missing = {
-        path: name for name in (*PAGES, *PYTHON) for path in paths(name) if not is_there(path, name)
-    }
-    assert {path: name for path, name in missing.items() if path not in _KNOWN} == {}
-    assert missing.keys() >= _KNOWN
+    missing = [
+        (name, path)
+        for name in (*PAGES, *PYTHON)
+        for path in paths(name)
+        if not is_there(path, name)
+    ]
+    assert [each for each in missing if each[0] not in DESIGNS and each[1] not in _KNOWN] == []
+    assert {path for name, path in missing if name not in DESIGNS} == _KNOWN
+    assert {name for name, path in missing if path not in _KNOWN} == DESIGNS
 
 
 # Rooms.
