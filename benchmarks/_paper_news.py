@@ -1,4 +1,4 @@
-"""Figure 6.16: documents per second over recorded feed items, window infinite (section 6.6.3).
+"""Figure 6.16: documents per second over recorded feed items, without end (Hong, section 6.6.3).
 
 Every engine remembers the same items, then joins the same batches: the first is not timed, it fills
 what the engine caches; the others are, as many as end within a time limit.  What is compared is

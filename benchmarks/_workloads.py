@@ -70,12 +70,12 @@ class Side:
 
 
 def flat_side(leaves: int, first: int = 1) -> Side:
-    """Return the two-level schema of section 6.6.1: a root and its leaves."""
+    """Return the two-level schema of Hong, section 6.6.1: a root and its leaves."""
     return Side((-1, *[0] * leaves), tuple(range(1, leaves + 1)), first)
 
 
 def complex_side(first: int = 1) -> Side:
-    """Return the three-level schema of section 6.6.1: 4 inner nodes with 4 leaves each."""
+    """Return the three-level schema of Hong, section 6.6.1: 4 inner nodes with 4 leaves each."""
     inner = tuple(range(1, 5))
     parents = (-1, *[0] * 4, *(node for node in inner for _ in range(4)))
     return Side(parents, tuple(range(5, 21)), first)
@@ -95,7 +95,7 @@ def join_class(
 def random_classes(
     side: Side, count: int, *, joins_max: int, zipf: float, seed: int = 1
 ) -> Iterator[QueryClass]:
-    """Yield the classes of random queries as section 6.6.1 makes them.
+    """Yield the classes of random queries as Hong, section 6.6.1, makes them.
 
     The number of value joins is Zipf-distributed from 1 to `joins_max`; that many leaves are drawn
     on either side, and joined in order.

@@ -2,7 +2,7 @@
 
 A conjunctive query is a head and a body of atoms over the relations of the paper; equal terms
 mean equal values.  `conjunctive_query` makes `CQ_T`, over the witnesses themselves;
-`view_query` makes the form of section 6.5, over the materialised value joins `R_vj`.
+`view_query` makes the form of Hong's section 6.5, over the materialised value joins `R_vj`.
 
 Times are not in the body: as in the paper's Algorithm 3 they are looked at afterwards, pair by
 pair, except that a pair no window of the template can hold is never made.

@@ -2,7 +2,7 @@
 
 Every node of every pattern has a **variable**: an integer that names its definition, the chain of
 steps and filters that leads to it from the document node of its stream.  Equal definitions are
-one variable, whatever a query calls it (the paper's assumption, section 6.3).  So prefixes are
+one variable, whatever a query calls it (Hong 2009, section 6.3).  So prefixes are
 shared by all query blocks, and the number of variables grows with the different things that
 queries ask for, not with the number of queries.
 

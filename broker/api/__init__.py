@@ -1,1 +1,9 @@
-"""The resources of the HTTP API, one module each; `broker.api.http` puts them together."""
+"""The HTTP API: one module for each resource, and who may use which.
+
+`http` puts the resources together; they reach the broker through `backend`, and those of deliveries
+through `pickup`.  Every error is a problem (`problem`).  `openapi.yaml` describes it all.
+
+Invariant: a resource is the admin's unless `access` names it.
+
+Begin with `http` and `access`.
+"""

@@ -1,7 +1,12 @@
-"""The command line, `xscl`.
+"""The command line, `xscl`: one module for each verb, imported when it is used.
 
-Data goes to standard output, messages to standard error.  A verb's module is imported when the
-verb is used, so that `xscl --help` stays fast.
+`group` has the table of verbs, `terminal` what they share, `connection` their way to a running
+broker.
+
+Invariants: data goes to standard output and messages to standard error; `xscl --help` imports no
+verb, so it stays fast.
+
+Begin with `group`.
 """
 
 from __future__ import annotations

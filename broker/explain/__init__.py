@@ -1,1 +1,8 @@
-"""What a query becomes, for people and programs: `survey` finds it out, the rest prints it."""
+"""What a query becomes, for people and programs: `survey` finds it out, the rest prints it.
+
+`model` holds what was found; `text` prints it for people, `data` for programs, `graphs` draws it.
+
+Invariant: a query is compiled as the engine compiles it, and nothing is evaluated or kept.
+
+Begin with `survey`.
+"""

@@ -1,11 +1,13 @@
 """Matching: witnesses in, matches out, without a clock, a disk or a network.
 
-A batch of witnesses becomes instances of the join (`instances`); the tuples that the join finds
-fan out to the queries that share a class (`fanout`) and become matches (`matches`) and published
-documents (`publications`).  `queryset` holds the queries in force, `budget` and `accounts` what
+A batch of witnesses becomes instances of the join (`instances`).  The tuples that the join finds
+fan out to the queries that share a query class (`fanout`); they become instances that further
+operators read, documents that queries publish (`publications`), and matches (`matches`), which are
+written as lines (`match`).  `queryset` holds the queries in force, `budget` and `accounts` what
 each of them may cost.
 
 Invariant: matches depend on documents and queries alone, not on batches, caches or other queries.
+Only a bound on what all queries together remember may pause a query because of others.
 
 Begin with `engine`.
 """

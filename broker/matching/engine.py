@@ -357,7 +357,7 @@ class Engine:
         return documents([instance.docid])[instance.docid]
 
     def _horizon_us(self) -> int:
-        """Return the event time behind which windows are counted (section 1.1)."""
+        """Return the event time behind which windows are counted (semantics, section 1.1)."""
         return self._watermark_us - self._lateness_us
 
     def _evict(self) -> None:

@@ -1,6 +1,10 @@
 """Operations: what an operator sees and does, from logs and metrics to backups and the doctor.
 
-Invariant: what is written here never holds a secret.
+`log` writes what happens, `metrics` and `figures` count it, `checkup` looks at the machine for
+`xscl doctor`, and `backup` copies the data of a running broker.
 
-Begin with `log` and `metrics`; `checkup` is `xscl doctor`.
+Invariant: no line of the log holds a secret.  A backup holds what the data directory holds: the
+keys that webhooks are signed with, and hashes of tokens.
+
+Begin with `log` and `metrics`.
 """

@@ -1,10 +1,11 @@
 """The pipeline: from the spool to the outbox, exactly once, on Spark or in this process.
 
-Each batch of documents is evaluated (`evaluation`), joined (`joinstate`) and committed in one
-transaction (`outbox`).  `spark` is the only module that knows Spark.
+Each batch of documents is evaluated (`evaluation`), joined by the engine in use (`joinstate`) and
+committed in one transaction (`outbox`).  `spark` is the only module that knows Spark; `replay` runs
+the same steps over files, `backfill` over documents from before a registration.
 
-Invariant: the outbox's transaction is the commit; what remembers (state, snapshots, checkpoints)
-may lag it and never leads it.
+Invariant: the outbox's transaction is the commit.  What is remembered beside it, as the join's
+state and its snapshot, lags it and never leads it; Spark's checkpoint decides nothing.
 
 Begin with `steps`.
 """

@@ -1,7 +1,8 @@
 """The service: starts, connects and stops what a running broker consists of.
 
-`lifecycle` holds the whole; `planning`, `pausing`, `polling` and `maintenance` are what it does
-beside the pipeline, `startup` what it does before.
+`lifecycle` holds the whole.  Beside the pipeline it plans the next segment (`planning`), polls
+feeds (`polling`), tells of queries that are paused (`pausing`) and keeps the spool small
+(`maintenance`); `startup` lets a stop overtake a start.
 
 Invariant: what was started is stopped, in the opposite order, whatever fails in between.
 

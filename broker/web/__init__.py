@@ -1,1 +1,9 @@
-"""The broker's page for people: what runs, what was found, what fails.  It changes nothing."""
+"""The page for people: shows what runs, what was found and what fails, and changes nothing.
+
+`pages` answers requests with templates; the values that these show are bounded, newest or worst
+first.
+
+Invariant: what others have written is text on every page, and no page asks for anything elsewhere.
+
+Begin with `pages`.
+"""

@@ -1,4 +1,13 @@
-"""Why documents do not match: `why_not` says it as a value, a tree of reasons."""
+"""Why documents do not match: `why_not` says it as a value, a tree of reasons.
+
+`blocks` holds each block against a document, `operators` each operator against what its sides have
+found; `reason` is what they answer, `text` prints it.
+
+Invariant: it finds a match exactly where the engine does, from which it takes only the normal form,
+the patterns and the reading of single steps.
+
+Begin with `why`.
+"""
 
 from __future__ import annotations
 

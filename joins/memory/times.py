@@ -1,4 +1,4 @@
-"""What the semantics say of time, for pairs of instances in arrays (section 1.1 and 4)."""
+"""What the semantics say of time, for pairs of instances in arrays (sections 1.1 and 4)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """The join over N processes: instances are routed to shards by value, shards answer orders.
 
-`driver` routes and asks, `pieces` are the files in which instances go to a shard, `orders` what a
-shard is asked, `shard` answers.
+`driver` routes instances (`routing`), writes them into immutable pieces (`pieces`) and gives orders
+(`orders`); `shard` answers them, with the tuples that it owns (`ownership`).
 
-Invariant: a tuple is found by exactly one shard, and a shard's answer depends on its files and
-its order alone.
+Invariant: each tuple is given out by one shard, and a shard's answer depends on its pieces and its
+order alone.
 
 Begin with `driver`.
 """

@@ -9,7 +9,7 @@ witness shapes, and all pairs of slots with equal values.
 
 For a tuple assigns nodes to meta-variables so that each structural edge is an edge of a shape, and
 the ends of each value join have equal values; the signature says both.  So a class is evaluated
-once for each signature that ever occurs (`signatureview`), not once for each pair.  The key needs
+once for each signature that ever occurs (`view`), not once for each pair.  The key needs
 no more and can have no less: docs/signatures.md has the proof, a counter-example for each part that
 might be left out, and the costs.  What differs from pair to pair, times, registration points,
 constants and residuals, is no part of the body and is tested afterwards, pair by pair.

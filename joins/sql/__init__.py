@@ -1,8 +1,9 @@
 """The engines of the paper: templates as conjunctive queries in SQL, run by DuckDB.
 
-They are there for reference: for `xscl replay`, tests and benchmarks.
+`schema` has the relations, `render` writes conjunctive queries as SQL, `viewcache` keeps slices of
+the state by string value.  The default engine asks them for what a signature maps to.
 
-Invariant: equal tuples to those of the signature engine.
+Invariant: the tuples are those of the default engine.
 
 Begin with `engine`.
 """

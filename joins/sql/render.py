@@ -12,7 +12,7 @@ its own; documents and the edges of their shapes are joined to what survives it.
 What the semantics say of time is one number for each pair, `SPAN`: the pair joins under a window
 `T` exactly if `T >= SPAN`, and for FOLLOWED BY if also `FOLLOWS`.  With `Y` the instance with the
 larger position and `X` the other, `T` must hold `|R.end - L.end|` and reach back from what was
-known before `Y` to `X.end`: `T >= W(Y) - A - X.end` (section 1.1).
+known before `Y` to `X.end`: `T >= W(Y) - A - X.end` (semantics, section 1.1).
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def span(lateness_us: int) -> str:
 
 
 def value_join_sql(probe_step: ProbeStep) -> str:
-    """Return the statement that fills `R_vj` for the batch and stratum in hand (section 6.5).
+    """Return the statement that fills `R_vj` for the batch and stratum in hand (Hong, section 6.5).
 
     The new side is R_R; of the other the slices of the batch's values are looked at, R_L.
     """

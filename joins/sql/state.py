@@ -1,9 +1,9 @@
 """What the join remembers: instances, their shapes, and the values that are joined.
 
 Eviction has two halves.  Which instances a join may still see is decided in its SQL, by the rule
-of section 1.1, and does not depend on what is stored.  Freeing memory is lazy: once half of what
-is stored is of no use to any class (`retention`), the tables are written anew without it.  (Rows
-removed by DELETE stay in DuckDB's memory, so nothing is ever deleted.)
+of section 1.1 of the semantics, and does not depend on what is stored.  Freeing memory is lazy:
+once half of what is stored is of no use to any class (`retention`), the tables are written anew
+without it.  (Rows removed by DELETE stay in DuckDB's memory, so nothing is ever deleted.)
 """
 
 from __future__ import annotations

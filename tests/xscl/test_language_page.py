@@ -1,8 +1,9 @@
-"""docs/xscl.md is right: its queries parse, and match what the page says."""
+"""The pages of the language are right: their queries parse, and match what the pages say."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import oracle
@@ -14,34 +15,42 @@ from broker.matching.match import Match
 from xscl.namespaces import KNOWN_PREFIXES
 from xscl.operands import RESERVED
 
-PAGE = (Path(__file__).parents[2] / "docs" / "xscl.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = {name: (DOCS / name).read_text(encoding="utf-8") for name in ("xscl.md", "semantics.md")}
+PAGE = PAGES["xscl.md"]
 _EXAMPLE = re.compile(r"```xscl\n(.*?)\n```\n(?:\n(Matches|Output): (.*?)\n)?", re.DOTALL)
-EXAMPLES = [(found[1], found[2], found[3]) for found in _EXAMPLE.finditer(PAGE)]
+EXAMPLES = [
+    (name, found[1], found[2], found[3])
+    for name, page in PAGES.items()
+    for found in _EXAMPLE.finditer(page)
+]
 
 
-def matches_of(text: str) -> list[Match]:
-    """Return the matches of a query over the page's documents, as the oracle finds them."""
-    found = re.search(r"```documents\n(.*?)\n```", PAGE, re.DOTALL)
+def matches_of(text: str, page: str = "xscl.md") -> list[Match]:
+    """Return the matches of a query over a page's documents, as the oracle finds them."""
+    found = re.search(r"```documents\n(.*?)\n```", PAGES[page], re.DOTALL)
     assert found is not None
     lines = [parse_document_line(line) for line in found[1].splitlines()]
     return list(oracle.matches(xscl.parse(text), oracle.number_documents(lines), lateness_us=0))
 
 
-def test_the_page_has_examples_of_both_kinds() -> None:
-    assert sum(kind == "Matches" for _, kind, _ in EXAMPLES) > 10
-    assert sum(kind == "Output" for _, kind, _ in EXAMPLES) > 1
+def test_the_pages_have_examples_of_both_kinds() -> None:
+    kinds = Counter((page, kind) for page, _, kind, _ in EXAMPLES)
+    assert kinds["xscl.md", "Matches"] > 10
+    assert kinds["xscl.md", "Output"] > 1
+    assert kinds["semantics.md", "Matches"] == 3
 
 
-@pytest.mark.parametrize("text", [text for text, _, _ in EXAMPLES])
+@pytest.mark.parametrize("text", [text for _, text, _, _ in EXAMPLES])
 def test_every_example_is_a_query_without_warnings(text: str) -> None:
     assert xscl.check(text)[1] == []
 
 
 @pytest.mark.parametrize(
-    ("text", "kind", "expected"), [each for each in EXAMPLES if each[1] is not None]
+    ("page", "text", "kind", "expected"), [each for each in EXAMPLES if each[2] is not None]
 )
-def test_examples_match_what_the_page_says(text: str, kind: str, expected: str) -> None:
-    found = matches_of(text)
+def test_examples_match_what_the_page_says(page: str, text: str, kind: str, expected: str) -> None:
+    found = matches_of(text, page)
     if kind == "Output":
         assert [f"`{match.output}`" for match in found] == [expected]
     else:

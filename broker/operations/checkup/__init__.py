@@ -1,1 +1,9 @@
-"""What `xscl doctor` looks at: this machine, and what the broker reaches from it."""
+"""What `xscl doctor` looks at: this machine, and what the broker reaches from it.
+
+Each look gives findings (`finding`): what was looked at, what was found, and a remedy where it is
+not as it should be.
+
+Invariant: looking changes nothing, and needs no running broker.
+
+Begin with `machine`; `network` looks at the mail server and the feeds.
+"""
