@@ -20,6 +20,7 @@ from click.core import ParameterSource
 from broker.cli.contexts import Contexts, load_contexts
 from broker.cli.terminal import EXIT_NO_BROKER, EXIT_SETTINGS, Failure, message
 from broker.settings.config import Settings, SettingsError, find_settings, load_settings
+from broker.settings.directory import ADDRESS_FILE, TOKEN_FILE, is_in_use
 
 __all__ = ["BrokerConnection", "Target", "asked_or_done", "connect", "settings_of", "target"]
 
@@ -141,8 +142,6 @@ class BrokerConnection:
         """Return whether nothing listens yet, although a broker has the data directory."""
         if self._data is None or not isinstance(error.reason, ConnectionRefusedError):
             return False
-        from broker.operations.checkup.machine import is_in_use
-
         return is_in_use(self._data)
 
     def _read(self, read: Callable[[], bytes]) -> bytes:
@@ -243,8 +242,6 @@ def asked_or_done(
     except Failure as failure:
         if failure.code != EXIT_NO_BROKER or not target(context).is_local:
             raise
-        from broker.operations.checkup.machine import is_in_use
-
         data = settings_of(context).data
         if is_in_use(data):
             raise
@@ -317,7 +314,7 @@ def _given(token: str | None) -> str:
 
 
 def _url_of(settings: Settings) -> str:
-    address = settings.data / "address"
+    address = settings.data / ADDRESS_FILE
     if settings.http.port == 0 and address.is_file():
         return address.read_text().strip()
     host = f"[{settings.http.host}]" if ":" in settings.http.host else settings.http.host

@@ -15,6 +15,7 @@ import click
 
 from broker.cli.connection import BrokerConnection, asked_or_done, settings_of
 from broker.cli.terminal import Failure, message
+from broker.settings.directory import keep_private
 
 if TYPE_CHECKING:
     from feeds.administration import FeedAdministration
@@ -90,7 +91,7 @@ def _administration_in(context: click.Context, data: Path) -> Iterator[AnyFeedAd
     from feeds.administration import REFUSALS, FeedAdministration
 
     try:
-        data.mkdir(parents=True, exist_ok=True)
+        keep_private(data)
         store = FeedStore(data / "feeds.db")
     except (FeedStoreError, OSError) as error:
         raise Failure(str(error), hint="`data` in xscl.toml names the directory") from error

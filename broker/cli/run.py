@@ -18,6 +18,7 @@ from broker.cli.connection import settings_of
 from broker.cli.terminal import EXIT_SETTINGS, Failure, message
 from broker.operations.log import write_log
 from broker.settings.config import Settings, SettingsError
+from broker.settings.directory import Claim, InUseError, keep_private
 
 __all__ = ["run"]
 
@@ -42,7 +43,8 @@ def run(context: click.Context, verbose: bool, until_eof: bool) -> None:
       xscl --config /etc/xscl/xscl.toml run --verbose
     """
     settings = settings_of(context)
-    _make_writable(settings.data)
+    # First of all: verbs wait for a broker that has the directory and does not listen yet.
+    claim = _claimed(settings.data)
     write_log(settings.log, is_verbose=verbose)
     say = _log.info if settings.log.format == "json" else message
     say("starting; Spark takes some seconds")
@@ -53,19 +55,27 @@ def run(context: click.Context, verbose: bool, until_eof: bool) -> None:
             _log.critical("the broker has ended: %s", failure.message)
             sys.exit(failure.exit_code)
         raise
+    finally:
+        claim.release()
     say("stopped")
     if not was_ready:
         os._exit(0)  # the start that was called off has threads, and a JVM that ends with us
 
 
-def _make_writable(data: Path) -> None:
+def _claimed(data: Path) -> Claim:
+    """Make the data directory, private and writable, and take it."""
     try:
-        data.mkdir(parents=True, exist_ok=True)
+        keep_private(data)
+        claim = Claim(data)
         with tempfile.TemporaryFile(dir=data) as file:
             file.write(b"there is room")
+    except InUseError as error:
+        hint = "end it, or set another `data` in xscl.toml"
+        raise Failure(str(error), hint=hint) from error
     except OSError as error:
         hint = "change its owner, make room, or set `data` in xscl.toml; `xscl doctor` says more"
         raise Failure(f"cannot write to {data}: {error.strerror}", hint=hint) from error
+    return claim
 
 
 async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: bool) -> bool:

@@ -12,6 +12,7 @@ import click
 
 from broker.cli.connection import BrokerConnection, asked_or_done, settings_of
 from broker.cli.terminal import Failure, emit_rows, format_option, message
+from broker.settings.directory import keep_private
 
 if TYPE_CHECKING:
     from broker.registry.tokens import Tokens
@@ -184,6 +185,7 @@ def _opened(data: Path) -> Iterator[Tokens]:
     from broker.settings.database import DatabaseError
 
     try:
+        keep_private(data)
         kept = Tokens(data / "tokens.db")
     except (DatabaseError, OSError) as error:
         raise Failure(str(error)) from error

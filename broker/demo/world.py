@@ -17,6 +17,7 @@ from aiohttp import web
 from broker.demo.examples import examples_directory
 from broker.demo.feed_server import FeedServer
 from broker.demo.receivers import MailSink, Receipts, WebhookReceiver
+from broker.settings.directory import ADDRESS_FILE, keep_private
 
 __all__ = ["STREAMS", "World", "WorldError"]
 
@@ -63,7 +64,7 @@ class World:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        directory.mkdir(parents=True, exist_ok=True)
+        keep_private(directory)  # the keys of webhooks are remembered in it
         self._memory = directory / "demo.json"
         self._known: dict[str, Any] = (
             json.loads(self._memory.read_text()) if self._memory.exists() else {}
@@ -109,7 +110,7 @@ class World:
         """Start `xscl run` and return the URL of its API, once it answers."""
         log = (self.directory / "broker.log").open("ab")
         self._stack.callback(log.close)
-        address = self.directory / "data" / "address"
+        address = self.directory / "data" / ADDRESS_FILE
         address.unlink(missing_ok=True)
         # The broker ends when its standard input does, so it never outlives the demonstration.
         self._process = await asyncio.create_subprocess_exec(

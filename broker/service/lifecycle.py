@@ -56,6 +56,7 @@ from broker.service.planning import Planning
 from broker.service.polling import poller, push_of
 from broker.service.startup import apart, unless
 from broker.settings.config import KafkaSettings, Settings
+from broker.settings.directory import ADDRESS_FILE, keep_private
 from broker.settings.feeds import configured_feeds
 from broker.web import pages
 from feeds import FeedStore, networks
@@ -67,7 +68,6 @@ __all__ = ["Service"]
 
 _log = logging.getLogger(__name__)
 
-_ADDRESS_FILE = "address"
 _WATCH_S = 0.5
 _MAINTENANCE_S = 60.0
 
@@ -84,7 +84,7 @@ class Service:
         self._settings = settings
         self._feeds = configured_feeds(settings.feeds)
         self._data = settings.data
-        self._data.mkdir(parents=True, exist_ok=True)
+        keep_private(self._data)
         self._stack = AsyncExitStack()
         self._spark: Spark | None = None
         self._unready: str | None = "the broker is starting"
@@ -230,7 +230,7 @@ class Service:
         await runner.setup()
         self._stack.push_async_callback(runner.cleanup)
         url = await listen(runner, http.host, http.port)
-        address = self._data / _ADDRESS_FILE
+        address = self._data / ADDRESS_FILE
         address.write_text(url + "\n")
         self._stack.callback(address.unlink, missing_ok=True)
         return url

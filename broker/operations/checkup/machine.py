@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -17,8 +16,9 @@ from urllib.request import urlopen
 from broker.documents.document import render_time
 from broker.operations.checkup.finding import CheckupFinding
 from broker.settings.config import Settings
+from broker.settings.directory import is_in_use
 
-__all__ = ["is_in_use", "look_at_machine"]
+__all__ = ["look_at_machine"]
 
 _FREE_BYTES_MIN = 1 << 30
 _AHEAD_MAX_S = 60.0
@@ -86,18 +86,6 @@ def _data(directory: Path) -> CheckupFinding:
     if free < _FREE_BYTES_MIN:
         return CheckupFinding("data", state, "make room: the spool needs some, and Spark's log too")
     return CheckupFinding("data", state)
-
-
-def is_in_use(directory: Path) -> bool:
-    """Return whether a running broker holds the data directory."""
-    try:
-        with (directory / "spool" / "lock").open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        pass
-    return False
 
 
 def _port(host: str, port: int, *, is_ours: bool) -> CheckupFinding:
