@@ -28,6 +28,9 @@ from support.feed_server import FeedServer, Page, entries, rss, start_feed_serve
 from support.small_broker import small_broker
 from support.subscribers import item
 
+from broker.registry.ownertoken import keep_owner_token
+from broker.registry.tokens import Tokens
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDS = ("xscl", "curl", "make", "pip", "python", "python3", "docker", "sudo", "journalctl")
@@ -92,6 +95,7 @@ class Place:
 
     directory: Path
     url: str
+    token: str
     replaced: dict[str, str]
     groups: list[int] = field(default_factory=list)
 
@@ -123,6 +127,7 @@ class Place:
                 **{k: v for k, v in os.environ.items() if not k.startswith("XSCL_")},
                 "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
                 "XSCL_BROKER": self.url,
+                "XSCL_TOKEN": self.token,
                 "XSCL_CONFIG": str(self.directory.with_name("reader.toml")),
                 "HOME": str(self.directory),
                 "WHERE": str(self.where),
@@ -173,9 +178,10 @@ async def prepare(directory: Path, url: str, feed: str) -> dict[str, str]:
     return {"http://127.0.0.1:8420": url, **addresses, **encoded, **ports}
 
 
-async def with_a_delivery(url: str, hook: str) -> dict[str, str]:
+async def with_a_delivery(url: str, token: str, hook: str) -> dict[str, str]:
     """Have something found and sent in vain; return what the page on delivery names."""
-    async with aiohttp.ClientSession(url) as session:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with aiohttp.ClientSession(url, headers=headers) as session:
 
         async def ask(method: str, path: str, **body: Any) -> Any:
             async with session.request(method, path, **body) as answer:
@@ -199,11 +205,13 @@ async def with_a_delivery(url: str, hook: str) -> dict[str, str]:
 async def place(tmp_path: Path, feed_server: FeedServer) -> AsyncIterator[Place]:
     directory = tmp_path / "reader"
     directory.mkdir()
-    async with small_broker(tmp_path / "broker") as url:
-        replaced = await prepare(directory, url, feed_server.url("/feed.xml"))
-        place = Place(directory, url, replaced)
-        yield place
-        place.close()
+    token = keep_owner_token(directory / "xscl-data").read_text().strip()
+    with contextlib.closing(Tokens(directory / "xscl-data" / "tokens.db")) as tokens:
+        async with small_broker(tmp_path / "broker", tokens=tokens) as url:
+            replaced = await prepare(directory, url, feed_server.url("/feed.xml"))
+            place = Place(directory, url, token, replaced)
+            yield place
+            place.close()
 
 
 async def take_samples(request: web.Request) -> web.Response:
@@ -229,7 +237,7 @@ async def feed_server() -> AsyncIterator[FeedServer]:
 async def test_every_command_of_a_page_can_be_typed(page: Path, place: Place) -> None:
     if "sub_5f0c..." in page.read_text():
         hook = place.replaced["https://example.org/"] + "hook"
-        place.replaced |= await with_a_delivery(place.url, hook)
+        place.replaced |= await with_a_delivery(place.url, place.token, hook)
     for block in blocks(page):
         await place.run(without_what_is_not_run(block))
 

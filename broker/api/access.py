@@ -1,12 +1,13 @@
 """Who may use which resource.
 
-    open      no token has been made, and the broker is reached from its own machine only:
-              requests that a program on this machine makes are admitted
-    closed    everything but `PUBLIC` needs a token whose scope the table of rules names
+Everything but `PUBLIC` needs a token whose scope the table of rules names, whichever way a request
+comes.  That one comes from this machine says nothing of who sent it: another user, a web page, a
+proxy that adds no header, a tunnel.  The verbs of whoever owns the data directory find their token
+there (`broker.registry.ownertoken`).  What the table does not name is for `admin`, so that a new
+resource is closed until someone decides otherwise.
 
-What the table does not name is for `admin`, so that a new resource is closed until someone
-decides otherwise.  A web page that the operator visits, and a proxy on this machine, are not
-"a program on this machine": their requests come from loopback too, and need a token.
+An application that is made without a store of tokens, as parts of one are tried, serves programs
+on its own machine, and neither web pages nor proxies that say what they are.  No broker is.
 
 Invariant: who has only the scope `subscribe` sees the subscriptions of the token, and nothing else.
 """
@@ -27,7 +28,6 @@ from broker.api.problem import Problem
 from broker.api.sessions import COOKIE, Sessions
 from broker.delivery.links import read_link_token
 from broker.registry.tokens import TOKEN_PREFIX, AccessToken, Scope, Tokens
-from broker.settings.config import HttpSettings
 
 __all__ = [
     "GATE",
@@ -40,7 +40,6 @@ __all__ = [
     "Rule",
     "access",
     "caller_of",
-    "gate_of",
     "is_loopback",
     "is_still_admitted",
     "name_of",
@@ -99,23 +98,17 @@ _SCOPES = {Rule.PUBLISH: Scope.PUBLISH, Rule.OWN: Scope.SUBSCRIBE, Rule.READ: Sc
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What admits requests.  With `is_required` a token is wanted even where none was made."""
+    """What admits requests: those with a token of the store, where there is one."""
 
     tokens: Tokens | None = None
-    is_required: bool = False
 
     def is_open(self) -> bool:
         """Return whether requests from this machine need no token."""
-        return not self.is_required and not (self.tokens and self.tokens.is_closed())
+        return self.tokens is None
 
     def find(self, secret: str) -> AccessToken | None:
         """Return the token with that secret, None if it is good for nothing."""
         return self.tokens.find(secret) if self.tokens else None
-
-
-def gate_of(http: HttpSettings, tokens: Tokens) -> Gate:
-    """Return the gate of a broker that listens as the settings say."""
-    return Gate(tokens, is_required=http.tokens == "required" or not is_loopback(http.host))
 
 
 GATE = web.AppKey("gate", Gate)
@@ -233,7 +226,10 @@ def _check_scope(request: web.Request, caller: AccessToken, rule: Rule) -> None:
 
 
 def _unauthorized(detail: str, challenge: str) -> Problem:
-    hint = "`xscl tokens create` makes one; give it with --token, XSCL_TOKEN or as bearer token"
+    hint = (
+        "`xscl tokens create` makes one; give it with --token, XSCL_TOKEN or as bearer token. On"
+        " the broker's machine its owner's is in `admin-token` of the data directory"
+    )
     return Problem(
         HTTPStatus.UNAUTHORIZED,
         detail,

@@ -6,6 +6,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.client import HTTPException, HTTPResponse
 from pathlib import Path
@@ -302,7 +303,7 @@ def _by_context(contexts: Contexts, name: str, token: str | None, reason: str) -
 def _by_settings(context: click.Context, token: str | None, reason: str) -> Target:
     settings = settings_of(context)
     found = _checked(token, "--token") or _token_of(settings)
-    place = _given(token) or str(settings.http.token_file or "")
+    place = _given(token) or (str(_token_file(settings)) if found else "")
     path = context.find_root().params.get("config") or find_settings(Path.cwd())
     named = f"the settings {path}" if path else "the default settings"
     reason = f"{named} ({reason})" if reason else named
@@ -315,19 +316,24 @@ def _given(token: str | None) -> str:
 
 def _url_of(settings: Settings) -> str:
     address = settings.data / ADDRESS_FILE
-    if settings.http.port == 0 and address.is_file():
-        return address.read_text().strip()
+    if settings.http.port == 0:
+        with suppress(OSError):  # none runs, or it is another user's
+            return address.read_text().strip()
     host = f"[{settings.http.host}]" if ":" in settings.http.host else settings.http.host
     return f"http://{host}:{settings.http.port}"
 
 
+def _token_file(settings: Settings) -> Path:
+    return settings.http.token_file or settings.data / TOKEN_FILE
+
+
 def _token_of(settings: Settings) -> str | None:
-    path = settings.http.token_file
-    if path is None:
-        return None
+    path = _token_file(settings)
     try:
         return _checked(path.read_text(encoding="utf-8").strip(), str(path))
     except (OSError, UnicodeDecodeError) as error:
+        if settings.http.token_file is None:
+            return None  # no broker has run there, or it is another user's
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise Failure(
             f"the token file {path} cannot be read: {reason}",

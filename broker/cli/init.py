@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from broker.cli.terminal import Failure, message
-from broker.settings.config import FILE_NAME
+from broker.settings.config import FILE_NAME, load_settings
 
 __all__ = ["init"]
 
@@ -22,6 +22,8 @@ __all__ = ["init"]
 )
 def init(directory: Path, loopback: bool) -> None:
     """Write a commented xscl.toml into DIRECTORY (this one, if none is named).
+
+    The broker's data directory is made too, with a token that your verbs find there.
 
     \b
     Examples:
@@ -45,6 +47,20 @@ def init(directory: Path, loopback: bool) -> None:
             hint="name a directory that you may write",
         ) from error
     message(f"wrote {path}; name your feeds in it, then start the broker with `xscl run`")
+    message(f"your verbs find their token in {_owner_token(path)}; the web page asks for it")
+
+
+def _owner_token(path: Path) -> Path:
+    from broker.registry.ownertoken import keep_owner_token
+    from broker.settings.database import DatabaseError
+    from broker.settings.directory import keep_private
+
+    data = load_settings(path).data
+    try:
+        keep_private(data)
+        return keep_owner_token(data)
+    except (DatabaseError, OSError) as error:
+        raise Failure(str(error), hint="name a directory that you may write") from error
 
 
 def _for_loopback(text: str) -> str:

@@ -28,8 +28,8 @@ _COLUMNS = ["name", "scopes", "subscriptions", "expires", "used", "created"]
 def tokens() -> None:
     """Make tokens for those who may use the broker, and revoke them.
 
-    Once a token was made, every request needs one.  Verbs take theirs from --token, XSCL_TOKEN
-    or the file that `http.token_file` names.
+    Every request needs one.  Verbs take theirs from --token, XSCL_TOKEN, the file that
+    `http.token_file` names, or else admin-token in the data directory.
 
     These verbs ask the running broker, which wants a token with the scope admin.  Where none
     runs, or with --local, they work on the data directory of the settings.

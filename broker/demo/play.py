@@ -82,7 +82,10 @@ class Play:
         Raises `PlayError` or `WorldError`.
         """
         started = time.monotonic()
-        async with self._world, aiohttp.ClientSession() as self._session:
+        async with (
+            self._world,
+            aiohttp.ClientSession(headers=self._world.headers()) as self._session,
+        ):
             with self._console.status("starting the broker: Java, Spark, DuckDB") as status:
                 self._url = await self._world.start_broker(_START_WAIT_S)
                 await self._prepare(status)
@@ -270,8 +273,9 @@ class Play:
     async def _go_on(self, keep: asyncio.Event) -> None:
         self._console.print(
             f"\nThe broker goes on at [bold]{self._url}[/]; Ctrl-C ends it. In another terminal:\n"
-            f"  xscl --broker {self._url} list\n"
-            f"  xscl --broker {self._url} tail --after 0",
+            f"  xscl --config {self._world.directory}/xscl.toml list\n"
+            f"  xscl --config {self._world.directory}/xscl.toml tail --after 0\n"
+            f"The page at that address asks for the token in {self._world.token_file}",
             highlight=False,
         )
         while not keep.is_set():

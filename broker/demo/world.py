@@ -17,7 +17,8 @@ from aiohttp import web
 from broker.demo.examples import examples_directory
 from broker.demo.feed_server import FeedServer
 from broker.demo.receivers import MailSink, Receipts, WebhookReceiver
-from broker.settings.directory import ADDRESS_FILE, keep_private
+from broker.registry.ownertoken import keep_owner_token
+from broker.settings.directory import ADDRESS_FILE, TOKEN_FILE, keep_private
 
 __all__ = ["STREAMS", "World", "WorldError"]
 
@@ -64,6 +65,8 @@ class World:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self.data = directory / "data"
+        self.token_file = self.data / TOKEN_FILE
         keep_private(directory)  # the keys of webhooks are remembered in it
         self._memory = directory / "demo.json"
         self._known: dict[str, Any] = (
@@ -91,6 +94,8 @@ class World:
             stream = STREAMS.get(feed, "news")
             settings += _FEED.format(port=feed_port, feed=feed, stream=stream)
         (self.directory / "xscl.toml").write_text(settings)
+        keep_private(self.data)
+        self.token_file = keep_owner_token(self.data)
         self.remember()
         return self
 
@@ -102,6 +107,10 @@ class World:
         self._known["keys"] = self.webhooks.keys
         self._memory.write_text(json.dumps(self._known))
 
+    def headers(self) -> dict[str, str]:
+        """Return what admits requests to the broker."""
+        return {"Authorization": f"Bearer {self.token_file.read_text().strip()}"}
+
     def webhook_url(self, query: str) -> str:
         """Return where the webhook of a query's subscription goes."""
         return f"http://{_LOOPBACK}:{self._known['webhooks']}/{query}"
@@ -110,7 +119,7 @@ class World:
         """Start `xscl run` and return the URL of its API, once it answers."""
         log = (self.directory / "broker.log").open("ab")
         self._stack.callback(log.close)
-        address = self.directory / "data" / ADDRESS_FILE
+        address = self.data / ADDRESS_FILE
         address.unlink(missing_ok=True)
         # The broker ends when its standard input does, so it never outlives the demonstration.
         self._process = await asyncio.create_subprocess_exec(

@@ -80,6 +80,8 @@ _SETTINGS = {
     "spark.ui.dagGraph.retainedRootRDDs": "8",
     "spark.sql.ui.retainedExecutions": "1",
     "spark.sql.catalogImplementation": "in-memory",
+    # Hadoop's files have modes of their own, whatever the umask.
+    "spark.hadoop.fs.permissions.umask-mode": "077",
 }
 
 # On one machine nothing of Spark listens to others.

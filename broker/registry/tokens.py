@@ -3,8 +3,8 @@
 A token is `xscl_`, the id of its row, and 256 random bits.  The file keeps a SHA-256 hash of it:
 random bits need no slower hash, and whoever reads the file cannot use the broker.
 
-Invariant: a data directory in which a token has ever been made stays closed to those who have
-none.  Revoking the last token, or its end, opens nothing.
+Invariant: a broker is closed to those who have no token.  Revoking the last one, or its end, opens
+nothing.
 """
 
 from __future__ import annotations
@@ -89,10 +89,6 @@ class Tokens:
         with self._lock:
             self._db.close()
 
-    def is_closed(self) -> bool:
-        """Return whether a token has ever been made."""
-        return bool(self._rows("SELECT 1 FROM closed"))
-
     def create(
         self,
         name: str,
@@ -166,6 +162,7 @@ class Tokens:
             )
         except sqlite3.IntegrityError as error:
             raise TokenError(f"a token is called {token.name!r} already") from error
+        # What earlier versions look at: without it, one on this file would admit everybody.
         self._db.execute("INSERT INTO closed VALUES (1) ON CONFLICT DO NOTHING")
 
     def _note_use(self, name: str, now_us: int) -> None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from aiohttp import web
 
 from broker.api import feeds as feeds_api
-from broker.api.access import gate_of
+from broker.api.access import Gate
 from broker.api.backend import Backend
 from broker.api.delivery import install
 from broker.api.http import listen, make_application
@@ -45,6 +45,7 @@ from broker.pipeline.shards import Join, ShardTask, Tasks
 from broker.pipeline.snapshot import Snapshot
 from broker.pipeline.spark import Spark, SparkQuery, StreamSource
 from broker.pipeline.steps import Pipeline, StepSummary
+from broker.registry.ownertoken import keep_owner_token
 from broker.registry.queries import Registry
 from broker.registry.registered import Engines
 from broker.registry.streams import Streams
@@ -183,6 +184,8 @@ class Service:
         self._registry = Registry(self._data / "registry.db")
         self._outbox = Outbox(self._data / "outbox.db")
         self._spool = SpoolWriter(self._data / "spool", processed=self._outbox.through())
+        if self._settings.http.tokens == "auto":
+            keep_owner_token(self._data)
         self._tokens = Tokens(self._data / "tokens.db")
         self._feed_store = FeedStore(self._data / "feeds.db")
         self._push = push_of(self._settings, self._feed_store)
@@ -211,13 +214,12 @@ class Service:
         announcing = asyncio.create_task(announce(self._outbox, backend.committed))
         self._stack.callback(announcing.cancel)
         http = self._settings.http
-        gate = gate_of(http, self._tokens)
-        if gate.is_required and not self._tokens.is_closed():
+        if not self._tokens.tokens():
             _log.warning("requests need a token, and there is none: `xscl tokens create --local`")
         application = make_application(
             backend,
             body_bytes_max=http.body_bytes_max,
-            gate=gate,
+            gate=Gate(self._tokens),
             limit=RateLimit(http.requests_per_second),
         )
         install(application, self._open_delivery())

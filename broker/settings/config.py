@@ -57,8 +57,8 @@ class HttpSettings:
     hubs of feeds; without it mails have no such link and feeds are polled only.
 
     `requests_per_second` bounds what each token, and each address without one, may ask; 0 is no
-    bound.  With `tokens = "required"` requests need a token even before one was made.
-    `token_file` holds the token that verbs send to this broker.
+    bound.  With `tokens = "required"` the broker makes no token for the owner of its data.
+    `token_file` holds the token that verbs send to this broker, where it is not that one.
     """
 
     host: str = "127.0.0.1"

@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 ADDRESS_FILE = "address"
 """Where the API listens: its URL, while a broker runs."""
 
-TOKEN_FILE = "admin-token"  # noqa: S105 - the name of a file
+TOKEN_FILE = "admin-token"
 """The token that the verbs of the directory's owner send."""
 
 _LOCKS = ("lock", "spool/lock")

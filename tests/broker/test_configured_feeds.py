@@ -60,6 +60,12 @@ def settings_in(directory: Path, feed: str) -> Settings:
     return parse_settings(text, directory / "xscl.toml")
 
 
+def session_of(directory: Path) -> aiohttp.ClientSession:
+    """Return a session with the token of the broker that runs there."""
+    token = (directory / "data" / "admin-token").read_text().strip()
+    return aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"})
+
+
 async def get(session: aiohttp.ClientSession, url: str) -> Any:
     async with session.get(url) as answer:
         return await (answer.json() if "json" in answer.content_type else answer.text())
@@ -83,7 +89,7 @@ async def test_a_feed_of_the_settings_is_read_as_they_say(
     feed += 'headers = [{ name = "Authorization", env = "FEED_TOKEN" }]'
     async with (
         running(settings_in(tmp_path, feed)) as url,
-        aiohttp.ClientSession() as session,
+        session_of(tmp_path) as session,
     ):
         found = await when(session, f"{url}/v1/documents", lambda it: len(it["documents"]) == 20)
         assert {each["stream"] for each in found["documents"]} == {"news"}
@@ -106,7 +112,7 @@ async def test_the_settings_hold_again_after_a_restart(
     store = FeedStore(tmp_path / "data" / "feeds.db")
     store.add(feed_at(feed_server.url("/feed"), "old", FeedOptions(interval_s=1_800.0)))
     store.change(feed_server.url("/feed"), paused=True)
-    async with running(settings_in(tmp_path, feed)) as url, aiohttp.ClientSession() as session:
+    async with running(settings_in(tmp_path, feed)) as url, session_of(tmp_path) as session:
         await when(session, f"{url}/readyz", lambda answer: answer["status"] == "ready")
         subscribed = store.get(feed_server.url("/feed"))
     store.close()

@@ -60,13 +60,13 @@ async def statuses(client: TestClient, count: int, secret: str | None = None) ->
 async def test_an_address_that_asks_too_often_is_told_when_to_come_back(
     client: TestClient, clock: Clock
 ) -> None:
-    assert await statuses(client, 4) == [200] * 4
+    assert await statuses(client, 4) == [401] * 4
     answer = await client.get("/v1/queries")
     assert (answer.status, answer.headers["Retry-After"]) == (429, "1")
     assert answer.content_type == "application/problem+json"
     assert "more than 2 requests a second" in await answer.text()
     clock.now_s += 1
-    assert await statuses(client, 3) == [200, 200, 429]
+    assert await statuses(client, 3) == [401, 401, 429]
 
 
 async def test_tokens_have_an_allowance_each(client: TestClient, tokens: Tokens) -> None:

@@ -103,6 +103,16 @@ def test_each_stage_of_a_documents_way_is_timed_and_logged(broker: Broker) -> No
 
 @pytest.mark.spark
 @pytest.mark.slow
+def test_nothing_that_a_broker_writes_can_be_read_by_others(broker: Broker) -> None:
+    data = broker.directory / "data"
+    found = [data, *data.rglob("*")]
+    assert {"checkpoint", "spark-log", "admin-token"} <= {path.name for path in found}
+    # A file that is merged meanwhile is no more.
+    assert [path for path in found if path.exists() and path.stat().st_mode & 0o077] == []
+
+
+@pytest.mark.spark
+@pytest.mark.slow
 def test_sigterm_finishes_what_was_accepted_and_exits_0(broker: Broker) -> None:
     accepted = broker.publish("S", [{"xml": "<i><t>y</t></i>"} for _ in range(50)])
     assert broker.stop() == 0

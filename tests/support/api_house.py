@@ -120,9 +120,7 @@ async def open_house(directory: Path) -> AsyncIterator[House]:
         own = [mine] if scope is Scope.SUBSCRIBE else []
         secrets[scope.value] = tokens.create(scope.value, [scope], subscriptions=own)[1]
     pickup = Pickup(room.outbox, room.registry)
-    application = make_application(
-        room.backend, body_bytes_max=BODY_BYTES_MAX, gate=Gate(tokens, is_required=True)
-    )
+    application = make_application(room.backend, body_bytes_max=BODY_BYTES_MAX, gate=Gate(tokens))
     install(application, pickup)
     pages.install(application)
     push = Push(feed_store, base_url="https://broker.example", now_us=lambda: 0)

@@ -80,12 +80,21 @@ class Broker:
             assert time.monotonic() < deadline, self.log.read_text()[-3000:]
             time.sleep(0.05)
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """What admits a request: the token of the data directory's owner."""
+        token = (self.directory / "data" / "admin-token").read_text().strip()
+        return {"Authorization": f"Bearer {token}"}
+
     def call(self, method: str, path: str, body: Any = None) -> Any:
         """Make one request of the API; bytes are sent as they are, else as JSON."""
         data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
         kind = "text/plain" if isinstance(body, bytes) else "application/json"
         request = urllib.request.Request(
-            f"{self.url}{path}", data=data, method=method, headers={"Content-Type": kind}
+            f"{self.url}{path}",
+            data=data,
+            method=method,
+            headers={"Content-Type": kind, **self.headers},
         )
         with urllib.request.urlopen(request, timeout=30) as answer:
             text = answer.read()
@@ -93,7 +102,8 @@ class Broker:
 
     def text(self, path: str) -> str:
         """Get what is not JSON."""
-        with urllib.request.urlopen(f"{self.url}{path}", timeout=30) as answer:
+        request = urllib.request.Request(f"{self.url}{path}", headers=self.headers)
+        with urllib.request.urlopen(request, timeout=30) as answer:
             return str(answer.read(), "utf-8")
 
     def publish(self, stream: str, lines: list[dict[str, str]]) -> Any:
@@ -102,7 +112,7 @@ class Broker:
         request = urllib.request.Request(
             f"{self.url}/v1/streams/{stream}/documents",
             data=body,
-            headers={"Content-Type": "application/x-ndjson"},
+            headers={"Content-Type": "application/x-ndjson", **self.headers},
         )
         with urllib.request.urlopen(request, timeout=30) as answer:
             return json.loads(answer.read())

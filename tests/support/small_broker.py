@@ -11,6 +11,7 @@ from typing import TypeVar
 from aiohttp import web
 
 from broker.api import feeds as feeds_api
+from broker.api.access import Gate
 from broker.api.backend import Backend
 from broker.api.delivery import install
 from broker.api.http import make_application
@@ -25,6 +26,7 @@ from broker.pipeline.steps import Pipeline
 from broker.registry.registered import Engines
 from broker.registry.streams import Streams
 from broker.registry.subscription import DestinationKind
+from broker.registry.tokens import Tokens
 from broker.service.planning import Planning
 from broker.web import pages
 from feeds import FeedStore, networks
@@ -35,8 +37,10 @@ DAY_US = 86_400_000_000
 
 
 @contextlib.asynccontextmanager
-async def small_broker(directory: Path, port: int = 0) -> AsyncIterator[str]:
-    """Run a broker on a directory; yields the URL of its API."""
+async def small_broker(
+    directory: Path, port: int = 0, *, tokens: Tokens | None = None
+) -> AsyncIterator[str]:
+    """Run a broker on a directory; yields the URL of its API, which is closed if it has tokens."""
     with (
         broker_in(directory) as files,
         contextlib.closing(SpoolWriter(directory / "spool")) as spool,
@@ -80,7 +84,9 @@ async def small_broker(directory: Path, port: int = 0) -> AsyncIterator[str]:
         ingest.start()
         channels = {DestinationKind.WEBHOOK: WebhookChannel(allowed=LOOPBACK, allow_http=True)}
         worker = DeliveryWorker(files.outbox, files.registry, channels, policy=FAST)
-        application = make_application(backend, body_bytes_max=1_000_000)
+        application = make_application(
+            backend, body_bytes_max=1_000_000, gate=Gate(tokens) if tokens else None
+        )
         feeds_api.install(application, feed_store, allowed=networks(["127.0.0.0/8"]))
         pages.install(application)
         install(application, Pickup(files.outbox, files.registry, channels=channels))
