@@ -40,6 +40,8 @@ BLOCK = re.compile(r"^```(?:sh|bash|shell)?\n((?:(?!```).*\n)*)```$|((?:^ {4}.*\
 NOT_RUN = {
     "make ": "sets up an environment and runs this very test, or the demonstration (test_demo.py)",
     "xscl run": "runs until Ctrl-C (test_kill_and_restart.py); a broker is there already",
+    "xscl backup": "copies the data of a broker on this machine (test_restore.py)",
+    "xscl restore": "makes the copy the data of a broker on this machine (test_restore.py)",
     "xscl doctor": "its answer is about the reader's machine (test_cli_doctor.py)",
     "xscl dead-letters retry": "names a document of the reader's (test_metrics_and_logs.py)",
     "python3 -m venv xscl-venv": "tests/test_packaging.py installs the wheel",

@@ -39,6 +39,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("run", "broker.cli.run:run", "Run the broker until it is told to stop."),
         Verb("doctor", "broker.cli.doctor:doctor", "Check what the broker needs on this machine."),
         Verb("backup", "broker.cli.backup:backup", "Copy the broker's data, while it runs."),
+        Verb("restore", "broker.cli.backup:restore", "Check a copy, and put it in place."),
         Verb("demo", "broker.cli.demo:demo", "Show the whole broker at work on example feeds."),
     ),
     "A running broker": (

@@ -184,7 +184,9 @@ def _summary(reading: TopReading, before: TopReading | None) -> Iterator[tuple[s
     count = statistics["subscriptions"]
     yield "queries", f"{named}; {count:,} subscription{'' if count == 1 else 's'}"
     deliveries = statistics.get("deliveries") or {}
-    yield "deliveries", ", ".join(f"{n:,} {state}" for state, n in deliveries.items()) or "none yet"
+    sent = ", ".join(f"{n:,} {state}" for state, n in deliveries.items()) or "none yet"
+    is_holding = bool(reading.figure("deliveries_held"))
+    yield "deliveries", sent + ("; this is a copy and sends nothing" if is_holding else "")
     feeds = [
         f"{sum(row['status'] == status for row in reading.feeds):,} {status}"
         for status in dict.fromkeys(row["status"] for row in reading.feeds)

@@ -99,6 +99,14 @@ class Spool:
         """Return every segment that is there, oldest first."""
         return list(self._segments)
 
+    def check_gaps(self) -> None:
+        """Raise `SpoolError` where a segment between the oldest and the newest is missing."""
+        for earlier, later in pairwise(self._segments):
+            if later.first != earlier.last + 1 or later.first_docid != earlier.last_docid + 1:
+                raise SpoolError(
+                    f"{self.directory}: nothing between {earlier.name} and {later.name}"
+                )
+
     def nbytes(self) -> int:
         """Return how much of the disk its files take."""
         with os.scandir(self.directory) as entries:
@@ -153,7 +161,7 @@ class SpoolWriter(Spool):
         self._disk.clean(directory)
         _set_aside_torn(directory, processed)
         super().__init__(directory)
-        _check_gaps(self.directory, self._segments)
+        self.check_gaps()
         self._drop_replaced()
 
     def close(self) -> None:
@@ -303,12 +311,6 @@ def _mergeable(segments: list[Segment], documents_max: int) -> list[Segment]:
             documents += segment.documents
             nbytes += segment.nbytes
     return group if len(group) > 1 else []
-
-
-def _check_gaps(directory: Path, segments: list[Segment]) -> None:
-    for earlier, later in pairwise(segments):
-        if later.first != earlier.last + 1 or later.first_docid != earlier.last_docid + 1:
-            raise SpoolError(f"{directory}: nothing between {earlier.name} and {later.name}")
 
 
 def _set_aside_torn(directory: Path, processed: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from broker.documents.ingest import Ingest
 from broker.documents.spool import SpoolWriter
@@ -19,7 +20,8 @@ __all__ = ["Figures"]
 class Figures:
     """Counts what is committed, and reads the rest where it is; `evaluation` is to be added to.
 
-    What is not committed when this is made counts as waiting.
+    What is not committed when this is made counts as waiting.  `is_holding` says whether nothing
+    is delivered because this is a copy.
     """
 
     def __init__(
@@ -31,6 +33,7 @@ class Figures:
         pipeline: Pipeline,
         *,
         budget: Budget,
+        is_holding: Callable[[], bool],
     ) -> None:
         self._spool = spool
         self._outbox = outbox
@@ -38,6 +41,7 @@ class Figures:
         self._feed_store = feed_store
         self._pipeline = pipeline
         self._budget = budget
+        self._is_holding = is_holding
         self._started = time.monotonic()
         self._documents = self._matches = self._dead_letters = self._pauses = 0
         waiting = sum(segment.documents for segment in spool.segments(pipeline.through))
@@ -83,6 +87,7 @@ class Figures:
             "spool_bytes": self._spool.nbytes(),
             "dedup_entries": documents,
             "dedup_bytes": nbytes,
+            "deliveries_held": float(self._is_holding()),
             **figures(healths(self._feed_store, time.time_ns() // 1_000)),
         }
 

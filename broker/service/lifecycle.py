@@ -51,13 +51,14 @@ from broker.registry.registered import Engines
 from broker.registry.streams import Streams
 from broker.registry.subscription import DestinationKind
 from broker.registry.tokens import Tokens
+from broker.service.holding import deliver
 from broker.service.maintenance import Maintenance
 from broker.service.pausing import Pausing
 from broker.service.planning import Planning
 from broker.service.polling import poller, push_of
 from broker.service.startup import apart, unless
 from broker.settings.config import KafkaSettings, Settings
-from broker.settings.directory import ADDRESS_FILE, keep_private
+from broker.settings.directory import ADDRESS_FILE, is_copy, keep_private
 from broker.settings.feeds import configured_feeds
 from broker.web import pages
 from feeds import FeedStore, networks
@@ -122,6 +123,7 @@ class Service:
             self._feed_store,
             self._pipeline,
             budget=settings.budget,
+            is_holding=lambda: is_copy(self._data),
         )
         self._planning = Planning(self._registry, self._engines, self._pipeline, self._numbering)
         self._ingest = IngestThread(
@@ -284,13 +286,16 @@ class Service:
             poller(
                 self._settings, self._feeds, self._feed_store, self._ingest.submit, self._push
             ).run(),
-            DeliveryWorker(
-                self._outbox,
-                self._registry,
-                self._channels,
-                notifier=notifier(self._channels),
-                on_event=self._note_delivery,
-            ).run(),
+            deliver(
+                self._data,
+                DeliveryWorker(
+                    self._outbox,
+                    self._registry,
+                    self._channels,
+                    notifier=notifier(self._channels),
+                    on_event=self._note_delivery,
+                ),
+            ),
         ]
         tasks = [asyncio.create_task(worker) for worker in workers]
         try:
@@ -307,7 +312,7 @@ class Service:
         """Bring queries that went over their budget to the registry, between two documents."""
         owners = notifier(self._channels)
         while True:
-            await self._pausing.tell(owners)
+            await self._pausing.tell(None if is_copy(self._data) else owners)
             await self._has_pauses.wait()
             self._has_pauses.clear()
             try:

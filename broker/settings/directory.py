@@ -7,6 +7,9 @@ were there before.
 
 `Claim` is the broker's lock on the directory.  It is the first thing that a starting broker takes,
 seconds before it listens, so that verbs can tell a broker that is starting from none.
+
+A directory may be a copy of another one, beside which it must not deliver (`is_copy`), or half of
+one, on which no broker starts.
 """
 
 from __future__ import annotations
@@ -18,7 +21,17 @@ import stat
 from pathlib import Path
 from typing import IO
 
-__all__ = ["ADDRESS_FILE", "TOKEN_FILE", "Claim", "InUseError", "is_in_use", "keep_private"]
+__all__ = [
+    "ADDRESS_FILE",
+    "COPY_FILE",
+    "INCOMPLETE_FILE",
+    "TOKEN_FILE",
+    "Claim",
+    "InUseError",
+    "is_copy",
+    "is_in_use",
+    "keep_private",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +41,12 @@ ADDRESS_FILE = "address"
 TOKEN_FILE = "admin-token"
 """The token that the verbs of the directory's owner send."""
 
+COPY_FILE = "copy.json"
+"""What a copy holds: as long as it is there, the original is taken to be running elsewhere."""
+
+INCOMPLETE_FILE = "incomplete"
+"""A copy is being written here, or was broken off."""
+
 _LOCKS = ("lock", "spool/lock")
 """The claim of a broker, and the lock of whoever writes documents."""
 
@@ -35,7 +54,7 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class InUseError(RuntimeError):
-    """Another broker has the data directory."""
+    """Another broker has the data directory, or a copy is being written into it."""
 
 
 def keep_private(directory: Path) -> None:
@@ -67,6 +86,8 @@ class Claim:
     """The right to run a broker on a data directory, until `release` or the end of the process."""
 
     def __init__(self, directory: Path) -> None:
+        if (directory / INCOMPLETE_FILE).exists():
+            raise InUseError(f"{directory} is a copy that is not complete: it was broken off")
         self._lock = _locked(directory / "lock")
 
     def release(self) -> None:
@@ -82,6 +103,14 @@ def _locked(path: Path) -> IO[bytes]:
         lock.close()
         raise InUseError(f"a broker runs on {path.parent} already") from error
     return lock
+
+
+def is_copy(directory: Path) -> bool:
+    """Return whether the directory is a copy that has not taken its original's place.
+
+    The original may deliver, so a broker on the copy does not.
+    """
+    return (directory / COPY_FILE).exists()
 
 
 def is_in_use(directory: Path) -> bool:

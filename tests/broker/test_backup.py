@@ -8,7 +8,8 @@ from support import doomed
 
 from broker.cli import main
 from broker.documents.spool import SpoolWriter
-from broker.operations.backup import BackupError, back_up
+from broker.operations.backup import back_up
+from broker.operations.copies import CopyError
 
 
 class BackUpAt:
@@ -85,10 +86,10 @@ def test_the_command_copies_the_data_of_the_settings(
 def test_a_copy_does_not_overwrite_anything(tmp_path: Path) -> None:
     doomed.live(str(tmp_path / "data"))
     back_up(tmp_path / "data", tmp_path / "copy")
-    with pytest.raises(BackupError, match="not empty"):
+    with pytest.raises(CopyError, match="not empty"):
         back_up(tmp_path / "data", tmp_path / "copy")
 
 
 def test_what_is_no_data_directory_is_not_copied(tmp_path: Path) -> None:
-    with pytest.raises(BackupError, match="not the data directory"):
+    with pytest.raises(CopyError, match="not the data directory"):
         back_up(tmp_path, tmp_path / "copy")

@@ -2,49 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
-import aiohttp
 import pytest
+from sparkless_broker import get, running, session_of, when
 from support.feed_server import FeedServer, Page, entries, rss, start_feed_server
 
 from broker.service.lifecycle import Service
 from broker.settings.config import Settings, SettingsError, parse_settings
 from feeds import FeedOptions, FeedStore, feed_at
-
-
-class NoQuery:
-    """What the service watches of Spark: here it never has anything to do."""
-
-    is_running = True
-
-    def check(self) -> None:
-        """All is well."""
-
-
-class Sparkless(Service):
-    async def _start_spark(self) -> Any:
-        """Start nothing."""
-
-    async def _stream(self, spark: Any) -> Any:
-        return NoQuery()
-
-
-@contextlib.asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[str]:
-    """Run a broker; yields the URL of its API."""
-    stop, url = asyncio.Event(), asyncio.get_running_loop().create_future()
-    broker = asyncio.create_task(Sparkless(settings).run(stop, on_listening=url.set_result))
-    try:
-        await asyncio.wait([broker, url], return_when=asyncio.FIRST_COMPLETED)
-        yield await url
-    finally:
-        stop.set()
-        await broker
 
 
 @pytest.fixture
@@ -58,27 +25,6 @@ async def feed_server() -> AsyncIterator[FeedServer]:
 def settings_in(directory: Path, feed: str) -> Settings:
     text = f'data = "data"\nallow_networks = ["127.0.0.0/8"]\n[http]\nport = 0\n[[feeds]]\n{feed}'
     return parse_settings(text, directory / "xscl.toml")
-
-
-def session_of(directory: Path) -> aiohttp.ClientSession:
-    """Return a session with the token of the broker that runs there."""
-    token = (directory / "data" / "admin-token").read_text().strip()
-    return aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"})
-
-
-async def get(session: aiohttp.ClientSession, url: str) -> Any:
-    async with session.get(url) as answer:
-        return await (answer.json() if "json" in answer.content_type else answer.text())
-
-
-async def when(session: aiohttp.ClientSession, url: str, holds: Callable[[Any], bool]) -> Any:
-    """Return the first answer of which `holds` is true."""
-    async with asyncio.timeout(30):
-        while True:
-            answer = await get(session, url)
-            if holds(answer):
-                return answer
-            await asyncio.sleep(0.02)
 
 
 async def test_a_feed_of_the_settings_is_read_as_they_say(

@@ -17,7 +17,7 @@ from broker.api.delivery import install
 from broker.api.http import make_application
 from broker.api.pickup import Pickup
 from broker.delivery.webhook import WebhookChannel
-from broker.delivery.worker import DeliveryWorker
+from broker.delivery.worker import DeliveryEvent, DeliveryWorker
 from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool, SpoolWriter
@@ -38,7 +38,11 @@ DAY_US = 86_400_000_000
 
 @contextlib.asynccontextmanager
 async def small_broker(
-    directory: Path, port: int = 0, *, tokens: Tokens | None = None
+    directory: Path,
+    port: int = 0,
+    *,
+    tokens: Tokens | None = None,
+    on_event: Callable[[DeliveryEvent], None] = lambda event: None,
 ) -> AsyncIterator[str]:
     """Run a broker on a directory; yields the URL of its API, which is closed if it has tokens."""
     with (
@@ -83,7 +87,9 @@ async def small_broker(
         )
         ingest.start()
         channels = {DestinationKind.WEBHOOK: WebhookChannel(allowed=LOOPBACK, allow_http=True)}
-        worker = DeliveryWorker(files.outbox, files.registry, channels, policy=FAST)
+        worker = DeliveryWorker(
+            files.outbox, files.registry, channels, policy=FAST, on_event=on_event
+        )
         application = make_application(
             backend, body_bytes_max=1_000_000, gate=Gate(tokens) if tokens else None
         )
