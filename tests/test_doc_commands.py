@@ -40,6 +40,7 @@ BLOCK = re.compile(r"^```(?:sh|bash|shell)?\n((?:(?!```).*\n)*)```$|((?:^ {4}.*\
 NOT_RUN = {
     "make ": "sets up an environment and runs this very test, or the demonstration (test_demo.py)",
     "xscl run": "runs until Ctrl-C (test_kill_and_restart.py); a broker is there already",
+    "xscl quickstart": "starts a broker with Spark (test_first_minutes.py)",
     "xscl backup": "copies the data of a broker on this machine (test_restore.py)",
     "xscl restore": "makes the copy the data of a broker on this machine (test_restore.py)",
     "xscl doctor": "its answer is about the reader's machine (test_cli_doctor.py)",

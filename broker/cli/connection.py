@@ -30,7 +30,8 @@ T = TypeVar("T")
 _TIMEOUT_S = 90.0
 """The slowest answer is about a feed that is looked at: the broker gives up after 75 seconds."""
 
-_START_WAIT_S = 30.0
+_START_WAIT_S = 60.0
+"""From when a broker has its data directory until it listens: seconds, on a cold machine more."""
 
 
 class BrokerConnection:

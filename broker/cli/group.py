@@ -37,6 +37,8 @@ VERBS: dict[str, tuple[Verb, ...]] = {
     "The broker": (
         Verb("init", "broker.cli.init:init", "Write a commented xscl.toml to start from."),
         Verb("run", "broker.cli.run:run", "Run the broker until it is told to stop."),
+        Verb("wait", "broker.cli.wait:wait", "Wait until the broker is ready."),
+        Verb("quickstart", "broker.cli.quickstart:quickstart", "Leave a broker that has matched."),
         Verb("doctor", "broker.cli.doctor:doctor", "Check what the broker needs on this machine."),
         Verb("backup", "broker.cli.backup:backup", "Copy the broker's data, while it runs."),
         Verb("restore", "broker.cli.backup:restore", "Check a copy, and put it in place."),

@@ -10,7 +10,7 @@ import click
 from broker.cli.terminal import Failure, message
 from broker.settings.config import FILE_NAME, load_settings
 
-__all__ = ["init"]
+__all__ = ["init", "write_settings"]
 
 
 @click.command()
@@ -31,12 +31,23 @@ def init(directory: Path, loopback: bool) -> None:
       xscl init ~/broker
       xscl init --loopback
     """
+    path = write_settings(directory, for_loopback=loopback)
+    message(f"wrote {path}; name your feeds in it, then start the broker with `xscl run`")
+    message(f"your verbs find their token in {_owner_token(path)}; the web page asks for it")
+
+
+def write_settings(directory: Path, *, for_loopback: bool, port: int | None = None) -> Path:
+    """Write the commented settings, with a port of their own where one is given."""
     path = directory / FILE_NAME
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             text = files("broker").joinpath("xscl.toml").read_text(encoding="utf-8")
-            file.write(_for_loopback(text) if loopback else text)
+            if for_loopback:
+                text = _replaced(text, _LOOPBACK)
+            if port is not None:
+                text = _replaced(text, {"# port = 8420": f"port = {port}"})
+            file.write(text)
     except FileExistsError as error:
         raise Failure(
             f"{path} is there already", hint="edit it, or name another directory"
@@ -46,8 +57,7 @@ def init(directory: Path, loopback: bool) -> None:
             f"{path} cannot be written: {error.strerror}",
             hint="name a directory that you may write",
         ) from error
-    message(f"wrote {path}; name your feeds in it, then start the broker with `xscl run`")
-    message(f"your verbs find their token in {_owner_token(path)}; the web page asks for it")
+    return path
 
 
 def _owner_token(path: Path) -> Path:
@@ -63,12 +73,15 @@ def _owner_token(path: Path) -> Path:
         raise Failure(str(error), hint="name a directory that you may write") from error
 
 
-def _for_loopback(text: str) -> str:
-    """Return the settings with what a broker needs whose feeds and webhooks are on this machine."""
-    for default, wanted in (
-        ('# allow_networks = ["127.0.0.0/8", "10.1.0.0/16"]', 'allow_networks = ["127.0.0.0/8"]'),
-        ("# allow_http = false", "allow_http = true"),
-    ):
+_LOOPBACK = {
+    '# allow_networks = ["127.0.0.0/8", "10.1.0.0/16"]': 'allow_networks = ["127.0.0.0/8"]',
+    "# allow_http = false": "allow_http = true",
+}
+"""What a broker needs whose feeds and webhooks are on this machine."""
+
+
+def _replaced(text: str, changes: dict[str, str]) -> str:
+    for default, wanted in changes.items():
         assert default in text
         text = text.replace(default, wanted)
     return text

@@ -70,7 +70,8 @@ def match_block(
         body.add_row(name, Text.assemble(item.title, (origin, "dim")))
     for label, value in joined_values(match):
         body.add_row("joined", Text.assemble((f"{label}  ", "cyan"), value))
-    body.add_row("sent to", Text(" and ").join(_delivery(received) for received in deliveries))
+    if ways := [_delivery(received) for received in deliveries]:
+        body.add_row("sent to", Text(" and ").join(ways))
     return Group(heading, Padding(body, (0, 0, 0, 2)))
 
 
