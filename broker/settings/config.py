@@ -44,6 +44,9 @@ __all__ = [
 
 FILE_NAME = "xscl.toml"
 
+PUBLIC_URL_MAX = 500
+"""Characters of `public_url`: the links below it stand on one line of a mail, of 998 at most."""
+
 
 class SettingsError(ValueError):
     """The settings cannot be used.  The message says where, and what would be accepted."""
@@ -73,6 +76,19 @@ class HttpSettings:
         for name in ("body_bytes_max", "requests_per_second"):
             if getattr(self, name) < 0:
                 raise ValueError(f"'{name}' cannot be less than 0")
+        if self.public_url:
+            _check_public_url(self.public_url)
+
+
+def _check_public_url(url: str) -> None:
+    """Raise `ValueError` for what cannot stand in a mail as the beginning of a link."""
+    if len(url) > PUBLIC_URL_MAX:
+        raise ValueError(f"'public_url' has at most {PUBLIC_URL_MAX} characters")
+    if re.fullmatch(r"https?://[!-;=?-~]+", url) is None:
+        raise ValueError(
+            "'public_url' must begin with https:// (or http://) and have neither white space nor"
+            " letters beyond ASCII: write a domain as xn--..."
+        )
 
 
 @dataclass(frozen=True, slots=True)
