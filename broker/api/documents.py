@@ -23,6 +23,7 @@ from broker.documents.document import (
 )
 from broker.documents.ingest import Outcome, Receipt
 from broker.documents.spool import Spool
+from feeds.dates import usable
 
 __all__ = ["ROUTES"]
 
@@ -43,7 +44,7 @@ async def post_documents(request: web.Request) -> web.Response:
     line = DocumentLine(
         stream=request.match_info["stream"],
         xml=body,
-        time_us=moment(request, "time"),
+        time_us=usable(moment(request, "time")),
         key=request.query.get("key"),
     )
     _check_xml(body)

@@ -80,7 +80,8 @@ class Ingest:
     ) -> list[Receipt]:
         """Accept lines as one segment and return their receipts; their documents are durable.
 
-        Documents arrive at `arrival_us`.  Without it the stream is a recorded one: each line brings
+        Documents arrive at `arrival_us`, a microsecond apart, so that those without a time follow
+        each other.  Without it the stream is a recorded one: each line brings
         its arrival, or arrives at the largest time on it or an earlier line.  A line that is
         refused has the reason in its receipt and does not hold up the others.  On `OSError` (a full
         disk) nothing has been accepted.
@@ -90,11 +91,15 @@ class Ingest:
         hashes = [_hashes(line) for line in lines]
         known = self._dedup.find([each.identity for each in hashes if each is not None])
         rows = _Rows(self._spool.next_docid, self._spool.watermark_us)
+        newest = self._spool.newest
+        if arrival_us is not None and newest is not None:
+            arrival_us = max(arrival_us, newest.arrival_us + 1)
         receipts = []
         for line, hashed in zip(lines, hashes, strict=True):
             past = None if hashed is None else known.get(hashed.identity)
             try:
-                receipts.append(self._number(line, hashed, past, arrival_us, rows))
+                next_us = None if arrival_us is None else arrival_us + rows.count
+                receipts.append(self._number(line, hashed, past, next_us, rows))
             except DocumentError as error:
                 receipts.append(Receipt(Outcome.REFUSED, reason=str(error)))
         if rows.count:

@@ -1,4 +1,4 @@
-"""Mails as they leave the broker, byte for byte, and as a parser that is not Python's reads them."""
+"""Mails as they leave the broker, byte for byte, and as another parser than Python's reads them."""
 
 from __future__ import annotations
 
@@ -55,8 +55,7 @@ async def sent(broker: Broker, base_url: str, **options: Any) -> AsyncIterator[b
 def header_lines(raw: bytes, name: str) -> list[bytes]:
     """Return the lines of a header as they stand: nothing unfolded, nothing decoded."""
     head = raw.split(b"\r\n\r\n", 1)[0]
-    lines = re.findall(rb"(?im)^" + name.encode() + rb": ([^\r]*(?:\r\n[ \t][^\r]*)*)", head)
-    return lines
+    return re.findall(rb"(?im)^" + name.encode() + rb": ([^\r]*(?:\r\n[ \t][^\r]*)*)", head)
 
 
 async def test_the_link_to_unsubscribe_is_a_url_in_the_bytes(broker: Broker) -> None:
