@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 from broker.documents.ingest import Ingest
+from broker.documents.late import LateDocuments
 from broker.documents.spool import SpoolWriter
 from broker.matching.budget import Budget
 from broker.pipeline.outbox import Outbox
@@ -13,7 +15,10 @@ from feeds import FeedStore
 from feeds.health import figures, healths
 from xpath_eval.counters import Counters
 
-__all__ = ["Figures"]
+__all__ = ["Figures", "late_figures"]
+
+_STREAMS_MAX = 100
+"""Streams that the metric of late documents names: anyone who publishes can make up more."""
 
 
 class Figures:
@@ -81,6 +86,7 @@ class Figures:
             **{f"join_{name}": n for name, n in self._pipeline.join_figures.items()},
             "spool_segments": len(self._spool.all_segments()),
             "spool_bytes": self._spool.nbytes(),
+            **late_figures(self._ingest.late),
             "dedup_entries": documents,
             "dedup_bytes": nbytes,
             **figures(healths(self._feed_store, time.time_ns() // 1_000)),
@@ -95,3 +101,9 @@ class Figures:
         """Return what the query with most matches in the last block has used of its budget."""
         most = self._budget.matches_per_1000_documents
         return max((one.matches / most for one in self._outbox.spent() if most), default=0.0)
+
+
+def late_figures(late: LateDocuments) -> dict[str, float]:
+    """Return how many documents were too late, for the streams with most of them."""
+    most = Counter(late.by_stream).most_common(_STREAMS_MAX)
+    return {f'late_documents_total{{stream="{stream}"}}': count for stream, count in most}

@@ -37,12 +37,16 @@ class DocumentToPublish:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of a published document; `docid` is None, with a reason, if it was refused."""
+    """What became of a published document; `docid` is None, with a reason, if it was refused.
+
+    One that `is_late` is older than anything that can still be joined with it.
+    """
 
     outcome: str
     docid: int | None
     key: str | None
     reason: str | None
+    is_late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +216,13 @@ def read_feed(fields: Mapping[str, Any]) -> FeedInfo:
 
 def read_receipt(fields: Mapping[str, Any]) -> Receipt:
     """Read what the API says of a published document."""
-    return Receipt(fields["outcome"], fields["docid"], fields["key"], fields["reason"])
+    return Receipt(
+        fields["outcome"],
+        fields["docid"],
+        fields["key"],
+        fields["reason"],
+        fields.get("late", False),
+    )
 
 
 def document_line(stream: str, document: DocumentToPublish) -> str:
