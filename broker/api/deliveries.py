@@ -205,8 +205,15 @@ def _unsubscribing(request: web.Request, pickup: Pickup) -> str:
 
 
 def _page(body: str) -> web.Response:
-    head = '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Subscription</title>'
-    style = "<style>body{font:18px/1.5 sans-serif;max-width:32em;margin:4em auto}</style>"
+    head = (
+        '<!DOCTYPE html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        "<title>Subscription</title>"
+    )
+    style = (
+        "<style>body{font:18px/1.5 sans-serif;max-width:32em;margin:0 auto;padding:2em 1em;"
+        "overflow-wrap:anywhere}button{font:inherit;padding:.6em 1.2em}</style>"
+    )
     return web.Response(
         text=head + style + body,
         content_type="text/html",

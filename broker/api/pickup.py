@@ -22,12 +22,27 @@ from broker.delivery.links import link_token, read_link_token
 from broker.delivery.store import open_deliveries
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
-from broker.registry.subscription import DestinationKind, Subscription, SubscriptionState
+from broker.registry.subscription import (
+    Destination,
+    DestinationKind,
+    Subscription,
+    SubscriptionState,
+)
 from broker.registry.tokens import TOKEN_PREFIX
 
 __all__ = ["PICKUP", "Pickup"]
 
 T = TypeVar("T")
+
+_NO_MAIL = "this broker sends no mail: `[smtp]` in its settings names a mail server"
+
+_UNSENT = {
+    DestinationKind.EMAIL: _NO_MAIL,
+    DestinationKind.APPRISE: (
+        "this broker does not send through Apprise: `apprise = true` in its settings has it do so"
+    ),
+    DestinationKind.WEBHOOK: "this broker calls no webhooks",
+}
 
 
 class Pickup:
@@ -35,7 +50,7 @@ class Pickup:
 
     With `token_required` a subscription is shown only to who has its token; without, a token
     that is given must be right all the same.  `base_url` is how the broker is reached from
-    outside, for links.
+    outside, for links.  `channels` are the ways to send; where none are named, none are checked.
     """
 
     def __init__(
@@ -52,6 +67,7 @@ class Pickup:
         self.outbox = outbox
         self.registry = registry
         self.channels = channels or {}
+        self._is_sending = channels is not None
         self.base_url = base_url.rstrip("/")
         self.now_us = now_us
         self.hub = Hub(outbox)
@@ -72,6 +88,19 @@ class Pickup:
     async def write(self, work: Callable[[], T]) -> T:
         """Run work on `consumers` or `deliveries` in their thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def refusal(self, destination: Destination, owner: str) -> str | None:
+        """Return why a subscription could never work, None where it may."""
+        if not self._is_sending:
+            return None
+        if owner and DestinationKind.EMAIL not in self.channels:
+            return f"{_NO_MAIL}, so its owner could not be told"
+        if destination.kind is DestinationKind.PULL:
+            return None
+        channel = self.channels.get(destination.kind)
+        if channel is None:
+            return _UNSENT[destination.kind]
+        return await channel.refusal(destination)
 
     def read_token(self, subscription_id: str) -> str:
         """Return the token with which a subscription's matches are read."""

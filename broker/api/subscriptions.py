@@ -12,6 +12,7 @@ import xscl
 from broker.api.access import caller_of
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import json_object
+from broker.api.pickup import PICKUP
 from broker.api.problem import Problem
 from broker.api.queries import point_since, present_query
 from broker.documents.document import render_time
@@ -60,6 +61,7 @@ async def post_subscription(request: web.Request) -> web.Response:
     destination = Destination.parse(asked["destination"])
     options = Options.parse(json.dumps(asked.get("options", {})))
     parameters = await in_thread(_assignment, backend, asked)
+    await _check_ways(request, destination, options)
 
     def subscribe(newest_docid: int) -> Subscription:
         present_query(backend, asked["query"])  # it may have been removed meanwhile
@@ -102,6 +104,14 @@ async def remove(backend: Backend, subscription_id: str, *, reason: str = "") ->
         subscriptions.remove(subscription_id, until=newest_docid, reason=reason)
 
     await backend.change(change, replan=found.parameters != parameters_key({}))
+
+
+async def _check_ways(request: web.Request, destination: Destination, options: Options) -> None:
+    """Refuse a destination that this broker can never reach, while its subscriber listens."""
+    pickup = request.app.get(PICKUP)
+    reason = await pickup.refusal(destination, options.owner) if pickup else None
+    if reason is not None:
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, reason)
 
 
 async def _asked(request: web.Request) -> dict[str, Any]:

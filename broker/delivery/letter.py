@@ -54,7 +54,7 @@ class _Whole(UnstructuredHeader):
 
 _HEADERS = HeaderRegistry()
 for _name in ("list-unsubscribe", "list-id", "in-reply-to", "references", "x-xscl-delivery"):
-    _HEADERS.map_to_type(_name, _Whole)
+    _HEADERS.map_to_type(_name, _Whole)  # type: ignore[arg-type]  # a mixin: it adds BaseHeader
 
 _POLICY = SMTP.clone(header_factory=_HEADERS)
 
@@ -122,6 +122,7 @@ class Letters:
             "address": str(attempt.subscription.destination),
             "matches": [summarise(match) for match in attempt.matches],
             "unsubscribe_url": unsubscribe_url,
+            "is_sample": attempt.is_sample,
         }
         return {**facts, "subject": self._subject(facts)}
 
@@ -152,6 +153,7 @@ class Letters:
 
     def _subject(self, facts: dict[str, object]) -> str:
         text = _one_line(self._render("mail.subject.j2", facts))
+        text = f"Sample: {text}" if facts["is_sample"] else text
         return text if len(text) <= _SUBJECT_MAX else text[: _SUBJECT_MAX - 1] + "…"
 
     def _text(self, facts: dict[str, object]) -> str:

@@ -271,7 +271,7 @@ class Registry:
             parameters=parameters_key(parameters or {}),
             destination=destination,
             point=point,
-            options=options or Options(),
+            options=(options or Options()).checked(),
         )
         with self._file.change() as revision:
             if since is not None and parameters and point < newest:

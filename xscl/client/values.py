@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from html import escape
@@ -84,9 +84,12 @@ class Match:
 
     @property
     def joined(self) -> tuple[str, ...]:
-        """The compared values, each once, in the order of the witnesses."""
-        values = [node["value"] for witness in self.witnesses for node in witness.values()]
-        return tuple(dict.fromkeys(value for value in values if value))
+        """The values that two documents share, each once, in the order of the witnesses.
+
+        Others that were compared are in `witnesses`: different ones, as by `!=`.
+        """
+        shared = (value for witness in self.witnesses for value in _shared(witness))
+        return tuple(dict.fromkeys(shared))
 
     def __str__(self) -> str:
         places = " + ".join(f"{each.stream}/{each.key}" for each in self.documents)
@@ -163,6 +166,14 @@ class FeedInfo:
     items_per_day: float
     warnings: tuple[str, ...]
     fields: Mapping[str, Any] = field(repr=False, compare=False)
+
+
+def _shared(witness: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the values of a witness tuple that stand in more than one document."""
+    for node in witness.values():
+        blocks = {each["block"] for each in witness.values() if each["value"] == node["value"]}
+        if node["value"] and len(blocks) > 1:
+            yield node["value"]
 
 
 def read_match(fields: Mapping[str, Any], seq: int) -> Match:
