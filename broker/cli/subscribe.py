@@ -82,6 +82,9 @@ def subscribe(
     )
     message(f"subscribed {made['destination']} to {made['query']} as {made['id']}")
     _say_point(connection, made, since)
+    if made["state"] == "unconfirmed":
+        message(made["reason"] or "a mail asks whether it is wanted; nothing is sent before that")
+        return
     if made.get("secret"):
         message("its messages are signed with this key, which is not shown again:")
         click.echo(made["secret"])

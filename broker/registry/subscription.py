@@ -32,9 +32,13 @@ class SubscriptionError(ValueError):
 
 
 class SubscriptionState(StrEnum):
-    """Whether a subscription's matches are delivered; a disabled one was stopped by the broker."""
+    """Whether a subscription's matches are delivered; a disabled one was stopped by the broker.
+
+    An unconfirmed one waits until somebody who reads mail at its address has said yes.
+    """
 
     ACTIVE = "active"
+    UNCONFIRMED = "unconfirmed"
     PAUSED = "paused"
     DISABLED = "disabled"
     REMOVED = "removed"

@@ -357,6 +357,7 @@ class Service:
             self._registry,
             channels=self._channels,
             base_url=self._settings.http.public_url,
+            confirms_addresses=self._settings.smtp is not None and self._settings.smtp.confirm,
         )
         return pickup
 

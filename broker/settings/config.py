@@ -112,7 +112,8 @@ class SmtpSettings:
     """The mail server for e-mail subscriptions.
 
     The password comes from the environment variable XSCL_SMTP_PASSWORD, or from `password_file`.
-    Templates in the directory `templates` stand before the broker's own.
+    Templates in the directory `templates` stand before the broker's own.  With `confirm` an address
+    gets one mail with a link, and matches once the link was followed.
     """
 
     host: str
@@ -122,6 +123,7 @@ class SmtpSettings:
     username: str | None = None
     password_file: Path | None = None
     templates: Path | None = None
+    confirm: bool = False
 
     def password(self) -> str | None:
         """Return the password, or None where none is set."""
@@ -253,6 +255,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.shards < 1:
             raise ValueError("'shards' must be at least 1")
+        if self.smtp is not None and self.smtp.confirm and not self.http.public_url:
+            raise ValueError("'smtp.confirm' needs 'http.public_url', which its links begin with")
 
 
 def find_settings(start: Path) -> Path | None:
