@@ -33,7 +33,11 @@ class Receiver(BaseHTTPRequestHandler):
         except WebhookVerificationError as error:
             self.send_error(401, str(error))
             return
-        data = json.loads(body)["data"]
+        message = json.loads(body)
+        data = message["data"]
+        if message["type"] == "xscl.sample":
+            say(f"webhook: {data['query']}: a sample")
+            data = {"matches": []}
         for match in data.get("matches", [data]):
             documents = " + ".join(each["key"] for each in match["documents"])
             say(f"webhook: {match['query']}: {documents}")

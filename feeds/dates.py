@@ -14,7 +14,11 @@ from functools import lru_cache
 
 from feedparser.datetimes import _parse_date as parse_date_in_the_wild
 
-__all__ = ["parse_date"]
+__all__ = ["FIRST_DATE_US", "parse_date", "usable"]
+
+FIRST_DATE_US = 315_532_800_000_000
+"""1980 begins.  What is before it was not meant: the year 1 and the epoch stand for "no date" in
+many programs, and no feed is older."""
 
 _ISO = re.compile(r"\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d(:\d\d([.,]\d{1,9})?)?(Z|z|[+-]\d\d:?\d\d)?)?")
 _RFC822 = re.compile(
@@ -32,20 +36,25 @@ _TEXT_MAX = 100
 def parse_date(text: str) -> int | None:
     """Return the moment that `text` names, or None.  Without a zone it is UTC.
 
-    >>> parse_date("Thu, 01 Jan 1970 00:00:01 GMT")
-    1000000
-    >>> parse_date("yesterday") is None
-    True
+    >>> parse_date("Tue, 01 Jan 1980 00:00:01 GMT")
+    315532801000000
+    >>> parse_date("yesterday") is None, parse_date("0001-01-01T00:00:00Z") is None
+    (True, True)
     """
     text = text.strip()
     if not text or len(text) > _TEXT_MAX:
         return None
     try:
         if (found := _RFC822.fullmatch(text)) and found[2] in _MONTHS:
-            return _rfc822_us(*found.groups())
-        return _since_epoch_us(_iso(text) or _other(text))
+            return usable(_rfc822_us(*found.groups()))
+        return usable(_since_epoch_us(_iso(text) or _other(text)))
     except (ValueError, OverflowError, TypeError, IndexError):
         return None
+
+
+def usable(time_us: int | None) -> int | None:
+    """Return a time that says when something was, None where it stands for no date."""
+    return None if time_us is None or time_us < FIRST_DATE_US else time_us
 
 
 def _rfc822_us(

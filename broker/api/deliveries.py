@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from html import escape
 from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
 
-from broker.api.backend import BACKEND
 from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import Problem
 from broker.api.querystring import number
-from broker.api.subscriptions import remove
 from broker.delivery.deliveries import Delivery, DeliveryError
 from broker.delivery.sample import sample_attempt
 from broker.delivery.store import DeliveryState
 from broker.documents.document import parse_time, render_time
-from broker.registry.file import RegistryError
 from broker.registry.subscription import DestinationKind, Subscription, SubscriptionState
 
 __all__ = ["ROUTES"]
@@ -98,15 +94,22 @@ async def replay(request: web.Request) -> web.Response:
 
 
 async def send_sample(request: web.Request) -> web.Response:
-    """Send a signed sample to the destination now, and answer what came of it."""
+    """Send a signed sample to the destination now, and answer what came of it.
+
+    An address that has not confirmed its subscription is asked to once more instead.
+    """
     pickup, name = request.app[PICKUP], request.match_info["id"]
     subscription = await asyncio.to_thread(pickup.registry.subscriptions.get, name)
     channel = pickup.channels.get(subscription.destination.kind)
     if channel is None:
         kind = subscription.destination.kind.value
         raise Problem(HTTPStatus.CONFLICT, f"this broker does not send by {kind}")
-    attempt = await asyncio.to_thread(sample_attempt, subscription, pickup.outbox, pickup.now_us())
-    outcome = await channel.send(attempt)
+    if subscription.state is SubscriptionState.UNCONFIRMED:
+        outcome = await pickup.ask_to_confirm(subscription)
+    else:
+        now_us = pickup.now_us()
+        attempt = await asyncio.to_thread(sample_attempt, subscription, pickup.outbox, now_us)
+        outcome = await channel.send(attempt)
     return web.json_response(
         {
             "outcome": outcome.kind.value,
@@ -167,51 +170,16 @@ async def allow_address(request: web.Request) -> web.Response:
     return web.Response(status=HTTPStatus.NO_CONTENT)
 
 
-async def ask_to_unsubscribe(request: web.Request) -> web.Response:
-    """Show a page with one button.  A GET changes nothing: link scanners send those."""
-    pickup = request.app[PICKUP]
-    subscription_id = _unsubscribing(request, pickup)
-    subscription = await asyncio.to_thread(pickup.registry.subscriptions.get, subscription_id)
-    body = (
-        f"<p>{escape(subscription.destination.shown)} gets the matches of"
-        f" <b>{escape(subscription.query)}</b>.</p>"
-        '<form method="post"><button name="List-Unsubscribe" value="One-Click">'
-        "Unsubscribe</button></form>"
-    )
-    return _page(body)
-
-
-async def unsubscribe(request: web.Request) -> web.Response:
-    """End the subscription (RFC 8058: one POST, no login, no question); can be repeated."""
-    subscription_id = _unsubscribing(request, request.app[PICKUP])
-    try:
-        await remove(request.app[BACKEND], subscription_id, reason="unsubscribed by link")
-    except RegistryError:
-        return _page("<p>You had unsubscribed already.</p>")
-    return _page("<p>You are unsubscribed.</p>")
-
-
 async def _set_state(request: web.Request, state: SubscriptionState) -> web.Response:
     pickup, name = request.app[PICKUP], request.match_info["id"]
+    subscription = await asyncio.to_thread(pickup.registry.subscriptions.get, name)
+    if subscription.state is SubscriptionState.UNCONFIRMED:
+        detail = (
+            f"{subscription.destination} has not confirmed it; `xscl deliveries test` asks again"
+        )
+        raise Problem(HTTPStatus.CONFLICT, detail)
     await asyncio.to_thread(pickup.registry.subscriptions.set_state, name, state)
     return web.json_response({"id": name, "state": state.value})
-
-
-def _unsubscribing(request: web.Request, pickup: Pickup) -> str:
-    subscription_id = pickup.unsubscribing(request.match_info["token"])
-    if subscription_id is None:
-        raise Problem(HTTPStatus.NOT_FOUND, "this link is not, or no longer, one of ours")
-    return subscription_id
-
-
-def _page(body: str) -> web.Response:
-    head = '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Subscription</title>'
-    style = "<style>body{font:18px/1.5 sans-serif;max-width:32em;margin:4em auto}</style>"
-    return web.Response(
-        text=head + style + body,
-        content_type="text/html",
-        headers={"Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'"},
-    )
 
 
 def _place(pickup: Pickup, subscription: Subscription, since: str) -> int:
@@ -270,6 +238,4 @@ ROUTES = [
     web.get(_SUBSCRIPTION + "/token", get_token),
     web.get("/v1/suppressed", list_suppressed),
     web.delete("/v1/suppressed/{address}", allow_address),
-    web.get("/v1/unsubscribe/{token}", ask_to_unsubscribe),
-    web.post("/v1/unsubscribe/{token}", unsubscribe),
 ]

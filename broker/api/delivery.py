@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from broker.api import consumers, deliveries, pull
+from broker.api import consumers, deliveries, links, pull
 from broker.api.pickup import PICKUP, Pickup
 
 __all__ = ["ROUTES", "install"]
 
-ROUTES = [*pull.ROUTES, *consumers.ROUTES, *deliveries.ROUTES]
+ROUTES = [*pull.ROUTES, *consumers.ROUTES, *deliveries.ROUTES, *links.ROUTES]
 
 
 def install(application: web.Application, pickup: Pickup) -> None:

@@ -22,7 +22,9 @@ from broker.documents.document import (
     render_time,
 )
 from broker.documents.ingest import IngestOutcome, Receipt
+from broker.documents.late import late_data
 from broker.documents.spool import Spool
+from feeds.dates import usable
 
 __all__ = ["ROUTES"]
 
@@ -43,14 +45,14 @@ async def post_documents(request: web.Request) -> web.Response:
     line = DocumentLine(
         stream=request.match_info["stream"],
         xml=body,
-        time_us=moment(request, "time"),
+        time_us=usable(moment(request, "time")),
         key=request.query.get("key"),
     )
     _check_xml(body)
     receipts = await _submit(request, [line])
     if receipts[0].docid is None:
         raise DocumentError(receipts[0].reason or "refused")
-    return _answer([(1, receipts[0])])
+    return _answer(request, [(1, receipts[0])])
 
 
 async def _post_lines(request: web.Request, body: bytes) -> web.Response:
@@ -61,7 +63,7 @@ async def _post_lines(request: web.Request, body: bytes) -> web.Response:
     receipts = await _submit(request, [line for _, line in taken])
     refused = [(n, line) for n, line in parsed if isinstance(line, Receipt)]
     answered = [(n, receipt) for (n, _), receipt in zip(taken, receipts, strict=True)]
-    return _answer(sorted(answered + refused, key=lambda pair: pair[0]))
+    return _answer(request, sorted(answered + refused, key=lambda pair: pair[0]))
 
 
 def _parse_line(line: bytes, stream: str) -> DocumentLine | Receipt:
@@ -90,7 +92,8 @@ async def _submit(request: web.Request, lines: Sequence[DocumentLine]) -> list[R
     return await asyncio.wrap_future(request.app[BACKEND].ingest.submit(lines))
 
 
-def _answer(receipts: Sequence[tuple[int, Receipt]]) -> web.Response:
+def _answer(request: web.Request, receipts: Sequence[tuple[int, Receipt]]) -> web.Response:
+    late = sum(receipt.is_late for _, receipt in receipts)
     documents: list[dict[str, Any]] = [
         {
             "line": number,
@@ -98,10 +101,12 @@ def _answer(receipts: Sequence[tuple[int, Receipt]]) -> web.Response:
             "docid": receipt.docid,
             "key": receipt.key,
             "reason": receipt.reason,
+            "late": receipt.is_late,
         }
         for number, receipt in receipts
     ]
-    return web.json_response({"documents": documents})
+    newest = request.app[BACKEND].ingest.late.newest
+    return web.json_response({"documents": documents, "late": late_data(late, newest)})
 
 
 async def list_documents(request: web.Request) -> web.Response:

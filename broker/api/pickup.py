@@ -14,20 +14,37 @@ from aiohttp import web
 
 from broker.api.access import caller_of, is_still_admitted
 from broker.api.problem import Problem
-from broker.delivery.attempt import Channel
+from broker.delivery.attempt import Channel, Outcome
+from broker.delivery.channels import notifier
+from broker.delivery.confirmation import confirmation
 from broker.delivery.consumers import Consumers
 from broker.delivery.deliveries import Deliveries
 from broker.delivery.hub import Hub
-from broker.delivery.links import link_token, read_link_token
+from broker.delivery.links import Purpose, link_token, read_link_token
 from broker.delivery.store import open_deliveries
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
-from broker.registry.subscription import DestinationKind, Subscription, SubscriptionState
+from broker.registry.subscription import (
+    Destination,
+    DestinationKind,
+    Subscription,
+    SubscriptionState,
+)
 from broker.registry.tokens import TOKEN_PREFIX
 
 __all__ = ["PICKUP", "Pickup"]
 
 T = TypeVar("T")
+
+_NO_MAIL = "this broker sends no mail: `[smtp]` in its settings names a mail server"
+
+_UNSENT = {
+    DestinationKind.EMAIL: _NO_MAIL,
+    DestinationKind.APPRISE: (
+        "this broker does not send through Apprise: `apprise = true` in its settings has it do so"
+    ),
+    DestinationKind.WEBHOOK: "this broker calls no webhooks",
+}
 
 
 class Pickup:
@@ -35,7 +52,8 @@ class Pickup:
 
     With `token_required` a subscription is shown only to who has its token; without, a token
     that is given must be right all the same.  `base_url` is how the broker is reached from
-    outside, for links.
+    outside, for links.  `channels` are the ways to send; where none are named, none are checked.
+    With `confirms_addresses` an e-mail address gets matches once it has confirmed its subscription.
     """
 
     def __init__(
@@ -46,12 +64,15 @@ class Pickup:
         path: Path | None = None,
         channels: dict[DestinationKind, Channel] | None = None,
         base_url: str = "",
+        confirms_addresses: bool = False,
         token_required: bool = False,
         now_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
     ) -> None:
         self.outbox = outbox
         self.registry = registry
         self.channels = channels or {}
+        self.confirms_addresses = confirms_addresses
+        self._is_sending = channels is not None
         self.base_url = base_url.rstrip("/")
         self.now_us = now_us
         self.hub = Hub(outbox)
@@ -73,6 +94,19 @@ class Pickup:
         """Run work on `consumers` or `deliveries` in their thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
+    async def refusal(self, destination: Destination, owner: str) -> str | None:
+        """Return why a subscription could never work, None where it may."""
+        if not self._is_sending:
+            return None
+        if owner and DestinationKind.EMAIL not in self.channels:
+            return f"{_NO_MAIL}, so its owner could not be told"
+        if destination.kind is DestinationKind.PULL:
+            return None
+        channel = self.channels.get(destination.kind)
+        if channel is None:
+            return _UNSENT[destination.kind]
+        return await channel.refusal(destination)
+
     def read_token(self, subscription_id: str) -> str:
         """Return the token with which a subscription's matches are read."""
         return link_token(self._key, "read", subscription_id)
@@ -87,9 +121,17 @@ class Pickup:
         """Return the token with which a subscription can be ended, and nothing else be done."""
         return link_token(self._key, "unsubscribe", subscription_id)
 
-    def unsubscribing(self, token: str) -> str | None:
-        """Return the subscription that an unsubscribe token is for."""
-        return read_link_token(self._key, "unsubscribe", token)
+    def named_by(self, purpose: Purpose, token: str) -> str | None:
+        """Return the subscription that a link's token is for, None if it is not ours."""
+        return read_link_token(self._key, purpose, token)
+
+    async def ask_to_confirm(self, subscription: Subscription) -> Outcome:
+        """Mail the link with which a subscription's address confirms it."""
+        mail = notifier(self.channels)
+        assert mail is not None, "addresses confirm only where mails are sent"
+        token = link_token(self._key, "confirm", subscription.id)
+        subject, text = confirmation(subscription, f"{self.base_url}/v1/confirm/{token}")
+        return await mail.notify(subscription.destination.address, subject, text)
 
     async def subscription(self, request: web.Request) -> Subscription:
         """Return the subscription that a request names, if it may be seen and is not stopped.

@@ -14,7 +14,7 @@ from broker.api.body import text_of
 from broker.api.problem import Problem
 from broker.api.queries import one_query, present_query
 from broker.documents.document import Document
-from broker.documents.stored import newest_documents, stored_document
+from broker.documents.stored import newest_documents, stored_document, stream_at
 from broker.estimate import estimate, render_estimate
 from broker.explain.data import as_data
 from broker.explain.sharing import render_sharing, sharing
@@ -62,6 +62,7 @@ async def explain_why_not(request: web.Request) -> web.Response:
             lateness_us=backend.lateness_us,
             parameters=None if values is None else xscl.assignment(query, values),
             registration_point=point,
+            stream_at=lambda end_us: stream_at(backend.spool, end_us),
         )
         return {**reason.as_data(), "rendered": render_reason(reason)}
 

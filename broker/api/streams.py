@@ -16,6 +16,7 @@ from broker.api.problem import Problem
 from broker.api.querystring import number
 from broker.documents.deadletters import resubmission
 from broker.documents.document import Document, DocumentError, render_time
+from broker.documents.late import late_data
 from broker.documents.stored import stored_document
 from broker.pipeline.outbox import DeadLetter
 from broker.registry.queries import QueryState
@@ -30,7 +31,9 @@ async def list_streams(request: web.Request) -> web.Response:
     """Answer the streams that have documents, or that an active query names, by name."""
     backend = request.app[BACKEND]
     found = await in_thread(backend.streams.streams, backend.registry, _now_us())
-    return web.json_response({"streams": [rendered(each) for each in found]})
+    late = backend.ingest.late.by_stream
+    rows = [{**rendered(each), "late": late.get(each.name, 0)} for each in found]
+    return web.json_response({"streams": rows})
 
 
 async def list_dead_letters(request: web.Request) -> web.Response:
@@ -79,12 +82,14 @@ def statistics(backend: Backend) -> dict[str, Any]:
     reason = backend.unready()
     streams = backend.streams.streams(backend.registry, _now_us())
     queries = backend.registry.queries(states=(QueryState.ACTIVE, QueryState.PAUSED))
+    late = backend.ingest.late
     return {
         "is_ready": reason is None,
         "reason": reason,
         "streams": len(streams),
         "documents": sum(each.documents for each in streams),
         "documents_per_second": sum(each.recent for each in streams) / (RECENT_US / 1e6),
+        "late": late_data(late.total, late.newest),
         "queries": dict(Counter(query.state.value for query in queries)),
         "subscriptions": sum(backend.registry.subscriptions.counts().values()),
         "matches": sum(backend.outbox.matches.counts().values()),

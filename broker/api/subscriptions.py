@@ -12,11 +12,14 @@ import xscl
 from broker.api.access import caller_of
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import json_object
+from broker.api.pickup import PICKUP
 from broker.api.problem import Problem
 from broker.api.queries import point_since, present_query
+from broker.delivery.attempt import OutcomeKind
 from broker.documents.document import render_time
 from broker.registry.subscription import (
     Destination,
+    DestinationKind,
     Options,
     Subscription,
     SubscriptionState,
@@ -53,13 +56,23 @@ async def list_subscriptions(request: web.Request) -> web.Response:
 async def post_subscription(request: web.Request) -> web.Response:
     """Add a subscription.  It gets the matches of documents accepted after it, or after `since`.
 
-    The answer to a webhook's has its signing key, which is not shown again.
+    The answer to a webhook's has its signing key, which is not shown again.  Where addresses are
+    asked to confirm, that of an e-mail address is unconfirmed, and the mail has been sent; if that
+    failed, `reason` says why.
     """
     backend = request.app[BACKEND]
     asked = await _asked(request)
     destination = Destination.parse(asked["destination"])
     options = Options.parse(json.dumps(asked.get("options", {})))
     parameters = await in_thread(_assignment, backend, asked)
+    await _check_ways(request, destination, options)
+
+    pickup = request.app.get(PICKUP)
+    is_asked = (
+        pickup is not None
+        and pickup.confirms_addresses
+        and destination.kind is DestinationKind.EMAIL
+    )
 
     def subscribe(newest_docid: int) -> Subscription:
         present_query(backend, asked["query"])  # it may have been removed meanwhile
@@ -70,11 +83,16 @@ async def post_subscription(request: web.Request) -> web.Response:
             since=point_since(backend, asked.get("since")),
             parameters=parameters,
             options=options,
+            state=SubscriptionState.UNCONFIRMED if is_asked else SubscriptionState.ACTIVE,
         )
 
     made = await backend.change(subscribe, replan=bool(parameters))
-    secret = made.secrets[0].value if made.secrets else None
-    return web.json_response({**_rendered(made), "secret": secret}, status=HTTPStatus.CREATED)
+    answer = {**_rendered(made), "secret": made.secrets[0].value if made.secrets else None}
+    if pickup is not None and is_asked:
+        outcome = await pickup.ask_to_confirm(made)
+        if outcome.kind is not OutcomeKind.DELIVERED:
+            answer["reason"] = f"it could not be asked to confirm: {outcome.detail}"
+    return web.json_response(answer, status=HTTPStatus.CREATED)
 
 
 async def get_subscription(request: web.Request) -> web.Response:
@@ -102,6 +120,14 @@ async def remove(backend: Backend, subscription_id: str, *, reason: str = "") ->
         subscriptions.remove(subscription_id, until=newest_docid, reason=reason)
 
     await backend.change(change, replan=found.parameters != parameters_key({}))
+
+
+async def _check_ways(request: web.Request, destination: Destination, options: Options) -> None:
+    """Refuse a destination that this broker can never reach, while its subscriber listens."""
+    pickup = request.app.get(PICKUP)
+    reason = await pickup.refusal(destination, options.owner) if pickup else None
+    if reason is not None:
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, reason)
 
 
 async def _asked(request: web.Request) -> dict[str, Any]:

@@ -154,19 +154,19 @@ def test(context: click.Context, subscription: str) -> None:
     Example:
       xscl deliveries test sub_5f0c9d27a1b34e88
     """
-    test_subscription(context, connect(context), subscription)
+    if not test_subscription(connect(context), subscription):
+        context.exit(1)
 
 
-def test_subscription(
-    context: click.Context, connection: BrokerConnection, subscription: str
-) -> None:
-    """Send a sample, say what came of it, and end the verb with 1 if it did not arrive."""
+def test_subscription(connection: BrokerConnection, subscription: str) -> bool:
+    """Send a sample, say what came of it, and return whether it arrived."""
     answer = connection.call("POST", "subscriptions", subscription, "test")
     status = "" if answer["status"] is None else f" ({answer['status']})"
     message(f"the sample was {_SAMPLE[answer['outcome']]}{status}, {answer['seconds']:.2f} s")
-    if answer["outcome"] != "delivered":
+    is_delivered: bool = answer["outcome"] == "delivered"
+    if not is_delivered:
         message(_short(answer["detail"]))
-        context.exit(1)
+    return is_delivered
 
 
 @deliveries.command()

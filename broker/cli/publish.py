@@ -10,6 +10,7 @@ import click
 
 from broker.cli.connection import BrokerConnection, connect
 from broker.cli.terminal import EXIT_FAILED, Failure, StreamName, message
+from broker.documents.late import spell_late
 
 __all__ = ["publish"]
 
@@ -42,8 +43,9 @@ def publish(
     """
     connection = connect(context)
     taken = refused = 0
+    late: dict[str, Any] = {}
     for file in files:
-        for result in _results(connection, stream, file, key, time):
+        for result in _results(connection, stream, file, key, time, late):
             if result["outcome"] == "refused":
                 refused += 1
                 name = getattr(file, "name", "<stdin>")
@@ -52,13 +54,22 @@ def publish(
                 taken += 1
                 click.echo(f"{result['docid']}\t{result['outcome']}\t{result['key']}")
     message(f"{taken} taken, {refused} refused")
+    if late:
+        message(spell_late(late))
+        message("hint: `xscl replay` joins recorded documents by their own times alone")
     if refused:
         context.exit(EXIT_FAILED)
 
 
 def _results(
-    connection: BrokerConnection, stream: str, file: IO[bytes], key: str | None, time: str | None
+    connection: BrokerConnection,
+    stream: str,
+    file: IO[bytes],
+    key: str | None,
+    time: str | None,
+    late: dict[str, Any],
 ) -> Iterator[dict[str, Any]]:
+    """Yield the receipts of a file's documents; add up in `late` which are too late."""
     first = file.readline()
     path = ("streams", stream, "documents")
     if not first.lstrip(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
@@ -71,6 +82,7 @@ def _results(
             name = getattr(file, "name", "<stdin>")
             text = f"{name}: {failure.message}" if failure.code == EXIT_FAILED else failure.message
             raise Failure(text, hint=failure.hint, exit_code=failure.code) from failure
+        _add_late(late, answer)
         yield from ({**result, "line": 1} for result in answer["documents"])
         return
     lines = itertools.chain([first], file)
@@ -78,5 +90,12 @@ def _results(
     while chunk := list(itertools.islice(lines, _LINES_AT_ONCE)):
         kind = "application/x-ndjson"
         answer = connection.call("POST", *path, body=b"".join(chunk), content_type=kind)
+        _add_late(late, answer)
         yield from ({**r, "line": start + r["line"] - 1} for r in answer["documents"])
         start += len(chunk)
+
+
+def _add_late(late: dict[str, Any], answer: dict[str, Any]) -> None:
+    found = answer.get("late")
+    if found:
+        late.update({**found, "documents": late.get("documents", 0) + found["documents"]})

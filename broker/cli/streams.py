@@ -15,6 +15,7 @@ _STREAM_COLUMNS = [
     "documents_per_second",
     "newest",
     "time",
+    "late",
     "readers",
     "publisher",
 ]
@@ -28,7 +29,8 @@ _PAGE = 1_000
 def streams(context: click.Context, output: str) -> None:
     """List the streams: what is kept of each, how fast it comes, how many queries read it.
 
-    A stream that a query names and that has no document is listed too.
+    A stream that a query names and that has no document is listed too.  `late` counts the
+    documents, since the broker's start, that are older than anything that can still be joined.
 
     \b
     Examples:

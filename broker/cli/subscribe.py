@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from broker.cli.connection import connect
+from broker.cli.connection import BrokerConnection, connect
 from broker.cli.deliveries import test_subscription
 from broker.cli.terminal import Failure, message
 from broker.registry.parameters import parameter
@@ -36,7 +38,13 @@ __all__ = ["subscribe"]
 @click.option(
     "--since", metavar="DOCID|TIME|all", help="Send matches of retained documents from there, too."
 )
-@click.option("--test", "send_sample", is_flag=True, help="Send a signed sample at once.")
+@click.option(
+    "--test/--no-test",
+    "send_sample",
+    default=None,
+    help="Send a sample at once, and end with 1 if it does not arrive; or send none. Otherwise one"
+    " is sent, and what came of it is said.",
+)
 @click.pass_context
 def subscribe(
     context: click.Context,
@@ -44,18 +52,20 @@ def subscribe(
     query_id: str,
     destination: str,
     parameters: tuple[str, ...],
-    send_sample: bool,
+    send_sample: bool | None,
     since: str | None,
     **options: object,
 ) -> None:
     """Have the matches of QUERY posted to a URL, mailed to an address, or kept to be pulled.
 
-    Webhooks are signed (Standard Webhooks); the key is printed once, to standard output.
+    It gets a match only if all documents of the match came after the subscription, or after
+    --since.  Webhooks are signed (Standard Webhooks); the key is printed once, to standard output.
+    A sample shows at once whether matches will arrive.
 
     \b
     Examples:
-      xscl subscribe same-story https://example.org/hook --test
-      xscl subscribe same-story ann@example.org --digest daily
+      xscl subscribe same-story https://example.org/hook
+      xscl subscribe same-story ann@example.org --digest daily --since all
       xscl subscribe by-author pull -p who=Ann -p within="6 h"
     """
     connection = connect(context)
@@ -70,15 +80,32 @@ def subscribe(
             **({} if since is None else {"since": since}),
         },
     )
-    message(
-        f"subscribed {made['destination']} to {made['query']} as {made['id']}, for matches of"
-        f" documents after {made['point']}"
-    )
+    message(f"subscribed {made['destination']} to {made['query']} as {made['id']}")
+    _say_point(connection, made, since)
+    if made["state"] == "unconfirmed":
+        message(made["reason"] or "a mail asks whether it is wanted; nothing is sent before that")
+        return
     if made.get("secret"):
         message("its messages are signed with this key, which is not shown again:")
         click.echo(made["secret"])
-    if send_sample:
-        test_subscription(context, connection, made["id"])
+    if send_sample is False or (send_sample is None and destination == "pull"):
+        return
+    if not test_subscription(connection, made["id"]):
+        message(f"hint: `xscl deliveries test {made['id']}` sends another sample")
+        context.exit(1 if send_sample else 0)
+
+
+def _say_point(connection: BrokerConnection, made: dict[str, Any], since: str | None) -> None:
+    """Say which matches it will get, and how to get those of earlier documents too."""
+    message(f"it gets a match only if all documents of the match came after {made['point']}")
+    sees_after = connection.get("queries", made["query"])["point"]
+    if since is None and sees_after < made["point"]:
+        message("hint: with `--since all` it would get matches with earlier documents, too")
+    elif since is not None and 0 < sees_after == made["point"]:
+        message(
+            f"hint: the query itself sees documents after {sees_after} only; `xscl register`"
+            " with `--since all` has it see all that are kept"
+        )
 
 
 def _options(given: dict[str, object]) -> dict[str, object]:

@@ -13,6 +13,7 @@ import click
 
 from broker.cli.connection import BrokerConnection, connect
 from broker.cli.terminal import EXIT_NO_BROKER, Failure, emit_rows, format_option, table_lines
+from broker.documents.late import spell_late
 
 __all__ = ["TopReading", "render", "top"]
 
@@ -177,6 +178,8 @@ def _summary(reading: TopReading, before: TopReading | None) -> Iterator[tuple[s
             ]
         ),
     )
+    if statistics.get("late"):
+        yield "late", spell_late(statistics["late"], "documents")
     pace = _pace(reading, before, "matches_total")
     yield "matches", f"{statistics['matches']:,} kept, {pace} a second"
     states = statistics["queries"]

@@ -13,6 +13,7 @@ from typing import Any
 
 from broker.delivery.attempt import Attempt, Outcome, OutcomeKind
 from broker.delivery.letter import Letters
+from broker.registry.subscription import Destination
 
 __all__ = ["AppriseChannel"]
 
@@ -46,6 +47,11 @@ class AppriseChannel:
         kind = OutcomeKind.DELIVERED if taken else OutcomeKind.FAILED
         elapsed_us = (time.perf_counter_ns() - began) // 1_000
         return Outcome(kind, detail=detail, elapsed_us=elapsed_us)
+
+    async def refusal(self, destination: Destination) -> str | None:
+        """Return that Apprise cannot read an address, where it cannot."""
+        known = await asyncio.to_thread(self._apprise.Apprise().add, destination.address)
+        return None if known else "Apprise does not know this kind of address"
 
     async def close(self) -> None:
         """Nothing is kept."""

@@ -65,7 +65,7 @@ def _match_entry(match: CommittedMatch) -> etree._Element:
 
 def _describe(entry: etree._Element, parts: Sequence[SummaryPart], output: str) -> None:
     # Feed readers open the alternate link: the newest document's.
-    links = [part.link for part in reversed(parts) if part.link]
+    links = [part.link for part in reversed(parts) if is_web(part.link)]
     for number, link in enumerate(dict.fromkeys(links)):
         _add(entry, "link", rel="related" if number else "alternate", href=link)
     for name in dict.fromkeys(part.author for part in parts if part.author):

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from broker.pipeline.matchlog import CommittedMatch
-from broker.registry.subscription import Subscription
+from broker.registry.subscription import Destination, Subscription
 
 __all__ = ["RESPONSE_KEPT_MAX", "Attempt", "Channel", "Notifier", "Outcome", "OutcomeKind"]
 
@@ -51,9 +51,18 @@ class Attempt:
     matches: Sequence[CommittedMatch]
     now_us: int
 
+    @property
+    def is_sample(self) -> bool:
+        """Whether it tries the way: matches in the outbox are numbered from 1."""
+        return any(match.seq == 0 for match in self.matches)
+
 
 class Channel(Protocol):
     """A way to reach subscribers.  `send` answers, it does not raise."""
+
+    async def refusal(self, destination: Destination) -> str | None:
+        """Return why nothing can ever be sent to a destination, None where it can be tried."""
+        ...
 
     async def send(self, attempt: Attempt) -> Outcome:
         """Hand the matches over once."""

@@ -11,8 +11,9 @@ import html
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from email.headerregistry import HeaderRegistry, UnstructuredHeader
 from email.message import EmailMessage
-from email.policy import SMTP
+from email.policy import SMTP, Policy
 from email.utils import format_datetime, formataddr, make_msgid
 from hashlib import blake2b
 from pathlib import Path
@@ -36,6 +37,26 @@ _TEXT_MAX = 1_200
 _TAGS = {"a", "b", "blockquote", "br", "code", "em", "i", "li", "ol", "p", "pre", "strong", "ul"}
 # No images: they would tell the publisher who reads, and when.
 _CONTROLS = re.compile(r"[\s\x00-\x1f\x7f\u2028\u2029]+")
+
+
+class _Whole(UnstructuredHeader):
+    """A header on one line: a URL or an id, in which nothing may be encoded.
+
+    Python folds at 78 characters, and makes encoded words of what it cannot fold: no mailbox
+    provider looks for a URL in these.  The longest URL leaves room below 998 octets, the most that
+    a line may have (RFC 5322): `broker.settings.config.PUBLIC_URL_MAX`.
+    """
+
+    def fold(self, *, policy: Policy) -> str:
+        """Return the header as it is sent."""
+        return f"{self.name}: {self}{policy.linesep}"  # type: ignore[attr-defined]
+
+
+_HEADERS = HeaderRegistry()
+for _name in ("list-unsubscribe", "list-id", "in-reply-to", "references", "x-xscl-delivery"):
+    _HEADERS.map_to_type(_name, _Whole)  # type: ignore[arg-type]  # a mixin: it adds BaseHeader
+
+_POLICY = SMTP.clone(header_factory=_HEADERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +96,7 @@ class Letters:
     def write(self, attempt: Attempt, unsubscribe_url: str = "") -> EmailMessage:
         """Return the message for a delivery."""
         facts = self._facts(attempt, unsubscribe_url)
-        message = EmailMessage(policy=SMTP)
+        message = EmailMessage(policy=_POLICY)
         message["From"] = formataddr((self._sender.name, self._sender.address))
         message["To"] = attempt.subscription.destination.address
         message["Subject"] = str(facts["subject"])
@@ -84,7 +105,8 @@ class Letters:
         self._identify(message, attempt)
         if unsubscribe_url:
             message["List-Unsubscribe"] = f"<{unsubscribe_url}>"
-            message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
+            if unsubscribe_url.startswith("https://"):  # RFC 8058 knows no other
+                message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
         message.set_content(self._text(facts))
         message.add_alternative(self._render("mail.html.j2", facts), subtype="html")
         return message
@@ -100,12 +122,13 @@ class Letters:
             "address": str(attempt.subscription.destination),
             "matches": [summarise(match) for match in attempt.matches],
             "unsubscribe_url": unsubscribe_url,
+            "is_sample": attempt.is_sample,
         }
         return {**facts, "subject": self._subject(facts)}
 
     def notice(self, address: str, subject: str, text: str) -> EmailMessage:
         """Return a message of the broker's own."""
-        message = EmailMessage(policy=SMTP)
+        message = EmailMessage(policy=_POLICY)
         message["From"] = formataddr((self._sender.name, self._sender.address))
         message["To"] = address
         message["Subject"] = _one_line(subject)
@@ -130,6 +153,7 @@ class Letters:
 
     def _subject(self, facts: dict[str, object]) -> str:
         text = _one_line(self._render("mail.subject.j2", facts))
+        text = f"Sample: {text}" if facts["is_sample"] else text
         return text if len(text) <= _SUBJECT_MAX else text[: _SUBJECT_MAX - 1] + "…"
 
     def _text(self, facts: dict[str, object]) -> str:

@@ -12,7 +12,7 @@ from typing import Literal
 
 __all__ = ["Purpose", "link_token", "read_link_token"]
 
-Purpose = Literal["unsubscribe", "read"]
+Purpose = Literal["unsubscribe", "confirm", "read"]
 
 
 def link_token(key: bytes, purpose: Purpose, subscription_id: str) -> str:

@@ -14,6 +14,7 @@ import aiosmtplib
 
 from broker.delivery.attempt import Attempt, Outcome, OutcomeKind
 from broker.delivery.letter import Letters
+from broker.registry.subscription import Destination
 
 __all__ = ["MailChannel", "Security"]
 
@@ -84,9 +85,22 @@ class MailChannel:
         elapsed_us = (time.perf_counter_ns() - began) // 1_000
         return Outcome(outcome.kind, outcome.status, outcome.detail, elapsed_us=elapsed_us)
 
+    async def refusal(self, destination: Destination) -> str | None:
+        """Return why an address is not written to."""
+        if self._is_suppressed(destination.address):
+            return (
+                f"{destination.address} is on the suppression list: mails to it have bounced"
+                " (`GET /v1/suppressed` says why, and `DELETE` takes it off)"
+            )
+        return None
+
     async def notify(self, address: str, subject: str, text: str) -> Outcome:
         """Mail a message of the broker's own, once."""
-        return await self._send(self._letters.notice(address, subject, text), address)
+        try:
+            message = self._letters.notice(address, subject, text)
+        except ValueError as error:
+            return Outcome(OutcomeKind.REFUSED, detail=f"{address!r} is no address: {error}")
+        return await self._send(message, address)
 
     async def close(self) -> None:
         """Take leave of the mail server."""
@@ -113,6 +127,9 @@ class MailChannel:
             return judge(refused.code, refused.message, is_about_recipient=True)
         except aiosmtplib.SMTPResponseException as error:
             return judge(error.code, error.message, is_about_recipient=False)
+        except aiosmtplib.SMTPNotSupported:
+            detail = "the mail server takes no addresses beyond ASCII (SMTPUTF8)"
+            return Outcome(OutcomeKind.REFUSED, detail=detail)
         except (aiosmtplib.SMTPException, OSError, ValueError) as error:
             # Whether a message was accepted before the connection broke cannot be known; it is
             # sent again under its Message-ID.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -39,7 +40,7 @@ class SummaryPart:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A match for people.  `joined` are (variable, value) pairs without repetition."""
+    """A match for people.  `joined` are (variable, value) pairs of what its documents share."""
 
     match_id: str
     query: str
@@ -120,12 +121,19 @@ def _part(element: etree._Element, stream: str, time_us: int | None) -> SummaryP
 
 
 def _joined(line: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """Return each compared value once, under the first variable that has it."""
+    """Return each value that two documents share once, under the first variable that has it.
+
+    Other values were compared too, and are different: by `!=`, or by what a function makes of them.
+    """
     values: dict[str, str] = {}
     for witness in line["witnesses"]:
+        blocks: dict[str, set[int]] = defaultdict(set)
+        for node in witness.values():
+            blocks[str(node.get("value") or "")].add(node["block"])
         for variable, node in witness.items():
-            if node.get("value"):
-                values.setdefault(_one_line(str(node["value"])), variable)
+            value = str(node.get("value") or "")
+            if value and len(blocks[value]) > 1:
+                values.setdefault(_one_line(value), variable)
     return tuple((variable, value) for value, variable in list(values.items())[:_VALUES_MAX])
 
 

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
 
 import aiohttp
 
 from broker.delivery.attempt import RESPONSE_KEPT_MAX, Attempt, Outcome, OutcomeKind
 from broker.delivery.payload import render_payload
 from broker.delivery.signature import headers
-from feeds.guard import Network, guarded_connector
+from broker.registry.subscription import Destination
+from feeds.guard import REASON, Network, guarded_connector, is_allowed
 
 __all__ = ["WebhookChannel"]
 
 _RESPONSE_READ_MAX = 64 * 1024
 """An endpoint has nothing to tell us; what it sends beyond this closes the connection."""
+
+_CHATS = (
+    "hooks.slack.com",
+    "discord.com",
+    "discordapp.com",
+    "webhook.office.com",
+    "outlook.office.com",
+    "api.telegram.org",
+)
+"""Hosts of chat services: their webhooks refuse whatever is not one of their own messages."""
+
+_LOOK_UP_S = 3.0
 
 _OVERLOADED = frozenset({429, 502, 503, 504})
 
@@ -76,6 +92,25 @@ class WebhookChannel:
             outcome = judge(status, retry_after, text, now_us)
         return _timed(outcome, (time.perf_counter_ns() - began) // 1_000)
 
+    async def refusal(self, destination: Destination) -> str | None:
+        """Return why a URL is never called, or why what it names cannot understand a match."""
+        parts = urlsplit(destination.address)
+        host = parts.hostname or ""
+        if not self._allow_http and parts.scheme != "https":
+            return "plain http is not allowed by this broker (`[webhooks] allow_http = true` does)"
+        if any(host == name or host.endswith("." + name) for name in _CHATS):
+            return (
+                f"{host} takes messages of its own kind, and no matches: write"
+                " `apprise:` before the URL, where the settings say `apprise = true`"
+            )
+        addresses = await _addresses(host, parts.port or 443)
+        if addresses and not any(is_allowed(each, self._allowed) for each in addresses):
+            return (
+                f"{host} {REASON} ({addresses[0]}), which this broker does not call:"
+                " `allow_networks` in its settings admits some"
+            )
+        return None
+
     async def close(self) -> None:
         """Give connections back."""
         if self._session is not None:
@@ -93,6 +128,18 @@ class WebhookChannel:
                 trust_env=False,
             )
         return self._session
+
+
+async def _addresses(host: str, port: int) -> list[str]:
+    """Return what a host's name means now; nothing where that cannot be found out in time."""
+    try:
+        async with asyncio.timeout(_LOOK_UP_S):
+            found = await asyncio.get_running_loop().getaddrinfo(
+                host, port, type=socket.SOCK_STREAM
+            )
+    except (OSError, TimeoutError, UnicodeError):
+        return []
+    return [str(place[0]) for *_, place in found]
 
 
 def judge(status: int, retry_after: str | None, text: str, now_us: int) -> Outcome:

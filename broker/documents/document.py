@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+from feeds.dates import usable
 from xscl.lexer import is_name
 
 __all__ = [
@@ -89,7 +90,8 @@ class DocumentLine:
 def parse_document_line(line: str | bytes, stream: str | None = None) -> DocumentLine:
     """Read one JSON document line; raise `DocumentError` where it is not one.
 
-    A line that names no stream is one of `stream`, where that is given.
+    A line that names no stream is one of `stream`, where that is given.  A time before 1980 says
+    nothing, as if it were left out.
     """
     try:
         fields: Any = json.loads(line)
@@ -121,7 +123,7 @@ def _optional_time(fields: dict[str, Any], name: str) -> int | None:
     if not isinstance(value, str):
         raise DocumentError(f"{name!r} must be an ISO 8601 string")
     try:
-        return parse_time(value)
+        return usable(parse_time(value))
     except ValueError as error:
         raise DocumentError(f"{name!r} is not an ISO 8601 time: {value!r}") from error
 

@@ -9,6 +9,7 @@ becomes depends on the documents before it and its arrival time, not on how line
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -23,10 +24,17 @@ from broker.documents.dedup import (
     content_hash,
     identity_hash,
 )
-from broker.documents.document import DocumentError, DocumentLine, check_stream
+from broker.documents.document import (
+    FIRST_WATERMARK_US,
+    DocumentError,
+    DocumentLine,
+    check_stream,
+)
 from broker.documents.keys import LIKE_DOCID, docid_of, document_key, is_like_another, readings
+from broker.documents.late import LateDocuments, Newest, TooLate, never
 from broker.documents.segment import SEGMENT_SCHEMA, Segment
 from broker.documents.spool import SpoolWriter
+from broker.documents.stored import stream_at
 
 __all__ = ["DOCUMENT_BYTES_MAX", "Ingest", "IngestOutcome", "Receipt"]
 
@@ -44,12 +52,16 @@ class IngestOutcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """The answer to one line.  A duplicate has the docid of the document that it repeats."""
+    """The answer to one line.  A duplicate has the docid of the document that it repeats.
+
+    One that `is_late` is older than anything that can still be joined with it.
+    """
 
     outcome: IngestOutcome
     docid: int | None = None
     key: str | None = None
     reason: str | None = None
+    is_late: bool = False
 
 
 class Ingest:
@@ -57,6 +69,7 @@ class Ingest:
 
     `closed_streams` are those that queries publish; they take no documents from outside.
     `recorded_time_us` is the largest time on a line so far, which only recorded streams need.
+    `too_late` says which documents are of no use, to be told and counted; they are accepted.
     """
 
     def __init__(
@@ -72,6 +85,9 @@ class Ingest:
         self._dedup = DedupIndex(dedup_horizon_us)
         self.recorded_time_us = recorded_time_us
         self.closed_streams: Collection[str] = ()
+        self.too_late: TooLate = never
+        self._late: Counter[str] = Counter()
+        self._newest = Newest(spool.watermark_us, stream_at(spool, spool.watermark_us))
         self._docids_are_keys = False  # some publisher's key could be a docid
         self._restore_dedup(dedup_horizon_us)
 
@@ -80,7 +96,8 @@ class Ingest:
     ) -> list[Receipt]:
         """Accept lines as one segment and return their receipts; their documents are durable.
 
-        Documents arrive at `arrival_us`.  Without it the stream is a recorded one: each line brings
+        Documents arrive at `arrival_us`, a microsecond apart, so that those without a time follow
+        each other.  Without it the stream is a recorded one: each line brings
         its arrival, or arrives at the largest time on it or an earlier line.  A line that is
         refused has the reason in its receipt and does not hold up the others.  On `OSError` (a full
         disk) nothing has been accepted.
@@ -89,19 +106,31 @@ class Ingest:
             self._dedup.advance(arrival_us)
         hashes = [_hashes(line) for line in lines]
         known = self._dedup.find([each.identity for each in hashes if each is not None])
-        rows = _AcceptedRows(self._spool.next_docid, self._spool.watermark_us)
+        rows = _AcceptedRows(self._spool.next_docid, self._newest, self.too_late)
+        newest = self._spool.newest
+        if arrival_us is not None and newest is not None:
+            arrival_us = max(arrival_us, newest.arrival_us + 1)
         receipts = []
         for line, hashed in zip(lines, hashes, strict=True):
             past = None if hashed is None else known.get(hashed.identity)
             try:
-                receipts.append(self._number(line, hashed, past, arrival_us, rows))
+                next_us = None if arrival_us is None else arrival_us + rows.count
+                receipts.append(self._number(line, hashed, past, next_us, rows))
             except DocumentError as error:
                 receipts.append(Receipt(IngestOutcome.REFUSED, reason=str(error)))
         if rows.count:
             batch = rows.batch()
             segment = self._spool.append(batch, registry_version=registry_version)
             self._remember(segment, batch)
+            self._newest = rows.newest
+            self._late += rows.late
         return receipts
+
+    @property
+    def late(self) -> LateDocuments:
+        """The documents that were too late, since this was made."""
+        known = self._newest.end_us != FIRST_WATERMARK_US
+        return LateDocuments(dict(self._late), self._newest if known else None)
 
     @property
     def remembered(self) -> tuple[int, int]:
@@ -128,8 +157,7 @@ class Ingest:
                 return Receipt(IngestOutcome.DUPLICATE, docid=earlier)
             revision = self._next_revision(line, past, rows)
         revision = self._free_revision(line, revision, rows)
-        docid, key = rows.add(line, arrival_us, hashed, revision)
-        return Receipt(IngestOutcome.ACCEPTED, docid=docid, key=key)
+        return rows.add(line, arrival_us, hashed, revision)
 
     def _check(self, line: DocumentLine) -> None:
         if len(line.xml) > self._document_bytes_max:
@@ -257,9 +285,11 @@ class _Known:
 class _AcceptedRows:
     """The documents of one segment while it is put together."""
 
-    def __init__(self, first_docid: int, watermark_us: int) -> None:
+    def __init__(self, first_docid: int, newest: Newest, too_late: TooLate) -> None:
         self._first_docid = first_docid
-        self._watermark_us = watermark_us
+        self._too_late = too_late
+        self.newest = newest
+        self.late: Counter[str] = Counter()
         self._rows: list[tuple[object, ...]] = []
         self._known: dict[tuple[str, str], _Known] = {}
         self._keys: set[tuple[str, str]] = set()
@@ -283,12 +313,12 @@ class _AcceptedRows:
 
     def add(
         self, line: DocumentLine, arrival_us: int, hashed: _Hashes | None, revision: int
-    ) -> tuple[int, str]:
-        """Add a document; return its number and its key."""
+    ) -> Receipt:
+        """Add a document; return its receipt."""
         docid = self.next_docid
         key = document_key(line.key, docid, revision)
         self._keys.add((line.stream, key))
-        claimed_us = line.time_us
+        claimed_us, watermark_us = line.time_us, self.newest.end_us
         end_us = arrival_us if claimed_us is None else min(claimed_us, arrival_us)
         if claimed_us is not None and claimed_us <= arrival_us:
             claimed_us = None
@@ -299,19 +329,23 @@ class _AcceptedRows:
                 end_us,
                 arrival_us,
                 claimed_us,
-                self._watermark_us,
+                watermark_us,
                 None if hashed is None else hashed.identity,
                 None if hashed is None else hashed.content,
                 revision,
                 line.xml,
             )
         )
-        self._watermark_us = max(self._watermark_us, end_us)
+        is_late = self._too_late(line.stream, end_us, watermark_us)
+        if is_late:
+            self.late[line.stream] += 1
+        if end_us > watermark_us:
+            self.newest = Newest(end_us, line.stream)
         if line.key is not None:
             known = self._known.setdefault((line.stream, line.key), _Known(revision, {}))
             known.revision = revision
             known.docids[line.xml] = docid
-        return docid, key
+        return Receipt(IngestOutcome.ACCEPTED, docid=docid, key=key, is_late=is_late)
 
     def batch(self) -> pa.RecordBatch:
         """Return the rows as `SEGMENT_SCHEMA`."""

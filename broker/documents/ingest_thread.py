@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from broker.documents.document import FIRST_WATERMARK_US, DocumentLine
 from broker.documents.ingest import Ingest, Receipt
+from broker.documents.late import LateDocuments
 from broker.documents.segment import SEGMENT_BYTES_MAX
 from broker.documents.spool import SpoolWriter
 
@@ -104,6 +105,11 @@ class IngestThread:
             self._is_stopping = True
             self._changed.notify()
         self._thread.join()
+
+    @property
+    def late(self) -> LateDocuments:
+        """The documents that came too late to be joined with anything, since the start."""
+        return self._ingest.late
 
     def submit(self, lines: Sequence[DocumentLine]) -> Future[list[Receipt]]:
         """Queue lines; the future has their receipts once they are durable.

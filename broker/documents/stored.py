@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import pyarrow.compute as pc
+
 from broker.documents.document import Document
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
 
-__all__ = ["document_of", "documents_of", "newest_documents", "stored_document"]
+__all__ = ["document_of", "documents_of", "newest_documents", "stored_document", "stream_at"]
 
 
 def documents_of(spool: Spool, segment: Segment, *, after: int = 0) -> Iterator[Document]:
@@ -41,6 +43,17 @@ def newest_documents(spool: Spool, limit: int) -> list[Document]:
         document for segment in reversed(chosen) for document in documents_of(spool, segment)
     ]
     return list(found[-limit:])
+
+
+def stream_at(spool: Spool, end_us: int) -> str | None:
+    """Return the stream of the first document with an event time, None where none is kept."""
+    for segment in spool.all_segments():
+        if segment.end_min_us <= end_us <= segment.end_max_us:
+            rows = spool.rows(segment)
+            at = pc.index(rows.column("end_us"), end_us).as_py()
+            if at >= 0:
+                return str(rows.column("stream")[at])
+    return None
 
 
 def document_of(docid: int, row: Mapping[str, Any]) -> Document:

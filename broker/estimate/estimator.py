@@ -4,6 +4,9 @@ For each operator every value join's pairs are counted in the sample; the one wi
 the **anchor**.  Where a query has two blocks, some of the anchor's pairs are held against all else
 that the operator asks, which gives the share that matches.  For an operator over other operators
 the pairs are those of its blocks' documents, an upper bound that is told as what it is: no matches.
+
+Pairs and matches are counted for as many documents as the sample has; how many those are a day is
+another question, which a sample that is too small, or a backlog, does not answer.
 """
 
 from __future__ import annotations
@@ -11,8 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 from broker.documents.document import Document
+from broker.documents.late import Newest, late_data
+from broker.estimate.interval import Interval, heaps, poisson, share, total
 from broker.estimate.model import INFINITE_AS_US, JoinEstimate, OperatorEstimate, QueryEstimate
 from broker.estimate.statistics import DAY_US, DocumentSample, Occurrences, Timing, take_sample
 from broker.estimate.warnings import warnings
@@ -20,6 +26,8 @@ from broker.explain.model import ClauseView, QueryView, SideView, Survey
 from broker.explain.spelling import ParameterText
 from broker.explain.survey import survey_with_plan
 from broker.matching.budget import DEFAULT_BUDGET, Budget
+from broker.matching.lateness import Lateness
+from broker.matching.registration import RegisteredQuery, SetChange
 from broker.whynot import why_not
 from xscl.query import INFINITE_US, Operator, Query
 
@@ -51,6 +59,16 @@ def estimate(
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class _Join:
+    """A value join: what is told of it, its pairs in the sample, and where its sides occur."""
+
+    estimate: JoinEstimate
+    pairs: Interval
+    left: Occurrences
+    right: Occurrences
+
+
 @dataclass
 class _Estimator:
     survey: Survey
@@ -67,22 +85,39 @@ class _Estimator:
             for clause in alternative
             if clause.is_join
         ]
-        roots = [o.matches_per_day for o in operators if o.operator == self._root()]
+        roots = [o.matches for o in operators if o.operator == self._root()]
         known = [matches for matches in roots if matches is not None]
-        total = sum(known) if len(known) == len(roots) and roots else None
+        matches = total(known) if len(known) == len(roots) and roots else None
         if not operators:
-            total = self._documents_per_day(self.view.alternatives[0][0])
+            matches = poisson(len(self._documents(self.view.alternatives[0][0].sides[0])))
         unseen = sorted(self._unseen())
         if unseen:
-            total = None
+            matches = None
+        late = self._late()
         return QueryEstimate(
             self.query.id,
             len(self.sample.documents),
             self.sample.days,
             tuple(operators),
-            total,
-            tuple(warnings(self.view, operators, total, self.sample, unseen, self.budget)),
+            self._interval_per_day(matches),
+            self.sample.refusal,
+            tuple(warnings(self.view, operators, matches, self.sample, unseen, late, self.budget)),
         )
+
+    def _late(self) -> dict[str, Any] | None:
+        """Return what is told of the documents that came too late for the query."""
+        documents = self.sample.documents
+        if not documents:
+            return None
+        lateness = Lateness(self.survey.lateness_us)
+        lateness.follow(SetChange([RegisteredQuery(self.query)]))
+        count = sum(lateness.is_too_late(d.stream, d.end_us, d.watermark_us) for d in documents)
+        newest = max(documents, key=lambda document: document.end_us)
+        return late_data(count, Newest(newest.end_us, newest.stream))
+
+    def _interval_per_day(self, matches: Interval | None) -> Interval | None:
+        days = self.sample.days
+        return None if matches is None or days is None else matches * (1 / days)
 
     def _unseen(self) -> set[str]:
         """Return the streams of the query that the sample says nothing of."""
@@ -92,10 +127,6 @@ class _Estimator:
 
     def _root(self) -> int:
         return len(list(self.query.operators())) - 1
-
-    def _documents_per_day(self, clause: ClauseView) -> float:
-        places = self._documents(clause.sides[0])
-        return len(places) / self.sample.days if self.sample.days else 0.0
 
     def _documents(self, side: SideView) -> set[int]:
         """Return the documents of the sample that fit a block, as far as one can see."""
@@ -121,32 +152,39 @@ class _Estimator:
             self._documents(side) if side.block is not None else None for side in clause.sides
         ]
         joins = list(self._joins(clause, timing, places))
-        rates = [len(p) / self.sample.days if p and self.sample.days else 0.0 for p in places]
-        anchor = min(joins, key=lambda join: join[0].pairs_per_day, default=None)
-        if anchor is not None:
-            pairs = anchor[0].pairs_per_day
-        else:
-            pairs = rates[0] * rates[1] * window_us / DAY_US * (2 if timing.is_symmetric else 1)
+        anchor = min(joins, key=lambda join: join.pairs.expected, default=None)
+        pairs = self._product(places, timing) if anchor is None else anchor.pairs
         kept_us = min(clause.retention_us, INFINITE_AS_US) + self.survey.lateness_us
         read = set[int]().union(*(p for p in places if p))
-        remembered = round(len(read) / max(self.sample.days, 1e-9) * kept_us / DAY_US)
+        per_day = self.sample.per_day(len(read))
+        remembered = None if per_day is None else round(per_day * kept_us / DAY_US)
+        most = max((len(p) for p in places if p), default=0)
+        matches = self._matches(number, clause, anchor, timing, pairs)
         return OperatorEstimate(
             alternative=number,
             operator=clause.operator,
             text=f"{clause.kind} within {clause.window}" + (", as if 1 day" if is_given else ""),
-            joins=tuple(join for join, *_ in joins),
-            anchor=anchor[0].text if anchor else None,
-            pairs_per_day=pairs,
-            partners=pairs / max(rates) if max(rates) else 0.0,
-            matches_per_day=self._matches(number, clause, anchor, timing, pairs),
+            joins=tuple(join.estimate for join in joins),
+            anchor=anchor.estimate.text if anchor else None,
+            pairs_per_day=self.sample.per_day(pairs.expected),
+            partners=pairs.expected / most if most else 0.0,
+            matches=matches,
+            matches_per_day=self._interval_per_day(matches),
             remembered=remembered,
-            bytes=remembered * (_OVERHEAD_BYTES + self._characters(clause)),
+            bytes=remembered and remembered * (_OVERHEAD_BYTES + self._characters(clause)),
             is_unbounded=clause.is_unbounded,
         )
 
+    def _product(self, places: Sequence[set[int] | None], timing: Timing) -> Interval:
+        """Return the pairs of an operator without a value join: all within the window."""
+        sizes = [len(p) if p else 0 for p in places]
+        share = timing.window_us / self.sample.span_us if self.sample.span_us else 1.0
+        each = max(sizes) * share * (2 if timing.is_symmetric else 1)
+        return poisson(min(sizes)) * each
+
     def _joins(
         self, clause: ClauseView, timing: Timing, places: Sequence[set[int] | None]
-    ) -> Iterator[tuple[JoinEstimate, Occurrences, Occurrences]]:
+    ) -> Iterator[_Join]:
         for comparison in clause.comparisons:
             if not comparison.is_value_join:
                 continue
@@ -156,11 +194,16 @@ class _Estimator:
                 within = places[side]
                 sides.append(occurrences if within is None else occurrences.restricted(within))
             left, right = sides
-            per_day = self.sample.per_day(self.sample.pairs(left, right, timing), timing.window_us)
-            rate = max(len(left.bound), len(right.bound)) / max(self.sample.days, 1e-9)
-            commonest, share = _commonest(left)
-            partners = per_day / rate if rate else 0.0
-            yield JoinEstimate(comparison.text, per_day, partners, commonest, share), left, right
+            counted = heaps(self.sample.pairs(left, right, timing).values())
+            pairs = counted * self.sample.unseen(timing.window_us)
+            most = max(len(left.bound), len(right.bound))
+            found = JoinEstimate(
+                comparison.text,
+                self.sample.per_day(pairs.expected),
+                pairs.expected / most if most else 0.0,
+                *_commonest(left),
+            )
+            yield _Join(found, pairs, left, right)
 
     def _of(self, clause: ClauseView, side: int, node: int) -> Occurrences:
         """Return the occurrences of a node; of what an inner operator hands on, of its source."""
@@ -187,22 +230,22 @@ class _Estimator:
         self,
         number: int,
         clause: ClauseView,
-        anchor: tuple[JoinEstimate, Occurrences, Occurrences] | None,
+        anchor: _Join | None,
         timing: Timing,
-        pairs: float,
-    ) -> float | None:
+        pairs: Interval,
+    ) -> Interval | None:
         if len(self.query.blocks) != 2 or self.query.parameters:
             return None
         if anchor is None:
             return pairs if not clause.comparisons else None
         if len(clause.comparisons) == 1:
             return pairs
-        examples = self.sample.examples(anchor[1], anchor[2], timing, EXAMPLES_MAX)
+        examples = self.sample.examples(anchor.left, anchor.right, timing, EXAMPLES_MAX)
         if not examples:
-            return 0.0
+            return pairs
         alone = self._alone(number)
         found = sum(why_not(alone, pair, lateness_us=INFINITE_US).holds for pair in examples)
-        return pairs * found / len(examples)
+        return pairs.within(share(found, len(examples)))
 
     def _alone(self, number: int) -> Query:
         """Return the query with the one disjunct of an alternative."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from broker.estimate.interval import Interval
 from broker.estimate.statistics import DAY_US
 
 __all__ = ["INFINITE_AS_US", "JoinEstimate", "OperatorEstimate", "QueryEstimate"]
@@ -15,10 +16,13 @@ INFINITE_AS_US = 30 * DAY_US
 
 @dataclass(frozen=True, slots=True)
 class JoinEstimate:
-    """One value join: its pairs of equal values, and the value that makes the most of them."""
+    """One value join: its pairs of equal values, and the value that makes the most of them.
+
+    What it has a day is None where the sample says nothing of a day.
+    """
 
     text: str
-    pairs_per_day: float
+    pairs_per_day: float | None
     partners: float
     commonest: str | None
     commonest_share: float
@@ -28,8 +32,9 @@ class JoinEstimate:
 class OperatorEstimate:
     """One operator under one alternative.
 
-    `partners` is how many candidates a document meets, by the anchor; `matches_per_day` is None
-    where it was not estimated.  `remembered` documents take about `bytes`.
+    `partners` is how many candidates a document meets, by the anchor; `matches` are those of as
+    many documents as the sample has, None where they were not estimated.  `remembered` documents
+    take about `bytes`.  What depends on a day is None where the sample says nothing of one.
     """
 
     alternative: int
@@ -37,34 +42,47 @@ class OperatorEstimate:
     text: str
     joins: tuple[JoinEstimate, ...]
     anchor: str | None
-    pairs_per_day: float
+    pairs_per_day: float | None
     partners: float
-    matches_per_day: float | None
-    remembered: int
-    bytes: int
+    matches: Interval | None
+    matches_per_day: Interval | None
+    remembered: int | None
+    bytes: int | None
     is_unbounded: bool
 
 
 @dataclass(frozen=True, slots=True)
 class QueryEstimate:
-    """All of a query: its operators, what it matches a day, and warnings."""
+    """All of a query: its operators, what it matches a day, and warnings.
+
+    Where the sample says nothing of a day, `days` is None and `refusal` says why.
+    """
 
     query: str
     documents: int
-    days: float
+    days: float | None
     operators: tuple[OperatorEstimate, ...]
-    matches_per_day: float | None
+    matches_per_day: Interval | None
+    refusal: str
     warnings: tuple[str, ...]
 
     def as_data(self) -> dict[str, Any]:
         """Return the estimate as plain values."""
         return {
             "query": self.query,
-            "sample": {"documents": self.documents, "days": round(self.days, 3)},
-            "matches_per_day": self.matches_per_day,
+            "sample": {
+                "documents": self.documents,
+                "days": None if self.days is None else round(self.days, 3),
+            },
+            "matches_per_day": _data(self.matches_per_day),
+            "refusal": self.refusal or None,
             "warnings": list(self.warnings),
             "operators": [
-                {name: getattr(one, name) for name in one.__dataclass_fields__ if name != "joins"}
+                {
+                    name: _data(getattr(one, name))
+                    for name in one.__dataclass_fields__
+                    if name not in ("joins", "matches")
+                }
                 | {
                     "joins": [
                         {name: getattr(join, name) for name in join.__dataclass_fields__}
@@ -74,3 +92,7 @@ class QueryEstimate:
                 for one in self.operators
             ],
         }
+
+
+def _data(value: Any) -> Any:
+    return value.as_data() if isinstance(value, Interval) else value

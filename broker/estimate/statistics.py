@@ -5,14 +5,17 @@ variable that some query compares the values are kept with their documents and t
 then counted, not guessed: values of real feeds repeat in bursts, so that products of mean rates
 are wrong by orders of magnitude.
 
-Two corrections, both for a sample of length D and a window T.  The documents at the start of a
-sample find partners only since then, so that a count with T <= D sees the share `1 - T / 2D`; for a
-longer window the count with D is scaled by `2T / D`.
+Two corrections, both for documents whose event times span D, and a window T.  The documents at the
+start of a sample find partners only since then, so that a count with T <= D sees the share
+`1 - T / 2D`; for a longer window the count with D is scaled by `2T / D`.
+
+How many documents come a day is a matter of arrivals, and of those that arrived about when they
+were published: a backlog that is read in a minute says nothing of a day.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -26,13 +29,20 @@ from broker.matching.engine import document_batch
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.stage import evaluate_batches
 
-__all__ = ["DAY_US", "DocumentSample", "Occurrences", "Timing", "take_sample"]
+__all__ = ["DAY_US", "DOCUMENTS_MIN", "DocumentSample", "Occurrences", "Timing", "take_sample"]
 
 DAY_US = 86_400_000_000
 _BATCH_DOCUMENTS = 2_000
 _MS_US = 1_000
 _STRAY = 0.02
 """The share of documents at either end whose times are not trusted to be those of the rest."""
+
+LIVE_US = DAY_US
+"""How long after its event time a document may arrive to be taken for one of the day."""
+
+DOCUMENTS_MIN = 30
+SAMPLE_MIN_US = DAY_US // 24
+"""Of fewer documents, or of ones that arrived within a shorter time, nothing is said of a day."""
 
 Times = npt.NDArray[np.int64]
 
@@ -65,55 +75,61 @@ class Timing:
 
 @dataclass(slots=True)
 class DocumentSample:
-    """Recent documents as given queries see them; `span_us` is how long a time they stand for."""
+    """Recent documents as given queries see them.
+
+    `span_us` is how long a time they are of, `days` in how many so many of them arrive; where that
+    cannot be told it is None, and `refusal` says why.
+    """
 
     documents: Sequence[Document]
     variables: Mapping[int, Occurrences]
     span_us: int
-
-    @property
-    def days(self) -> float:
-        """The length of the sample in days."""
-        return self.span_us / DAY_US
+    days: float | None = None
+    refusal: str = ""
 
     def of(self, variable: int) -> Occurrences:
         """Return the occurrences of a variable; none where no document binds it."""
         return self.variables.get(variable, Occurrences())
 
-    def pairs(self, left: Occurrences, right: Occurrences, timing: Timing) -> int:
-        """Return how many (left, right) pairs of equal values the sample has under a window."""
-        total = 0
+    def pairs(self, left: Occurrences, right: Occurrences, timing: Timing) -> Counter[int]:
+        """Return how many (left, right) pairs of equal values there are, by the left document."""
+        found: Counter[int] = Counter()
         for value, places in left.documents.items():
             others = right.documents.get(value)
             if others:
-                total += self._pairs_of_value(places, others, timing)
-        return total
+                counts = self._pairs_of_value(places, others, timing)
+                for place, count in zip(places, counts.tolist(), strict=True):
+                    found[place] += count
+        return found
 
-    def _pairs_of_value(self, left: list[int], right: list[int], timing: Timing) -> int:
+    def _pairs_of_value(self, left: list[int], right: list[int], timing: Timing) -> Times:
         starts, ends = self._times(left), np.sort(self._times(right))
         window = min(timing.window_us, 1 << 60) // _MS_US
         until = np.searchsorted(ends, starts + window, "right")
         if timing.is_symmetric:
             since = np.searchsorted(ends, starts - window, "left")
-            return int((until - since).sum()) - len(set(left) & set(right))
-        return int((until - np.searchsorted(ends, starts, "right")).sum())
+            return until - since - np.isin(left, right)
+        return until - np.searchsorted(ends, starts, "right")
 
     def _times(self, places: Iterable[int]) -> Times:
         return np.array([self.documents[i].end_us // _MS_US for i in places], np.int64)
 
-    def per_day(self, count: float, window_us: int) -> float:
-        """Return the pairs a day, from the pairs that were counted with a window."""
+    def unseen(self, window_us: int) -> float:
+        """Return by how much more pairs there are than are counted with a window."""
         if not self.span_us:
-            return 0.0
+            return 1.0
         share = window_us / self.span_us
-        whole = count / (1 - share / 2) if share <= 1 else count * 2 * share
-        return whole / self.days
+        return 1 / (1 - share / 2) if share <= 1 else 2 * share
+
+    def per_day(self, count: float) -> float | None:
+        """Return how many a day there are of what the sample has so many of."""
+        return None if self.days is None else count / self.days
 
     def examples(
         self, left: Occurrences, right: Occurrences, timing: Timing, limit: int
     ) -> list[tuple[Document, Document]]:
         """Return up to `limit` of the pairs, from all over the sample; the same every time."""
-        step = max(1, self.pairs(left, right, timing) // limit)
+        step = max(1, self.pairs(left, right, timing).total() // limit)
         pairs = self._each_pair(left, right, timing)
         return [
             (self.documents[a], self.documents[b]) for a, b in islice(pairs, 0, step * limit, step)
@@ -143,19 +159,34 @@ def take_sample(plan: EvaluationPlan, documents: Sequence[Document]) -> Document
         for row in pa.Table.from_batches([batch]).to_pylist():
             _note(row, place, shapes, variables)
             place += 1
-    return DocumentSample(documents, dict(variables), _span_us(documents))
+    days, refusal = _days(documents)
+    return DocumentSample(documents, dict(variables), _span_us(documents), days, refusal)
 
 
 def _span_us(documents: Sequence[Document]) -> int:
-    """Return the time in which documents came, or of which they tell where that is longer.
-
-    A backlog arrives in seconds and tells of days; a few of its documents may tell of years ago.
-    """
+    """Return the time that documents tell of; a few of a backlog may tell of years ago."""
     if not documents:
         return 0
-    arrivals = [document.arrival_us for document in documents]
     oldest, newest = np.quantile([document.end_us for document in documents], (_STRAY, 1 - _STRAY))
-    return max(max(arrivals) - min(arrivals), int(newest - oldest))
+    return int(newest - oldest)
+
+
+def _days(documents: Sequence[Document]) -> tuple[float | None, str]:
+    """Return in how many days so many documents arrive, or None, and why it cannot be told."""
+    count = len(documents)
+    if count < DOCUMENTS_MIN:
+        there = f"there {'is' if count == 1 else 'are'} {count}"
+        return None, f"it takes {DOCUMENTS_MIN} documents to tell, and {there}"
+    live = [one.arrival_us for one in documents if one.arrival_us - one.end_us <= LIVE_US]
+    if len(live) < DOCUMENTS_MIN:
+        old = count - len(live)
+        return None, f"{old:,} of {count:,} documents are a backlog, which says nothing of a day"
+    span_us = max(live) - min(live)
+    if span_us < SAMPLE_MIN_US:
+        minutes = span_us / 60_000_000
+        text = f"{len(live):,} documents within {minutes:.0f} minutes say nothing of a day"
+        return None, text
+    return count / len(live) * span_us / DAY_US, ""
 
 
 def _batches(documents: Sequence[Document]) -> Iterator[pa.RecordBatch]:

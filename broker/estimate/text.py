@@ -2,37 +2,60 @@
 
 from __future__ import annotations
 
+from broker.estimate.interval import Interval
 from broker.estimate.model import OperatorEstimate, QueryEstimate
 
-__all__ = ["render_estimate", "spell_number"]
+__all__ = ["render_estimate", "spell_interval", "spell_number"]
 
 
 def render_estimate(found: QueryEstimate) -> str:
     """Return an estimate as text."""
-    matches = "matches not estimated"
-    if found.matches_per_day is not None:
-        matches = f"about {spell_number(found.matches_per_day)} matches a day"
-    lines = [
-        f"{found.query}: {matches} (from {found.documents:,} documents, {found.days:.1f} days)"
-    ]
+    lines = [f"{found.query}: {_matches(found)}"]
     several = len({one.alternative for one in found.operators}) > 1
     for one in found.operators:
         which = f"alternative {one.alternative}, " if several else ""
-        lines.append(f"  {which}{one.text}: remembers {one.remembered:,} documents, {_size(one)}")
+        lines.append(f"  {which}{one.text}{_remembered(one)}")
         for join in one.joins:
             role = "anchor" if join.text == one.anchor else "join  "
-            lines.append(
-                f"    {role}  {join.text}: {spell_number(join.pairs_per_day)} pairs a day,"
-                f" {spell_number(join.partners)} for each document"
-            )
+            lines.append(f"    {role}  {join.text}: {_pairs(join.pairs_per_day, join.partners)}")
         if not one.joins:
-            lines.append(f"    no value join: {spell_number(one.pairs_per_day)} pairs a day")
+            lines.append(f"    no value join: {_pairs(one.pairs_per_day, one.partners)}")
     lines += [f"  warning: {text}" for text in found.warnings]
     return "\n".join(lines) + "\n"
 
 
-def _size(one: OperatorEstimate) -> str:
-    return f"{one.bytes / 1e6:,.1f} MB" if one.bytes >= 100_000 else f"{one.bytes / 1e3:,.1f} kB"
+def _matches(found: QueryEstimate) -> str:
+    if found.days is None:
+        return f"matches a day not estimated: {found.refusal}"
+    sample = f"(from {found.documents:,} documents, {found.days:.1f} days)"
+    if found.matches_per_day is None:
+        return f"matches not estimated {sample}"
+    return f"{spell_interval(found.matches_per_day)} matches a day {sample}"
+
+
+def spell_interval(found: Interval) -> str:
+    """Return an interval in words.
+
+    >>> spell_interval(Interval(0, 0, 893)), spell_interval(Interval(88.2, 118, 151))
+    ('fewer than about 890', '88 to 150')
+    """
+    if not found.expected:
+        return f"fewer than about {spell_number(found.high)}"
+    return f"{spell_number(found.low)} to {spell_number(found.high)}"
+
+
+def _remembered(one: OperatorEstimate) -> str:
+    if one.remembered is None or one.bytes is None:
+        return ""
+    size = f"{one.bytes / 1e6:,.1f} MB" if one.bytes >= 100_000 else f"{one.bytes / 1e3:,.1f} kB"
+    return f": remembers {one.remembered:,} documents, {size}"
+
+
+def _pairs(per_day: float | None, partners: float) -> str:
+    each = spell_number(partners)
+    if per_day is None:
+        return f"{each} pairs for each document"
+    return f"{spell_number(per_day)} pairs a day, {each} for each document"
 
 
 def spell_number(value: float) -> str:

@@ -6,8 +6,11 @@ join on a language.  Its warning names the value that does it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
+from broker.documents.late import spell_late
+from broker.estimate.interval import Interval
 from broker.estimate.model import INFINITE_AS_US, OperatorEstimate
 from broker.estimate.statistics import DAY_US, DocumentSample
 from broker.estimate.text import spell_number
@@ -27,8 +30,8 @@ language.
 MATCHES_PER_DAY_MAX = 100_000
 """Matches a day beyond which nobody reads them: more than one a second."""
 
-SAMPLE_MIN_US = DAY_US // 24
-"""A shorter sample says little of a day, and that is told."""
+LATE_SHARE_MIN = 0.05
+"""The share of documents that came too late from which on it is warned of; a few always do."""
 
 _UNITS_US = (DAY_US, 3_600_000_000, 60_000_000, 1_000_000)
 
@@ -36,37 +39,42 @@ _UNITS_US = (DAY_US, 3_600_000_000, 60_000_000, 1_000_000)
 def warnings(
     view: QueryView,
     operators: Sequence[OperatorEstimate],
-    matches_per_day: float | None,
+    matches: Interval | None,
     sample: DocumentSample,
     unseen: Sequence[str],
+    late: Mapping[str, Any] | None,
     budget: Budget,
 ) -> Iterator[str]:
     """Yield what is wrong with a query, or with the sample that speaks of it.
 
-    `unseen` are streams of the query that the sample has no documents of.
+    `matches` are those of as many documents as the sample has.  `unseen` are streams of the query
+    that it has no documents of; `late` tells of documents that came too late for the query.
     """
     for stream in unseen:
         yield f"none of the documents is of the stream `{stream}`: matches are not estimated"
-    if 0 < sample.span_us < SAMPLE_MIN_US:
-        minutes = sample.span_us / 60_000_000
-        yield f"the documents are of {minutes:.0f} minutes: what is said of a day is a guess"
-    yield from _over_budget(view, operators, matches_per_day, sample, budget)
+    if late and late["documents"] >= LATE_SHARE_MIN * len(sample.documents):
+        yield spell_late(late, f"of the {len(sample.documents):,} documents")
+    yield from _over_budget(view, operators, matches, sample, budget)
     for one in operators:
         if one.partners > PARTNERS_MAX:
             yield _bomb(one)
         if one.is_unbounded:
-            yield (
-                f"{one.text}: nothing is forgotten; after {INFINITE_AS_US // DAY_US} days about"
-                f" {one.remembered:,} documents are remembered, and it goes on"
-            )
-    if matches_per_day is not None and matches_per_day > MATCHES_PER_DAY_MAX:
-        yield f"about {spell_number(matches_per_day)} matches a day: nobody reads them"
+            text = f"{one.text}: nothing is forgotten"
+            if one.remembered is not None:
+                text += (
+                    f"; after {INFINITE_AS_US // DAY_US} days about {one.remembered:,} documents"
+                    " are remembered, and it goes on"
+                )
+            yield text
+    per_day = None if matches is None else sample.per_day(matches.expected)
+    if per_day is not None and per_day > MATCHES_PER_DAY_MAX:
+        yield f"about {spell_number(per_day)} matches a day: nobody reads them"
 
 
 def _over_budget(
     view: QueryView,
     operators: Sequence[OperatorEstimate],
-    matches_per_day: float | None,
+    matches: Interval | None,
     sample: DocumentSample,
     budget: Budget,
 ) -> Iterator[str]:
@@ -79,8 +87,7 @@ def _over_budget(
                 f" and budget.pairs_per_document is {most:,}"
                 f"{_narrower(view, most / one.partners)}"
             )
-    rate = len(sample.documents) / sample.days if sample.days else 0.0
-    each = matches_per_day / rate if matches_per_day is not None and rate else 0.0
+    each = matches.expected / max(1, len(sample.documents)) if matches is not None else 0.0
     for name, documents in (("matches_per_document", 1), ("matches_per_1000_documents", 1_000)):
         most = getattr(budget, name)
         if most and each * documents > most:

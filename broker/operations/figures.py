@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 
 from broker.documents.ingest import Ingest
+from broker.documents.late import LateDocuments
 from broker.documents.spool import SpoolWriter
 from broker.matching.budget import Budget
 from broker.pipeline.outbox import Outbox
@@ -14,7 +16,10 @@ from feeds import FeedStore
 from feeds.health import figures, healths
 from xpath_eval.counters import Counters
 
-__all__ = ["Figures"]
+__all__ = ["Figures", "late_figures"]
+
+_STREAMS_MAX = 100
+"""Streams that the metric of late documents names: anyone who publishes can make up more."""
 
 
 class Figures:
@@ -85,6 +90,7 @@ class Figures:
             **{f"join_{name}": n for name, n in self._pipeline.join_figures.items()},
             "spool_segments": len(self._spool.all_segments()),
             "spool_bytes": self._spool.nbytes(),
+            **late_figures(self._ingest.late),
             "dedup_entries": documents,
             "dedup_bytes": nbytes,
             "deliveries_held": float(self._is_holding()),
@@ -100,3 +106,9 @@ class Figures:
         """Return what the query with most matches in the last block has used of its budget."""
         most = self._budget.matches_per_1000_documents
         return max((one.matches / most for one in self._outbox.spent() if most), default=0.0)
+
+
+def late_figures(late: LateDocuments) -> dict[str, float]:
+    """Return how many documents were too late, for the streams with most of them."""
+    most = Counter(late.by_stream).most_common(_STREAMS_MAX)
+    return {f'late_documents_total{{stream="{stream}"}}': count for stream, count in most}

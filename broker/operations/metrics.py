@@ -105,9 +105,14 @@ def render_metrics(figures: Mapping[str, float], histograms: Mapping[str, Histog
     # TYPE xscl_matches_total counter
     xscl_matches_total 3
     """
-    lines = []
+    lines: list[str] = []
+    before = ""
     for name, value in figures.items():
-        lines.append(f"# TYPE xscl_{name} {'counter' if name.endswith('_total') else 'gauge'}")
+        metric = name.partition("{")[0]
+        if metric != before:  # the series of one metric stand together
+            kind = "counter" if metric.endswith("_total") else "gauge"
+            lines.append(f"# TYPE xscl_{metric} {kind}")
+        before = metric
         lines.append(f"xscl_{name} {value:.17g}")
     for name, histogram in histograms.items():
         lines.append(f"# TYPE xscl_{name} histogram")

@@ -26,9 +26,12 @@ import pyarrow.compute as pc
 
 import xscl
 from broker.documents.document import render_time
+from broker.documents.late import Newest, late_data, spell_late
 from broker.documents.spool import Spool
 from broker.matching.engine import Engine, RegisteredQuery, StepResult
+from broker.matching.lateness import Lateness
 from broker.matching.match import Match
+from broker.matching.registration import SetChange
 from broker.pipeline.backfill import retained_documents
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
@@ -73,6 +76,8 @@ class _Findings:
     dead_letters: int = 0
     oldest_us: int | None = None
     newest_us: int | None = None
+    newest_stream: str | None = None
+    late: int = 0
     matches_kept: deque[Match] = field(default_factory=lambda: deque(maxlen=_SHOWN_MAX))
 
 
@@ -86,8 +91,11 @@ def dry_run(asked: DryRun, progress: Callable[[int, int], None]) -> dict[str, An
     retained, newest = _retained(spool)
     wanted = min(retained, asked.documents_max)
     found = _Findings()
+    lateness = Lateness(asked.lateness_us)
+    lateness.follow(SetChange([*_registered(asked)]))
     for batch, step in _steps(asked, spool, newest - wanted + 1, newest):
         _note(found, asked.query[0], batch, step)
+        found.late += sum(map(lateness.is_too_late, *_times(batch)))
         progress(found.documents, wanted)
         if time.monotonic() - started > asked.seconds_max or found.matches > MATCHES_MAX:
             break
@@ -100,6 +108,7 @@ def dry_run(asked: DryRun, progress: Callable[[int, int], None]) -> dict[str, An
         "newest": None if found.newest_us is None else render_time(found.newest_us),
         "seconds": round(time.monotonic() - started, 2),
         "dead_letters": found.dead_letters,
+        "late": _late(found),
         "matches": found.matches,
         "newest_matches": [json.loads(match.render()) for match in reversed(found.matches_kept)],
     }
@@ -128,14 +137,27 @@ def _registered(asked: DryRun) -> Iterator[RegisteredQuery]:
     yield RegisteredQuery(query, assignments=assignments)
 
 
+def _times(batch: pa.RecordBatch) -> Iterator[list[Any]]:
+    """Yield what is asked of documents to say which are too late."""
+    for name in ("stream", "end_us", "watermark_us"):
+        yield batch.column(name).to_pylist()
+
+
+def _late(found: _Findings) -> dict[str, Any] | None:
+    if found.newest_us is None:
+        return None
+    return late_data(found.late, Newest(found.newest_us, found.newest_stream))
+
+
 def _note(found: _Findings, query: str, batch: pa.RecordBatch, step: StepResult) -> None:
     times = pc.min_max(batch.column("end_us")).as_py()
     found.oldest_us = min(
         times["min"], times["min"] if found.oldest_us is None else found.oldest_us
     )
-    found.newest_us = max(
-        times["max"], times["max"] if found.newest_us is None else found.newest_us
-    )
+    if found.newest_us is None or times["max"] > found.newest_us:
+        found.newest_us = times["max"]
+        at = pc.index(batch.column("end_us"), times["max"]).as_py()
+        found.newest_stream = batch.column("stream")[at].as_py()
     found.documents += batch.num_rows
     found.dead_letters += len(step.dead_letters)
     matches = [match for match in step.matches if match.query == query]
@@ -155,6 +177,8 @@ def render_dry_run(found: Mapping[str, Any]) -> str:
     if count > MATCHES_MAX:
         head = f"more than {MATCHES_MAX:,} matches; it ended there"
     lines = [f"{found['query']}: {head} among {among}, in {found['seconds']:.1f} s"]
+    if found["late"]:
+        lines.append(f"  {spell_late(found['late'], 'of them')}")
     for match in found["newest_matches"]:
         names = " + ".join(f"{each['stream']} {each['key']}" for each in match["documents"])
         lines.append(f"  {match['end']}  {names}")

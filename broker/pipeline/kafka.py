@@ -24,6 +24,7 @@ from broker.documents.segment import SEGMENT_BYTES_MAX
 from broker.documents.sub_batches import in_sub_batches
 from broker.pipeline.spark import Records
 from broker.settings.config import KafkaSettings
+from feeds.dates import usable
 
 __all__ = ["COLUMNS", "RecordTaker", "checkpoint_of", "document_lines", "records_of"]
 
@@ -57,14 +58,15 @@ def checkpoint_of(directory: Path, topic: KafkaSettings) -> Path:
 def document_lines(records: pa.Table, stream: str) -> list[DocumentLine]:
     """Return the documents of records, in the order of their offsets.
 
-    The time of a document is its record's timestamp.  A record without a value is none.
+    The time of a document is its record's timestamp, where that is one: producers without a clock
+    leave -1 or 0.  A record without a value is no document.
     """
     records = records.filter(pc.is_valid(records.column("value")))
     records = records.sort_by([("partition", "ascending"), ("offset", "ascending")])
     times = records.column("timestamp").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
     topics, partitions, offsets, _, values = (records.column(name).to_pylist() for name in COLUMNS)
     return [
-        DocumentLine(stream, xml, time_us, key=f"{topic}/{partition}/{offset}")
+        DocumentLine(stream, xml, usable(time_us), key=f"{topic}/{partition}/{offset}")
         for topic, partition, offset, time_us, xml in zip(
             topics, partitions, offsets, times.to_pylist(), values, strict=True
         )

@@ -21,7 +21,13 @@ from typing import Any
 
 from broker.matching.budget import Pause
 from broker.registry.file import RegistryError, RegistryFile
-from broker.registry.subscription import Destination, Options, Subscription, parameters_key
+from broker.registry.subscription import (
+    Destination,
+    Options,
+    Subscription,
+    SubscriptionState,
+    parameters_key,
+)
 from broker.registry.subscriptions import Subscriptions
 from broker.registry.suppression import SuppressionList
 
@@ -255,6 +261,7 @@ class Registry:
         since: int | None = None,
         parameters: Mapping[str, Any] | None = None,
         options: Options | None = None,
+        state: SubscriptionState = SubscriptionState.ACTIVE,
     ) -> Subscription:
         """Add a subscription and return it, with its signing key if it is a webhook.
 
@@ -271,7 +278,8 @@ class Registry:
             parameters=parameters_key(parameters or {}),
             destination=destination,
             point=point,
-            options=options or Options(),
+            state=state,
+            options=(options or Options()).checked(),
         )
         with self._file.change() as revision:
             if since is not None and parameters and point < newest:

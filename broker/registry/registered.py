@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import xscl
 from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause
 from broker.matching.engine import Engine
+from broker.matching.lateness import Lateness
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange
 from broker.registry.queries import RegisteredText, Registry
@@ -71,7 +72,8 @@ class Engines:
 
     All share one numbering of variables, so that what was evaluated under the plan of one engine
     can be joined by another.  What a further version costs depends on what it changes.
-    `processors` makes the join of an engine, where it is not the engine's own.
+    `processors` makes the join of an engine, where it is not the engine's own.  `lateness` is that
+    of the version that was compiled last.
     """
 
     def __init__(
@@ -95,6 +97,7 @@ class Engines:
         self._numbering = Numbering()
         self._planned = QuerySet(ClassRegistry(), self._numbering, plans_only=True)
         self._planned_at = 0
+        self.lateness = Lateness(lateness_us)
         self._engines_at: MutableMapping[Engine, int] = WeakKeyDictionary()
 
     def make(self, registry_version: int) -> Engine:
@@ -113,7 +116,9 @@ class Engines:
 
     def compile(self, registry_version: int) -> None:
         """Make sure that the queries of a version can be planned; cheaper than their plan."""
-        self._planned.follow(self._change(self._planned_at, registry_version, self._planned))
+        change = self._change(self._planned_at, registry_version, self._planned)
+        self._planned.follow(change)
+        self.lateness.follow(change)
         self._planned_at = registry_version
 
     def plan(self, registry_version: int) -> EvaluationPlan:

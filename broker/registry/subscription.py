@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
+
+import idna
 
 __all__ = [
     "Destination",
@@ -29,9 +32,13 @@ class SubscriptionError(ValueError):
 
 
 class SubscriptionState(StrEnum):
-    """Whether a subscription's matches are delivered; a disabled one was stopped by the broker."""
+    """Whether a subscription's matches are delivered; a disabled one was stopped by the broker.
+
+    An unconfirmed one waits until somebody who reads mail at its address has said yes.
+    """
 
     ACTIVE = "active"
+    UNCONFIRMED = "unconfirmed"
     PAUSED = "paused"
     DISABLED = "disabled"
     REMOVED = "removed"
@@ -62,10 +69,11 @@ class PayloadFormat(StrEnum):
     CLOUDEVENTS = "cloudevents"
 
 
-# RFC 5322's dot-atom on the left; no white space, and nothing that a header could read as more
-# than one address, on the right.
+# RFC 5322's dot-atom on the left, with letters beyond ASCII (RFC 6532); no white space, and nothing
+# that a header could read as more than one address, on the right.
 _ADDRESS = re.compile(
-    r"""[!#$%&'*+/=?^_`{|}~.A-Za-z0-9-]{1,64}@[^\s@<>,;:"\\()\[\]\x00-\x1f\x7f]{1,255}"""
+    r"""[!#$%&'*+/=?^_`{|}~.A-Za-z0-9\u0080-\U0010ffff-]{1,64}"""
+    r"""@[^\s@<>,;:"\\()\[\]\x00-\x1f\x7f]{1,255}"""
 )
 
 
@@ -124,16 +132,17 @@ class Destination:
 def _checked_address(text: str) -> str:
     """Return an e-mail address, its domain in the form that mail servers know.
 
-    >>> _checked_address("mailto:ann@bücher.example")
-    'ann@xn--bcher-kva.example'
+    >>> _checked_address("mailto:jörg@straße.example")
+    'jörg@xn--strae-oqa.example'
     """
-    address = text.removeprefix("mailto:")
-    if not _ADDRESS.fullmatch(address):
+    address = unicodedata.normalize("NFC", text.removeprefix("mailto:"))
+    if not _ADDRESS.fullmatch(address) or not address.isprintable():
         raise SubscriptionError(f"{text!r} is neither an http(s) URL, an e-mail address nor 'pull'")
     name, _, domain = address.partition("@")
     try:
-        return f"{name}@{domain.encode('idna').decode()}"
-    except UnicodeError as error:
+        # Python's own codec is of 2003, and takes another domain where there is an ß.
+        return f"{name}@{domain if domain.isascii() else idna.encode(domain, uts46=True).decode()}"
+    except idna.IDNAError as error:
         raise SubscriptionError(f"{domain!r} is not a usable domain") from error
 
 
@@ -168,6 +177,16 @@ class Options:
             raise SubscriptionError("a batch holds 1 to 1000 matches")
         if self.rate_per_s < 0:
             raise SubscriptionError("a rate is not negative")
+
+    def checked(self) -> Options:
+        """Return the options as they are kept; raise `SubscriptionError` for a wrong address.
+
+        What was kept before addresses were checked is read as it is.
+        """
+        try:
+            return replace(self, owner=_checked_address(self.owner)) if self.owner else self
+        except SubscriptionError as error:
+            raise SubscriptionError(f"the owner {self.owner!r} is no e-mail address") from error
 
     def render(self) -> str:
         """Return the options as JSON; what has its default is left out."""

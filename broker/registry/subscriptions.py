@@ -212,6 +212,20 @@ class Subscriptions:
         with self._file.change() as revision:
             self._set_state(subscription_id, state, reason, revision)
 
+    def confirm(self, subscription_id: str) -> bool:
+        """Have an unconfirmed subscription delivered; return whether it was unconfirmed."""
+        with self._file.change() as revision:
+            changed = self._file.db.execute(
+                "UPDATE subscription SET state = ?, revision = ? WHERE id = ? AND state = ?",
+                (
+                    SubscriptionState.ACTIVE,
+                    revision,
+                    subscription_id,
+                    SubscriptionState.UNCONFIRMED,
+                ),
+            )
+            return changed.rowcount > 0
+
     def remove(self, subscription_id: str, *, until: int, reason: str = "") -> None:
         """Remove a subscription: it ends with document `until`, the newest one, if not before."""
         with self._file.change() as revision:

@@ -34,6 +34,7 @@ from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import Busy, IngestThread
 from broker.documents.spool import Spool, SpoolWriter
 from broker.operations.figures import Figures
+from broker.operations.late import tell_late
 from broker.operations.log import log_delivery, log_step
 from broker.operations.metrics import Stages
 from broker.pipeline.backfill import backfill
@@ -281,6 +282,7 @@ class Service:
             stop.wait(),
             *map(self._watch, queries),
             self._keep_small(),
+            tell_late(lambda: self._numbering.late),
             self._look_back(stop),
             self._pause_spenders(),
             poller(
@@ -364,6 +366,7 @@ class Service:
             self._registry,
             channels=self._channels,
             base_url=self._settings.http.public_url,
+            confirms_addresses=self._settings.smtp is not None and self._settings.smtp.confirm,
         )
         return pickup
 

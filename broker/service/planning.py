@@ -23,6 +23,7 @@ class Planning:
         self._engines = engines
         self._pipeline = pipeline
         self._ingest = ingest
+        ingest.too_late = engines.lateness.is_too_late
         self._version = 0
         self._is_planned = True
 

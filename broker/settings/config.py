@@ -44,6 +44,9 @@ __all__ = [
 
 FILE_NAME = "xscl.toml"
 
+PUBLIC_URL_MAX = 500
+"""Characters of `public_url`: the links below it stand on one line of a mail, of 998 at most."""
+
 
 class SettingsError(ValueError):
     """The settings cannot be used.  The message says where, and what would be accepted."""
@@ -73,6 +76,19 @@ class HttpSettings:
         for name in ("body_bytes_max", "requests_per_second"):
             if getattr(self, name) < 0:
                 raise ValueError(f"'{name}' cannot be less than 0")
+        if self.public_url:
+            _check_public_url(self.public_url)
+
+
+def _check_public_url(url: str) -> None:
+    """Raise `ValueError` for what cannot stand in a mail as the beginning of a link."""
+    if len(url) > PUBLIC_URL_MAX:
+        raise ValueError(f"'public_url' has at most {PUBLIC_URL_MAX} characters")
+    if re.fullmatch(r"https?://[!-;=?-~]+", url) is None:
+        raise ValueError(
+            "'public_url' must begin with https:// (or http://) and have neither white space nor"
+            " letters beyond ASCII: write a domain as xn--..."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +112,8 @@ class SmtpSettings:
     """The mail server for e-mail subscriptions.
 
     The password comes from the environment variable XSCL_SMTP_PASSWORD, or from `password_file`.
-    Templates in the directory `templates` stand before the broker's own.
+    Templates in the directory `templates` stand before the broker's own.  With `confirm` an address
+    gets one mail with a link, and matches once the link was followed.
     """
 
     host: str
@@ -106,6 +123,7 @@ class SmtpSettings:
     username: str | None = None
     password_file: Path | None = None
     templates: Path | None = None
+    confirm: bool = False
 
     def password(self) -> str | None:
         """Return the password, or None where none is set."""
@@ -237,6 +255,8 @@ class Settings:
     def __post_init__(self) -> None:
         if self.shards < 1:
             raise ValueError("'shards' must be at least 1")
+        if self.smtp is not None and self.smtp.confirm and not self.http.public_url:
+            raise ValueError("'smtp.confirm' needs 'http.public_url', which its links begin with")
 
 
 def find_settings(start: Path) -> Path | None:

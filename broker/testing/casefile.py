@@ -24,6 +24,7 @@ import xscl
 from broker.documents.document import DocumentError, DocumentLine, check_stream, parse_time
 from broker.registry.parameters import parameters
 from broker.testing.lines import CaseStatement, Line, read_lines, statements
+from feeds.dates import usable
 from xpath_eval.structure import XmlError, parse_xml
 from xscl.diagnostics import Diagnostic, Severity, XsclError
 from xscl.durations import DurationError, read_duration
@@ -205,10 +206,14 @@ class _CaseReader:
             length_us = self._duration(text[1:], line.span)
             return self._time_us + (length_us if text[0] == "+" else -length_us)
         try:
-            return parse_time(text)
+            time_us = parse_time(text)
         except ValueError:
             hint = "`2026-03-01T12:00`, or from the document above: `+2 h`, `-30 min`"
             return self._wrong("XT007", self._part(line, text), f"`{text}` is not a time", hint)
+        if usable(time_us) is None:
+            text = f"`{text}` is before 1980, which a broker takes for no time"
+            return self._wrong("XT007", line.span, text)
+        return time_us
 
     def _duration(self, text: str, span: Span) -> int:
         try:

@@ -24,6 +24,7 @@ from broker.delivery.letter import duration, is_web, plain
 from broker.delivery.store import DeliveryState
 from broker.delivery.summary import SummaryPart, summarise
 from broker.documents.document import render_time
+from broker.documents.late import spell_late
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.queries import QueryState, RegisteredText
 from broker.registry.subscription import Subscription, SubscriptionState
@@ -75,9 +76,12 @@ def overview(backend: Backend) -> dict[str, Any]:
     queries.sort(key=lambda query: (query.state is QueryState.ACTIVE, query.id))
     shown, registry, outbox = queries[:_ROWS_MAX], backend.registry, backend.outbox
     letters = outbox.dead_letters(limit=_MATCHES_MAX)
+    numbers = statistics(backend)
     return {
-        "statistics": statistics(backend),
+        "statistics": numbers,
+        "late": numbers["late"] and spell_late(numbers["late"], "documents"),
         "streams": backend.streams.streams(registry, now_us)[:_ROWS_MAX],
+        "late_of": backend.ingest.late.by_stream,
         "queries": shown,
         "queries_left": max(0, len(queries) - _ROWS_MAX),
         "matches_of": {each.id: outbox.matches.count(each.id) for each in shown},

@@ -29,7 +29,10 @@ from xscl.query import (
     operand_variables,
 )
 
-__all__ = ["Joining", "Side"]
+__all__ = ["Joining", "Side", "StreamAt"]
+
+StreamAt = Callable[[int], str | None]
+"""Returns the stream of the first document with an event time, None where that is not known."""
 
 PAIRS_MAX = 200_000
 """Pairs of tuples that are looked at; two documents with more are cut there."""
@@ -80,6 +83,7 @@ class Joining:
     left: Side
     right: Side
     labels: Mapping[str, str]
+    stream_at: StreamAt = lambda end_us: None
 
     def reasons(self) -> tuple[Reason, ...]:
         """Return what the operator asks, one by one, and whether it all holds together."""
@@ -136,6 +140,9 @@ class Joining:
             f" {render_time(earlier.end_us)} are remembered until the newest event time is"
             f" {render_time(until)}, and it was {render_time(watermark)}"
         )
+        if stream := self.stream_at(watermark):
+            facts["stream"] = stream
+            text += f", from stream `{stream}`"
         need = spell_length(watermark - earlier.end_us - self.window_us)
         return Reason("lateness", False, text, f"an allowed lateness of {need} keeps it", facts)
 

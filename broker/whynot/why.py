@@ -17,7 +17,7 @@ from typing import Any
 
 from broker.documents.document import Document, render_time
 from broker.whynot.blocks import Binding, BlockOnDocument
-from broker.whynot.operators import Joining, Side
+from broker.whynot.operators import Joining, Side, StreamAt
 from broker.whynot.reason import Reason
 from xpath_eval.structure import NodeTree, XmlError, parse_xml
 from xscl.pattern import tree_pattern
@@ -37,11 +37,13 @@ def why_not(
     lateness_us: int,
     parameters: Mapping[str, Any] | None = None,
     registration_point: int = 0,
+    stream_at: StreamAt = lambda end_us: None,
 ) -> Reason:
     """Return whether documents match a query, one for each block, and what that rests on.
 
     They may be given in any order.  `parameters` are canonical (`xscl.assignment`).  A document's
-    `watermark_us` decides about lateness; `registration_point` is the query's.  The reason's facts
+    `watermark_us` decides about lateness, and `stream_at` may name the stream of the document that
+    had that event time; `registration_point` is the query's.  The reason's facts
     name the document of each block, by its place in `documents`.
     """
     if query.parameters and parameters is None:
@@ -51,7 +53,7 @@ def why_not(
     if problem := _wrong_documents(query, documents):
         return problem
     plain = substitute(query, parameters or {})
-    attempt = _Attempts(plain, lateness_us, registration_point)
+    attempt = _Attempts(plain, lateness_us, registration_point, stream_at)
     best: Reason | None = None
     for order in islice(permutations(range(len(documents))), ORDERS_MAX):
         for reason in attempt.reasons([documents[i] for i in order]):
@@ -86,6 +88,7 @@ class _Attempts:
     query: Query
     lateness_us: int
     registration_point: int
+    stream_at: StreamAt
     trees: dict[int, NodeTree | XmlError] = field(default_factory=dict)
     blocks: dict[tuple[int, int, frozenset[str]], BlockResult] = field(default_factory=dict)
 
@@ -226,6 +229,7 @@ class _AskedDocuments:
             left,
             right,
             self.attempts.labels,
+            self.attempts.stream_at,
         )
         parts = joining.reasons()
         holds = all(part.holds for part in parts)

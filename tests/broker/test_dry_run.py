@@ -130,7 +130,7 @@ async def test_a_dry_run_tells_cost_template_and_history_and_registers_nothing(
         await broker.publish(PAIRS)
         result = await broker.xscl("register", str(query_file), "--dry-run")
         assert result.exit_code == 0, result.output
-        assert result.stdout.startswith("pair: about")
+        assert result.stdout.startswith("pair: matches a day not estimated: ")
         assert "  template (x = y): of its own\n" in result.stdout
         assert "pair: 2 matches among all 4 documents that are kept" in result.stdout
         assert json.loads((await broker.xscl("list", "--format", "json")).stdout) == []
@@ -152,7 +152,7 @@ async def test_what_was_estimated_is_said_before_a_registration(
         await broker.publish(PAIRS)
         result = await broker.xscl("register", str(query_file))
         lines = result.stderr.splitlines()
-        assert lines[0].startswith("pair: about")
+        assert lines[0].startswith("pair: matches a day not estimated: ")
         assert lines[-1].startswith("registered pair")
 
 

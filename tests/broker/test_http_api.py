@@ -38,6 +38,7 @@ async def test_a_document_is_on_the_disk_when_it_is_acknowledged(
         "docid": 1,
         "key": "k1",
         "reason": None,
+        "late": False,
     }
     assert Spool(room.spool.directory).documents([1]) == {1: b"<item>1</item>"}
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from oracle.numbering import number_documents
 
 from broker.documents.disk import Disk
-from broker.documents.document import FIRST_WATERMARK_US, DocumentLine
+from broker.documents.document import FIRST_WATERMARK_US, DocumentLine, parse_document_line
 from broker.documents.ingest import Ingest, IngestOutcome, Receipt
 from broker.documents.segment import document_batch
 from broker.documents.spool import SpoolWriter
@@ -55,6 +56,32 @@ def test_the_same_key_with_other_content_is_a_revision(spool: SpoolWriter) -> No
     assert [receipt.key for receipt in receipts] == ["a", "a#2", "a#3"]
     [back] = ingest.append(lines[:1], arrival_us=2, registry_version=1)
     assert back == Receipt(IngestOutcome.DUPLICATE, 1)
+
+
+def test_documents_of_one_request_without_times_follow_each_other(spool: SpoolWriter) -> None:
+    ingest = Ingest(spool)
+    ingest.append([line(), line(), line()], arrival_us=100, registry_version=1)
+    ingest.append([line()], arrival_us=101, registry_version=1)
+    ingest.append([line()], arrival_us=500, registry_version=1)
+    assert [row["end_us"] for row in stored(spool)] == [100, 101, 102, 103, 500]
+
+
+@pytest.mark.parametrize("sizes", [(6,), (1, 5), (2, 2, 2), (1, 1, 1, 1, 1, 1)])
+def test_arrivals_do_not_depend_on_how_lines_are_grouped(
+    spool: SpoolWriter, sizes: tuple[int, ...]
+) -> None:
+    lines = [line(time=None if n % 2 else n) for n in range(6)]
+    ingest = Ingest(spool)
+    for size in sizes:
+        ingest.append([lines.pop(0) for _ in range(size)], arrival_us=50, registry_version=1)
+    assert [row["end_us"] for row in stored(spool)] == [0, 51, 2, 53, 4, 55]
+
+
+@pytest.mark.parametrize("text", ["0001-01-01T00:00:00Z", "1970-01-01T00:00:00Z", "1979-12-31"])
+def test_a_time_before_1980_is_none(text: str) -> None:
+    fields = {"stream": "S", "xml": "<v/>", "time": text, "arrival": text}
+    read = parse_document_line(json.dumps(fields))
+    assert (read.time_us, read.arrival_us) == (None, None)
 
 
 def test_keys_and_contents_whose_hashes_are_alike_are_told_apart(

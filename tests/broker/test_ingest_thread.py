@@ -121,7 +121,7 @@ def test_arrival_times_never_step_back(stand: Stand) -> None:
     stand.thread.submit([line(1)]).result(10)
     stand.now_us = 500
     stand.thread.submit([line(2)]).result(10)
-    assert [segment.arrival_us for segment in stand.spool.all_segments()] == [1000, 1000]
+    assert [segment.arrival_us for segment in stand.spool.all_segments()] == [1000, 1001]
 
 
 def test_a_change_of_queries_holds_from_the_docid_that_it_is_told(stand: Stand) -> None:

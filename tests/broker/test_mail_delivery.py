@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from email import message_from_bytes
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,14 @@ from hypothesis import strategies as st
 from support.examples import examples
 from support.subscribers import Broker, Mailbox, broker_in, found, item, mailbox, until
 
+from broker.delivery.atom import matches_feed
 from broker.delivery.attempt import Attempt, OutcomeKind
 from broker.delivery.endpoints import EndpointLimits
 from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel, judge
+from broker.delivery.summary import summarise
 from broker.delivery.worker import DeliveryEventKind as Event
+from broker.matching.match import MatchNode
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.subscription import (
     Destination,
@@ -133,7 +137,17 @@ def test_nothing_in_a_feed_or_a_query_id_can_add_a_header(text: str) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["a@b\r\nBcc: c@d", "a b@c", "a@b,c@d", "@b", "a@", "<a@b>", "a@b\x00", "a@b@c", "ä@b.example"],
+    [
+        "a@b\r\nBcc: c@d",
+        "a b@c",
+        "a@b,c@d",
+        "@b",
+        "a@",
+        "<a@b>",
+        "a@b\x00",
+        "a@b@c",
+        "a\u202eb@c.example",
+    ],
 )
 def test_what_is_not_one_address_is_refused(address: str) -> None:
     with pytest.raises(SubscriptionError):
@@ -155,8 +169,21 @@ def test_html_from_a_feed_keeps_text_and_links_and_nothing_that_runs() -> None:
 
 
 def test_a_link_that_runs_is_not_a_link() -> None:
-    output = "<match><item><title>T</title><link>javascript:alert(1)</link></item></match>"
-    assert 'href="javascript' not in written(output).get_body(("html",)).get_content()
+    bad = "<item><title>T</title><link>javascript:alert(1)</link></item>"
+    message = written(f"<match>{bad}{item(2)}</match>")
+    assert "javascript:" not in message.get_body(("html",)).get_content()
+    assert "javascript:" not in message.get_body(("plain",)).get_content()
+
+
+def test_what_is_different_did_not_join_two_documents() -> None:
+    match = found(1)
+    feeds = {"a/feed": MatchNode(0, 7, "one"), "b/feed": MatchNode(1, 7, "two")}
+    different = replace(match, witnesses=({**match.witnesses[0], **feeds},))
+    committed = CommittedMatch(1, match.id, "Q1", "{}", 1, 1, different.render(), 0)
+    assert [value for _, value in summarise(committed).joined] == ["Ann"]
+    page = matches_feed("t", "https://broker.example/", [committed]).decode()
+    assert "Joined by Ann; " in page
+    assert 'category term="one"' not in page
 
 
 def test_one_click_unsubscribe_stands_in_the_headers() -> None:

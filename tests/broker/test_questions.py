@@ -102,7 +102,9 @@ async def test_what_a_query_would_match_is_told_and_nothing_is_registered(
     before = room.registry.revision()
     found = await asked(await client.post("/v1/queries/same/estimate", data=SAME.encode()))
     assert found["sample"]["documents"] == 4
-    assert found["matches_per_day"] > 0
+    assert found["matches_per_day"] is None
+    assert found["refusal"] == "it takes 30 documents to tell, and there are 4"
+    assert found["operators"][0]["partners"] > 0
     assert "same" in found["rendered"]
     assert room.registry.revision() == before
 

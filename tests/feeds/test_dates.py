@@ -11,7 +11,7 @@ from feedparser.datetimes import _parse_date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from feeds.dates import parse_date
+from feeds.dates import FIRST_DATE_US, parse_date
 
 WILD = [
     "Thu, 01 Jan 2026 00:00:00 GMT",
@@ -45,7 +45,7 @@ def test_dates_are_read_as_feedparser_reads_them(text: str):
     assert (ours is None) == (theirs is None) or ours is not None
 
 
-FIRST, LAST = datetime.fromtimestamp(0), datetime.fromtimestamp(7e9)  # noqa: DTZ006
+FIRST, LAST = datetime(1980, 1, 3), datetime(2190, 1, 1)  # noqa: DTZ001
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 
 
@@ -59,3 +59,23 @@ def test_the_standard_forms_come_back_exactly(moment: datetime):
 @given(st.text(max_size=120))
 def test_whatever_the_text_a_moment_or_none_comes_out(text: str):
     assert parse_date(text) is None or isinstance(parse_date(text), int)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0001-01-01T00:00:00Z",
+        "0001-01-01T00:00:00+00:00",
+        "Mon, 01 Jan 0001 00:00:00 +0000",
+        "1970-01-01T00:00:00Z",
+        "Thu, 01 Jan 1970 00:00:00 GMT",
+        "Wed, 31 Dec 1969 19:00:00 -0500",
+        "1979-12-31T23:59:59Z",
+    ],
+)
+def test_what_programs_write_for_no_date_is_none(text: str):
+    assert parse_date(text) is None
+
+
+def test_dates_begin_with_1980():
+    assert parse_date("1980-01-01T00:00:00Z") == FIRST_DATE_US

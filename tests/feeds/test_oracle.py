@@ -28,7 +28,7 @@ def theirs(entry: Any, feed: Any) -> dict[str, Any]:
         "link": entry.get("link", ""),
         "id": entry.get("id", ""),
         "author": people or (names(feed.feed) if feed.version.startswith("atom") else []),
-        "date": None if parsed is None else calendar.timegm(parsed),
+        "date": None if parsed is None or parsed.tm_year < 1980 else calendar.timegm(parsed),
         "category": [collapse(tag["term"]) for tag in entry.get("tags", []) if tag.get("term")],
     }
 

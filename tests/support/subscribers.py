@@ -177,11 +177,11 @@ class Mailbox:
 
 
 @contextlib.asynccontextmanager
-async def mailbox() -> AsyncIterator[Mailbox]:
+async def mailbox(*, is_utf8: bool = True) -> AsyncIterator[Mailbox]:
     box = Mailbox()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
-        lambda: SMTP(box, loop=loop, enable_SMTPUTF8=True, hostname="test"), "127.0.0.1", 0
+        lambda: SMTP(box, loop=loop, enable_SMTPUTF8=is_utf8, hostname="test"), "127.0.0.1", 0
     )
     box.port = server.sockets[0].getsockname()[1]
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from html import escape
@@ -37,12 +37,16 @@ class DocumentToPublish:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of a published document; `docid` is None, with a reason, if it was refused."""
+    """What became of a published document; `docid` is None, with a reason, if it was refused.
+
+    One that `is_late` is older than anything that can still be joined with it.
+    """
 
     outcome: str
     docid: int | None
     key: str | None
     reason: str | None
+    is_late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +84,12 @@ class Match:
 
     @property
     def joined(self) -> tuple[str, ...]:
-        """The compared values, each once, in the order of the witnesses."""
-        values = [node["value"] for witness in self.witnesses for node in witness.values()]
-        return tuple(dict.fromkeys(value for value in values if value))
+        """The values that two documents share, each once, in the order of the witnesses.
+
+        Others that were compared are in `witnesses`: different ones, as by `!=`.
+        """
+        shared = (value for witness in self.witnesses for value in _shared(witness))
+        return tuple(dict.fromkeys(shared))
 
     def __str__(self) -> str:
         places = " + ".join(f"{each.stream}/{each.key}" for each in self.documents)
@@ -161,6 +168,14 @@ class FeedInfo:
     fields: Mapping[str, Any] = field(repr=False, compare=False)
 
 
+def _shared(witness: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the values of a witness tuple that stand in more than one document."""
+    for node in witness.values():
+        blocks = {each["block"] for each in witness.values() if each["value"] == node["value"]}
+        if node["value"] and len(blocks) > 1:
+            yield node["value"]
+
+
 def read_match(fields: Mapping[str, Any], seq: int) -> Match:
     """Read a match line."""
     documents = tuple(
@@ -212,7 +227,13 @@ def read_feed(fields: Mapping[str, Any]) -> FeedInfo:
 
 def read_receipt(fields: Mapping[str, Any]) -> Receipt:
     """Read what the API says of a published document."""
-    return Receipt(fields["outcome"], fields["docid"], fields["key"], fields["reason"])
+    return Receipt(
+        fields["outcome"],
+        fields["docid"],
+        fields["key"],
+        fields["reason"],
+        fields.get("late", False),
+    )
 
 
 def document_line(stream: str, document: DocumentToPublish) -> str:

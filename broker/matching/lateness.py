@@ -1,0 +1,141 @@
+"""Which documents come too late to be joined with anything, by the streams that they are on.
+
+With an operator of window `T`, `W` the newest event time so far and `A` the allowed lateness, a
+document that comes later joins an earlier one only if that ends at `W - T - A` or after it
+(section 1.1 of the semantics).  So a document on a stream that the operator reads
+
+    is joined with a later one        only if it ends at      W - A - T    or after it
+    is joined with an earlier one     only if it ends at      W - A - 2T   or after it, as the left
+                                                              side, or as either one of a JOIN
+                                                              W - A - T    or after it, as the right
+                                                              side of FOLLOWED BY
+
+The largest of these spans, `T` or `2T`, over all blocks that read a stream is the stream's
+**span**: what ends before `W - A - span` is in no match of an operator, now or later.  Each match
+of a nested query holds a tuple of the operator next to the block, so only that one counts.  What
+a query of one block publishes is joined in its stead.
+
+Invariant: what is too late is in no match of a query with an operator.  That some document is not
+too late promises nothing.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from broker.matching.member import name_of
+from broker.matching.registration import Assignment, RegisteredQuery, SetChange
+from joins.memory.durations import Durations
+from xscl.query import INFINITE_US, Operator, OperatorKind, Query, Window
+
+__all__ = ["Lateness"]
+
+_EVERY_STREAM = "*"
+
+_Span = tuple[str, int]
+"""A stream, and a span in microseconds."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What a query asks: the spans under each of its assignments, by name."""
+
+    query: Query
+    spans: dict[str, list[_Span]] = field(default_factory=dict)
+
+
+class Lateness:
+    """Knows which documents are too late, as queries come and go.
+
+    What a change costs depends on the change.  For one thread at a time.
+    """
+
+    def __init__(self, lateness_us: int) -> None:
+        self._lateness_us = lateness_us
+        self._asked: dict[str, _Asked] = {}
+        self._spans: dict[str, Durations] = defaultdict(Durations)
+        # The queries of one block that publish: what their stream's documents become.
+        self._passed_on: dict[str, dict[str, str]] = defaultdict(dict)
+        self._known: dict[str, int | None] = {}
+
+    def follow(self, change: SetChange) -> None:
+        """Hear of other queries, or of other assignments."""
+        self._known.clear()
+        for query_id in (*change.gone, *(each.query.id for each in change.queries)):
+            self._remove(query_id)
+        for registered in change.queries:
+            self._add(registered)
+        for query_id, values, point in change.assigned:
+            if query_id in self._asked:
+                self._assign(self._asked[query_id], values, is_wanted=point is not None)
+
+    def is_too_late(self, stream: str, end_us: int, watermark_us: int) -> bool:
+        """Return whether a document that ends then is in no match of an operator.
+
+        `watermark_us` is `W` before it.  On a stream that no operator reads nothing is too late.
+        """
+        bound_us = self.bound_us(stream, watermark_us)
+        return bound_us is not None and end_us < bound_us
+
+    def bound_us(self, stream: str, watermark_us: int) -> int | None:
+        """Return when a document of a stream must end at least, None where it does not matter."""
+        if stream not in self._known:
+            self._known[stream] = self._span_us(stream)
+        span_us = self._known[stream]
+        if span_us is None or span_us >= INFINITE_US:
+            return None
+        return watermark_us - self._lateness_us - span_us
+
+    def _span_us(self, stream: str) -> int | None:
+        names = (stream, _EVERY_STREAM)
+        spans = [self._spans[name].longest for name in names if name in self._spans]
+        for name in names:
+            later = (self._span_us(to) for to in self._passed_on.get(name, {}).values())
+            spans += [span for span in later if span is not None]
+        return max(spans, default=None)
+
+    def _add(self, registered: RegisteredQuery) -> None:
+        query = registered.query
+        asked = self._asked[query.id] = _Asked(query)
+        if query.publish is not None and not isinstance(query.root, Operator):
+            self._passed_on[query.blocks[0].stream][query.id] = query.publish
+        for values, _ in registered.pointed():
+            self._assign(asked, values, is_wanted=True)
+
+    def _remove(self, query_id: str) -> None:
+        asked = self._asked.pop(query_id, None)
+        if asked is None:
+            return
+        for spans in asked.spans.values():
+            self._forget(spans)
+        stream = asked.query.blocks[0].stream
+        self._passed_on[stream].pop(query_id, None)
+
+    def _assign(self, asked: _Asked, values: Assignment, *, is_wanted: bool) -> None:
+        name = name_of(values)
+        self._forget(asked.spans.pop(name, []))
+        if not is_wanted:
+            return
+        asked.spans[name] = list(_spans(asked.query, values))
+        for stream, span_us in asked.spans[name]:
+            self._spans[stream].add(span_us)
+
+    def _forget(self, spans: list[_Span]) -> None:
+        for stream, span_us in spans:
+            self._spans[stream].remove(span_us)
+            if not self._spans[stream]:
+                del self._spans[stream]
+
+
+def _spans(query: Query, values: Assignment) -> Iterator[_Span]:
+    """Yield the span of each block that stands beside an operator."""
+    for operator in query.operators():
+        window = operator.window
+        window_us = window.length_us if isinstance(window, Window) else int(values[window.name])
+        is_ordered = operator.kind is OperatorKind.FOLLOWED_BY
+        sides = ((operator.left, 2), (operator.right, 1 if is_ordered else 2))
+        for side, windows in sides:
+            if not isinstance(side, Operator):
+                yield query.blocks[side].stream, min(windows * window_us, INFINITE_US)
