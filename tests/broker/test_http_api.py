@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from aiohttp import ClientResponse
 from aiohttp.test_utils import TestClient
 from api_room import Room, match
 
@@ -265,6 +266,26 @@ async def test_a_full_disk_changes_no_query_and_says_so(client: TestClient, room
     details = await problem(await client.put("/v1/queries/long", data=text), 507)
     assert "disk is full" in details["detail"]
     await problem(await client.get("/v1/queries/long"), 404)
+
+
+async def test_a_subscription_looks_back_with_a_publisher_only_while_nobody_reads_it(
+    client: TestClient,
+) -> None:
+    await client.post("/v1/streams/news/documents", data="<item><k>a</k></item>")
+    text = "SELECT * FROM news//item[k = $k] PUBLISH seen"
+    assert (await client.put("/v1/queries/one", data=text)).status == 200
+
+    async def look_back(value: str) -> ClientResponse:
+        asked = {"query": "one", "destination": "pull", "parameters": {"k": value}, "since": "all"}
+        await client.post("/v1/streams/news/documents", data=f"<item><k>{value}</k></item>")
+        return await client.post("/v1/subscriptions", json=asked)
+
+    await client.put("/v1/queries/one?since=all", data=text)
+    assert (await look_back("a")).status == 201
+    assert (await client.put("/v1/queries/two", data="seen//item")).status == 200
+    details = await problem(await look_back("b"), 422)
+    assert "'two' reads 'seen' already" in details["detail"]
+    assert (await look_back("a")).status == 201, "which nobody has to find again"
 
 
 async def test_queries_that_publish_in_a_cycle_are_refused(client: TestClient) -> None:
