@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from broker.cli.connection import Connection, connect
-from broker.cli.terminal import emit_rows, format_option, limit_option, message, text_or_json
+from broker.cli.terminal import (
+    echo,
+    echo_json,
+    emit_rows,
+    format_option,
+    limit_option,
+    message,
+    text_or_json,
+)
 
 __all__ = ["deliveries", "test_subscription"]
 
@@ -87,17 +94,17 @@ def show(context: click.Context, delivery_id: str, output: str) -> None:
     """
     delivery = connect(context).get("deliveries", delivery_id)
     if output == "json":
-        click.echo(json.dumps(delivery, ensure_ascii=False, indent=2))
+        echo_json(delivery)
         return
-    click.echo(f"{delivery['id']}  {delivery['state']}, {delivery['attempts']} attempts")
-    click.echo(f"subscription {delivery['subscription']}, made {delivery['created']}")
-    click.echo(f"matches {', '.join(delivery['matches'])}")
+    echo(f"{delivery['id']}  {delivery['state']}, {delivery['attempts']} attempts")
+    echo(f"subscription {delivery['subscription']}, made {delivery['created']}")
+    echo(f"matches {', '.join(delivery['matches'])}")
     if delivery["next"]:
-        click.echo(f"next attempt {delivery['next']}")
+        echo(f"next attempt {delivery['next']}")
     for attempt in delivery["made"]:
         status = "" if attempt["status"] is None else f" {attempt['status']}"
         said = _short(attempt["detail"])
-        click.echo(
+        echo(
             f"  {attempt['number']:>3}  {attempt['time']}  {attempt['outcome']}{status}"
             f"  {attempt['seconds']:.2f} s  {said}".rstrip()
         )

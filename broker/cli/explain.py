@@ -13,7 +13,7 @@ import click
 
 from broker.cli.connection import Connection, connect
 from broker.cli.costs import estimates_from, render_estimates, statistics_option
-from broker.cli.terminal import Failure, message
+from broker.cli.terminal import Failure, echo, echo_data, echo_json, message
 
 if TYPE_CHECKING:
     import xscl
@@ -141,7 +141,7 @@ def _show_queries(
 
     found = survey(queries, lateness_us=_duration_us(lateness))
     if "automaton" in sections:
-        click.echo(_automaton([q for q in queries if not query_ids or q.id in query_ids], output))
+        echo(_automaton([q for q in queries if not query_ids or q.id in query_ids], output))
         return
     chosen = [_query(found, query_id) for query_id in query_ids]
     shown = [query for query in queries if not query_ids or query.id in query_ids]
@@ -150,19 +150,19 @@ def _show_queries(
         data = as_data(found, tuple(query_ids))
         if statistics:
             data["estimates"] = [each.as_data() for each in estimates]
-        click.echo(json.dumps(data, ensure_ascii=False, indent=2))
+        echo_json(data)
         return
     if not chosen and (len(found.queries) == 1 or (sections and "overview" not in sections)):
         chosen = list(found.queries)
     if output != "text":
-        click.echo(_picture(found, chosen, sections, output), nl=False)
+        echo_data(_picture(found, chosen, sections, output), nl=False)
     elif not chosen:
-        click.echo(render_overview(found), nl=False)
+        echo(render_overview(found), nl=False)
     else:
         wanted = _SECTIONS if "all" in sections else sections or _DEFAULT_SECTIONS
-        click.echo("\n".join(render_query(found, query, wanted) for query in chosen), nl=False)
+        echo("\n".join(render_query(found, query, wanted) for query in chosen), nl=False)
     if output == "text" and estimates:
-        click.echo(f"\nCost\n{indent(render_estimates(estimates), '  ')}", nl=False)
+        echo(f"\nCost\n{indent(render_estimates(estimates), '  ')}", nl=False)
 
 
 def _load(paths: Sequence[Path]) -> list[xscl.Query]:
@@ -249,18 +249,18 @@ def _show_answer(
     )
     rendered = answer.pop("rendered")
     if output == "json":
-        click.echo(json.dumps(answer, ensure_ascii=False, indent=2))
+        echo_json(answer)
     else:
-        click.echo(rendered, nl=False)
+        echo(rendered, nl=False)
 
 
 def _show_reason(reason: Reason, output: str) -> None:
     from broker.whynot.text import render_reason
 
     if output == "json":
-        click.echo(json.dumps(reason.as_data(), ensure_ascii=False, indent=2))
+        echo_json(reason.as_data())
     elif output == "text":
-        click.echo(render_reason(reason), nl=False)
+        echo(render_reason(reason), nl=False)
     else:
         raise Failure("--why-not prints text or json", exit_code=2)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import click
 
-from broker.cli.terminal import Failure
+from broker.cli.terminal import Failure, clean_warnings
 
 __all__ = ["VERBS", "Verb", "VerbGroup"]
 
@@ -90,6 +90,7 @@ class VerbGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the verb; a full disk, often that of redirected output, is no fault of ours."""
+        clean_warnings()
         try:
             return super().invoke(ctx)
         except OSError as error:

@@ -9,7 +9,7 @@ from typing import IO, Any
 import click
 
 from broker.cli.connection import Connection, connect
-from broker.cli.terminal import EXIT_FAILED, Failure, StreamName, message
+from broker.cli.terminal import EXIT_FAILED, Failure, StreamName, echo, message
 
 __all__ = ["publish"]
 
@@ -50,7 +50,7 @@ def publish(
                 message(f"{name}:{result['line']}: refused: {result['reason']}")
             else:
                 taken += 1
-                click.echo(f"{result['docid']}\t{result['outcome']}\t{result['key']}")
+                echo(f"{result['docid']}\t{result['outcome']}\t{result['key']}")
     message(f"{taken} taken, {refused} refused")
     if refused:
         context.exit(EXIT_FAILED)

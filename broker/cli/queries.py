@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from broker.cli.connection import Connection, connect
-from broker.cli.terminal import emit_rows, format_option, message, text_or_json
+from broker.cli.terminal import echo, echo_json, emit_rows, format_option, message, text_or_json
 
 __all__ = ["list_queries", "pause", "remove", "resume", "show"]
 
@@ -49,19 +48,19 @@ def show(context: click.Context, query_id: str, output: str) -> None:
     query = connection.get("queries", query_id)
     query["subscriptions"] = connection.get("subscriptions", query=query_id)["subscriptions"]
     if output == "json":
-        click.echo(json.dumps(query, ensure_ascii=False, indent=2))
+        echo_json(query)
     else:
         _show_text(query)
 
 
 def _show_text(query: dict[str, Any]) -> None:
-    click.echo(f"{query['id']}  {query['state']}, {query['matches']} matches")
+    echo(f"{query['id']}  {query['state']}, {query['matches']} matches")
     if query["reason"]:
-        click.echo(f"it {_since(query)}: {query['reason']}")
-    click.echo(f"version {query['version']}, sees documents after {query['point']}\n")
-    click.echo(query["text"].rstrip())
+        echo(f"it {_since(query)}: {query['reason']}")
+    echo(f"version {query['version']}, sees documents after {query['point']}\n")
+    echo(query["text"].rstrip())
     if query["subscriptions"]:
-        click.echo()
+        echo()
         for each in query["subscriptions"]:
             if each["until"] is not None:
                 each["state"] += f", until document {each['until']}"

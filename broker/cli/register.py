@@ -11,7 +11,7 @@ import click
 
 from broker.cli.connection import Connection, connect
 from broker.cli.progress import progress_bar
-from broker.cli.terminal import Failure, message, text_or_json
+from broker.cli.terminal import Failure, echo, echo_json, message, text_or_json
 from broker.registry.parameters import parameter
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def register(
             _rehearse(connection, each, query_id or each.id, bounds, output) for each in queries
         ]
         if output == "json":
-            click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+            echo_json(found)
         return
     for query in queries:
         path, body = ("queries", query_id or query.id), query.text.encode()
@@ -162,14 +162,14 @@ def _rehearse(
     path, body = ("queries", query_id), query.text.encode()
     estimate = connection.call("POST", *path, "estimate", body=body, content_type=_TEXT)
     if output == "text":
-        click.echo(estimate["rendered"], nl=False)
+        echo(estimate["rendered"], nl=False)
     if query.parameters and bounds["parameters"] is None:
         names = " ".join(f"-p {name}=..." for name, _ in query.parameters)
         message(f"{query_id} has parameters: give {names} to see what it would have matched")
         return {"estimate": estimate, "history": None}
     found = _history(connection, path, body, bounds)
     if output == "text":
-        click.echo(found["rendered"], nl=False)
+        echo(found["rendered"], nl=False)
     return {"estimate": estimate, "history": found["found"]}
 
 

@@ -6,7 +6,7 @@ import click
 
 from broker.cli.connection import connect
 from broker.cli.deliveries import test_subscription
-from broker.cli.terminal import Failure, message
+from broker.cli.terminal import Failure, echo, message
 from broker.registry.parameters import parameter
 
 __all__ = ["subscribe"]
@@ -76,7 +76,7 @@ def subscribe(
     )
     if made.get("secret"):
         message("its messages are signed with this key, which is not shown again:")
-        click.echo(made["secret"])
+        echo(made["secret"])
     if send_sample:
         test_subscription(context, connection, made["id"])
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from broker.cli.connection import Connection, connect
+from broker.cli.terminal import echo_json
 
 __all__ = ["tail"]
 
@@ -61,7 +60,7 @@ def _print_matches(
             wait=_WAIT_S if follow else None,
         )
         for match in page["matches"]:
-            click.echo(json.dumps(match, ensure_ascii=False))
+            echo_json(match, indent=None)
         printed += len(page["matches"])
         if not follow and page["next"] == cursor:
             return

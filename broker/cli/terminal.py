@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
+
+from broker.operations.printable import one_line, printable
 
 __all__ = [
     "EXIT_FAILED",
@@ -19,6 +22,10 @@ __all__ = [
     "EXIT_SETTINGS",
     "Failure",
     "StreamName",
+    "clean_warnings",
+    "echo",
+    "echo_data",
+    "echo_json",
     "emit_rows",
     "format_option",
     "is_coloured",
@@ -74,9 +81,37 @@ class StreamName(click.ParamType[str]):
         return value
 
 
+class _Line(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return one_line(super().format(record))
+
+
+def clean_warnings() -> None:
+    """Have warnings that no log takes, of a verb that writes none, steer no terminal either."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_Line())
+
+
 def message(text: str) -> None:
     """Write a line for the person at the terminal to standard error."""
-    click.echo(text, err=True, color=is_coloured(sys.stderr))
+    click.echo(printable(text, keep_colours=True), err=True, color=is_coloured(sys.stderr))
+
+
+def echo(text: str = "", *, nl: bool = True) -> None:
+    """Write text for a person to standard output, without what would steer a terminal."""
+    click.echo(printable(text, keep_colours=True), nl=nl, color=is_coloured(sys.stdout))
+
+
+def echo_data(text: str, *, nl: bool = True) -> None:
+    """Write text for programs to standard output: as it is, unless that is a terminal."""
+    if sys.stdout.isatty():
+        text = printable(text)
+    click.echo(text, nl=nl)
+
+
+def echo_json(data: Any, *, indent: int | None = 2) -> None:
+    """Write data as JSON to standard output."""
+    echo_data(json.dumps(data, ensure_ascii=False, indent=indent))
 
 
 def is_coloured(stream: Any) -> bool:
@@ -125,18 +160,18 @@ def limit_option(command: _Command) -> _Command:
 def emit_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], output: str) -> None:
     """Print rows to standard output: `columns` of them as a table or CSV, everything as JSON."""
     if output == "json":
-        click.echo(json.dumps([dict(row) for row in rows], ensure_ascii=False, indent=2))
+        echo_json([dict(row) for row in rows])
     elif output == "csv":
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows([_cell(row.get(column)) for column in columns] for row in rows)
-        click.echo(text.getvalue(), nl=False)
+        echo_data(text.getvalue(), nl=False)
     else:
         head, *rest = table_lines(rows, columns)
-        click.echo(click.style(head, bold=True), color=is_coloured(sys.stdout))
+        echo(click.style(head, bold=True))
         for line in rest:
-            click.echo(line)
+            echo(line)
 
 
 def table_lines(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:

@@ -1,7 +1,8 @@
 """What a running broker says on standard error: lines for people, or JSON lines for programs.
 
 A record says what it is about in fields, given as `extra={"query": ..., "docid": ...}`; which
-there are is `FIELDS`.  Secrets are taken out of every line, whoever wrote them there.
+there are is `FIELDS`.  Secrets are taken out of every line, whoever wrote them there, and so is
+what would steer a terminal or begin another line (`printable`).
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import logging
 import re
 import sys
 from datetime import UTC, datetime
+from textwrap import indent
 from typing import TYPE_CHECKING
 
+from broker.operations.printable import one_line, printable
 from broker.settings.config import LogSettings
 
 if TYPE_CHECKING:
@@ -65,7 +68,9 @@ class TextLines(logging.Formatter):
         """Return the line, and below it where an error arose."""
         text = f"{_time(record)} {record.levelname.lower()} {record.name}: {record.getMessage()}"
         fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
-        return _without_secrets("\n".join(filter(None, (text + fields, _error(record)))))
+        # What is quoted in an error must not look like a line of the log.
+        error = indent(printable(_error(record)), "  ")
+        return _without_secrets("\n".join(filter(None, (one_line(text + fields), error))))
 
 
 class JsonLines(logging.Formatter):
@@ -87,7 +92,7 @@ class JsonLines(logging.Formatter):
             name: _without_secrets(value) if isinstance(value, str) else value
             for name, value in line.items()
         }
-        return json.dumps(cleaned, ensure_ascii=False, default=str)
+        return printable(json.dumps(cleaned, ensure_ascii=False, default=str))
 
 
 def write_log(settings: LogSettings, *, is_verbose: bool = False) -> None:
