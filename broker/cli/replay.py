@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 from contextlib import ExitStack
@@ -17,6 +18,7 @@ import xscl
 from broker.cli.connection import settings_of
 from broker.cli.terminal import EXIT_FAILED, EXIT_PAUSED, Failure, message
 from broker.documents.recorded import count_lines
+from broker.operations.printable import printable
 from broker.pipeline.jvm import JvmError
 from broker.pipeline.replay import BATCH_DOCUMENTS, ReplayError, ReplaySummary, read_assignments
 from broker.pipeline.replay import replay as run_replay
@@ -144,13 +146,26 @@ def replay(
         raise SystemExit(EXIT_PAUSED)
 
 
+class _Screen(io.TextIOWrapper):
+    """A terminal, which what documents say does not steer."""
+
+    def write(self, text: str) -> int:
+        return super().write(printable(text))
+
+
 class _Standard:
     """Standard output as a file that is flushed, not closed, at the end."""
 
     def __enter__(self) -> TextIO:
-        return sys.stdout
+        self._screen = None
+        if not sys.stdout.isatty():
+            return sys.stdout
+        self._screen = _Screen(sys.stdout.buffer, encoding=sys.stdout.encoding)
+        return self._screen
 
     def __exit__(self, *exc: object) -> None:
+        if self._screen is not None:
+            self._screen.detach()
         sys.stdout.flush()
 
 

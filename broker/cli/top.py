@@ -129,10 +129,8 @@ def _follow(connection: Connection, interval: float) -> None:
         try:
             while True:
                 before, lines = _look(connection, before, max(3, console.size.height - 12))
-                live.update(
-                    Text(printable("\n".join(lines)), no_wrap=True, overflow="ellipsis"),
-                    refresh=True,
-                )
+                shown = printable("\n".join(lines))
+                live.update(Text(shown, no_wrap=True, overflow="ellipsis"), refresh=True)
                 time.sleep(interval)
         except KeyboardInterrupt:
             return
