@@ -12,6 +12,7 @@ from aiohttp import web
 from lxml import etree
 
 from broker.api.backend import BACKEND, in_thread
+from broker.api.body import bytes_of
 from broker.api.problem import Problem
 from broker.api.querystring import moment, number
 from broker.documents.document import (
@@ -37,7 +38,7 @@ async def post_documents(request: web.Request) -> web.Response:
     XML document that is refused is answered with 422.
     """
     check_stream(request.match_info["stream"])
-    body = await request.read()
+    body = await bytes_of(request)
     if request.content_type in _LINES:
         return await _post_lines(request, body)
     line = DocumentLine(

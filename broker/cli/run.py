@@ -41,7 +41,10 @@ def run(context: click.Context, verbose: bool, until_eof: bool) -> None:
       xscl run
       xscl --config /etc/xscl/xscl.toml run --verbose
     """
+    from broker.api.connections import raise_file_limit
+
     settings = settings_of(context)
+    raise_file_limit()
     _make_writable(settings.data)
     write_log(settings.log, is_verbose=verbose)
     say = _log.info if settings.log.format == "json" else message
