@@ -12,11 +12,12 @@ import xscl
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import text_of
 from broker.api.problem import Problem
-from broker.documents.document import render_time
+from broker.documents.document import NAME_CHARACTERS_MAX, NAME_RULE, render_time
 from broker.pipeline.backfill import check_unread, look_back
 from broker.registry.file import RegistryError
 from broker.registry.queries import QueryState, RegisteredText
 from broker.registry.registered import check_among, parsed
+from xscl.lexer import is_name
 from xscl.spelling import did_you_mean
 
 __all__ = ["ROUTES", "one_query", "point_since", "present_query"]
@@ -25,10 +26,6 @@ _COMPARED_MAX = 10_000
 """Ids among which the nearest to a wrong one is looked for: 0.1 s."""
 
 _VISIBLE = (QueryState.ACTIVE, QueryState.PAUSED)
-
-
-ID_CHARACTERS_MAX = 200
-"""Ids stand in the registry, in every match and in the page; names of files have 255 bytes."""
 
 
 async def list_queries(request: web.Request) -> web.Response:
@@ -61,11 +58,7 @@ async def put_query(request: web.Request) -> web.Response:
     again changes nothing: a query that is paused stays so.
     """
     backend, query_id = request.app[BACKEND], request.match_info["id"]
-    if len(query_id) > ID_CHARACTERS_MAX:
-        detail = (
-            f"a query's id has at most {ID_CHARACTERS_MAX} characters, this one {len(query_id)}"
-        )
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
+    await in_thread(_check_id, backend, query_id)
     query = await in_thread(one_query, await text_of(request), query_id)
     since = request.query.get("since")
     present = await in_thread(_same, backend, query)
@@ -118,6 +111,24 @@ async def _change(request: web.Request, state: QueryState) -> web.Response:
         return backend.registry.set_state(query_id, state, effective=newest_docid)
 
     return await _answer(backend, await backend.change(change))
+
+
+def _check_id(backend: Backend, query_id: str) -> None:
+    """End the request with 422 for what is no id, but of a query that has had it before.
+
+    An id stands in addresses, in logs and on the page, and so is as plain as a stream's name.
+    """
+    if len(query_id) > NAME_CHARACTERS_MAX:
+        reason = f"it has {len(query_id)} characters, and at most {NAME_CHARACTERS_MAX} may be"
+    elif not is_name(query_id):
+        reason = NAME_RULE
+    else:
+        return
+    try:
+        backend.registry.query(query_id)
+    except RegistryError as error:
+        detail = f"{query_id!r} cannot be the id of a query: {reason}"
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail) from error
 
 
 def _same(backend: Backend, query: xscl.Query) -> RegisteredText | None:
