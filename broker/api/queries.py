@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
@@ -17,7 +18,9 @@ from broker.pipeline.backfill import check_unread, look_back
 from broker.registry.file import RegistryError
 from broker.registry.queries import QueryState, RegisteredText
 from broker.registry.registered import check_among, parsed
+from xscl.diagnostics import Severity
 from xscl.lexer import is_name
+from xscl.reader import check
 from xscl.spelling import did_you_mean
 
 __all__ = ["ROUTES", "one_query", "point_since", "present_query"]
@@ -170,7 +173,9 @@ def point_since(backend: Backend, since: str | int | None) -> int | None:
 async def _answer(backend: Backend, query: RegisteredText) -> web.Response:
     matches = await in_thread(backend.outbox.matches.count, query.id)
     subscriptions = await in_thread(backend.registry.subscriptions.count, query.id)
-    return web.json_response(_rendered(query, matches, subscriptions))
+    warnings = await in_thread(_warnings, query.id, query.text)
+    answer = {**_rendered(query, matches, subscriptions), "warnings": list(warnings)}
+    return web.json_response(answer)
 
 
 def _rendered(query: RegisteredText, matches: int, subscriptions: int) -> dict[str, Any]:
@@ -186,6 +191,13 @@ def _rendered(query: RegisteredText, matches: int, subscriptions: int) -> dict[s
         "subscriptions": subscriptions,
         "text": query.text,
     }
+
+
+@lru_cache(maxsize=10_000)
+def _warnings(query_id: str, text: str) -> tuple[str, ...]:
+    """Return what the author of a text is warned of; a text that is no query any more has none."""
+    _, found = check(text, id=query_id)
+    return tuple(each.message for each in found if each.severity is Severity.WARNING)
 
 
 ROUTES = [

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from api_room import Room
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import broker.api.body
 import broker.api.connections
@@ -179,3 +181,90 @@ def test_two_thousand_half_open_connections_do_not_end_the_api(tmp_path: Path) -
 def _asks(url: str) -> None:
     with urllib.request.urlopen(f"{url}/v1/queries", timeout=20) as answer:
         assert json.load(answer) == {"queries": []}
+
+
+HEADS = st.builds(
+    lambda method, target, version, headers, end: (
+        b" ".join([method, target, version]) + b"\r\n" + b"".join(headers) + end
+    ),
+    st.sampled_from(
+        [b"GET", b"POST", b"PUT", b"DELETE", b"OPTIONS", b"get", b"G\x00T", b"", b"PRI"]
+    ),
+    st.one_of(
+        st.sampled_from(
+            [
+                *(b"/", b"*", b"//", b"/%", b"/%ff", b"/v1/queries/%00", b"/v1/matches?after=%"),
+                *(b"/../../etc/passwd", b"http://[::1", b"/v1/documents/" + b"9" * 400),
+                *(b"/v1/queries/" + b"q" * 9_000, b"/v1/queries?" + b"a=b&" * 2_000, b"\xff"),
+            ]
+        ),
+        st.binary(max_size=40),
+    ),
+    st.sampled_from([b"HTTP/1.1", b"HTTP/1.0", b"HTTP/2.0", b"HTTP/9.9", b"", b"HTTP/1.1 x"]),
+    st.lists(
+        st.sampled_from(
+            [
+                b"Host: 127.0.0.1\r\n",
+                b"Host: [::1\r\n",
+                b"Host: a\r\nHost: b\r\n",
+                b"Content-Length: 5\r\n",
+                b"Content-Length: -1\r\n",
+                b"Content-Length: 5\r\nContent-Length: 6\r\n",
+                b"Content-Length: 99999999999999999999\r\n",
+                b"Transfer-Encoding: chunked\r\n",
+                b"Transfer-Encoding: gzip, chunked\r\n",
+                b"Content-Encoding: gzip\r\n",
+                b"Content-Type: application/json; charset=nonsense\r\n",
+                b"Content-Type: \x00\r\n",
+                b"Expect: 100-continue\r\n",
+                b"Expect: nonsense\r\n",
+                b"Upgrade: websocket\r\nConnection: Upgrade\r\n",
+                b"Authorization: Bearer \xff\r\n",
+                b"Range: bytes=0-,0-\r\n",
+                b'If-None-Match: "\r\n',
+                b"Cookie: a=\x01; b\r\n",
+                b"Last-Event-ID: 9e99\r\n",
+                b"X: " + b"x" * 9_000 + b"\r\n",
+                b" folded\r\n",
+                b"no colon\r\n",
+            ]
+        ),
+        max_size=4,
+    ),
+    st.sampled_from(
+        [b"\r\n", b"\n", b"", b"\r\nhello", b"\r\n5\r\nhello\r\n0\r\n\r\n", b"\r\nzz\r\n"]
+    ),
+)
+
+
+@pytest.mark.timeout(300)
+def test_bytes_that_are_no_request_do_no_harm(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    room = Room(tmp_path)
+    room.ingest.start()
+    with asyncio.Runner() as runner:
+        stack = contextlib.AsyncExitStack()
+        served = runner.run(stack.enter_async_context(api(room, most=8)))
+
+        @settings(max_examples=300, deadline=None, derandomize=True, database=None)
+        @given(said=st.one_of(HEADS, st.binary(max_size=200)))
+        def say(said: bytes) -> None:
+            runner.run(_say(served, said))
+
+        say()
+        runner.run(stack.aclose())
+    room.close()
+    assert [each.getMessage() for each in caplog.records if each.levelname == "ERROR"] == []
+
+
+async def _say(served: Api, said: bytes) -> None:
+    """Say something, hear at most a moment of the answer, and see that others are answered."""
+    reader, writer = await served.connect(said)
+    writer.write_eof()
+    with contextlib.suppress(ConnectionError, TimeoutError):
+        head = await asyncio.wait_for(reader.read(1_000), 0.05)
+        status = head.split(b" ", 2)[1] if head.startswith(b"HTTP/") else b""
+        assert not status.startswith(b"5"), (said, head)
+    writer.close()
+    assert await served.status(await served.connect(asks("/healthz"))) == 200
