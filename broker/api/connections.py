@@ -20,6 +20,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 
 __all__ = ["CONNECTIONS", "Connections", "Runner", "raise_file_limit"]
 
@@ -35,6 +36,16 @@ _RESERVED_FILES = 512
 _CONNECTIONS_MIN = 32
 _FILES_WANTED = 65_536
 _SAID_AGAIN_S = 60.0
+
+
+def _is_worth_a_line(record: logging.LogRecord) -> bool:
+    """Return whether a record is of more than bytes that are no request: anybody can send these."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, HttpProcessingError)
+
+
+_requests_log = logging.getLogger(f"{__name__}.requests")
+_requests_log.addFilter(_is_worth_a_line)
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -121,6 +132,7 @@ class Runner(web.AppRunner):
             access_log=None,
             shutdown_timeout=shutdown_timeout,
             keepalive_timeout=IDLE_S,
+            logger=_requests_log,
         )
 
     @property
