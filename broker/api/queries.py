@@ -66,7 +66,8 @@ async def put_query(request: web.Request) -> web.Response:
     since = request.query.get("since")
     present = await in_thread(_same, backend, query)
     if present is not None and since is None:
-        return await _answer(backend, present)
+        return await _answer(backend, present, outcome="unchanged")
+    before = await in_thread(backend.registry.revision)
 
     def register(newest_docid: int) -> RegisteredText:
         check_among(backend.registry, query)
@@ -81,7 +82,8 @@ async def put_query(request: web.Request) -> web.Response:
         )
 
     registered = await backend.change(register)
-    return await _answer(backend, registered)
+    outcome = "unchanged" if registered.revision <= before else "registered"
+    return await _answer(backend, registered, outcome=outcome)
 
 
 async def pause_query(request: web.Request) -> web.Response:
@@ -170,11 +172,15 @@ def point_since(backend: Backend, since: str | int | None) -> int | None:
     return None if since is None else look_back(backend.spool, str(since))
 
 
-async def _answer(backend: Backend, query: RegisteredText) -> web.Response:
+async def _answer(
+    backend: Backend, query: RegisteredText, *, outcome: str | None = None
+) -> web.Response:
     matches = await in_thread(backend.outbox.matches.count, query.id)
     subscriptions = await in_thread(backend.registry.subscriptions.count, query.id)
     warnings = await in_thread(_warnings, query.id, query.text)
     answer = {**_rendered(query, matches, subscriptions), "warnings": list(warnings)}
+    if outcome is not None:
+        answer["outcome"] = outcome
     return web.json_response(answer)
 
 

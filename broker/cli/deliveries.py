@@ -29,7 +29,6 @@ _SAMPLE = {
     "refused": "refused",
     "gone": "not wanted: the destination is gone",
 }
-_DETAIL_MAX = 60
 
 
 @click.group()
@@ -101,9 +100,11 @@ def show(context: click.Context, delivery_id: str, output: str) -> None:
     echo(f"matches {', '.join(delivery['matches'])}")
     if delivery["next"]:
         echo(f"next attempt {delivery['next']}")
+    if delivery["held"]:
+        echo(f"no next attempt: {delivery['held']}")
     for attempt in delivery["made"]:
         status = "" if attempt["status"] is None else f" {attempt['status']}"
-        said = _short(attempt["detail"])
+        said = " ".join((attempt["detail"] or "").split())
         echo(
             f"  {attempt['number']:>3}  {attempt['time']}  {attempt['outcome']}{status}"
             f"  {attempt['seconds']:.2f} s  {said}".rstrip()
@@ -170,39 +171,46 @@ def test_subscription(context: click.Context, connection: Connection, subscripti
     status = "" if answer["status"] is None else f" ({answer['status']})"
     message(f"the sample was {_SAMPLE[answer['outcome']]}{status}, {answer['seconds']:.2f} s")
     if answer["outcome"] != "delivered":
-        message(_short(answer["detail"]))
+        message(" ".join((answer["detail"] or "").split()))
         context.exit(1)
+
+
+_ANSWER = text_or_json("How to print it: nothing more than the message, or the subscription.")
 
 
 @deliveries.command()
 @click.argument("subscription", metavar="SUBSCRIPTION")
+@_ANSWER
 @click.pass_context
-def pause(context: click.Context, subscription: str) -> None:
+def pause(context: click.Context, subscription: str, output: str) -> None:
     """Deliver nothing to a subscription until it is resumed.
 
     \b
     Example:
       xscl deliveries pause sub_5f0c9d27a1b34e88
     """
-    _set_state(connect(context), subscription, "pause")
+    _set_state(connect(context), subscription, "pause", output)
 
 
 @deliveries.command()
 @click.argument("subscription", metavar="SUBSCRIPTION")
+@_ANSWER
 @click.pass_context
-def resume(context: click.Context, subscription: str) -> None:
+def resume(context: click.Context, subscription: str, output: str) -> None:
     """Deliver to a paused or disabled subscription again, beginning with what it missed.
 
     \b
     Example:
       xscl deliveries resume sub_5f0c9d27a1b34e88
     """
-    _set_state(connect(context), subscription, "resume")
+    _set_state(connect(context), subscription, "resume", output)
 
 
-def _set_state(connection: Connection, subscription: str, action: str) -> None:
+def _set_state(connection: Connection, subscription: str, action: str, output: str) -> None:
     answer = connection.call("POST", "subscriptions", subscription, action)
     message(f"{answer['id']} is {answer['state']}")
+    if output == "json":
+        echo_json(answer)
 
 
 def _list(
@@ -210,7 +218,9 @@ def _list(
 ) -> None:
     rows = list(_rows(connection, subscription, state, limit))
     if output == "table":
-        rows = [{**row, "detail": _short(row["detail"])} for row in rows]
+        rows = [
+            {**row, "next": row["next"] or row["held"], "status": row["status"]} for row in rows
+        ]
     emit_rows(rows, _COLUMNS, output)
     if not rows and output == "table":
         message("no deliveries")
@@ -233,10 +243,3 @@ def _rows(
         before = page["next"]
         if before is None:
             return
-
-
-def _short(detail: str | None) -> str:
-    # An endpoint's answer must not steer the terminal.
-    shown = "".join(each if each.isprintable() else " " for each in detail or "")
-    text = " ".join(shown.split())
-    return text if len(text) <= _DETAIL_MAX else text[: _DETAIL_MAX - 1] + "…"

@@ -13,7 +13,15 @@ import click
 
 from broker.cli.connection import Connection, connect
 from broker.cli.costs import estimates_from, render_estimates, statistics_option
-from broker.cli.terminal import Failure, echo, echo_data, echo_json, message
+from broker.cli.terminal import (
+    Failure,
+    echo,
+    echo_data,
+    echo_json,
+    message,
+    parameter_option,
+    read_parameters,
+)
 
 if TYPE_CHECKING:
     import xscl
@@ -74,10 +82,11 @@ _DEFAULT_SECTIONS = tuple(name for name in _SECTIONS if name != "sql")
     metavar="TIME",
     help="With --why-not and XML files: the event time (ISO 8601) of each, in their order.",
 )
+@parameter_option("With --why-not: the value of a parameter")
 @click.option(
     "--parameters",
     metavar="JSON",
-    help='With --why-not: the values of a parameterised query, as {"name": value}.',
+    help='With --why-not: the values of all parameters at once, as {"name": value}.',
 )
 @click.pass_context
 def explain(
@@ -91,6 +100,7 @@ def explain(
     is_why_not: bool,
     documents: Path | None,
     times: Sequence[str],
+    given: Sequence[str],
     parameters: str | None,
 ) -> None:
     """Show what the queries in files and directories (*.xscl) become.
@@ -112,7 +122,10 @@ def explain(
       xscl explain --why-not same-story.xscl first.xml second.xml
       xscl explain --why-not same-story.xscl 17 item-23 --documents docs.jsonl.gz
       xscl explain --why-not same-story 17 23
+      xscl explain --why-not by-author 17 23 -p who=Ann
     """
+    if given:
+        parameters = json.dumps(read_parameters(given))
     if is_why_not and _is_registered(paths, documents):
         _show_answer(connect(context), paths, parameters, output)
         return

@@ -67,23 +67,28 @@ def _show_text(query: dict[str, Any]) -> None:
         emit_rows(query["subscriptions"], ["id", "destination", "state", "parameters"], "table")
 
 
+_ANSWER = text_or_json("How to print it: nothing more than the message, or the query.")
+
+
 @click.command()
 @click.argument("query_id", metavar="QUERY")
+@_ANSWER
 @click.pass_context
-def pause(context: click.Context, query_id: str) -> None:
+def pause(context: click.Context, query_id: str, output: str) -> None:
     """Stop matching a query, from the next document on, until it is resumed.
 
     \b
     Example:
       xscl pause same-story
     """
-    _change(connect(context), query_id, "pause")
+    _change(connect(context), query_id, "pause", output)
 
 
 @click.command()
 @click.argument("query_id", metavar="QUERY")
+@_ANSWER
 @click.pass_context
-def resume(context: click.Context, query_id: str) -> None:
+def resume(context: click.Context, query_id: str, output: str) -> None:
     """Match a paused query again, from the next document on.
 
     One that went over its budget may do so again: what it will cost is estimated first.
@@ -99,12 +104,14 @@ def resume(context: click.Context, query_id: str) -> None:
     )
     for warning in estimate["warnings"]:
         message(f"warning: {warning}")
-    _change(connection, query_id, "resume")
+    _change(connection, query_id, "resume", output)
 
 
-def _change(connection: Connection, query_id: str, action: str) -> None:
+def _change(connection: Connection, query_id: str, action: str, output: str) -> None:
     query = connection.call("POST", "queries", query_id, action)
     message(f"{query['id']} {_since(query)}")
+    if output == "json":
+        echo_json(query)
 
 
 def _since(query: dict[str, Any]) -> str:

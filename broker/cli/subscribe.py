@@ -6,8 +6,14 @@ import click
 
 from broker.cli.connection import connect
 from broker.cli.deliveries import test_subscription
-from broker.cli.terminal import Failure, echo, message
-from broker.registry.parameters import parameter
+from broker.cli.terminal import (
+    echo,
+    echo_json,
+    message,
+    parameter_option,
+    read_parameters,
+    text_or_json,
+)
 
 __all__ = ["subscribe"]
 
@@ -15,15 +21,7 @@ __all__ = ["subscribe"]
 @click.command()
 @click.argument("query_id", metavar="QUERY")
 @click.argument("destination", metavar="URL|ADDRESS|pull")
-@click.option(
-    "--parameter",
-    "-p",
-    "parameters",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="The value of one of the query's parameters; a number where it reads as one, unless it has"
-    " quotes of its own.",
-)
+@parameter_option()
 @click.option(
     "--digest",
     type=click.Choice(["immediate", "hourly", "daily", "weekly"]),
@@ -37,20 +35,23 @@ __all__ = ["subscribe"]
     "--since", metavar="DOCID|TIME|all", help="Send matches of retained documents from there, too."
 )
 @click.option("--test", "send_sample", is_flag=True, help="Send a signed sample at once.")
+@text_or_json("How to print what was made: its id, and a webhook's key; or all of it.")
 @click.pass_context
 def subscribe(
     context: click.Context,
     /,
     query_id: str,
     destination: str,
-    parameters: tuple[str, ...],
+    given: tuple[str, ...],
     send_sample: bool,
     since: str | None,
+    output: str,
     **options: object,
 ) -> None:
     """Have the matches of QUERY posted to a URL, mailed to an address, or kept to be pulled.
 
-    Webhooks are signed (Standard Webhooks); the key is printed once, to standard output.
+    The subscription's id goes to standard output.  Webhooks are signed (Standard Webhooks); the key
+    is printed once, on a second line.
 
     \b
     Examples:
@@ -65,7 +66,7 @@ def subscribe(
         body={
             "query": query_id,
             "destination": destination,
-            "parameters": dict(_parameter(text) for text in parameters),
+            "parameters": read_parameters(given),
             "options": _options(options),
             **({} if since is None else {"since": since}),
         },
@@ -75,8 +76,11 @@ def subscribe(
         f" documents after {made['point']}"
     )
     if made.get("secret"):
-        message("its messages are signed with this key, which is not shown again:")
-        echo(made["secret"])
+        message("its messages are signed with the key below its id, which is not shown again")
+    if output == "json":
+        echo_json(made)
+    else:
+        echo("\n".join(filter(None, (made["id"], made.get("secret")))))
     if send_sample:
         test_subscription(context, connection, made["id"])
 
@@ -86,10 +90,3 @@ def _options(given: dict[str, object]) -> dict[str, object]:
     if chosen.pop("cloudevents", False):
         chosen["format"] = "cloudevents"
     return chosen
-
-
-def _parameter(text: str) -> tuple[str, str | float]:
-    try:
-        return parameter(text)
-    except ValueError as error:
-        raise Failure(str(error), exit_code=2) from error

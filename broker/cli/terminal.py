@@ -31,6 +31,8 @@ __all__ = [
     "is_coloured",
     "limit_option",
     "message",
+    "parameter_option",
+    "read_parameters",
     "table_lines",
     "text_or_json",
 ]
@@ -142,6 +144,30 @@ def text_or_json(help_text: str = "How to print it.") -> Callable[[_Command], _C
         show_default=True,
         help=help_text,
     )
+
+
+def parameter_option(
+    help_text: str = "The value of one of the query's parameters",
+) -> Callable[[_Command], _Command]:
+    """Add `-p NAME=VALUE`, once for each parameter: the one way to give them on a command line."""
+    return click.option(
+        "--parameter",
+        "-p",
+        "given",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help=f"{help_text}; a number where it reads as one, unless it has quotes of its own.",
+    )
+
+
+def read_parameters(given: Sequence[str]) -> dict[str, str | float]:
+    """Return what `-p` options give; end the verb where one is not NAME=VALUE."""
+    from broker.registry.parameters import parameter
+
+    try:
+        return dict(map(parameter, given))
+    except ValueError as error:
+        raise Failure(str(error), exit_code=2) from error
 
 
 def limit_option(command: _Command) -> _Command:

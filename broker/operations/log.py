@@ -128,7 +128,7 @@ def log_delivery(event: DeliveryEvent) -> None:
         level,
         "%s: %s",
         words,
-        event.reason or (event.outcome.detail if event.outcome else ""),
+        event.reason or _answered(event),
         extra={
             "stage": "delivery",
             "query": event.subscription.query,
@@ -136,6 +136,13 @@ def log_delivery(event: DeliveryEvent) -> None:
             "delivery": event.delivery_id,
         },
     )
+
+
+def _answered(event: DeliveryEvent) -> str:
+    if event.outcome is None:
+        return ""
+    status = "" if event.outcome.status is None else f"answered {event.outcome.status}"
+    return ": ".join(filter(None, (status, event.outcome.detail)))
 
 
 def _time(record: logging.LogRecord) -> str:

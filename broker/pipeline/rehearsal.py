@@ -29,6 +29,7 @@ from broker.documents.document import render_time
 from broker.documents.spool import Spool
 from broker.matching.engine import Engine, RegisteredQuery, Step
 from broker.matching.match import Match
+from broker.operations.matchlines import match_lines
 from broker.pipeline.backfill import retained_documents
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
@@ -156,19 +157,10 @@ def render_rehearsal(found: Mapping[str, Any]) -> str:
         head = f"more than {MATCHES_MAX:,} matches; it ended there"
     lines = [f"{found['query']}: {head} among {among}, in {found['seconds']:.1f} s"]
     for match in found["newest_matches"]:
-        names = " + ".join(f"{each['stream']} {each['key']}" for each in match["documents"])
-        lines.append(f"  {match['end']}  {names}")
-        witness = match["witnesses"][0] if match["witnesses"] else {}
-        said = [f"{name} = {_short(node['value'] or '')}" for name, node in witness.items()]
-        lines += [f"    {each}" for each in said]
+        lines += [f"  {each}" for each in match_lines(match)]
     if count > len(found["newest_matches"]):
         lines.append(f"  and {count - len(found['newest_matches']):,} earlier")
     return "\n".join(lines) + "\n"
-
-
-def _short(value: str) -> str:
-    text = " ".join(value.split())
-    return text if len(text) <= 80 else text[:79] + "…"
 
 
 def _main() -> None:

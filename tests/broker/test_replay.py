@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 from standin import StandInEngine
@@ -202,3 +202,35 @@ def test_a_document_that_cannot_be_read_is_told_once(tmp_path: Path) -> None:
         [sys.executable, "-m", "broker.cli", *verb], capture_output=True, text=True, check=True
     )
     assert done.stderr.count("Premature end of data") == 1
+
+
+PARAMETERS = "S//d[v = $who]->a"
+
+
+def run_replay(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["replay", *map(str, arguments), "--no-spark"])
+
+
+def test_parameters_are_given_as_everywhere(tmp_path: Path) -> None:
+    documents = write_lines(tmp_path / "d", [document(n, str(n % 2)) for n in range(6)])
+    (tmp_path / "q.xscl").write_text(PARAMETERS)
+    (tmp_path / "plain.xscl").write_text("S//d->a")
+    found = run_replay(tmp_path / "q.xscl", "--documents", documents, "-p", "who='1'")
+    assert len(found.stdout.splitlines()) == 3
+    alone = run_replay(tmp_path / "q.xscl", "--documents", documents)
+    assert (alone.exit_code, alone.stdout) == (2, "")
+    assert "q has parameters, and finds nothing without them: give -p who=..." in alone.stderr
+    both = run_replay(tmp_path, "--documents", documents)
+    assert (both.exit_code, len(both.stdout.splitlines())) == (0, 6)
+    assert "warning: q has parameters" in both.stderr
+    wrong = run_replay(tmp_path, "--documents", documents, "-p", "whom=1")
+    assert wrong.exit_code == 2
+    assert "no query has a parameter 'whom'" in wrong.stderr
+
+
+def test_a_replay_of_nothing_that_can_be_read_fails(tmp_path: Path) -> None:
+    documents = write_lines(tmp_path / "d", ["nonsense", "{}"])
+    (tmp_path / "q.xscl").write_text(QUERY)
+    found = run_replay(tmp_path / "q.xscl", "--documents", documents)
+    assert found.exit_code == 1
+    assert "no line of the documents could be read" in found.stderr
