@@ -84,6 +84,10 @@ def moved(feed: Feed, url: str, *, keeps_secrets: bool) -> Feed:
 
 
 def _split_credentials(url: str) -> tuple[str, str, str]:
+    # What buttons of feeds link to: feed://host/path, or feed:https://host/path.
+    if url.startswith("feed://"):
+        url = "http" + url.removeprefix("feed")
+    url = url.removeprefix("feed:")
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

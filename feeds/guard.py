@@ -40,7 +40,10 @@ AddressInfo = tuple[int, int, int, str, tuple[object, ...]]
 _SPECIAL = tuple(
     ip_network(text)
     for text in (
+        "192.0.0.0/24",  # protocol assignments (RFC 6890)
         "192.88.99.0/24",  # 6to4 relay anycast (RFC 7526)
+        "::/96",  # IPv4-compatible: any IPv4 address in disguise (RFC 4291)
+        "::ffff:0:0:0/96",  # IPv4-translated: the same (RFC 7915)
         "64:ff9b::/96",  # NAT64: any IPv4 address in disguise (RFC 6052)
         "64:ff9b:1::/48",  # local NAT64 (RFC 8215)
         "2002::/16",  # 6to4: any IPv4 address in disguise (RFC 3056)

@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 
 _QUEUE_MAX = 100
 _BODY_BYTES_MAX = 10_000_000
+_BODY_TIMEOUT_S = 120.0
 _ASK_TIMEOUT_S = 30.0
 _ROUND_S = 30.0
 
@@ -194,8 +195,12 @@ async def _post(session: aiohttp.ClientSession, hub: str, form: dict[str, str]) 
 
 async def _bounded_body(request: web.Request) -> bytes | None:
     body = bytearray()
-    async for chunk in request.content.iter_chunked(65_536):
-        body += chunk
-        if len(body) > _BODY_BYTES_MAX:
-            return None
+    try:
+        async with asyncio.timeout(_BODY_TIMEOUT_S):
+            async for chunk in request.content.iter_chunked(65_536):
+                body += chunk
+                if len(body) > _BODY_BYTES_MAX:
+                    return None
+    except TimeoutError:
+        return None
     return bytes(body)

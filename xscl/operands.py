@@ -148,6 +148,8 @@ class OperandParser(PredicateParser):
         return "JOIN", self.token
 
     def _misspelt_operator(self, token: Token) -> tuple[str, Token] | None:
+        if token.text.upper() in _SQL_HINTS:
+            raise self.unexpected(_FROM_END, _SQL_HINTS[token.text.upper()])
         meant = closest(token.text.upper(), ["FOLLOWED", "JOIN", *CLAUSES])
         if meant == "FOLLOWED" or self.peek().text.upper() == "BY":
             self.misspelt(token, "FOLLOWED BY")
@@ -164,8 +166,6 @@ class OperandParser(PredicateParser):
             self.token = token._replace(text=meant)
             return None
         hint = "two blocks are combined with `FOLLOWED BY {...}` or `JOIN {...}`"
-        if token.text.upper() in ("WHERE", "HAVING"):
-            hint = "conditions stand on steps, `S//book[price < 20]`, or in an operator's braces"
         raise self.unexpected(_FROM_END, hint)
 
     def reserved(self, token: Token) -> UnreadableError:
@@ -264,6 +264,18 @@ class OperandParser(PredicateParser):
         self.report.error(
             "XS109", token.span, f"`{token.text}` is no keyword", f"did you mean `{word}`?"
         )
+
+
+_CONDITIONS = "conditions stand on steps, `S//book[price < 20]`, or in an operator's braces"
+
+_SQL_HINTS = {
+    "WHERE": _CONDITIONS,
+    "HAVING": _CONDITIONS,
+    "GROUP": "nothing is grouped or counted: each match comes as soon as it is found",
+    "ORDER": "nothing is sorted: each match comes as soon as it is found",
+    "LIMIT": "a query has no end: each match comes as soon as it is found",
+}
+"""What to do instead of clauses that other languages have."""
 
 
 def _block_hint(token: Token) -> str | None:

@@ -259,6 +259,11 @@ class PredicateBuilder:
         )
         return None
 
+    def _as_path(self, name: str) -> str | None:
+        """Return a hint where a dot was written for the slash behind a variable."""
+        variable, dot, rest = name.partition(".")
+        return f"write `{variable}/{rest}`" if dot and rest and variable in self.blocks else None
+
     def _is_known(self, name: str, span: Span) -> bool:
         block = self.blocks.get(name)
         if block is None:
@@ -267,7 +272,8 @@ class PredicateBuilder:
                     "XS201",
                     span,
                     f"no block binds the variable `{name}`",
-                    did_you_mean(name, self.blocks)
+                    self._as_path(name)
+                    or did_you_mean(name, self.blocks)
                     or f"bind it in a block: `author->{name}`; a string stands in quotes",
                 )
             return False

@@ -114,6 +114,10 @@ _ELSEWHERE = {
     "domain": "host",
     "regexp": "matches",
     "like": "matches",
+    "regex-replace": "replace",
+    "regexp-replace": "replace",
+    "regexp_replace": "replace",
+    "sub": "replace",
 }
 """What other languages call some of the functions."""
 

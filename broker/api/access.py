@@ -78,6 +78,7 @@ RULES = {
     "GET /websub/{token}": Rule.PUBLIC,
     "POST /websub/{token}": Rule.PUBLIC,
     "POST /v1/streams/{stream}/documents": Rule.PUBLISH,
+    "GET /v1/documents/{docid}/evaluation": Rule.PUBLISH,
     "GET /v1/subscriptions": Rule.OWN,
     "GET /v1/subscriptions/{id}": Rule.OWN,
     "GET /v1/subscriptions/{id}/matches": Rule.READ,

@@ -17,7 +17,7 @@ from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
 from broker.registry.streams import Streams
 
-__all__ = ["BACKEND", "Backend", "Change", "in_thread"]
+__all__ = ["BACKEND", "Backend", "Change", "evaluated_through", "in_thread"]
 
 T = TypeVar("T")
 
@@ -56,6 +56,17 @@ class Backend:
 
 
 BACKEND = web.AppKey("backend", Backend)
+
+
+def evaluated_through(backend: Backend) -> int:
+    """Return the number of the last document whose matches are committed, with all before it."""
+    through = backend.outbox.through()
+    backend.spool.refresh()
+    waiting = backend.spool.segments(through)
+    if waiting:
+        return waiting[0].first_docid - 1
+    segments = backend.spool.all_segments()
+    return segments[-1].last_docid if segments else 0
 
 
 async def in_thread(work: Callable[..., T], *arguments: Any) -> T:

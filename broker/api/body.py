@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Collection
 from http import HTTPStatus
@@ -11,11 +12,31 @@ from aiohttp import web
 
 from broker.api.problem import Problem
 
-__all__ = ["json_object", "text_of"]
+__all__ = ["bytes_of", "json_object", "text_of"]
+
+
+WAIT_S = 30.0
+BYTES_PER_S = 20_000
+"""A body may take as long as it would at this pace, and `WAIT_S` besides."""
+
+
+async def bytes_of(request: web.Request) -> bytes:
+    """Return the body; one that comes too slowly ends the request with 408."""
+    length = request.content_length
+    most = request.client_max_size if length is None else min(length, request.client_max_size)
+    try:
+        async with asyncio.timeout(WAIT_S + most / BYTES_PER_S):
+            return await request.read()
+    except TimeoutError as error:
+        detail = "the body of the request has not come in time"
+        raise Problem(
+            HTTPStatus.REQUEST_TIMEOUT, detail, headers={"Connection": "close"}
+        ) from error
 
 
 async def text_of(request: web.Request) -> str:
     """Return the body as text."""
+    await bytes_of(request)  # which keeps it
     try:
         return await request.text()
     except (UnicodeDecodeError, LookupError) as error:

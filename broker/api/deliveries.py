@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
 from http import HTTPStatus
 from typing import Any
@@ -39,7 +40,9 @@ async def list_deliveries(request: web.Request) -> web.Response:
         )
     )
     rest = found[-1].row if len(found) == limit else None
-    return web.json_response({"deliveries": [_rendered(each) for each in found], "next": rest})
+    held = await asyncio.to_thread(_held, pickup, found)
+    rows = [_rendered(each, held.get(each.subscription)) for each in found]
+    return web.json_response({"deliveries": rows, "next": rest})
 
 
 async def get_delivery(request: web.Request) -> web.Response:
@@ -61,7 +64,9 @@ async def get_delivery(request: web.Request) -> web.Response:
         }
         for attempt in attempts
     ]
-    return web.json_response({**_rendered(delivery), "matches": matches, "made": made})
+    held = await asyncio.to_thread(_held, pickup, [delivery])
+    rendered = _rendered(delivery, held.get(delivery.subscription))
+    return web.json_response({**rendered, "matches": matches, "made": made})
 
 
 async def retry_delivery(request: web.Request) -> web.Response:
@@ -205,8 +210,20 @@ def _match_ids(pickup: Pickup, delivery: Delivery) -> list[str]:
     return [match.id for match in matches]
 
 
-def _rendered(delivery: Delivery) -> dict[str, Any]:
-    next_us = delivery.next_us
+def _held(pickup: Pickup, deliveries: Sequence[Delivery]) -> dict[str, str]:
+    """Return why due deliveries are not tried, by subscription: it is paused or disabled."""
+    due = {each.subscription for each in deliveries if each.state is DeliveryState.DUE}
+    found = pickup.registry.subscriptions.by_id(sorted(due))
+    return {
+        each.id: f"the subscription is {each.state.value}"
+        for each in found.values()
+        if each.state in (SubscriptionState.PAUSED, SubscriptionState.DISABLED)
+    }
+
+
+def _rendered(delivery: Delivery, held: str | None) -> dict[str, Any]:
+    is_held = held is not None and delivery.state is DeliveryState.DUE
+    next_us = None if is_held else delivery.next_us
     return {
         "id": delivery.id,
         "subscription": delivery.subscription,
@@ -217,6 +234,7 @@ def _rendered(delivery: Delivery) -> dict[str, Any]:
         "created": render_time(delivery.created_us),
         "changed": render_time(delivery.changed_us),
         "next": None if next_us is None else render_time(next_us),
+        "held": held if is_held else None,
         "outcome": delivery.last_outcome,
         "status": delivery.last_status,
         "detail": delivery.last_detail,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from itertools import islice
@@ -11,7 +12,8 @@ from typing import Any
 from aiohttp import web
 from lxml import etree
 
-from broker.api.backend import BACKEND, in_thread
+from broker.api.backend import BACKEND, evaluated_through, in_thread
+from broker.api.body import bytes_of
 from broker.api.problem import Problem
 from broker.api.querystring import moment, number
 from broker.documents.document import (
@@ -29,6 +31,7 @@ from feeds.dates import usable
 __all__ = ["ROUTES"]
 
 _LIMIT_MAX = 1_000
+_WAIT_MAX_S = 60
 _LINES = ("application/x-ndjson", "application/jsonl", "application/json")
 
 
@@ -39,7 +42,7 @@ async def post_documents(request: web.Request) -> web.Response:
     XML document that is refused is answered with 422.
     """
     check_stream(request.match_info["stream"])
-    body = await request.read()
+    body = await bytes_of(request)
     if request.content_type in _LINES:
         return await _post_lines(request, body)
     line = DocumentLine(
@@ -127,6 +130,29 @@ async def get_document(request: web.Request) -> web.Response:
     return web.json_response(found[0])
 
 
+async def await_evaluation(request: web.Request) -> web.Response:
+    """Answer whether a document's matches are committed; `?wait=` seconds lets the request wait.
+
+    404 where it was never accepted.
+    """
+    backend, docid = request.app[BACKEND], int(request.match_info["docid"])
+    wait_s = min(number(request, "wait", 0), _WAIT_MAX_S)
+    if not await in_thread(_is_accepted, backend.spool, docid):
+        raise Problem(HTTPStatus.NOT_FOUND, f"no document {docid}")
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(wait_s), backend.committed:
+            while await in_thread(evaluated_through, backend) < docid:
+                await backend.committed.wait()
+    is_evaluated = await in_thread(evaluated_through, backend) >= docid
+    return web.json_response({"docid": docid, "is_evaluated": is_evaluated})
+
+
+def _is_accepted(spool: Spool, docid: int) -> bool:
+    spool.refresh()
+    segments = spool.all_segments()
+    return 0 < docid <= (segments[-1].last_docid if segments else 0)
+
+
 def _documents_after(spool: Spool, after: int) -> Iterator[dict[str, Any]]:
     spool.refresh()
     for segment in spool.all_segments():
@@ -147,4 +173,5 @@ ROUTES = [
     web.post("/v1/streams/{stream}/documents", post_documents),
     web.get("/v1/documents", list_documents),
     web.get(r"/v1/documents/{docid:\d{1,18}}", get_document),
+    web.get(r"/v1/documents/{docid:\d{1,18}}/evaluation", await_evaluation),
 ]

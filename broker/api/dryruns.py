@@ -80,7 +80,7 @@ def _asked(backend: Backend, query: xscl.Query, request: web.Request) -> DryRun:
 
 async def _run(request: web.Request, asked: DryRun) -> web.StreamResponse:
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "broker.pipeline.dryrun"),
+        *(sys.executable, "-P", "-m", "broker.pipeline.dryrun"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=1 << 24,

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
-from broker.api.body import json_object
+from broker.api.body import bytes_of, json_object
 from broker.api.problem import Problem
 from broker.documents.document import check_stream
 from broker.operations.remedies import refusal_of
@@ -120,7 +120,7 @@ async def export_feeds(request: web.Request) -> web.Response:
 
 async def import_feeds(request: web.Request) -> web.Response:
     """Subscribe the feeds of an OPML document, unseen; `?stream=` is for those in no folder."""
-    opml = await request.read()
+    opml = await bytes_of(request)
     stream = request.query.get("stream") or "feeds"
     check_stream(stream)
     return web.json_response(

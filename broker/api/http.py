@@ -22,6 +22,7 @@ from broker.api import (
 )
 from broker.api.access import GATE, LIMIT, LINKS_KEY, Gate, access
 from broker.api.backend import BACKEND, Backend
+from broker.api.connections import CONNECTIONS, Connections
 from broker.api.limits import RateLimit
 from broker.api.problem import problems
 
@@ -42,6 +43,10 @@ MODULES = (
 """The rooms of the API whose resources every application has, in `ROUTES`."""
 
 
+_BACKLOG = 1_024
+"""Connections that wait to be accepted: in a burst of more, some come a second later."""
+
+
 class ListenError(RuntimeError):
     """Nothing can listen at the address of the settings.  The operator can act on the message."""
 
@@ -58,7 +63,11 @@ def make_application(
     Without a gate it serves programs on this machine, and nobody else; without a limit, as fast
     as it can.
     """
-    application = web.Application(middlewares=[problems, access], client_max_size=body_bytes_max)
+    connections = Connections()
+    application = web.Application(
+        middlewares=[connections.note, problems, access], client_max_size=body_bytes_max
+    )
+    application[CONNECTIONS] = connections
     application[BACKEND] = backend
     application[GATE] = gate or Gate()
     application[LIMIT] = limit or RateLimit(0)
@@ -72,7 +81,7 @@ def make_application(
 async def listen(runner: web.AppRunner, host: str, port: int) -> str:
     """Have an application answer at an address, and return its URL; port 0 takes a free one."""
     try:
-        await web.TCPSite(runner, host, port).start()
+        await web.TCPSite(runner, host, port, backlog=_BACKLOG).start()
     except OSError as error:
         remedy = "another broker may be running, or set http.port in xscl.toml"
         if error.errno == errno.EADDRNOTAVAIL:

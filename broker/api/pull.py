@@ -6,16 +6,17 @@ import asyncio
 import json
 from functools import lru_cache
 from http import HTTPStatus
-from typing import NoReturn
 
 from aiohttp import web
 
+from broker.api.backend import BACKEND, evaluated_through, in_thread
 from broker.api.pickup import PICKUP
 from broker.api.problem import Problem
 from broker.api.querystring import number
 from broker.delivery import atom
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.file import RegistryError
+from broker.registry.subscription import Subscription
 
 __all__ = ["ROUTES"]
 
@@ -31,11 +32,17 @@ async def stream(request: web.Request) -> web.StreamResponse:
     """Send the subscription's matches as server-sent events, as they are committed, without end.
 
     An event's id is its match number; `Last-Event-ID`, or `?after=`, goes on behind it.  Without
-    either the stream begins with what comes next.
+    either the stream begins with what comes next.  Where the query has been removed, and all that
+    it found has been sent, the stream ends, and who comes back is answered with 204.
     """
     pickup = request.app[PICKUP]
-    await pickup.subscription(request)
+    subscription = await pickup.subscription(request)
     cursor = await _cursor(request)
+    if await _is_over(request, subscription) and not await pickup.hub.next(
+        subscription, after=cursor, wait_s=0
+    ):
+        # By which clients of event streams know that they need not come back.
+        return web.Response(status=HTTPStatus.NO_CONTENT)
     response = web.StreamResponse(
         headers={"Content-Type": "text/event-stream", "Cache-Control": "no-store"}
     )
@@ -46,24 +53,40 @@ async def stream(request: web.Request) -> web.StreamResponse:
         await _send_matches(request, response, cursor)
     except (ConnectionResetError, Problem, RegistryError):
         # The client has left, or may read no more; it is told when it comes back.
-        return response
+        pass
+    return response
 
 
-async def _send_matches(
-    request: web.Request, response: web.StreamResponse, cursor: int
-) -> NoReturn:
+async def _send_matches(request: web.Request, response: web.StreamResponse, cursor: int) -> None:
     pickup, loop = request.app[PICKUP], asyncio.get_running_loop()
     subscription, checked_at = await pickup.subscription(request), loop.time()
     while True:
         if loop.time() - checked_at > _CHECK_S:
             subscription, checked_at = await pickup.subscription(request), loop.time()
-        found = await pickup.hub.next(subscription, after=cursor, wait_s=_HEARTBEAT_S)
+        is_over = await _is_over(request, subscription)
+        wait_s = 0 if is_over else _HEARTBEAT_S
+        found = await pickup.hub.next(subscription, after=cursor, wait_s=wait_s)
         if found:
             cursor = found[-1].seq
             await response.write(b"".join(map(_event, found)))
+        elif is_over:
+            return
         else:
             # A line that is no event: it tells both sides that the other is there.
             await response.write(b":\n\n")
+
+
+async def _is_over(request: web.Request, subscription: Subscription) -> bool:
+    """Return whether all that a subscription will ever get is committed."""
+    until, backend = subscription.until, request.app[BACKEND]
+    if until is None:
+        return False
+
+    def work() -> bool:
+        waiting = (each.query for each in backend.registry.backfills())
+        return evaluated_through(backend) >= until and subscription.query not in waiting
+
+    return await in_thread(work)
 
 
 async def matches(request: web.Request) -> web.Response:

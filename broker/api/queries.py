@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
 
@@ -12,11 +13,14 @@ import xscl
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import text_of
 from broker.api.problem import Problem
-from broker.documents.document import render_time
+from broker.documents.document import NAME_CHARACTERS_MAX, NAME_RULE, render_time
 from broker.pipeline.backfill import check_unread, look_back
 from broker.registry.file import RegistryError
 from broker.registry.queries import QueryState, RegisteredText
 from broker.registry.registered import check_among, parsed
+from xscl.diagnostics import Severity
+from xscl.lexer import is_name
+from xscl.reader import check
 from xscl.spelling import did_you_mean
 
 __all__ = ["ROUTES", "one_query", "point_since", "present_query"]
@@ -25,10 +29,6 @@ _COMPARED_MAX = 10_000
 """Ids among which the nearest to a wrong one is looked for: 0.1 s."""
 
 _VISIBLE = (QueryState.ACTIVE, QueryState.PAUSED)
-
-
-ID_CHARACTERS_MAX = 200
-"""Ids stand in the registry, in every match and in the page; names of files have 255 bytes."""
 
 
 async def list_queries(request: web.Request) -> web.Response:
@@ -61,16 +61,13 @@ async def put_query(request: web.Request) -> web.Response:
     again changes nothing: a query that is paused stays so.
     """
     backend, query_id = request.app[BACKEND], request.match_info["id"]
-    if len(query_id) > ID_CHARACTERS_MAX:
-        detail = (
-            f"a query's id has at most {ID_CHARACTERS_MAX} characters, this one {len(query_id)}"
-        )
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
+    await in_thread(_check_id, backend, query_id)
     query = await in_thread(one_query, await text_of(request), query_id)
     since = request.query.get("since")
     present = await in_thread(_same, backend, query)
     if present is not None and since is None:
-        return await _answer(backend, present)
+        return await _answer(backend, present, outcome="unchanged")
+    before = await in_thread(backend.registry.revision)
 
     def register(newest_docid: int) -> RegisteredText:
         check_among(backend.registry, query)
@@ -85,7 +82,8 @@ async def put_query(request: web.Request) -> web.Response:
         )
 
     registered = await backend.change(register)
-    return await _answer(backend, registered)
+    outcome = "unchanged" if registered.revision <= before else "registered"
+    return await _answer(backend, registered, outcome=outcome)
 
 
 async def pause_query(request: web.Request) -> web.Response:
@@ -118,6 +116,24 @@ async def _change(request: web.Request, state: QueryState) -> web.Response:
         return backend.registry.set_state(query_id, state, effective=newest_docid)
 
     return await _answer(backend, await backend.change(change))
+
+
+def _check_id(backend: Backend, query_id: str) -> None:
+    """End the request with 422 for what is no id, but of a query that has had it before.
+
+    An id stands in addresses, in logs and on the page, and so is as plain as a stream's name.
+    """
+    if len(query_id) > NAME_CHARACTERS_MAX:
+        reason = f"it has {len(query_id)} characters, and at most {NAME_CHARACTERS_MAX} may be"
+    elif not is_name(query_id):
+        reason = NAME_RULE
+    else:
+        return
+    try:
+        backend.registry.query(query_id)
+    except RegistryError as error:
+        detail = f"{query_id!r} cannot be the id of a query: {reason}"
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail) from error
 
 
 def _same(backend: Backend, query: xscl.Query) -> RegisteredText | None:
@@ -156,10 +172,16 @@ def point_since(backend: Backend, since: str | int | None) -> int | None:
     return None if since is None else look_back(backend.spool, str(since))
 
 
-async def _answer(backend: Backend, query: RegisteredText) -> web.Response:
+async def _answer(
+    backend: Backend, query: RegisteredText, *, outcome: str | None = None
+) -> web.Response:
     matches = await in_thread(backend.outbox.matches.count, query.id)
     subscriptions = await in_thread(backend.registry.subscriptions.count, query.id)
-    return web.json_response(_rendered(query, matches, subscriptions))
+    warnings = await in_thread(_warnings, query.id, query.text)
+    answer = {**_rendered(query, matches, subscriptions), "warnings": list(warnings)}
+    if outcome is not None:
+        answer["outcome"] = outcome
+    return web.json_response(answer)
 
 
 def _rendered(query: RegisteredText, matches: int, subscriptions: int) -> dict[str, Any]:
@@ -175,6 +197,13 @@ def _rendered(query: RegisteredText, matches: int, subscriptions: int) -> dict[s
         "subscriptions": subscriptions,
         "text": query.text,
     }
+
+
+@lru_cache(maxsize=10_000)
+def _warnings(query_id: str, text: str) -> tuple[str, ...]:
+    """Return what the author of a text is warned of; a text that is no query any more has none."""
+    _, found = check(text, id=query_id)
+    return tuple(each.message for each in found if each.severity is Severity.WARNING)
 
 
 ROUTES = [

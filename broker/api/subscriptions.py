@@ -17,6 +17,8 @@ from broker.api.problem import Problem
 from broker.api.queries import point_since, present_query
 from broker.delivery.attempt import OutcomeKind
 from broker.documents.document import render_time
+from broker.pipeline.backfill import check_unread
+from broker.registry.registered import parsed
 from broker.registry.subscription import (
     Destination,
     DestinationKind,
@@ -75,12 +77,17 @@ async def post_subscription(request: web.Request) -> web.Response:
     )
 
     def subscribe(newest_docid: int) -> Subscription:
-        present_query(backend, asked["query"])  # it may have been removed meanwhile
+        query = present_query(backend, asked["query"])  # it may have been removed meanwhile
+        since = point_since(backend, asked.get("since"))
+        if since is not None and backend.registry.must_look_back(
+            query.id, parameters, max(since, query.point), newest_docid
+        ):
+            check_unread(backend.registry, parsed(query))
         return backend.registry.subscribe(
-            asked["query"],
+            query.id,
             destination,
             point=newest_docid,
-            since=point_since(backend, asked.get("since")),
+            since=since,
             parameters=parameters,
             options=options,
             state=SubscriptionState.UNCONFIRMED if is_asked else SubscriptionState.ACTIVE,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import ssl
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -164,6 +165,12 @@ class BrokerConnection:
                 f"the broker at {self.url} has not answered within {_TIMEOUT_S:.0f} s",
                 hint="it may be starting or busy, and may do yet what it was asked: look with"
                 " `xscl top`, and into its log",
+                exit_code=EXIT_NO_BROKER,
+            )
+        if isinstance(reason, ssl.SSLError) and "WRONG_VERSION" in str(reason):
+            return Failure(
+                f"what listens at {self.url} does not speak TLS",
+                hint=f"is it http://{self.url.removeprefix('https://')}?",
                 exit_code=EXIT_NO_BROKER,
             )
         hint = (

@@ -15,7 +15,7 @@ from broker.cli.contexts import (
     load_contexts,
     save_contexts,
 )
-from broker.cli.terminal import Failure, emit_rows, format_option, message
+from broker.cli.terminal import Failure, echo, emit_rows, format_option, message
 
 __all__ = ["context"]
 
@@ -139,14 +139,14 @@ def show(click_context: click.Context, name: str | None) -> None:
     """
     if name is None:
         found = target(click_context)
-        click.echo(f"broker  {found.url}")
-        click.echo(f"because {found.reason}")
-        click.echo(f"token   {found.token_place or 'none'}")
+        echo(f"broker  {found.url}")
+        echo(f"because {found.reason}")
+        echo(f"token   {found.token_place or 'none'}")
         return
     chosen = load_contexts().find(name)
-    click.echo(f"broker  {chosen.url}")
-    click.echo(f"token   {chosen.token_place() or 'none'}")
-    click.echo(f"kept in {contexts_file()}")
+    echo(f"broker  {chosen.url}")
+    echo(f"token   {chosen.token_place() or 'none'}")
+    echo(f"kept in {contexts_file()}")
 
 
 @context.command()

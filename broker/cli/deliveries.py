@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
 from broker.cli.connection import BrokerConnection, connect
-from broker.cli.terminal import emit_rows, format_option, limit_option, message, text_or_json
+from broker.cli.terminal import (
+    echo,
+    echo_json,
+    emit_rows,
+    format_option,
+    limit_option,
+    message,
+    text_or_json,
+)
 
 __all__ = ["deliveries", "test_subscription"]
 
@@ -22,7 +29,6 @@ _SAMPLE = {
     "refused": "refused",
     "gone": "not wanted: the destination is gone",
 }
-_DETAIL_MAX = 60
 
 
 @click.group()
@@ -87,17 +93,19 @@ def show(context: click.Context, delivery_id: str, output: str) -> None:
     """
     delivery = connect(context).get("deliveries", delivery_id)
     if output == "json":
-        click.echo(json.dumps(delivery, ensure_ascii=False, indent=2))
+        echo_json(delivery)
         return
-    click.echo(f"{delivery['id']}  {delivery['state']}, {delivery['attempts']} attempts")
-    click.echo(f"subscription {delivery['subscription']}, made {delivery['created']}")
-    click.echo(f"matches {', '.join(delivery['matches'])}")
+    echo(f"{delivery['id']}  {delivery['state']}, {delivery['attempts']} attempts")
+    echo(f"subscription {delivery['subscription']}, made {delivery['created']}")
+    echo(f"matches {', '.join(delivery['matches'])}")
     if delivery["next"]:
-        click.echo(f"next attempt {delivery['next']}")
+        echo(f"next attempt {delivery['next']}")
+    if delivery["held"]:
+        echo(f"no next attempt: {delivery['held']}")
     for attempt in delivery["made"]:
         status = "" if attempt["status"] is None else f" {attempt['status']}"
-        said = _short(attempt["detail"])
-        click.echo(
+        said = " ".join((attempt["detail"] or "").split())
+        echo(
             f"  {attempt['number']:>3}  {attempt['time']}  {attempt['outcome']}{status}"
             f"  {attempt['seconds']:.2f} s  {said}".rstrip()
         )
@@ -165,39 +173,46 @@ def test_subscription(connection: BrokerConnection, subscription: str) -> bool:
     message(f"the sample was {_SAMPLE[answer['outcome']]}{status}, {answer['seconds']:.2f} s")
     is_delivered: bool = answer["outcome"] == "delivered"
     if not is_delivered:
-        message(_short(answer["detail"]))
+        message(" ".join((answer["detail"] or "").split()))
     return is_delivered
+
+
+_ANSWER = text_or_json("How to print it: nothing more than the message, or the subscription.")
 
 
 @deliveries.command()
 @click.argument("subscription", metavar="SUBSCRIPTION")
+@_ANSWER
 @click.pass_context
-def pause(context: click.Context, subscription: str) -> None:
+def pause(context: click.Context, subscription: str, output: str) -> None:
     """Deliver nothing to a subscription until it is resumed.
 
     \b
     Example:
       xscl deliveries pause sub_5f0c9d27a1b34e88
     """
-    _set_state(connect(context), subscription, "pause")
+    _set_state(connect(context), subscription, "pause", output)
 
 
 @deliveries.command()
 @click.argument("subscription", metavar="SUBSCRIPTION")
+@_ANSWER
 @click.pass_context
-def resume(context: click.Context, subscription: str) -> None:
+def resume(context: click.Context, subscription: str, output: str) -> None:
     """Deliver to a paused or disabled subscription again, beginning with what it missed.
 
     \b
     Example:
       xscl deliveries resume sub_5f0c9d27a1b34e88
     """
-    _set_state(connect(context), subscription, "resume")
+    _set_state(connect(context), subscription, "resume", output)
 
 
-def _set_state(connection: BrokerConnection, subscription: str, action: str) -> None:
+def _set_state(connection: BrokerConnection, subscription: str, action: str, output: str) -> None:
     answer = connection.call("POST", "subscriptions", subscription, action)
     message(f"{answer['id']} is {answer['state']}")
+    if output == "json":
+        echo_json(answer)
 
 
 def _list(
@@ -209,7 +224,9 @@ def _list(
 ) -> None:
     rows = list(_rows(connection, subscription, state, limit))
     if output == "table":
-        rows = [{**row, "detail": _short(row["detail"])} for row in rows]
+        rows = [
+            {**row, "next": row["next"] or row["held"], "status": row["status"]} for row in rows
+        ]
     emit_rows(rows, _COLUMNS, output)
     if not rows and output == "table":
         message("no deliveries")
@@ -232,10 +249,3 @@ def _rows(
         before = page["next"]
         if before is None:
             return
-
-
-def _short(detail: str | None) -> str:
-    # An endpoint's answer must not steer the terminal.
-    shown = "".join(each if each.isprintable() else " " for each in detail or "")
-    text = " ".join(shown.split())
-    return text if len(text) <= _DETAIL_MAX else text[: _DETAIL_MAX - 1] + "…"

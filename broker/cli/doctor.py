@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from broker.cli.connection import settings_of
-from broker.cli.terminal import EXIT_FAILED, is_coloured, message, text_or_json
+from broker.cli.terminal import EXIT_FAILED, echo, echo_json, message, text_or_json
 from broker.settings.config import Settings
 
 if TYPE_CHECKING:
@@ -44,7 +42,7 @@ def doctor(context: click.Context, offline: bool, output: str) -> None:
     bad = sum(finding.remedy is not None for finding in found)
     if output == "json":
         rows = [{**asdict(each), "is_well": each.remedy is None} for each in found]
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        echo_json(rows)
     if bad:
         message(f"{bad} of {len(found)} things are not well")
         context.exit(EXIT_FAILED)
@@ -53,9 +51,9 @@ def doctor(context: click.Context, offline: bool, output: str) -> None:
 def _show(finding: CheckupFinding) -> None:
     is_well = finding.remedy is None
     mark = click.style("ok ", fg="green") if is_well else click.style("BAD", fg="red", bold=True)
-    click.echo(f"{mark}  {finding.subject:<9} {finding.state}", color=is_coloured(sys.stdout))
+    echo(f"{mark}  {finding.subject:<9} {finding.state}")
     if finding.remedy is not None:
-        click.echo(f"     {'':<9} {finding.remedy}")
+        echo(f"     {'':<9} {finding.remedy}")
 
 
 def examine(settings: Settings, *, is_offline: bool = False) -> Iterator[CheckupFinding]:

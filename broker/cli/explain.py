@@ -13,7 +13,15 @@ import click
 
 from broker.cli.connection import BrokerConnection, connect
 from broker.cli.costs import estimates_from, render_estimates, statistics_option
-from broker.cli.terminal import Failure, message
+from broker.cli.terminal import (
+    Failure,
+    echo,
+    echo_data,
+    echo_json,
+    message,
+    parameter_option,
+    read_parameters,
+)
 
 if TYPE_CHECKING:
     import xscl
@@ -74,10 +82,11 @@ _DEFAULT_SECTIONS = tuple(name for name in _SECTIONS if name != "sql")
     metavar="TIME",
     help="With --why-not and XML files: the event time (ISO 8601) of each, in their order.",
 )
+@parameter_option("With --why-not: the value of a parameter")
 @click.option(
     "--parameters",
     metavar="JSON",
-    help='With --why-not: the values of a parameterised query, as {"name": value}.',
+    help='With --why-not: the values of all parameters at once, as {"name": value}.',
 )
 @click.pass_context
 def explain(
@@ -91,6 +100,7 @@ def explain(
     is_why_not: bool,
     documents: Path | None,
     times: Sequence[str],
+    given: Sequence[str],
     parameters: str | None,
 ) -> None:
     """Show what the queries in files and directories (*.xscl) become.
@@ -112,7 +122,10 @@ def explain(
       xscl explain --why-not same-story.xscl first.xml second.xml
       xscl explain --why-not same-story.xscl 17 item-23 --documents docs.jsonl.gz
       xscl explain --why-not same-story 17 23
+      xscl explain --why-not by-author 17 23 -p who=Ann
     """
+    if given:
+        parameters = json.dumps(read_parameters(given))
     if is_why_not and _is_registered(paths, documents):
         _show_answer(connect(context), paths, parameters, output)
         return
@@ -141,7 +154,7 @@ def _show_queries(
 
     found = survey(queries, lateness_us=_duration_us(lateness))
     if "automaton" in sections:
-        click.echo(_automaton([q for q in queries if not query_ids or q.id in query_ids], output))
+        echo(_automaton([q for q in queries if not query_ids or q.id in query_ids], output))
         return
     chosen = [_query(found, query_id) for query_id in query_ids]
     shown = [query for query in queries if not query_ids or query.id in query_ids]
@@ -150,19 +163,19 @@ def _show_queries(
         data = as_data(found, tuple(query_ids))
         if statistics:
             data["estimates"] = [each.as_data() for each in estimates]
-        click.echo(json.dumps(data, ensure_ascii=False, indent=2))
+        echo_json(data)
         return
     if not chosen and (len(found.queries) == 1 or (sections and "overview" not in sections)):
         chosen = list(found.queries)
     if output != "text":
-        click.echo(_picture(found, chosen, sections, output), nl=False)
+        echo_data(_picture(found, chosen, sections, output), nl=False)
     elif not chosen:
-        click.echo(render_overview(found), nl=False)
+        echo(render_overview(found), nl=False)
     else:
         wanted = _SECTIONS if "all" in sections else sections or _DEFAULT_SECTIONS
-        click.echo("\n".join(render_query(found, query, wanted) for query in chosen), nl=False)
+        echo("\n".join(render_query(found, query, wanted) for query in chosen), nl=False)
     if output == "text" and estimates:
-        click.echo(f"\nCost\n{indent(render_estimates(estimates), '  ')}", nl=False)
+        echo(f"\nCost\n{indent(render_estimates(estimates), '  ')}", nl=False)
 
 
 def _load(paths: Sequence[Path]) -> list[xscl.Query]:
@@ -249,18 +262,18 @@ def _show_answer(
     )
     rendered = answer.pop("rendered")
     if output == "json":
-        click.echo(json.dumps(answer, ensure_ascii=False, indent=2))
+        echo_json(answer)
     else:
-        click.echo(rendered, nl=False)
+        echo(rendered, nl=False)
 
 
 def _show_reason(reason: Reason, output: str) -> None:
     from broker.whynot.text import render_reason
 
     if output == "json":
-        click.echo(json.dumps(reason.as_data(), ensure_ascii=False, indent=2))
+        echo_json(reason.as_data())
     elif output == "text":
-        click.echo(render_reason(reason), nl=False)
+        echo(render_reason(reason), nl=False)
     else:
         raise Failure("--why-not prints text or json", exit_code=2)
 

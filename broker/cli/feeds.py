@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +12,16 @@ from typing import Any, TypeVar
 import click
 
 from broker.cli.feedadministration import AnyFeedAdministration, ask
-from broker.cli.terminal import Failure, StreamName, emit_rows, format_option, message
+from broker.cli.terminal import (
+    Failure,
+    StreamName,
+    echo,
+    echo_data,
+    echo_json,
+    emit_rows,
+    format_option,
+    message,
+)
 
 __all__ = ["feeds"]
 
@@ -134,7 +142,7 @@ def show(context: click.Context, url: str) -> None:
       xscl feeds show https://example.org/feed.xml
     """
     row = _in_words(ask(context, lambda administration: administration.feed(url)))
-    click.echo(json.dumps(row, ensure_ascii=False, indent=2))
+    echo_json(row)
 
 
 @feeds.command()
@@ -157,10 +165,10 @@ def check(context: click.Context, url: str, headers: tuple[str, ...], documents:
     found = ask(context, lambda administration: administration.check(url, **asked))
     if documents:
         for document in found["documents"]:
-            click.echo(document.replace("\n", "&#10;"))
+            echo_data(document.replace("\n", "&#10;"))
         return
     for name, value in _described(found):
-        click.echo(f"{name:<12} {value}")
+        echo(f"{name:<12} {value}")
 
 
 @feeds.command("import")

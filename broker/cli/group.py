@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import click
 
-from broker.cli.terminal import Failure
+from broker.cli.terminal import Failure, clean_warnings, echo
 
 __all__ = ["VERBS", "Verb", "VerbGroup"]
 
@@ -71,6 +71,20 @@ VERBS: dict[str, tuple[Verb, ...]] = {
 }
 """All verbs, by the heading under which help lists them."""
 
+_MEANT = {
+    "unsubscribe": "`xscl remove SUBSCRIPTION` ends a subscription",
+    "delete": "`xscl remove QUERY|SUBSCRIPTION` removes one",
+    "rm": "`xscl remove QUERY|SUBSCRIPTION` removes one",
+    "status": "`xscl top --once` says how a broker is",
+    "subscriptions": "`xscl show QUERY` lists those of a query",
+    "matches": "`xscl tail --after 0 --no-follow` prints them",
+    "documents": "`xscl streams` says what there is of each stream",
+    "start": "`xscl run` runs the broker",
+    "stop": "SIGTERM, or Ctrl-C where it runs, stops the broker",
+    "login": "`xscl context add` keeps where a broker and its token are",
+}
+"""What verbs of other programs are here."""
+
 _BY_NAME = {verb.name: verb for verbs in VERBS.values() for verb in verbs}
 
 
@@ -93,6 +107,7 @@ class VerbGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run the verb; a full disk, often that of redirected output, is no fault of ours."""
+        clean_warnings()
         try:
             return super().invoke(ctx)
         except OSError as error:
@@ -104,13 +119,25 @@ class VerbGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the verb; where there is none of that name, say which was probably meant."""
+        if args[0] == "help":
+            return self._help(ctx, args[1:])
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             from xscl.spelling import did_you_mean
 
-            near = did_you_mean(args[0], _BY_NAME)
+            near = _MEANT.get(args[0]) or did_you_mean(args[0], _BY_NAME)
             ctx.fail(f"No such command {args[0]!r}; {near}" if near else error.message)
+
+    def _help(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Have a verb print its help, or this group its own: `xscl help VERB`."""
+        if not args:
+            echo(ctx.get_help())
+            raise click.exceptions.Exit(0)
+        name, command, rest = self.resolve_command(ctx, args)
+        return name, command, [*rest, "--help"]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs under their headings, from the table alone."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,15 @@ from typing import TYPE_CHECKING
 import click
 
 from broker.cli.costs import estimates_from, render_estimates, statistics_option
-from broker.cli.terminal import EXIT_FAILED, Failure, is_coloured, message
+from broker.cli.terminal import (
+    EXIT_FAILED,
+    Failure,
+    echo,
+    echo_data,
+    echo_json,
+    is_coloured,
+    message,
+)
 
 if TYPE_CHECKING:
     pass
@@ -72,15 +79,15 @@ def check(
     if output == "text":
         if found:
             text = render_diagnostics(found, color=is_coloured(sys.stdout))
-            click.echo(text, color=is_coloured(sys.stdout))
+            echo(text)
         if estimates:
-            click.echo(render_estimates(estimates), nl=False)
+            echo(render_estimates(estimates), nl=False)
     elif output == "json" and statistics is not None:
         costs = [each.as_data() for each in estimates]
         both = {"diagnostics": list(map(as_dict, found)), "estimates": costs}
-        click.echo(json.dumps(both, ensure_ascii=False, indent=2))
+        echo_json(both)
     else:
-        click.echo(to_json(found) if output == "json" else to_sarif(found))
+        echo_data(to_json(found) if output == "json" else to_sarif(found))
     warnings = len(found) - errors + sum(len(each.warnings) for each in estimates)
     message(
         f"{_count(len(queries), 'query', 'queries')} without errors,"
@@ -124,14 +131,14 @@ def fmt(context: click.Context, paths: Sequence[Path], is_check: bool, shows_dif
     for path in [*files, _STDIN] if _STDIN in paths else files:
         before, after = _formatted(path)
         if path == _STDIN and after is not None and not (is_check or shows_diff):
-            click.echo(after, nl=False)
+            echo_data(after, nl=False)
             continue
         failed |= after is None
         if after is None or before == after:
             continue
         changed += 1
         if shows_diff:
-            click.echo(_difference(before, after, _name(path)), nl=False)
+            echo_data(_difference(before, after, _name(path)), nl=False)
         elif is_check:
             message(f"would rewrite {_name(path)}")
         else:
@@ -185,4 +192,4 @@ def completion(context: click.Context, shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None
     root = context.find_root()
-    click.echo(found(root.command, {}, "xscl", "_XSCL_COMPLETE").source())
+    echo(found(root.command, {}, "xscl", "_XSCL_COMPLETE").source())

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import gzip
+import io
 import itertools
+import zlib
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import click
 
 from broker.cli.connection import BrokerConnection, connect
-from broker.cli.terminal import EXIT_FAILED, Failure, StreamName, message
+from broker.cli.terminal import (
+    EXIT_FAILED,
+    Failure,
+    StreamName,
+    echo,
+    echo_json,
+    message,
+    text_or_json,
+)
 from broker.documents.late import spell_late
 
 __all__ = ["publish"]
 
 _LINES_AT_ONCE = 500
+_GZIP = b"\x1f\x8b"
 
 
 @click.command()
@@ -22,6 +34,7 @@ _LINES_AT_ONCE = 500
 @click.argument("files", nargs=-1, required=True, type=click.File("rb"))
 @click.option("--key", help="The key of the document, where one XML document is given.")
 @click.option("--time", help="Its event time (ISO 8601), where one XML document is given.")
+@text_or_json("How to print what became of them: number, outcome and key, or all of it.")
 @click.pass_context
 def publish(
     context: click.Context,
@@ -29,12 +42,14 @@ def publish(
     files: tuple[IO[bytes], ...],
     key: str | None,
     time: str | None,
+    output: str,
 ) -> None:
     """Give XML documents, or files of document lines, to STREAM.
 
     A file whose first character is `{` holds document lines: one JSON object in each line, with
     `xml` and, if wanted, `time` and `key`.  Anything else is one XML document.  `-` is standard
-    input.  When the verb ends with 0, the broker has every document on its disk.
+    input.  What is compressed with gzip is read as what it holds.  When the verb ends with 0, the
+    broker has every document on its disk.
 
     \b
     Examples:
@@ -43,16 +58,21 @@ def publish(
     """
     connection = connect(context)
     taken = refused = 0
+    results = []
     late: dict[str, Any] = {}
     for file in files:
         for result in _results(connection, stream, file, key, time, late):
+            results.append(result)
             if result["outcome"] == "refused":
                 refused += 1
                 name = getattr(file, "name", "<stdin>")
                 message(f"{name}:{result['line']}: refused: {result['reason']}")
             else:
                 taken += 1
-                click.echo(f"{result['docid']}\t{result['outcome']}\t{result['key']}")
+            if output == "text" and result["outcome"] != "refused":
+                echo(f"{result['docid']}\t{result['outcome']}\t{result['key']}")
+    if output == "json":
+        echo_json(results)
     message(f"{taken} taken, {refused} refused")
     if late:
         message(spell_late(late))
@@ -70,6 +90,29 @@ def _results(
     late: dict[str, Any],
 ) -> Iterator[dict[str, Any]]:
     """Yield the receipts of a file's documents; add up in `late` which are too late."""
+    name = getattr(file, "name", "<stdin>")
+    try:
+        yield from _given(connection, stream, _unpacked(file), name, key, time, late)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise Failure(f"{name}: it is compressed, and broken: {error}") from error
+
+
+def _unpacked(file: IO[bytes]) -> IO[bytes]:
+    """Return a file, or what it holds where it is compressed with gzip."""
+    read = file if isinstance(file, io.BufferedReader) else io.BufferedReader(cast(Any, file))
+    is_packed = read.peek(2).startswith(_GZIP)
+    return cast(IO[bytes], gzip.GzipFile(fileobj=read)) if is_packed else read
+
+
+def _given(
+    connection: BrokerConnection,
+    stream: str,
+    file: IO[bytes],
+    name: str,
+    key: str | None,
+    time: str | None,
+    late: dict[str, Any],
+) -> Iterator[dict[str, Any]]:
     first = file.readline()
     path = ("streams", stream, "documents")
     if not first.lstrip(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
@@ -79,7 +122,6 @@ def _results(
         try:
             answer = connection.call("POST", *path, query=query, body=body, content_type=kind)
         except Failure as failure:
-            name = getattr(file, "name", "<stdin>")
             text = f"{name}: {failure.message}" if failure.code == EXIT_FAILED else failure.message
             raise Failure(text, hint=failure.hint, exit_code=failure.code) from failure
         _add_late(late, answer)

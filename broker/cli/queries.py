@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import click
 
 from broker.cli.connection import BrokerConnection, connect
-from broker.cli.terminal import emit_rows, format_option, message, text_or_json
+from broker.cli.terminal import echo, echo_json, emit_rows, format_option, message, text_or_json
 
 __all__ = ["list_queries", "pause", "remove", "resume", "show"]
 
@@ -49,42 +48,47 @@ def show(context: click.Context, query_id: str, output: str) -> None:
     query = connection.get("queries", query_id)
     query["subscriptions"] = connection.get("subscriptions", query=query_id)["subscriptions"]
     if output == "json":
-        click.echo(json.dumps(query, ensure_ascii=False, indent=2))
+        echo_json(query)
     else:
         _show_text(query)
 
 
 def _show_text(query: dict[str, Any]) -> None:
-    click.echo(f"{query['id']}  {query['state']}, {query['matches']} matches")
+    echo(f"{query['id']}  {query['state']}, {query['matches']} matches")
     if query["reason"]:
-        click.echo(f"it {_since(query)}: {query['reason']}")
-    click.echo(f"version {query['version']}, sees documents after {query['point']}\n")
-    click.echo(query["text"].rstrip())
+        echo(f"it {_since(query)}: {query['reason']}")
+    echo(f"version {query['version']}, sees documents after {query['point']}\n")
+    echo(query["text"].rstrip())
     if query["subscriptions"]:
-        click.echo()
+        echo()
         for each in query["subscriptions"]:
             if each["until"] is not None:
                 each["state"] += f", until document {each['until']}"
         emit_rows(query["subscriptions"], ["id", "destination", "state", "parameters"], "table")
 
 
+_ANSWER = text_or_json("How to print it: nothing more than the message, or the query.")
+
+
 @click.command()
 @click.argument("query_id", metavar="QUERY")
+@_ANSWER
 @click.pass_context
-def pause(context: click.Context, query_id: str) -> None:
+def pause(context: click.Context, query_id: str, output: str) -> None:
     """Stop matching a query, from the next document on, until it is resumed.
 
     \b
     Example:
       xscl pause same-story
     """
-    _change(connect(context), query_id, "pause")
+    _change(connect(context), query_id, "pause", output)
 
 
 @click.command()
 @click.argument("query_id", metavar="QUERY")
+@_ANSWER
 @click.pass_context
-def resume(context: click.Context, query_id: str) -> None:
+def resume(context: click.Context, query_id: str, output: str) -> None:
     """Match a paused query again, from the next document on.
 
     One that went over its budget may do so again: what it will cost is estimated first.
@@ -100,12 +104,14 @@ def resume(context: click.Context, query_id: str) -> None:
     )
     for warning in estimate["warnings"]:
         message(f"warning: {warning}")
-    _change(connection, query_id, "resume")
+    _change(connection, query_id, "resume", output)
 
 
-def _change(connection: BrokerConnection, query_id: str, action: str) -> None:
+def _change(connection: BrokerConnection, query_id: str, action: str, output: str) -> None:
     query = connection.call("POST", "queries", query_id, action)
     message(f"{query['id']} {_since(query)}")
+    if output == "json":
+        echo_json(query)
 
 
 def _since(query: dict[str, Any]) -> str:

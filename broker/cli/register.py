@@ -11,8 +11,15 @@ import click
 
 from broker.cli.connection import BrokerConnection, connect
 from broker.cli.progress import progress_bar
-from broker.cli.terminal import Failure, message, text_or_json
-from broker.registry.parameters import parameter
+from broker.cli.terminal import (
+    Failure,
+    echo,
+    echo_json,
+    message,
+    parameter_option,
+    read_parameters,
+    text_or_json,
+)
 
 if TYPE_CHECKING:
     from xscl.query import Query
@@ -52,16 +59,8 @@ _TEXT = "text/plain; charset=utf-8"
     show_default=True,
     help="With --dry-run: look at them for so long at most.",
 )
-@click.option(
-    "--parameter",
-    "-p",
-    "parameters",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="With --dry-run: the value of a parameter; a number where it reads as one, unless it has"
-    " quotes of its own.",
-)
-@text_or_json("How to print what --dry-run finds.")
+@parameter_option("With --dry-run: the value of a parameter")
+@text_or_json("How to print what was registered, or what --dry-run finds.")
 @click.pass_context
 def register(
     context: click.Context,
@@ -71,7 +70,7 @@ def register(
     since: str | None,
     documents: int,
     seconds: int,
-    parameters: tuple[str, ...],
+    given: tuple[str, ...],
     output: str,
 ) -> None:
     """Register the queries in files and directories (*.xscl), or new texts of them.
@@ -94,19 +93,23 @@ def register(
     connection = connect(context)
     queries = _load(paths, query_id)
     if dry_run:
-        bounds = {"documents": documents, "seconds": seconds, "parameters": _values(parameters)}
+        bounds = {"documents": documents, "seconds": seconds, "parameters": _values(given)}
         found = [
             _dry_run(connection, each, query_id or each.id, bounds, output) for each in queries
         ]
         if output == "json":
-            click.echo(json.dumps(found, ensure_ascii=False, indent=2))
+            echo_json(found)
         return
+    registered = []
     for query in queries:
         path, body = ("queries", query_id or query.id), query.text.encode()
         if len(queries) <= ESTIMATED_MAX:
             _say_cost(connection.call("POST", *path, "estimate", body=body, content_type=_TEXT))
         made = connection.call("PUT", *path, query={"since": since}, body=body, content_type=_TEXT)
         _say_registered(made)
+        registered.append(made)
+    if output == "json":
+        echo_json(registered)
 
 
 def _say_registered(made: dict[str, Any]) -> None:
@@ -115,8 +118,9 @@ def _say_registered(made: dict[str, Any]) -> None:
         message(f"{made['id']} stays paused from document {made['effective'] + 1} on{reason}")
         message(f"hint: `xscl resume {made['id']}` makes it go on, or another text of it")
         return
+    said = "registered" if made.get("outcome") != "unchanged" else "unchanged:"
     message(
-        f"registered {made['id']} (version {made['version']}, sees documents after {made['point']})"
+        f"{said} {made['id']} (version {made['version']}, sees documents after {made['point']})"
     )
 
 
@@ -141,11 +145,8 @@ def _load(paths: Sequence[Path], query_id: str | None) -> list[Query]:
     return queries
 
 
-def _values(parameters: Sequence[str]) -> str | None:
-    try:
-        return json.dumps(dict(map(parameter, parameters))) if parameters else None
-    except ValueError as error:
-        raise Failure(str(error), exit_code=2) from error
+def _values(given: Sequence[str]) -> str | None:
+    return json.dumps(read_parameters(given)) if given else None
 
 
 def _say_cost(estimate: dict[str, Any]) -> None:
@@ -162,14 +163,14 @@ def _dry_run(
     path, body = ("queries", query_id), query.text.encode()
     estimate = connection.call("POST", *path, "estimate", body=body, content_type=_TEXT)
     if output == "text":
-        click.echo(estimate["rendered"], nl=False)
+        echo(estimate["rendered"], nl=False)
     if query.parameters and bounds["parameters"] is None:
         names = " ".join(f"-p {name}=..." for name, _ in query.parameters)
         message(f"{query_id} has parameters: give {names} to see what it would have matched")
         return {"estimate": estimate, "history": None}
     found = _history(connection, path, body, bounds)
     if output == "text":
-        click.echo(found["rendered"], nl=False)
+        echo(found["rendered"], nl=False)
     return {"estimate": estimate, "history": found["found"]}
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TextIO
+from typing import Any, TextIO
 
 import click
 from rich.console import Console
@@ -15,8 +17,16 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 import xscl
 from broker.cli.connection import settings_of
-from broker.cli.terminal import EXIT_FAILED, EXIT_PAUSED, Failure, message
+from broker.cli.terminal import (
+    EXIT_FAILED,
+    EXIT_PAUSED,
+    Failure,
+    message,
+    parameter_option,
+    read_parameters,
+)
 from broker.documents.recorded import count_lines
+from broker.operations.printable import printable
 from broker.pipeline.jvm import JvmError
 from broker.pipeline.replay import BATCH_DOCUMENTS, ReplayError, ReplaySummary, read_assignments
 from broker.pipeline.replay import replay as run_replay
@@ -61,10 +71,11 @@ class _Duration(click.ParamType[int]):
     show_default=True,
     help="How late a document may come and still find every partner.",
 )
+@parameter_option("A value for the parameter of that name, in each query that has it")
 @click.option(
     "--parameters",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help='Rows of parameters for parameterised queries: {"query": ..., "parameters": {...}}.',
+    help='A file with several rows of them: {"query": ..., "parameters": {...}} on each line.',
 )
 @click.option(
     "--batch-size",
@@ -95,6 +106,7 @@ def replay(
     documents: tuple[Path, ...],
     matches: Path | None,
     lateness: int,
+    given: tuple[str, ...],
     parameters: Path | None,
     batch_size: int,
     engine: EngineName,
@@ -118,6 +130,8 @@ def replay(
     try:
         loaded = xscl.load(queries)
         assignments = read_assignments(parameters, loaded) if parameters else {}
+        assignments |= _assigned(loaded, read_parameters(given))
+        _say_unassigned(loaded, assignments)
         with ExitStack() as stack:
             out = stack.enter_context(_output(matches))
             bar = stack.enter_context(_Bar(documents))
@@ -140,17 +154,57 @@ def replay(
     except (ReplayError, JvmError, OSError) as error:
         raise Failure(str(error)) from error
     _summarise(summary)
+    if not summary.documents and summary.refused + summary.dead_letters:
+        raise Failure("no line of the documents could be read")
     if summary.pauses:
         raise SystemExit(EXIT_PAUSED)
+
+
+def _assigned(
+    queries: Sequence[xscl.Query], values: Mapping[str, object]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the assignments that single values make, for the queries that have all of theirs."""
+    names = [{name for name, _ in query.parameters} for query in queries]
+    if unknown := set(values).difference(*names):
+        raise Failure(f"no query has a parameter {min(unknown)!r}", exit_code=2)
+    return {
+        query.id: [dict(xscl.assignment(query, {name: values[name] for name in own}))]
+        for query, own in zip(queries, names, strict=True)
+        if own and own <= values.keys()
+    }
+
+
+def _say_unassigned(queries: Sequence[xscl.Query], assignments: Mapping[str, object]) -> None:
+    """Warn of queries that find nothing for want of parameters; end the verb if all are such."""
+    idle = [query for query in queries if query.parameters and query.id not in assignments]
+    for query in idle:
+        wanted = " ".join(f"-p {name}=..." for name, _ in query.parameters)
+        text = f"{query.id} has parameters, and finds nothing without them: give {wanted}"
+        if len(idle) == len(queries):
+            raise Failure(text, exit_code=2)
+        message(f"warning: {text}")
+
+
+class _Screen(io.TextIOWrapper):
+    """A terminal, which what documents say does not steer."""
+
+    def write(self, text: str) -> int:
+        return super().write(printable(text))
 
 
 class _Standard:
     """Standard output as a file that is flushed, not closed, at the end."""
 
     def __enter__(self) -> TextIO:
-        return sys.stdout
+        self._screen = None
+        if not sys.stdout.isatty():
+            return sys.stdout
+        self._screen = _Screen(sys.stdout.buffer, encoding=sys.stdout.encoding)
+        return self._screen
 
     def __exit__(self, *exc: object) -> None:
+        if self._screen is not None:
+            self._screen.detach()
         sys.stdout.flush()
 
 

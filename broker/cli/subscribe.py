@@ -8,8 +8,14 @@ import click
 
 from broker.cli.connection import BrokerConnection, connect
 from broker.cli.deliveries import test_subscription
-from broker.cli.terminal import Failure, message
-from broker.registry.parameters import parameter
+from broker.cli.terminal import (
+    echo,
+    echo_json,
+    message,
+    parameter_option,
+    read_parameters,
+    text_or_json,
+)
 
 __all__ = ["subscribe"]
 
@@ -17,15 +23,7 @@ __all__ = ["subscribe"]
 @click.command()
 @click.argument("query_id", metavar="QUERY")
 @click.argument("destination", metavar="URL|ADDRESS|pull")
-@click.option(
-    "--parameter",
-    "-p",
-    "parameters",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="The value of one of the query's parameters; a number where it reads as one, unless it has"
-    " quotes of its own.",
-)
+@parameter_option()
 @click.option(
     "--digest",
     type=click.Choice(["immediate", "hourly", "daily", "weekly"]),
@@ -45,22 +43,25 @@ __all__ = ["subscribe"]
     help="Send a sample at once, and end with 1 if it does not arrive; or send none. Otherwise one"
     " is sent, and what came of it is said.",
 )
+@text_or_json("How to print what was made: its id, and a webhook's key; or all of it.")
 @click.pass_context
 def subscribe(
     context: click.Context,
     /,
     query_id: str,
     destination: str,
-    parameters: tuple[str, ...],
+    given: tuple[str, ...],
     send_sample: bool | None,
     since: str | None,
+    output: str,
     **options: object,
 ) -> None:
     """Have the matches of QUERY posted to a URL, mailed to an address, or kept to be pulled.
 
     It gets a match only if all documents of the match came after the subscription, or after
-    --since.  Webhooks are signed (Standard Webhooks); the key is printed once, to standard output.
-    A sample shows at once whether matches will arrive.
+    --since.  The subscription's id goes to standard output.  Webhooks are signed (Standard
+    Webhooks); the key is printed once, on a second line.  A sample shows at once whether matches
+    will arrive.
 
     \b
     Examples:
@@ -75,19 +76,22 @@ def subscribe(
         body={
             "query": query_id,
             "destination": destination,
-            "parameters": dict(_parameter(text) for text in parameters),
+            "parameters": read_parameters(given),
             "options": _options(options),
             **({} if since is None else {"since": since}),
         },
     )
     message(f"subscribed {made['destination']} to {made['query']} as {made['id']}")
     _say_point(connection, made, since)
+    if made.get("secret"):
+        message("its messages are signed with the key below its id, which is not shown again")
+    if output == "json":
+        echo_json(made)
+    else:
+        echo("\n".join(filter(None, (made["id"], made.get("secret")))))
     if made["state"] == "unconfirmed":
         message(made["reason"] or "a mail asks whether it is wanted; nothing is sent before that")
         return
-    if made.get("secret"):
-        message("its messages are signed with this key, which is not shown again:")
-        click.echo(made["secret"])
     if send_sample is False or (send_sample is None and destination == "pull"):
         return
     if not test_subscription(connection, made["id"]):
@@ -113,10 +117,3 @@ def _options(given: dict[str, object]) -> dict[str, object]:
     if chosen.pop("cloudevents", False):
         chosen["format"] = "cloudevents"
     return chosen
-
-
-def _parameter(text: str) -> tuple[str, str | float]:
-    try:
-        return parameter(text)
-    except ValueError as error:
-        raise Failure(str(error), exit_code=2) from error

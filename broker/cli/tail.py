@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-import json
+import sys
+from collections.abc import Callable
+from typing import Any
 
 import click
 
 from broker.cli.connection import BrokerConnection, connect
+from broker.cli.terminal import echo, echo_json
+from broker.operations.matchlines import match_lines
 
 __all__ = ["tail"]
 
@@ -18,6 +22,12 @@ _WAIT_S = 20
 @click.option("--after", type=int, help="Begin behind this match number; 0 begins with the first.")
 @click.option("--limit", "-n", type=int, help="End after this many matches.")
 @click.option("--no-follow", is_flag=True, help="End when all matches so far are printed.")
+@click.option(
+    "--format",
+    "output",
+    type=click.Choice(["text", "json"]),
+    help="How to print them: text, as on a terminal, or match lines, as elsewhere.",
+)
 @click.pass_context
 def tail(
     context: click.Context,
@@ -25,8 +35,12 @@ def tail(
     after: int | None,
     limit: int | None,
     no_follow: bool,
+    output: str | None,
 ) -> None:
-    """Print match lines (JSON) as they are found, of one query or of all, until Ctrl-C.
+    """Print matches as they are found, of one query or of all, until Ctrl-C.
+
+    On a terminal for people: query, documents, compared values.  Elsewhere, and with --format
+    json, match lines, each with its number as `seq`.
 
     \b
     Examples:
@@ -34,10 +48,13 @@ def tail(
       xscl tail --after 0 --no-follow > matches.jsonl
     """
     connection = connect(context)
+    write = _write_text if (output or _usual()) == "text" else _write_line
     if query_id is not None and not no_follow:
         connection.get("queries", query_id)  # one that is not there would be waited for
     try:
-        _print_matches(connection, query_id, after, limit, follow=not no_follow)
+        printed = _print_matches(connection, query_id, after, limit, write, follow=not no_follow)
+        if query_id is not None and not printed:
+            connection.get("queries", query_id)  # of one that was removed there may be matches
     except KeyboardInterrupt:
         return  # it is how one stops looking
 
@@ -47,9 +64,11 @@ def _print_matches(
     query_id: str | None,
     after: int | None,
     limit: int | None,
+    write: Callable[[dict[str, Any]], None],
     *,
     follow: bool,
-) -> None:
+) -> int:
+    """Print matches and return how many."""
     cursor = 0 if after is None and not follow else after
     printed = 0
     while limit is None or printed < limit:
@@ -61,8 +80,25 @@ def _print_matches(
             wait=_WAIT_S if follow else None,
         )
         for match in page["matches"]:
-            click.echo(json.dumps(match, ensure_ascii=False))
+            write(match)
         printed += len(page["matches"])
         if not follow and page["next"] == cursor:
-            return
+            break
         cursor = page["next"]
+    return printed
+
+
+def _usual() -> str:
+    return "text" if sys.stdout.isatty() else "json"
+
+
+def _write_line(match: dict[str, Any]) -> None:
+    echo_json(match, indent=None)
+
+
+def _write_text(match: dict[str, Any]) -> None:
+    given = match.get("parameters") or {}
+    said = "".join(f" {name}={value}" for name, value in given.items())
+    echo(click.style(f"{match['query']}{said}", bold=True))
+    for line in match_lines(match):
+        echo(f"  {line}")

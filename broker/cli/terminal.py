@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import click
+
+from broker.operations.printable import one_line, printable
 
 __all__ = [
     "EXIT_FAILED",
@@ -19,11 +22,17 @@ __all__ = [
     "EXIT_SETTINGS",
     "Failure",
     "StreamName",
+    "clean_warnings",
+    "echo",
+    "echo_data",
+    "echo_json",
     "emit_rows",
     "format_option",
     "is_coloured",
     "limit_option",
     "message",
+    "parameter_option",
+    "read_parameters",
     "table_lines",
     "text_or_json",
 ]
@@ -74,9 +83,37 @@ class StreamName(click.ParamType[str]):
         return value
 
 
+class _Line(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return one_line(super().format(record))
+
+
+def clean_warnings() -> None:
+    """Have warnings that no log takes, of a verb that writes none, steer no terminal either."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(_Line())
+
+
 def message(text: str) -> None:
     """Write a line for the person at the terminal to standard error."""
-    click.echo(text, err=True, color=is_coloured(sys.stderr))
+    click.echo(printable(text, keep_colours=True), err=True, color=is_coloured(sys.stderr))
+
+
+def echo(text: str = "", *, nl: bool = True) -> None:
+    """Write text for a person to standard output, without what would steer a terminal."""
+    click.echo(printable(text, keep_colours=True), nl=nl, color=is_coloured(sys.stdout))
+
+
+def echo_data(text: str, *, nl: bool = True) -> None:
+    """Write text for programs to standard output: as it is, unless that is a terminal."""
+    if sys.stdout.isatty():
+        text = printable(text)
+    click.echo(text, nl=nl)
+
+
+def echo_json(data: Any, *, indent: int | None = 2) -> None:
+    """Write data as JSON to standard output."""
+    echo_data(json.dumps(data, ensure_ascii=False, indent=indent))
 
 
 def is_coloured(stream: Any) -> bool:
@@ -109,6 +146,30 @@ def text_or_json(help_text: str = "How to print it.") -> Callable[[_Command], _C
     )
 
 
+def parameter_option(
+    help_text: str = "The value of one of the query's parameters",
+) -> Callable[[_Command], _Command]:
+    """Add `-p NAME=VALUE`, once for each parameter: the one way to give them on a command line."""
+    return click.option(
+        "--parameter",
+        "-p",
+        "given",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help=f"{help_text}; a number where it reads as one, unless it has quotes of its own.",
+    )
+
+
+def read_parameters(given: Sequence[str]) -> dict[str, str | float]:
+    """Return what `-p` options give; end the verb where one is not NAME=VALUE."""
+    from broker.registry.parameters import parameter
+
+    try:
+        return dict(map(parameter, given))
+    except ValueError as error:
+        raise Failure(str(error), exit_code=2) from error
+
+
 def limit_option(command: _Command) -> _Command:
     """Add `--limit` to a verb that lists what is newest."""
     option = click.option(
@@ -125,18 +186,18 @@ def limit_option(command: _Command) -> _Command:
 def emit_rows(rows: Iterable[Mapping[str, Any]], columns: Sequence[str], output: str) -> None:
     """Print rows to standard output: `columns` of them as a table or CSV, everything as JSON."""
     if output == "json":
-        click.echo(json.dumps([dict(row) for row in rows], ensure_ascii=False, indent=2))
+        echo_json([dict(row) for row in rows])
     elif output == "csv":
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows([_cell(row.get(column)) for column in columns] for row in rows)
-        click.echo(text.getvalue(), nl=False)
+        echo_data(text.getvalue(), nl=False)
     else:
         head, *rest = table_lines(rows, columns)
-        click.echo(click.style(head, bold=True), color=is_coloured(sys.stdout))
+        echo(click.style(head, bold=True))
         for line in rest:
-            click.echo(line)
+            echo(line)
 
 
 def table_lines(rows: Iterable[Mapping[str, Any]], columns: Sequence[str]) -> list[str]:

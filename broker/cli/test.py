@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,7 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from broker.cli.terminal import EXIT_FAILED, Failure, is_coloured, message
+from broker.cli.terminal import (
+    EXIT_FAILED,
+    Failure,
+    echo,
+    echo_data,
+    echo_json,
+    is_coloured,
+    message,
+)
 
 if TYPE_CHECKING:
     from broker.testing.casefile import CaseFile
@@ -65,9 +72,9 @@ def test(context: click.Context, paths: tuple[Path, ...], output: str, accept: b
             message(f"rewrote {path}; review what it expects now")
     if output == "json":
         rows = [as_data(file, trial) for file, trials in results for trial in trials]
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        echo_json(rows)
     elif output == "junit":
-        click.echo(as_junit(results), nl=False)
+        echo_data(as_junit(results), nl=False)
     failed = _summarise([trial for _, trials in results for trial in trials])
     if mistakes or (failed and not accept):
         context.exit(EXIT_FAILED)
@@ -113,7 +120,7 @@ def _run(path: Path, *, is_shown: bool) -> tuple[CaseFile, list[Trial]] | None:
         trials.append(trial)
         if is_shown:
             text = render_trial(file, trial)
-            click.echo(text if is_coloured(sys.stdout) else uncoloured(text), nl=False)
+            echo(text if is_coloured(sys.stdout) else uncoloured(text), nl=False)
     return file, trials
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from broker.cli.connection import BrokerConnection, asked_or_done, settings_of
-from broker.cli.terminal import Failure, emit_rows, format_option, message
+from broker.cli.terminal import Failure, echo, emit_rows, format_option, message
 from broker.settings.directory import keep_private
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def create(
 
     secret, place = _done(context, is_local, ask, work)
     message(f"made the token {name!r} of {place}; this is it, and it is not shown again:")
-    click.echo(secret)
+    echo(secret)
 
 
 @tokens.command("list")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -12,8 +11,17 @@ from typing import Any
 import click
 
 from broker.cli.connection import BrokerConnection, connect
-from broker.cli.terminal import EXIT_NO_BROKER, Failure, emit_rows, format_option, table_lines
+from broker.cli.terminal import (
+    EXIT_NO_BROKER,
+    Failure,
+    echo,
+    echo_json,
+    emit_rows,
+    format_option,
+    table_lines,
+)
 from broker.documents.late import spell_late
+from broker.operations.printable import printable
 
 __all__ = ["TopReading", "render", "top"]
 
@@ -103,12 +111,12 @@ def _print(reading: TopReading, output: str, url: str) -> None:
     if output == "json":
         failing = list(_failing(reading))
         data = {**reading.statistics, "by_query": reading.since(None), "failing_feeds": failing}
-        click.echo(json.dumps(data, ensure_ascii=False, indent=2))
+        echo_json(data)
     elif output == "csv":
         emit_rows(reading.since(None), _COLUMNS, "csv")
     else:
         for line in render(reading, None, url, _ROWS_WITHOUT_TERMINAL):
-            click.echo(line)
+            echo(line)
 
 
 def _follow(connection: BrokerConnection, interval: float) -> None:
@@ -122,7 +130,8 @@ def _follow(connection: BrokerConnection, interval: float) -> None:
         try:
             while True:
                 before, lines = _look(connection, before, max(3, console.size.height - 12))
-                live.update(Text("\n".join(lines), no_wrap=True, overflow="ellipsis"), refresh=True)
+                shown = printable("\n".join(lines))
+                live.update(Text(shown, no_wrap=True, overflow="ellipsis"), refresh=True)
                 time.sleep(interval)
         except KeyboardInterrupt:
             return

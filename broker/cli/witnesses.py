@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from broker.cli.terminal import Failure, text_or_json
+from broker.cli.terminal import Failure, echo, echo_json, text_or_json
 
 if TYPE_CHECKING:
     from broker.documents.document import Document
@@ -52,9 +51,9 @@ def witnesses(queries: tuple[Path, ...], document: Path, stream: str | None, out
     except DocumentError as error:
         raise Failure(f"{document} cannot be read: {error}") from error
     if output == "json":
-        click.echo(json.dumps(found.as_data(), ensure_ascii=False, indent=2))
+        echo_json(found.as_data())
     else:
-        click.echo(render_relations(found), nl=False)
+        echo(render_relations(found), nl=False)
 
 
 def _document(path: Path, queries: Sequence[Query], stream: str | None) -> tuple[Document, bool]:

@@ -209,8 +209,8 @@ def is_web(link: str) -> bool:
 def duration(apart: timedelta) -> str:
     """Return a length of time as people say it, to two units.
 
-    >>> duration(timedelta(days=1, hours=2, minutes=3))
-    '1 day 2 hours'
+    >>> duration(timedelta(days=1, hours=2, minutes=3)), duration(timedelta(milliseconds=3))
+    ('1 day 2 hours', 'less than a second')
     """
     seconds = int(apart.total_seconds())
     said = []
@@ -218,4 +218,4 @@ def duration(apart: timedelta) -> str:
         count, seconds = divmod(seconds, size)
         if count:
             said.append(f"{count} {unit}{'s' if count > 1 else ''}")
-    return " ".join(said[:2]) or "no time"
+    return " ".join(said[:2]) or "less than a second"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import socket
 import time
 from collections.abc import Iterable
@@ -16,7 +18,7 @@ from broker.delivery.attempt import RESPONSE_KEPT_MAX, Attempt, Outcome, Outcome
 from broker.delivery.payload import render_payload
 from broker.delivery.signature import headers
 from broker.registry.subscription import Destination
-from feeds.guard import REASON, Network, guarded_connector, is_allowed
+from feeds.guard import REASON, BlockedAddressError, Network, guarded_connector, is_allowed
 
 __all__ = ["WebhookChannel"]
 
@@ -84,6 +86,10 @@ class WebhookChannel:
             ) as response:
                 text = await _beginning(response)
                 status, retry_after = response.status, response.headers.get("Retry-After")
+                if 300 <= status < 400:
+                    place = response.headers.get("Location", "nowhere")
+                    text = f"it redirects to {place}, which is not followed: subscribe that address"
+                    text = text[:RESPONSE_KEPT_MAX]
         except TimeoutError:
             outcome = Outcome(OutcomeKind.THROTTLED, detail="no answer in time")
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -181,6 +187,14 @@ def _retry_after_us(value: str | None, now_us: int) -> int | None:
 
 
 def _reason(error: Exception) -> str:
+    """Return why no answer came, in words where there are some."""
+    if isinstance(error, aiohttp.ClientConnectorSSLError) and "WRONG_VERSION" in str(error):
+        return "it does not speak TLS at this port: is the address an http:// one?"
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
+    if isinstance(cause, BlockedAddressError | socket.gaierror):
+        return f"it cannot be reached: {cause.strerror}"
+    if isinstance(cause, OSError) and cause.errno in errno.errorcode:
+        return f"it cannot be reached: {os.strerror(cause.errno or 0)}"
     return f"{type(error).__name__}: {error}"[:RESPONSE_KEPT_MAX]
 
 

@@ -249,7 +249,6 @@ class DeliveryWorker:
 
     def _tell_disabled(self, one: Finished, reason: str) -> None:
         subscription = one.taken.subscription
-        log.warning("subscription %s is disabled: %s", subscription.id, reason)
         self._on_event(_event(DeliveryEventKind.DISABLED, one.taken, one.outcome, reason=reason))
         owner = subscription.options.owner
         if owner and self._notifier is not None:

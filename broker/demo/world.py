@@ -123,7 +123,16 @@ class World:
         address.unlink(missing_ok=True)
         # The broker ends when its standard input does, so it never outlives the demonstration.
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "broker.cli", "--config", "xscl.toml", "run", "--until-eof"),
+            *(
+                sys.executable,
+                "-P",
+                "-m",
+                "broker.cli",
+                "--config",
+                "xscl.toml",
+                "run",
+                "--until-eof",
+            ),
             cwd=self.directory,
             stdin=asyncio.subprocess.PIPE,
             stdout=log,

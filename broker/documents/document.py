@@ -14,7 +14,8 @@ from xscl.lexer import is_name
 
 __all__ = [
     "FIRST_WATERMARK_US",
-    "STREAM_CHARACTERS_MAX",
+    "NAME_CHARACTERS_MAX",
+    "NAME_RULE",
     "Document",
     "DocumentError",
     "DocumentLine",
@@ -27,8 +28,11 @@ __all__ = [
 FIRST_WATERMARK_US = -(1 << 63)
 """`W(1)`: no document is older than the first one."""
 
-STREAM_CHARACTERS_MAX = 200
-"""A stream's name is held in memory wherever the stream is; the longest that people use are ten."""
+NAME_CHARACTERS_MAX = 200
+"""Names of streams and ids of queries are held in memory, stand in every match and on the page;
+the longest that people use are ten."""
+
+NAME_RULE = "a letter or `_`, then letters, digits, `_`, `.` and `-`"
 
 _ENCODING = re.compile(r"^(\s*<\?xml[^>]*?)\s+encoding\s*=\s*(?:'[^']*'|\"[^\"]*\")")
 """The declared encoding of XML that came as text: it spoke of bytes that no longer exist."""
@@ -43,14 +47,13 @@ class DocumentError(ValueError):
 @lru_cache(maxsize=10_000)
 def check_stream(name: str) -> None:
     """Raise `DocumentError` for what no query could name a stream."""
-    if len(name) > STREAM_CHARACTERS_MAX:
+    if len(name) > NAME_CHARACTERS_MAX:
         raise DocumentError(
-            f"a stream's name has at most {STREAM_CHARACTERS_MAX} characters, this one {len(name)}"
+            f"a stream's name has at most {NAME_CHARACTERS_MAX} characters, this one {len(name)}"
         )
     if not is_name(name):
         raise DocumentError(
-            f"{name!r} cannot be the name of a stream, because no query could write it:"
-            " a letter or `_`, then letters, digits, `_`, `.` and `-`"
+            f"{name!r} cannot be the name of a stream, because no query could write it: {NAME_RULE}"
         )
 
 

@@ -1,7 +1,8 @@
 """What a running broker says on standard error: lines for people, or JSON lines for programs.
 
 A record says what it is about in fields, given as `extra={"query": ..., "docid": ...}`; which
-there are is `FIELDS`.  Secrets are taken out of every line, whoever wrote them there.
+there are is `FIELDS`.  Secrets are taken out of every line, whoever wrote them there, and so is
+what would steer a terminal or begin another line (`printable`).
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import logging
 import re
 import sys
 from datetime import UTC, datetime
+from textwrap import indent
 from typing import TYPE_CHECKING
 
+from broker.operations.printable import one_line, printable
 from broker.settings.config import LogSettings
 
 if TYPE_CHECKING:
@@ -65,7 +68,9 @@ class TextLines(logging.Formatter):
         """Return the line, and below it where an error arose."""
         text = f"{_time(record)} {record.levelname.lower()} {record.name}: {record.getMessage()}"
         fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
-        return _without_secrets("\n".join(filter(None, (text + fields, _error(record)))))
+        # What is quoted in an error must not look like a line of the log.
+        error = indent(printable(_error(record)), "  ")
+        return _without_secrets("\n".join(filter(None, (one_line(text + fields), error))))
 
 
 class JsonLines(logging.Formatter):
@@ -87,7 +92,7 @@ class JsonLines(logging.Formatter):
             name: _without_secrets(value) if isinstance(value, str) else value
             for name, value in line.items()
         }
-        return json.dumps(cleaned, ensure_ascii=False, default=str)
+        return printable(json.dumps(cleaned, ensure_ascii=False, default=str))
 
 
 def write_log(settings: LogSettings, *, is_verbose: bool = False) -> None:
@@ -123,7 +128,7 @@ def log_delivery(event: DeliveryEvent) -> None:
         level,
         "%s: %s",
         words,
-        event.reason or (event.outcome.detail if event.outcome else ""),
+        event.reason or _answered(event),
         extra={
             "stage": "delivery",
             "query": event.subscription.query,
@@ -131,6 +136,13 @@ def log_delivery(event: DeliveryEvent) -> None:
             "delivery": event.delivery_id,
         },
     )
+
+
+def _answered(event: DeliveryEvent) -> str:
+    if event.outcome is None:
+        return ""
+    status = "" if event.outcome.status is None else f"answered {event.outcome.status}"
+    return ": ".join(filter(None, (status, event.outcome.detail)))
 
 
 def _time(record: logging.LogRecord) -> str:

@@ -27,6 +27,12 @@ _REMEDIES = {
 }
 
 
+_LATER = "it was not added; try again later, or add it all the same with --no-check"
+
+_UNSEEN = {Fault.SERVER: _LATER, Fault.TIMEOUT: _LATER, Fault.RATE_LIMITED: _LATER}
+"""What there is to do where a feed has been looked at once, and nobody goes on trying."""
+
+
 def remedy_of(fault: Fault) -> str:
     """Return what can be done about a fault."""
     return _REMEDIES.get(fault, "`xscl feeds check URL` looks at it again")
@@ -37,6 +43,6 @@ def refusal_of(error: Exception) -> tuple[str, str | None]:
     if isinstance(error, FeedError):
         if error.fault is Fault.URL or not error.url:
             return error.detail, None
-        return f"{error.url}: {error}", remedy_of(error.fault)
+        return f"{error.url}: {error}", _UNSEEN.get(error.fault) or remedy_of(error.fault)
     is_of_the_list = isinstance(error, KnownFeedError | UnknownFeedError)
     return str(error), "`xscl feeds list` shows the feeds" if is_of_the_list else None

@@ -2,8 +2,7 @@
 
 The pipeline finds every match whose newest document comes after a registration.  What a query
 that was registered to see earlier documents has to find besides lies wholly among those that the
-spool retains.  An engine of that query alone, with the queries whose published streams it reads,
-goes over them here and commits what it finds.
+spool retains.  An engine of that query alone goes over them here and commits what it finds.
 
 A registration that looks back leaves a `Backfill` in the registry, in its own transaction; that is
 taken away once everything is committed.  A crash in between repeats the work: match ids are the
@@ -11,13 +10,18 @@ same, and the outbox keeps each once.  What is found is numbered behind what is 
 
 It waits until the pipeline has joined the documents that it goes over: what they publish is read in
 the outbox, and who published it may be gone by then.
+
+Invariant: what is found depends on what was asked for, never on when there is time for it.  So the
+query is the one that was stated then, though it has been paused, restated or removed since; and
+statements look back in their order, so that what one publishes is there for the next.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -32,12 +36,13 @@ from broker.matching.engine import Engine, StepResult
 from broker.matching.match import Match
 from broker.matching.registration import RegisteredQuery
 from broker.pipeline.outbox import Outbox
-from broker.registry.queries import Backfill, QueryState, Registry
-from broker.registry.registered import fits, queries_of
+from broker.registry.queries import Backfill, Registry
+from broker.registry.registered import fits, queries_of, statement
 from broker.registry.subscription import parameters_key
 from joins.engines import DEFAULT_ENGINE, EngineName
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
+from xscl import XsclError
 from xscl.query import Query
 
 __all__ = [
@@ -49,6 +54,8 @@ __all__ = [
     "retained_documents",
     "upstream",
 ]
+
+_log = logging.getLogger(__name__)
 
 _BATCH_DOCUMENTS = 1_000
 """Documents between two looks at whether to stop, and between two commits."""
@@ -93,7 +100,7 @@ def _last_before(spool: Spool, arrival_us: int, point: int) -> int:
 
 
 def check_unread(registry: Registry, query: Query) -> None:
-    """Raise `LookBackError` if others read what a query publishes.
+    """Raise `LookBackError` if others read what a query publishes, and it is to look back.
 
     They would have to find again what they join with documents that come this late.
     """
@@ -103,9 +110,9 @@ def check_unread(registry: Registry, query: Query) -> None:
         if other.query.id != query.id and query.publish in _streams(other):
             raise LookBackError(
                 f"{other.query.id!r} reads {query.publish!r} already, and would miss what is "
-                f"published late: register {query.id!r} without looking back; or remove "
-                f"{other.query.id!r}, register {query.id!r} looking back, and then "
-                f"{other.query.id!r} again, looking back as well"
+                f"published late: do without looking back; or remove {other.query.id!r}, "
+                f"look back with {query.id!r}, and then register {other.query.id!r} again, "
+                f"looking back as well"
             )
 
 
@@ -126,28 +133,24 @@ def backfill(
 ) -> int:
     """Do the backfills of documents that are joined; return how many matches they found.
 
-    One query comes after another.  Ends early once `is_stopping`; what is not finished then waits
-    on, and so does a query that is paused.  One that goes over the budget is paused, from the first
-    document on that it did not look back at.
+    One statement of a query comes after another.  Ends early once `is_stopping`; what is not
+    finished then waits on.  A query that goes over the budget is paused, from the first document on
+    that it did not look back at.
     """
     found = 0
     while waiting := _ready(registry, outbox, spool):
-        query = waiting[0].query
-        those = [each for each in waiting if each.query == query]
-        present = {each.query.id: each for each in queries_of(registry, registry.revision())}
-        if query not in present and not _is_over(registry, those):
-            continue  # it has been paused, or resumed, in between
-        for step in _steps(present, outbox, spool, those, lateness_us, engine, budget):
+        those = [each for each in waiting if each.revision == waiting[0].revision]
+        asked = _asked(registry, those)
+        for step in _steps(asked, outbox, spool, those, lateness_us, engine, budget):
             if is_stopping():
                 return found
-            matches = [m for m in step.matches if m.query == query and _is_asked(m, those)]
+            matches = [match for match in step.matches if _is_asked(match, those)]
             ids = {match.id for match in matches}
             documents = [d for d in step.published if d.match_id in ids]
             next_docid = max(each.through for each in those) + 1
             pauses = [
                 replace(pause, docid=next_docid, reason=f"looking back, {pause.reason}")
                 for pause in step.pauses
-                if pause.query == query
             ]
             outbox.add(matches, documents, pauses)
             found += len(matches)
@@ -158,7 +161,11 @@ def backfill(
 def _is_asked(match: Match, waiting: Sequence[Backfill]) -> bool:
     """Return whether a match is among documents that its own assignment is to look back at."""
     key = parameters_key(match.parameters)
-    return any(each.parameters == key and match.position <= each.through for each in waiting)
+    oldest = min(document.docid for document in match.documents)
+    return any(
+        each.parameters == key and each.point < oldest and match.position <= each.through
+        for each in waiting
+    )
 
 
 def _ready(registry: Registry, outbox: Outbox, spool: Spool) -> list[Backfill]:
@@ -174,14 +181,37 @@ def _ready(registry: Registry, outbox: Outbox, spool: Spool) -> list[Backfill]:
     return [each for each in waiting if each.through < unjoined.first_docid]
 
 
-def _is_over(registry: Registry, waiting: Sequence[Backfill]) -> bool:
-    """Return whether the query that waits has been removed, or replaced by another text."""
-    query = registry.query(waiting[0].query)
-    return query.state is QueryState.REMOVED or query.version != waiting[0].version
+def _asked(registry: Registry, waiting: Sequence[Backfill]) -> RegisteredQuery | None:
+    """Return the query that looks back, with the assignments that do; None if nobody does.
+
+    One that this release cannot read is paused since the start, and gives its look-back up.
+    """
+    query_id = waiting[0].query
+    try:
+        stated = statement(registry, query_id, waiting[0].revision)
+    except XsclError as error:
+        reason = error.diagnostics[0].message
+        _log.warning("query %s does not look back: %s", query_id, reason)
+        return None
+    if not stated.query.parameters:
+        points = [each.point for each in waiting if each.parameters == parameters_key({})]
+        return replace(stated, registration_point=min(points)) if points else None
+    points_of: dict[str, int] = {}
+    for each in waiting:
+        if fits(stated.query, json.loads(each.parameters)):
+            points_of[each.parameters] = min(each.point, points_of.get(each.parameters, each.point))
+    if not points_of:
+        return None  # nobody subscribes yet
+    return replace(
+        stated,
+        registration_point=min(points_of.values()),
+        assignments=tuple(map(json.loads, points_of)),
+        assignment_points=tuple(points_of.values()),
+    )
 
 
 def _steps(
-    present: Mapping[str, RegisteredQuery],
+    asked: RegisteredQuery | None,
     outbox: Outbox,
     spool: Spool,
     waiting: Sequence[Backfill],
@@ -189,37 +219,17 @@ def _steps(
     engine: EngineName,
     budget: Budget,
 ) -> Iterator[StepResult]:
-    """Yield what one query and those it reads from find in retained documents, in order."""
-    asked = present.get(waiting[0].query)
-    if asked is None or asked.query.version != waiting[0].version:
-        return  # it has been removed or replaced since
-    waiting = [each for each in waiting if fits(asked.query, json.loads(each.parameters))]
-    if not waiting:
-        return  # nobody subscribes yet
-    behind = upstream(asked, list(present.values()))
-    alone = Engine(
-        [*behind, _asking(asked, waiting)], lateness_us=lateness_us, engine=engine, budget=budget
-    )
+    """Yield what one query finds in retained documents, in order."""
+    if asked is None:
+        return
+    alone = Engine([asked], lateness_us=lateness_us, engine=engine, budget=budget)
     spool.refresh()
-    first = 1 if behind else min(each.point for each in waiting) + 1
-    for batch in retained_documents(spool, first, max(each.through for each in waiting)):
+    through = max(each.through for each in waiting)
+    for batch in retained_documents(spool, asked.registration_point + 1, through):
         witnesses = pa.Table.from_batches(evaluate_batches(alone.plan, [batch]), WITNESS_SCHEMA)
         docids = witnesses.column("docid")
         published = outbox.published(after=docids[0].as_py() - 1, through=docids[-1].as_py())
         yield alone.process(witnesses, spool.documents, published)
-
-
-def _asking(registered: RegisteredQuery, waiting: Sequence[Backfill]) -> RegisteredQuery:
-    """Return a query with the assignments that look back, each from its point on."""
-    points = tuple(each.point for each in waiting)
-    if not registered.query.parameters:
-        return replace(registered, registration_point=points[0])
-    return replace(
-        registered,
-        registration_point=min(points),
-        assignments=tuple(json.loads(each.parameters) for each in waiting),
-        assignment_points=points,
-    )
 
 
 def upstream(query: RegisteredQuery, others: Sequence[RegisteredQuery]) -> list[RegisteredQuery]:

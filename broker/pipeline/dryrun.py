@@ -32,6 +32,7 @@ from broker.matching.engine import Engine, RegisteredQuery, StepResult
 from broker.matching.lateness import Lateness
 from broker.matching.match import Match
 from broker.matching.registration import SetChange
+from broker.operations.matchlines import match_lines
 from broker.pipeline.backfill import retained_documents
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
@@ -180,19 +181,10 @@ def render_dry_run(found: Mapping[str, Any]) -> str:
     if found["late"]:
         lines.append(f"  {spell_late(found['late'], 'of them')}")
     for match in found["newest_matches"]:
-        names = " + ".join(f"{each['stream']} {each['key']}" for each in match["documents"])
-        lines.append(f"  {match['end']}  {names}")
-        witness = match["witnesses"][0] if match["witnesses"] else {}
-        said = [f"{name} = {_short(node['value'] or '')}" for name, node in witness.items()]
-        lines += [f"    {each}" for each in said]
+        lines += [f"  {each}" for each in match_lines(match)]
     if count > len(found["newest_matches"]):
         lines.append(f"  and {count - len(found['newest_matches']):,} earlier")
     return "\n".join(lines) + "\n"
-
-
-def _short(value: str) -> str:
-    text = " ".join(value.split())
-    return text if len(text) <= 80 else text[:79] + "…"
 
 
 def _main() -> None:

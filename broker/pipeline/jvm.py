@@ -185,12 +185,16 @@ def parse_java_major(version_text: str) -> int | None:
 
 
 def worker_environment(*, is_local: bool) -> dict[str, str]:
-    """Return the environment of the JVM and the workers: our Python, our packages, loopback."""
+    """Return the environment of the JVM and the workers: our Python, our packages, loopback.
+
+    Workers import nothing from where they are started: a `broker.py` there is somebody else's.
+    """
     package_root = str(Path(__file__).parents[2])
-    paths = [package_root, os.environ.get("PYTHONPATH", "")]
+    paths = [package_root, *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+        "PYTHONSAFEPATH": "1",
         **({"SPARK_LOCAL_IP": "127.0.0.1"} if is_local else {}),
     }
 

@@ -87,6 +87,21 @@ _STEPS = (
     CREATE INDEX subscription_by_beginning ON subscription (begun) WHERE parameters <> '{}';
     CREATE INDEX subscription_by_end ON subscription (ended) WHERE parameters <> '{}';
     """,
+    """
+    CREATE TABLE backfill_of_statement (
+        revision INTEGER NOT NULL,
+        query TEXT NOT NULL,
+        parameters TEXT NOT NULL,
+        point INTEGER NOT NULL,
+        through INTEGER NOT NULL,
+        PRIMARY KEY (revision, query, parameters, point, through)) WITHOUT ROWID;
+    INSERT INTO backfill_of_statement
+        SELECT max(revision), query, parameters, backfill.point, through
+        FROM backfill JOIN query ON id = query AND query.version = backfill.version
+        GROUP BY query, backfill.version, parameters;
+    DROP TABLE backfill;
+    ALTER TABLE backfill_of_statement RENAME TO backfill;
+    """,
 )
 
 

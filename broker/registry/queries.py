@@ -42,11 +42,13 @@ _QUERY = "id, version, text, state, point, effective, reason, changed_us"
 class Backfill:
     """A registration that looks back: documents in (point, through] have yet to be matched.
 
-    `parameters` is the key of one assignment; a query without parameters has the empty one's.
+    `revision` is that of the statement of the query that looks back, whatever has become of it
+    since.  `parameters` is the key of one assignment; a query without parameters has the empty
+    one's.
     """
 
+    revision: int
     query: str
-    version: str
     parameters: str
     point: int
     through: int
@@ -117,43 +119,35 @@ class Registry:
                 if is_there or present.state is QueryState.PAUSED:
                     return present
             if since < point:
-                self._look_back(query_id, version, since, point)
+                self._look_back(query_id, revision, since, point)
             row = (version, text, QueryState.ACTIVE, since, point, "")
-            return self._append(query_id, revision, row)
+            stated = self._append(query_id, revision, row)
+        _say(stated)
+        return stated
 
-    def _look_back(self, query_id: str, version: str, since: int, point: int) -> None:
+    def _look_back(self, query_id: str, revision: int, since: int, point: int) -> None:
         # Those who subscribe may have given the parameters of another text, and this one has none.
-        self._add_backfill(query_id, version, parameters_key({}), since, point)
+        self._add_backfill(Backfill(revision, query_id, parameters_key({}), since, point))
         for parameters, first in self.subscriptions.assignments(query_id):
-            if parameters != parameters_key({}):
-                self._add_backfill(query_id, version, parameters, max(since, first), point)
+            if parameters != parameters_key({}) and first < point:
+                begin = max(since, first)
+                self._add_backfill(Backfill(revision, query_id, parameters, begin, point))
 
-    def _add_backfill(
-        self, query_id: str, version: str, parameters: str, point: int, through: int
-    ) -> None:
+    def _add_backfill(self, backfill: Backfill) -> None:
         self._file.db.execute(
-            "INSERT INTO backfill VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
-            " point = min(point, excluded.point), through = max(through, excluded.through)",
-            (query_id, version, parameters, point, through),
+            "INSERT INTO backfill VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", astuple(backfill)
         )
 
     def backfills(self) -> list[Backfill]:
-        """Return the registrations that look back and wait for it, by query.
-
-        Those of paused queries wait until these are resumed, and hold nothing till then.
-        """
-        rows = self._file.rows(
-            "SELECT * FROM backfill WHERE (SELECT state FROM query WHERE id = backfill.query"
-            " ORDER BY revision DESC LIMIT 1) <> ? ORDER BY 1, 2, 3",
-            QueryState.PAUSED,
-        )
+        """Return the registrations that look back and wait for it, oldest statement first."""
+        rows = self._file.rows("SELECT * FROM backfill ORDER BY revision, query, parameters, point")
         return [Backfill(*row) for row in rows]
 
     def finish_backfills(self, backfills: Iterable[Backfill]) -> None:
-        """Take backfills away, unless they have been asked to look further back meanwhile."""
+        """Take backfills away."""
         with self._file.write() as db:
             db.executemany(
-                "DELETE FROM backfill WHERE (query, version, parameters, point, through)"
+                "DELETE FROM backfill WHERE (revision, query, parameters, point, through)"
                 " = (?, ?, ?, ?, ?)",
                 [astuple(each) for each in backfills],
             )
@@ -170,7 +164,9 @@ class Registry:
             if present is None or present.state is QueryState.REMOVED:
                 raise RegistryError(f"no query {query_id!r}")
             row = (present.version, present.text, state, present.point, effective, reason)
-            return self._append(query_id, revision, row)
+            stated = self._append(query_id, revision, row)
+        _say(stated)
+        return stated
 
     def pause(self, pauses: Iterable[Pause]) -> list[RegisteredText]:
         """Pause queries that went over their budget, and return those that were not yet.
@@ -186,6 +182,8 @@ class Registry:
                         stated = (present.version, present.text, QueryState.PAUSED, present.point)
                         row = (*stated, pause.docid - 1, pause.reason)
                         paused.append(self._append(pause.query, revision, row))
+        for each in paused:
+            _say(each)
         return paused
 
     def _states(self, pause: Pause) -> RegisteredText | None:
@@ -223,9 +221,9 @@ class Registry:
         active = [q for q in map(_registered, rows) if q.state is QueryState.ACTIVE]
         return active, frozenset(id_ for (id_,) in changed) - {query.id for query in active}
 
-    def query(self, query_id: str) -> RegisteredText:
-        """Return a query as it is now; raise `RegistryError` if there has never been one."""
-        present = self._present(query_id)
+    def query(self, query_id: str, *, as_of: int | None = None) -> RegisteredText:
+        """Return a query as it is, or was at a revision; raise `RegistryError` if it never was."""
+        present = self._present(query_id, as_of)
         if present is None:
             raise RegistryError(f"no query {query_id!r}")
         return present
@@ -269,9 +267,10 @@ class Registry:
         `since`, but not above the query's own point.  Where another one with its parameters sees as
         much already, there is nothing to look for.
         """
+        newest = point
         if since is not None:
             query = self.query(query_id)
-            point, newest = min(max(since, query.point), point), point
+            point = min(max(since, query.point), newest)
         made = Subscription(
             id="sub_" + secrets.token_hex(10),
             query=query_id,
@@ -282,17 +281,27 @@ class Registry:
             options=(options or Options()).checked(),
         )
         with self._file.change() as revision:
-            if since is not None and parameters and point < newest:
-                seen = self.subscriptions.first_point(query_id, made.parameters)
-                if seen is None or seen > point:
-                    self._add_backfill(query_id, query.version, made.parameters, point, newest)
+            if since is not None and self.must_look_back(query_id, parameters or {}, point, newest):
+                asked = Backfill(query.revision, query_id, made.parameters, point, newest)
+                self._add_backfill(asked)
             self.subscriptions.insert(made, revision)
         return self.subscriptions.get(made.id)
 
-    def _present(self, query_id: str) -> RegisteredText | None:
+    def must_look_back(
+        self, query_id: str, parameters: Mapping[str, Any], point: int, newest: int
+    ) -> bool:
+        """Return whether nobody sees yet what a subscription is to see of (point, newest]."""
+        if not parameters or point >= newest:
+            return False
+        seen = self.subscriptions.first_point(query_id, parameters_key(parameters))
+        return seen is None or seen > point
+
+    def _present(self, query_id: str, as_of: int | None = None) -> RegisteredText | None:
         rows = self._file.rows(
-            f"SELECT {_QUERY}, revision FROM query WHERE id = ? ORDER BY revision DESC LIMIT 1",
+            f"SELECT {_QUERY}, revision FROM query WHERE id = ? AND revision <= ?"
+            " ORDER BY revision DESC LIMIT 1",
             query_id,
+            1 << 62 if as_of is None else as_of,
         )
         return _registered(rows[0]) if rows else None
 
@@ -302,15 +311,17 @@ class Registry:
             f"INSERT INTO query ({_QUERY}, revision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (query_id, *row, now_us, revision),
         )
-        registered = _registered((query_id, *row, now_us, revision))
-        fields = {"stage": "registry", "query": query_id, "version": registered.version}
-        _log.info(
-            "the query is %s from document %d on",
-            registered.state.value,
-            registered.effective + 1,
-            extra=fields,
-        )
-        return registered
+        return _registered((query_id, *row, now_us, revision))
+
+
+def _say(stated: RegisteredText) -> None:
+    """Log a change of a query; to be said once it is on the disk."""
+    _log.info(
+        "the query is %s from document %d on",
+        stated.state.value,
+        stated.effective + 1,
+        extra={"stage": "registry", "query": stated.id, "version": stated.version},
+    )
 
 
 def _registered(row: tuple[Any, ...]) -> RegisteredText:

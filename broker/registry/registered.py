@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ __all__ = [
     "parsed",
     "published_streams",
     "queries_of",
+    "statement",
     "unreadable",
 ]
 
@@ -188,6 +190,11 @@ class _Publishers:
 _publishers: MutableMapping[Registry, _Publishers] = WeakKeyDictionary()
 
 
+def statement(registry: Registry, query_id: str, revision: int) -> RegisteredQuery:
+    """Return a query as it was stated at a revision, without assignments."""
+    return _stated(registry, registry.query(query_id, as_of=revision))
+
+
 def parsed(text: RegisteredText) -> xscl.Query:
     """Return the query that a registered text is; texts that are asked for again are kept."""
     return _query(text.id, text.text)
@@ -223,23 +230,24 @@ def _publishers_of(registry: Registry) -> _Publishers:
 
 
 def _registered(registry: Registry, text: RegisteredText, registry_version: int) -> RegisteredQuery:
-    query = _query(text.id, text.text)
-    paused_through = 0 if query.publish is None else registry.paused_through(text)
+    stated = _stated(registry, text)
+    query = stated.query
     if not query.parameters:
-        return RegisteredQuery(
-            query, text.point, revision=text.revision, paused_through=paused_through
-        )
+        return stated
     assignments = registry.subscriptions.assignments(text.id, as_of=registry_version)
     read = ((json.loads(key), point) for key, point in assignments)
     assigned = [(values, point) for values, point in read if fits(query, values)]
-    return RegisteredQuery(
-        query,
-        text.point,
-        tuple(values for values, _ in assigned),
-        tuple(point for _, point in assigned),
-        text.revision,
-        paused_through,
+    return replace(
+        stated,
+        assignments=tuple(values for values, _ in assigned),
+        assignment_points=tuple(point for _, point in assigned),
     )
+
+
+def _stated(registry: Registry, text: RegisteredText) -> RegisteredQuery:
+    query = parsed(text)
+    paused_through = 0 if query.publish is None else registry.paused_through(text)
+    return RegisteredQuery(query, text.point, revision=text.revision, paused_through=paused_through)
 
 
 def fits(query: xscl.Query, values: Mapping[str, Any]) -> bool:

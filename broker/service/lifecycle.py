@@ -18,11 +18,11 @@ from datetime import timedelta
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from aiohttp import web
 
 from broker.api import feeds as feeds_api
 from broker.api.access import Gate
 from broker.api.backend import Backend
+from broker.api.connections import Runner
 from broker.api.delivery import install
 from broker.api.http import listen, make_application
 from broker.api.limits import RateLimit
@@ -231,7 +231,7 @@ class Service:
         feeds_api.install(application, self._feed_store, allowed=allowed)
         if self._push is not None:
             application.add_routes(self._push.routes())
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+        runner = Runner(application, shutdown_timeout=1.0)
         await runner.setup()
         self._stack.push_async_callback(runner.cleanup)
         url = await listen(runner, http.host, http.port)

@@ -17,8 +17,9 @@ from aiohttp import web
 
 from broker.api.access import GATE, PAGES, SESSIONS, caller_of, name_of
 from broker.api.backend import BACKEND, in_thread
+from broker.api.body import bytes_of
 from broker.api.pickup import PICKUP
-from broker.api.problem import Problem
+from broker.api.problem import Problem, problems
 from broker.api.queries import present_query
 from broker.api.sessions import COOKIE, Sessions
 from broker.registry.file import RegistryError
@@ -58,7 +59,8 @@ def install(application: web.Application) -> None:
     application[SESSIONS] = Sessions()
     application.add_routes(ROUTES)
     # Between the API's problems and the rules: what a page is refused with is a page.
-    application.middlewares.insert(1, _problem_pages)
+    place = application.middlewares.index(problems) + 1
+    application.middlewares.insert(place, _problem_pages)
 
 
 @web.middleware
@@ -115,6 +117,7 @@ async def log_in(request: web.Request) -> web.Response:
     """Begin a session for a token that sees something, and go to the first page."""
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         return _login_page("That form was not ours.", HTTPStatus.FORBIDDEN)
+    await bytes_of(request)
     try:
         secret = str((await request.post()).get("token", "")).strip()
     except ValueError:

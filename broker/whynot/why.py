@@ -148,7 +148,7 @@ class _Attempts:
             inner = Reason("stream", False, text, facts={"reads": block.stream})
         elif document.docid <= self.registration_point:
             text = f"the query sees documents after {self.registration_point} only"
-            inner = Reason("registration", False, text, "register it with SINCE", progress=0.1)
+            inner = Reason("registration", False, text, "register it with --since", progress=0.1)
         elif isinstance(tree := self._tree(document), XmlError):
             inner = Reason("xml", False, f"the document cannot be read: {tree}")
         else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -90,7 +91,8 @@ def test_what_is_found_once_more_is_kept_once(broker: Broker) -> None:
     assert broker.look_back() == 1
     before = broker.found()
     broker.register(query("S", "other"), since=0)  # a crash left the finished one behind, say
-    broker.registry._add_backfill("q", query(SAME).version, "{}", 0, 3)
+    with broker.registry._file.write():
+        broker.registry._add_backfill(waiting)
     assert broker.look_back() == 1 + 3
     assert [line for line in broker.found() if '"query":"q"' in line.replace(" ", "")] == before
 
@@ -109,24 +111,75 @@ def test_a_stop_leaves_the_rest_for_later(broker: Broker) -> None:
     assert broker.look_back() == 1
 
 
-def test_a_query_that_was_removed_meanwhile_finds_nothing(broker: Broker) -> None:
-    broker.take(items("x", "x"))
-    broker.register(query(SAME), since=0)
-    broker.register(query(SAME.replace("1 h", "2 h")))
-    assert broker.look_back() == 0
-    assert broker.registry.backfills() == []
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda broker: broker.set_state(query(SAME), QueryState.REMOVED),
+        lambda broker: broker.set_state(query(SAME), QueryState.PAUSED),
+        lambda broker: broker.register(query(SAME.replace("1 h", "2 h"))),
+    ],
+    ids=["removed", "paused", "stated anew"],
+)
+def test_a_kill_before_a_query_has_looked_back_changes_nothing(
+    tmp_path: Path, end: Callable[[Broker], None]
+) -> None:
+    found = []
+    for is_killed in (False, True):
+        directory = tmp_path / str(is_killed)
+        directory.mkdir()
+        broker = Broker(directory)
+        broker.take(items("x", "x", "x"))
+        broker.register(query(SAME), since=0)
+        if is_killed:
+            broker.close()
+            broker = Broker(directory)
+        else:
+            broker.look_back()
+        broker.take(items(*"xyzuvwst", minute=5))
+        end(broker)
+        assert (first_waiting(broker.registry.backfills()) == 1) == is_killed
+        broker.look_back()
+        found.append(broker.found())
+        assert broker.registry.backfills() == []
+        broker.close()
+    assert found[0] == found[1]
+    assert len(found[0]) == 3 + 3, "three looking back, and the later x with each of the three"
 
 
-def test_a_query_that_is_paused_looks_back_when_it_is_resumed(broker: Broker) -> None:
+def test_a_reader_looks_back_behind_its_publisher_whatever_their_names_are(broker: Broker) -> None:
+    broker.take(items("x", "x", "x"))
+    broker.register(query(f"FROM {SAME} PUBLISH P", "publisher"), since=0)
+    broker.register(query("P", "a reader"), since=0)
+    broker.set_state(query("P", "a reader"), QueryState.REMOVED)
+    broker.set_state(query(SAME, "publisher"), QueryState.REMOVED)
+    broker.look_back()
+    queries = [match.query for match in broker.outbox.matches.find(limit=99)]
+    assert (queries.count("publisher"), queries.count("a reader")) == (3, 3)
+
+
+def test_two_stretches_of_an_assignment_that_both_look_back_are_not_one(broker: Broker) -> None:
+    who = query("S//i[t = $who]->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b")
+    broker.register(who)
+    broker.take(items("Ann", "Ann"))
+    broker.subscribe(who, {"who": "Ann"}, since=0)
+    for each in broker.registry.subscriptions.find():
+        broker.registry.subscriptions.remove(each.id, until=broker.newest)
+    broker.take(items("Ann", "Ann", minute=5))
+    broker.subscribe(who, {"who": "Ann"}, since=2)
+    broker.look_back()
+    lines = [json.loads(match.line) for match in broker.outbox.matches.find(limit=9)]
+    pairs = [[document["docid"] for document in line["documents"]] for line in lines]
+    assert pairs == [[1, 2], [3, 4]]
+
+
+def test_a_text_that_this_release_cannot_read_gives_its_look_back_up(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
     broker.take(items("x", "x"))
-    broker.register(query(SAME), since=0)
-    broker.registry.set_state("q", QueryState.PAUSED, effective=2, reason="by hand")
+    broker.registry.register("q", "S//", version="v", point=2, since=0)
     assert broker.look_back() == 0
-    assert first_waiting(broker.registry.backfills()) is None, "what is paused holds no documents"
-    broker.take(items("y", minute=5))
-    broker.registry.set_state("q", QueryState.ACTIVE, effective=3)
-    assert broker.look_back() == 1
     assert broker.registry.backfills() == []
+    assert "q does not look back" in caplog.text
 
 
 def test_the_very_same_query_may_look_further_back(broker: Broker) -> None:

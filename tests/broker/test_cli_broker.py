@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import gzip
 import io
 import json
 import threading
@@ -140,7 +141,9 @@ def test_what_is_shown_of_a_query_has_its_subscribers(served: ServedRoom, query_
     served.xscl("register", str(query_file))
     made = served.xscl("subscribe", "same", "https://example.org/hook", "--no-test")
     assert "only if all documents of the match came after 0" in made.stderr
-    assert made.stdout.startswith("whsec_")
+    name, secret = made.stdout.splitlines()
+    assert name.startswith("sub_")
+    assert secret.startswith("whsec_")
     served.xscl("subscribe", "same", "ann@example.org", "--no-test")
     shown = served.xscl("show", "same").stdout
     assert "same  active, 0 matches" in shown
@@ -234,3 +237,94 @@ def test_the_running_broker_says_why_documents_do_not_match(
     assert "99" in result.stderr
     result = served.xscl("explain", "--why-not", "nothing", "1", "2")
     assert result.stderr.startswith("error: no query 'nothing'")
+
+
+def test_what_verbs_make_is_to_be_had_as_json_and_ids_as_text(
+    served: ServedRoom, query_file: Path
+) -> None:
+    [registered] = json.loads(served.xscl("register", str(query_file), "--format", "json").stdout)
+    assert (registered["id"], registered["outcome"]) == ("same", "registered")
+    name = served.xscl("subscribe", "same", "pull").stdout.strip()
+    assert served.room.registry.subscriptions.get(name).query == "same"
+    made = json.loads(served.xscl("subscribe", "same", "pull", "--format", "json").stdout)
+    assert served.room.registry.subscriptions.get(made["id"]).query == "same"
+    for verb, state in (("pause", "paused"), ("resume", "active")):
+        assert json.loads(served.xscl(verb, "same", "--format", "json").stdout)["state"] == state
+        assert served.xscl(verb, "same").stdout == ""
+    [receipt] = json.loads(
+        served.xscl("publish", "news", "-", "--format", "json", given=b"<item/>").stdout
+    )
+    assert (receipt["docid"], receipt["outcome"]) == (1, "accepted")
+
+
+def test_the_very_same_text_is_said_to_be_unchanged(served: ServedRoom, query_file: Path) -> None:
+    assert served.xscl("register", str(query_file)).stderr.startswith("registered same (")
+    assert served.xscl("register", str(query_file)).stderr.startswith("unchanged: same (")
+    again = served.xscl("register", str(query_file), "--since", "all")
+    assert again.stderr.startswith("unchanged: same (")
+    query_file.write_text(SAME.replace("2 days", "3 days"))
+    assert served.xscl("register", str(query_file)).stderr.startswith("registered same (")
+
+
+def test_what_is_compressed_is_published_as_what_it_holds(
+    served: ServedRoom, tmp_path: Path
+) -> None:
+    lines = b'{"xml": "<a/>"}\n{"xml": "<b/>"}\n'
+    (tmp_path / "lines.gz").write_bytes(gzip.compress(lines))
+    (tmp_path / "item.xml.gz").write_bytes(gzip.compress(b"<item/>"))
+    files = [str(tmp_path / name) for name in ("lines.gz", "item.xml.gz")]
+    assert "3 taken" in served.xscl("publish", "news", *files).stderr
+    packed = gzip.compress(b"<item>stdin</item>")
+    assert "1 taken" in served.xscl("publish", "news", "-", given=packed).stderr
+    broken = served.xscl("publish", "news", "-", given=packed[:-9])
+    assert broken.exit_code == 1
+    assert "it is compressed, and broken" in broken.stderr
+
+
+def test_matches_are_printed_for_people_where_people_look(served: ServedRoom) -> None:
+    served.run(served.room.commit(match(1)))
+    shown = served.xscl("tail", "--no-follow", "--format", "text").stdout.splitlines()
+    line = json.loads(served.xscl("tail", "--no-follow").stdout)
+    assert shown[0] == "same"
+    names = " + ".join(f"{each['stream']} {each['key']}" for each in line["documents"])
+    assert shown[1] == f"  {line['end']}  {names}"
+    assert len(shown) == 2
+
+
+def test_a_query_that_is_not_there_has_no_matches_to_wait_for(served: ServedRoom) -> None:
+    for more in ([], ["--no-follow"]):
+        missing = served.xscl("tail", "typo", *more)
+        assert missing.exit_code == 1
+        assert "no query 'typo'" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("unsubscribe", "xscl remove SUBSCRIPTION"),
+        ("delete", "xscl remove QUERY"),
+        ("status", "xscl top --once"),
+        ("regster", "did you mean `register`?"),
+    ],
+)
+def test_a_verb_of_other_programs_leads_to_ours(word: str, said: str) -> None:
+    result = CliRunner().invoke(main, [word])
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+def test_help_is_a_verb_too() -> None:
+    whole = CliRunner().invoke(main, ["help"])
+    assert (whole.exit_code, whole.stdout) == (0, CliRunner().invoke(main, ["--help"]).stdout)
+    one = CliRunner().invoke(main, ["help", "deliveries", "retry"])
+    assert one.exit_code == 0
+    assert "Try deliveries again now" in one.stdout
+    assert CliRunner().invoke(main, ["help", "nonsense"]).exit_code == 2
+
+
+def test_https_at_a_port_of_http_is_said(served: ServedRoom) -> None:
+    url = served.url.replace("http:", "https:")
+    result = CliRunner().invoke(main, ["--broker", url, "list"])
+    assert result.exit_code == 3
+    assert "does not speak TLS" in result.stderr
+    assert served.url in result.stderr

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 from click.testing import CliRunner, Result
 from standardwebhooks import Webhook
 from support.small_broker import small_broker
@@ -22,6 +23,7 @@ from support.subscribers import (
 
 from broker.cli import main
 from broker.delivery.webhook import WebhookChannel
+from broker.operations.log import log_delivery
 from broker.registry.subscription import DestinationKind
 
 
@@ -100,9 +102,52 @@ async def test_a_subscription_is_made_and_tried_in_one_command(tmp_path: Path) -
         query.write_text("news//item[author = 'Ann']")
         await run("register", str(query))
         made = await run("subscribe", "authors", receiver.url, "--test", "--batch", "5")
-        assert made.stdout.startswith("whsec_")
+        name, secret = made.stdout.splitlines()
+        assert name.startswith("sub_")
         assert "the sample was delivered (204)" in made.stderr
-        Webhook(made.stdout.strip()).verify(receiver.received[0].body, receiver.received[0].headers)
+        Webhook(secret).verify(receiver.received[0].body, receiver.received[0].headers)
         receiver.always = 500
         broken = await run("subscribe", "authors", receiver.url, "--test", exit_code=1)
         assert "says 500" in broken.stderr
+
+
+async def _moved(request: web.Request) -> web.StreamResponse:
+    return web.Response(status=302, headers={"Location": "https://example.org/new"})
+
+
+async def test_why_a_delivery_fails_is_said_whole(broker: Broker) -> None:
+    channels = {DestinationKind.WEBHOOK: WebhookChannel(allowed=LOOPBACK, allow_http=True)}
+    nowhere = broker.subscribe("http://127.0.0.1:1/hook")
+    async with receiving() as receiver, serving(broker, channels=channels) as url:
+        elsewhere = broker.subscribe(receiver.url)
+        receiver.answers = [_moved]
+        said = (await xscl(url, "test", nowhere.id, exit_code=1)).stderr
+        assert "it cannot be reached: Connection refused" in said
+        said = (await xscl(url, "test", elsewhere.id, exit_code=1)).stderr
+        assert "it redirects to https://example.org/new, which is not followed" in said
+        secure = broker.subscribe(receiver.url.replace("http:", "https:"))
+        said = (await xscl(url, "test", secure.id, exit_code=1)).stderr
+        assert "does not speak TLS at this port: is the address an http:// one?" in said
+    await channels[DestinationKind.WEBHOOK].close()
+
+
+async def test_what_a_disabled_subscription_holds_has_no_next_time(
+    broker: Broker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with receiving() as receiver:
+        receiver.always = 410
+        subscription = broker.subscribe(receiver.url)
+        broker.commit(found(1))
+        async with broker.delivering(on_event=log_delivery), serving(broker) as url:
+            subscriptions = broker.registry.subscriptions
+            await until(lambda: subscriptions.get(subscription.id).state == "disabled")
+            [row] = json.loads((await xscl(url, "list", "--format", "json")).stdout)
+            assert (row["state"], row["next"]) == ("due", None)
+            assert row["held"] == "the subscription is disabled"
+            assert "the subscription is disabled" in (await xscl(url, "list")).stdout
+            assert (
+                "no next attempt: the subscription is disabled"
+                in (await xscl(url, "show", row["id"])).stdout
+            )
+    said = [each for each in caplog.messages if "disabled" in each]
+    assert len(said) == 1

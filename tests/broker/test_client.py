@@ -6,14 +6,19 @@ import asyncio
 import contextlib
 import inspect
 import socket
+import sys
 import threading
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
+from xml.etree import ElementTree
 
 import pytest
 from aiohttp import web
+from lxml import etree
+from support.small_broker import small_broker
 from support.subscribers import LOOPBACK, Broker, broker_in, found, receiving
 
 from broker.api.backend import Backend
@@ -30,6 +35,7 @@ from xscl.client import (
     AsyncClient,
     BrokerUnreachableError,
     Client,
+    ClosedError,
     DocumentToPublish,
     QueryRefusedError,
     RefusedError,
@@ -282,3 +288,123 @@ async def test_matches_and_queries_show_themselves_in_a_notebook(
     (match,) = [match async for match in client.matches(subscription.id, follow=False)]
     assert "&lt;match&gt;" in match._repr_html_()
     assert str(match) == "Q1: news/k1 + news/k2 (Ann; 1:00:00 apart)"
+
+
+ELEMENTS = [
+    "<item><t>ž</t></item>",
+    b"<item><t>\xc5\xbe</t></item>",
+    b"\xef\xbb\xbf<item><t>\xc5\xbe</t></item>",
+    "<?xml version='1.0' encoding='iso-8859-2'?><item><t>ž</t></item>".encode("iso-8859-2"),
+    "<?xml version='1.0' encoding='utf-16'?><item><t>ž</t></item>".encode("utf-16"),
+    etree.fromstring("<root><item><t>ž</t></item>tail</root>")[0],
+    ElementTree.fromstring("<root><item><t>ž</t></item>tail</root>")[0],
+]
+
+
+@pytest.mark.parametrize("xml", ELEMENTS, ids=range(len(ELEMENTS)))
+async def test_a_document_is_given_as_text_as_bytes_or_as_an_element(
+    broker: Broker, client: AsyncClient, xml: Any
+) -> None:
+    assert (await client.publish("news", xml, time="2026-01-01T00:00:00Z")).docid == 1
+    spool = Spool(broker.directory / "spool")
+    spool.refresh()
+    [kept] = spool.documents([1]).values()
+    assert etree.fromstring(kept).findtext("t") == "ž"
+
+
+async def test_what_is_no_document_and_no_time_is_said_before_it_is_sent(
+    client: AsyncClient,
+) -> None:
+    with pytest.raises(TypeError, match="text, bytes or an element, not int"):
+        await client.publish("news", 7)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="not text in utf-8"):
+        await client.publish("news", b"<a>\xff</a>")
+    with pytest.raises(ValueError, match="has no time zone"):
+        await client.publish("news", "<a/>", time=datetime(2026, 1, 1))  # noqa: DTZ001
+    with pytest.raises(RefusedError, match="ISO 8601"):
+        await client.publish("news", "<a/>", time="yesterday")
+
+
+async def test_documents_of_many_bytes_go_fewer_at_a_time(client: AsyncClient) -> None:
+    many = [DocumentToPublish(f"<item>{'x' * 60_000}{n}</item>") for n in range(40)]
+    receipts = [receipt async for receipt in client.publish_many("news", many)]
+    assert [receipt.docid for receipt in receipts] == list(range(1, 41))
+
+
+async def test_a_cross_product_is_registered_with_a_warning(client: AsyncClient) -> None:
+    assert (await client.register("same", QUERY)).warnings == ()
+    registered = await client.register("pairs", "S//a FOLLOWED BY {, 1 h} S//b")
+    [warning] = registered.warnings
+    assert "each pair of documents within the window is tried" in warning
+
+
+@pytest.mark.parametrize("make", [AsyncClient, Client])
+def test_what_is_no_address_and_no_token_is_said_at_once(make: Any) -> None:
+    with pytest.raises(ValueError, match=r"as http://127\.0\.0\.1:8420"):
+        make("127.0.0.1:8420")
+    with pytest.raises(ValueError, match="a token has no spaces"):
+        make("http://127.0.0.1:8420", token="xscl_a\nb")
+    client = make("http://127.0.0.1:8420", token="xscl_ab\n")
+    if isinstance(client, Client):
+        client.close()
+
+
+def test_a_client_that_is_closed_says_so() -> None:
+    client = Client()
+    client.close()
+    client.close()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ClosedError):
+            client.queries()
+        with pytest.raises(ClosedError):
+            next(client.matches("sub_1"))
+
+
+async def test_a_client_that_nobody_closed_ends_quietly(broker: Broker) -> None:
+    script = "from xscl.client import Client; import sys; Client(sys.argv[1]).queries()"
+    async with api(broker) as url:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-X", "dev", "-c", script, url),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        said, _ = await process.communicate()
+    assert (process.returncode, said.decode()) == (0, "")
+
+
+async def test_one_can_wait_until_a_document_is_evaluated(tmp_path: Path) -> None:
+    async with small_broker(tmp_path) as url, AsyncClient(url) as client:
+        await client.register("all", "news//item")
+        mine = await client.subscribe("all")
+        receipts = [
+            receipt
+            async for receipt in client.publish_many(
+                "news", [DocumentToPublish(f"<item>{n}</item>") for n in range(20)]
+            )
+        ]
+        last = receipts[-1].docid
+        assert last is not None
+        await client.wait_for(last)
+        assert len([each async for each in client.matches(mine.id, follow=False)]) == 20
+        with pytest.raises(RefusedError, match="no document 21"):
+            await client.wait_for(21)
+
+
+async def test_waiting_for_a_document_ends_where_nothing_is_evaluated(client: AsyncClient) -> None:
+    receipt = await client.publish("news", "<item/>")
+    assert receipt.docid is not None
+    with pytest.raises(TimeoutError, match="document 1 is not evaluated"):
+        await client.wait_for(receipt.docid, timeout_s=0)
+
+
+async def test_the_matches_of_a_query_that_was_removed_come_to_an_end(tmp_path: Path) -> None:
+    async with small_broker(tmp_path) as url, AsyncClient(url) as client:
+        await client.register("all", "news//item")
+        mine = await client.subscribe("all")
+        for number in range(3):
+            await client.publish("news", f"<item>{number}</item>")
+        await client.remove("all")
+        async with asyncio.timeout(30):
+            found = [match.documents[0].docid async for match in client.matches(mine.id, after=0)]
+    assert found == [1, 2, 3]

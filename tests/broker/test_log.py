@@ -41,7 +41,33 @@ def test_an_error_stays_on_one_json_line() -> None:
     text = JsonLines().format(made)
     assert "\n" not in text
     assert "ValueError: two\nlines" in json.loads(text)["error"]
-    assert "ValueError: two\nlines" in TextLines().format(made)
+    assert "\n  ValueError: two\n  lines" in TextLines().format(made)
+
+
+FORGED = "\x1b]0;pwned\x07\n2026-01-01 fake log line\r\x9b2J\u202egnol"
+
+
+@pytest.mark.parametrize("lines", [TextLines(), JsonLines()])
+@pytest.mark.parametrize("name", ["message", "query", "error"])
+def test_what_others_say_is_on_one_line_and_steers_nothing(
+    lines: logging.Formatter, name: str
+) -> None:
+    made = record("the endpoint said %s", FORGED if name == "message" else "no")
+    if name == "query":
+        made.query = FORGED
+    if name == "error":
+        try:
+            raise ValueError(FORGED)
+        except ValueError:
+            made.exc_info = sys.exc_info()
+    text = lines.format(made)
+    assert not any(line.startswith("2026-01-01 fake") for line in text.splitlines())
+    assert all(each.isprintable() or each in "\n\t" for each in text)
+    assert "\\u001b]0;pwned\\u0007" in text
+    if isinstance(lines, JsonLines):
+        assert FORGED in json.loads(text)[name]
+    elif name != "error":
+        assert len(text.splitlines()) == 1
 
 
 def test_a_text_line_ends_with_its_fields() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -199,3 +200,45 @@ def test_a_destination_is_written_as_it_is_read() -> None:
     for text in ("https://a.example/x?y=1", "ann@example.org", "pull", "apprise:slack://x"):
         assert str(Destination.parse(text)) == text
     assert Destination.parse("pull").kind is DestinationKind.PULL
+
+
+def test_nothing_is_said_of_a_change_that_the_disk_did_not_take(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    registry = Registry(tmp_path / "registry.db")
+    # A constraint that is looked at when a transaction ends fails where a full disk does.
+    registry._file.db.executescript("""
+        PRAGMA foreign_keys = ON;
+        CREATE TABLE room (id INTEGER PRIMARY KEY);
+        CREATE TABLE page (room INTEGER REFERENCES room DEFERRABLE INITIALLY DEFERRED);
+        CREATE TRIGGER full AFTER INSERT ON query BEGIN INSERT INTO page VALUES (1); END;
+    """)
+    with caplog.at_level("INFO"), pytest.raises(sqlite3.IntegrityError):
+        registry.register("q", "S//a", version="v1", point=0)
+    assert registry.queries() == []
+    assert "the query is active" not in caplog.text
+    registry._file.db.execute("DROP TRIGGER full")
+    with caplog.at_level("INFO"):
+        registry.register("q", "S//a", version="v1", point=0)
+    assert "the query is active from document 1 on" in caplog.text
+    registry.close()
+
+
+def test_look_backs_of_the_format_before_are_of_the_statement_that_they_name(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "registry.db"
+    registry = Registry(path)
+    registry.register("q", "S//a", version="v1", point=5)
+    registry.register("q", "S//b", version="v2", point=6)
+    registry._file.db.executescript("""
+        DROP TABLE backfill;
+        CREATE TABLE backfill (query TEXT, version TEXT, parameters TEXT, point INT, through INT);
+        INSERT INTO backfill VALUES ('q', 'v1', '{}', 0, 5), ('gone', 'v1', '{}', 0, 5);
+        PRAGMA user_version = 5;
+    """)
+    registry.close()
+    registry = Registry(path)
+    [waiting] = registry.backfills()
+    assert (waiting.revision, waiting.query, waiting.point, waiting.through) == (1, "q", 0, 5)
+    registry.close()

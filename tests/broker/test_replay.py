@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 from support.standin import StandInEngine
@@ -136,6 +137,23 @@ def test_a_bad_parameter_row_is_named(tmp_path: Path, row: Any, message: str) ->
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(600)
+def test_workers_do_not_look_into_the_working_directory(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "d", [document(number, "same") for number in range(3)])
+    (tmp_path / "q.xscl").write_text(QUERY)
+    for name in ("broker", "feeds", "joins", "xscl", "json"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from where it stands')")
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "broker.cli", "replay", "q.xscl", "--documents", str(path)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": ""},
+    )
+    assert (done.returncode, "3 documents" in done.stderr) == (0, True), done.stderr
+
+
+@pytest.mark.spark
 def test_spark_writes_the_same_bytes(spark: Spark, tmp_path: Path) -> None:
     path = write_lines(tmp_path / "d", [document(number, str(number % 5)) for number in range(50)])
     queries = xscl.parse(QUERY, id="Q")
@@ -184,3 +202,35 @@ def test_a_document_that_cannot_be_read_is_told_once(tmp_path: Path) -> None:
         [sys.executable, "-m", "broker.cli", *verb], capture_output=True, text=True, check=True
     )
     assert done.stderr.count("Premature end of data") == 1
+
+
+PARAMETERS = "S//d[v = $who]->a"
+
+
+def run_replay(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["replay", *map(str, arguments), "--no-spark"])
+
+
+def test_parameters_are_given_as_everywhere(tmp_path: Path) -> None:
+    documents = write_lines(tmp_path / "d", [document(n, str(n % 2)) for n in range(6)])
+    (tmp_path / "q.xscl").write_text(PARAMETERS)
+    (tmp_path / "plain.xscl").write_text("S//d->a")
+    found = run_replay(tmp_path / "q.xscl", "--documents", documents, "-p", "who='1'")
+    assert len(found.stdout.splitlines()) == 3
+    alone = run_replay(tmp_path / "q.xscl", "--documents", documents)
+    assert (alone.exit_code, alone.stdout) == (2, "")
+    assert "q has parameters, and finds nothing without them: give -p who=..." in alone.stderr
+    both = run_replay(tmp_path, "--documents", documents)
+    assert (both.exit_code, len(both.stdout.splitlines())) == (0, 6)
+    assert "warning: q has parameters" in both.stderr
+    wrong = run_replay(tmp_path, "--documents", documents, "-p", "whom=1")
+    assert wrong.exit_code == 2
+    assert "no query has a parameter 'whom'" in wrong.stderr
+
+
+def test_a_replay_of_nothing_that_can_be_read_fails(tmp_path: Path) -> None:
+    documents = write_lines(tmp_path / "d", ["nonsense", "{}"])
+    (tmp_path / "q.xscl").write_text(QUERY)
+    found = run_replay(tmp_path / "q.xscl", "--documents", documents)
+    assert found.exit_code == 1
+    assert "no line of the documents could be read" in found.stderr

@@ -105,3 +105,23 @@ async def test_secrets_are_not_told_to_a_server_that_a_page_names(server, sessio
     assert isinstance(found, FoundFeed)
     assert server.headers("X-Key") == ["k", None]
     assert server.headers("Authorization")[1] is None
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("feed://example.org/rss", "http://example.org/rss"),
+        ("feed:https://example.org/rss", "https://example.org/rss"),
+        ("feed:http://example.org/rss", "http://example.org/rss"),
+    ],
+)
+def test_what_buttons_of_feeds_link_to_is_a_feed(given: str, meant: str) -> None:
+    assert feed_at(given, "news").url == meant
+
+
+@pytest.mark.parametrize(
+    "given", ["feed:file:///etc/passwd", "feed:feed://x/", "feed:", "file://x/"]
+)
+def test_what_is_no_address_of_the_web_is_refused(given: str) -> None:
+    with pytest.raises(FeedError, match="is not an http"):
+        feed_at(given, "news")

@@ -262,7 +262,6 @@ class _Broker:
             case Register(query, since):
                 self._register(query, since)
             case Change(verb, name):
-                self._look_back_with(name)
                 self._registry.set_state(name, STATES[verb], effective=self._newest)
             case Subscribe(name, query_id, values, since):
                 self._subscribe(name, query_id, values, since)
@@ -271,7 +270,6 @@ class _Broker:
 
     def _register(self, query: Query, since: int | None) -> None:
         check_among(self._registry, query)
-        self._look_back_with(query.id)
         newest = self._newest
         since = None if since is None else min(since, newest)
         self._registry.register(
@@ -292,12 +290,6 @@ class _Broker:
         )
         self._names[name] = made.id
         self._look_back()
-
-    def _look_back_with(self, query_id: str) -> None:
-        """Have a query look back before it changes: one that has been removed does so no more."""
-        if any(each.query == query_id for each in self._registry.backfills()):
-            self._pipeline.prepare(self._registry.revision())
-            self._drain()
 
     def _look_back(self) -> None:
         """Look back over what has been joined; the rest waits."""

@@ -8,13 +8,12 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TypeVar
 
-from aiohttp import web
-
 from broker.api import feeds as feeds_api
 from broker.api.access import Gate
 from broker.api.backend import Backend
+from broker.api.connections import Runner
 from broker.api.delivery import install
-from broker.api.http import make_application
+from broker.api.http import listen, make_application
 from broker.api.pickup import Pickup
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker
@@ -96,12 +95,12 @@ async def small_broker(
         feeds_api.install(application, feed_store, allowed=networks(["127.0.0.0/8"]))
         pages.install(application)
         install(application, Pickup(files.outbox, files.registry, channels=channels))
-        runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+        runner = Runner(application, shutdown_timeout=0.1)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", port, reuse_address=True).start()
+        url = await listen(runner, "127.0.0.1", port)
         tasks = [asyncio.create_task(worker.run()), asyncio.create_task(_drain(pipeline))]
         try:
-            yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+            yield url
         finally:
             for task in tasks:
                 task.cancel()

@@ -15,12 +15,14 @@ with `verify_webhook`.
 
 from __future__ import annotations
 
-from xscl.client.blocking import Client
+from xscl.client.blocking import BlockingMessage, Client
 from xscl.client.client import AsyncClient
 from xscl.client.consumer import Message
 from xscl.client.errors import (
     BrokerUnreachableError,
+    BusyError,
     ClientError,
+    ClosedError,
     Finding,
     QueryRefusedError,
     RefusedError,
@@ -39,9 +41,12 @@ from xscl.client.webhook import verify_webhook
 
 __all__ = [
     "AsyncClient",
+    "BlockingMessage",
     "BrokerUnreachableError",
+    "BusyError",
     "Client",
     "ClientError",
+    "ClosedError",
     "DocumentToPublish",
     "FeedInfo",
     "Finding",

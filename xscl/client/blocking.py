@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Self, TypeVar
 
 from xscl.client.client import AsyncClient
 from xscl.client.consumer import Message
+from xscl.client.errors import ClosedError
 from xscl.client.values import (
     DocumentToPublish,
     FeedInfo,
@@ -17,6 +19,7 @@ from xscl.client.values import (
     QueryInfo,
     Receipt,
     SubscriptionInfo,
+    Xml,
 )
 
 __all__ = ["BlockingMessage", "Client"]
@@ -38,12 +41,14 @@ class Client:
         token: str | None = None,
         timeout_s: float = 30.0,
     ) -> None:
+        self._client = AsyncClient(url, token=token, timeout_s=timeout_s)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="xscl-client", daemon=True
         )
         self._thread.start()
-        self._client = AsyncClient(url, token=token, timeout_s=timeout_s)
+        # Also for who forgets to close it.
+        self._close = weakref.finalize(self, _close, self._loop, self._thread, self._client)
 
     def __enter__(self) -> Self:
         return self
@@ -52,12 +57,8 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Give connections back and end the thread."""
-        if not self._loop.is_closed():
-            self._run(self._client.close())
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-            self._loop.close()
+        """Give connections back and end the thread; nothing can be asked any more."""
+        self._close()
 
     def register(self, query_id: str, text: str, *, since: str | int | None = None) -> QueryInfo:
         """Register a query, or a new text of it."""
@@ -116,10 +117,19 @@ class Client:
         return self._run(self._client.rotate_secret(subscription_id, overlap_s=overlap_s))
 
     def publish(
-        self, stream: str, xml: str, *, key: str | None = None, time: datetime | None = None
+        self,
+        stream: str,
+        xml: Xml,
+        *,
+        key: str | None = None,
+        time: datetime | str | None = None,
     ) -> Receipt:
-        """Give one document to a stream."""
+        """Give one document to a stream; see `AsyncClient.publish`."""
         return self._run(self._client.publish(stream, xml, key=key, time=time))
+
+    def wait_for(self, docid: int, *, timeout_s: float = 60.0) -> None:
+        """Return when a document is evaluated; see `AsyncClient.wait_for`."""
+        self._run(self._client.wait_for(docid, timeout_s=timeout_s))
 
     def publish_many(
         self, stream: str, documents: Iterable[DocumentToPublish], *, batch: int = 500
@@ -225,6 +235,9 @@ class Client:
         return self._run(self._client.export_feeds())
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if not self._close.alive:
+            work.close()
+            raise ClosedError("this client has been closed")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -240,7 +253,7 @@ class Client:
                 except StopAsyncIteration:
                     return
         finally:
-            if not self._loop.is_closed():
+            if self._close.alive:
                 self._run(_end(values))
 
 
@@ -279,6 +292,16 @@ class BlockingMessage:
 
     def _repr_html_(self) -> str:
         return self._message._repr_html_()
+
+
+def _close(loop: asyncio.AbstractEventLoop, thread: threading.Thread, client: AsyncClient) -> None:
+    if threading.current_thread() is thread:  # garbage is collected anywhere
+        loop.call_soon(loop.stop)
+        return
+    asyncio.run_coroutine_threadsafe(client.close(), loop).result()
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
 
 
 async def _next(values: AsyncIterator[T]) -> T:

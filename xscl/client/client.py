@@ -8,9 +8,9 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Self
 
-from xscl.client.connection import BusyError, Connection
+from xscl.client.connection import Connection, OverError
 from xscl.client.consumer import Consumer, Message
-from xscl.client.errors import BrokerUnreachableError, RefusedError
+from xscl.client.errors import BrokerUnreachableError, BusyError, RefusedError
 from xscl.client.values import (
     DocumentToPublish,
     FeedInfo,
@@ -18,6 +18,7 @@ from xscl.client.values import (
     QueryInfo,
     Receipt,
     SubscriptionInfo,
+    Xml,
     document_line,
     read_feed,
     read_match,
@@ -30,6 +31,11 @@ __all__ = ["AsyncClient"]
 
 _RETRY_FIRST_S = 0.2
 _RETRY_MAX_S = 10.0
+_BATCH_BYTES = 4 << 20
+"""Bytes of documents that are sent at a time, well below what brokers take."""
+
+_WAIT_MAX_S = 20
+_ANSWER_S = 30.0
 _FEED_CHECK_S = 90.0
 """How long a feed may take to be looked at: the broker gives up after 75 seconds."""
 
@@ -153,10 +159,20 @@ class AsyncClient:
         return str(answer["secret"])
 
     async def publish(
-        self, stream: str, xml: str, *, key: str | None = None, time: datetime | None = None
+        self,
+        stream: str,
+        xml: Xml,
+        *,
+        key: str | None = None,
+        time: datetime | str | None = None,
     ) -> Receipt:
-        """Give one document to a stream; when this returns, the broker has it on its disk."""
-        (receipt,) = await self._send(stream, [DocumentToPublish(xml, key, time)])
+        """Give one document to a stream; when this returns, the broker has it on its disk.
+
+        `xml` is text, bytes in the encoding that they declare, or an element.  Raises `ValueError`
+        for a time without a zone.
+        """
+        line = document_line(stream, DocumentToPublish(xml, key, time)).encode()
+        (receipt,) = await self._send(stream, [line])
         if receipt.docid is None:
             raise RefusedError(422, receipt.reason or "refused")
         return receipt
@@ -170,18 +186,41 @@ class AsyncClient:
     ) -> AsyncIterator[Receipt]:
         """Give documents to a stream, `batch` at a time, and yield their receipts in order.
 
-        Takes no more documents than the broker has accepted: where it is busy, this waits.
+        Long ones go fewer at a time.  Takes no more documents than the broker has accepted: where
+        it is busy, this waits.
         """
-        waiting: list[DocumentToPublish] = []
+        waiting: list[bytes] = []
+        size = 0
         async for document in _each(documents):
-            waiting.append(document)
-            if len(waiting) == batch:
+            line = document_line(stream, document).encode()
+            if waiting and (len(waiting) == batch or size + len(line) > _BATCH_BYTES):
                 for receipt in await self._send(stream, waiting):
                     yield receipt
-                waiting = []
+                waiting, size = [], 0
+            waiting.append(line)
+            size += len(line)
         if waiting:
             for receipt in await self._send(stream, waiting):
                 yield receipt
+
+    async def wait_for(self, docid: int, *, timeout_s: float = 60.0) -> None:
+        """Return when a document is evaluated: its matches are found, and those before it.
+
+        Raises `TimeoutError` where that takes longer, `RefusedError` where there is none.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        while True:
+            wait_s = min(max(0, int(deadline - loop.time())), _WAIT_MAX_S)
+            answer = await self._connection.call(
+                *("GET", "documents", str(docid), "evaluation"),
+                query={"wait": wait_s},
+                timeout_s=wait_s + _ANSWER_S,
+            )
+            if answer["is_evaluated"]:
+                return
+            if loop.time() >= deadline - 1:
+                raise TimeoutError(f"document {docid} is not evaluated within {timeout_s:g} s")
 
     async def matches(
         self, subscription_id: str, *, after: int | None = None, follow: bool = True
@@ -189,7 +228,8 @@ class AsyncClient:
         """Yield a subscription's matches numbered above `after` (None: those that come now).
 
         Without `follow` it ends behind the last one so far (`after` is 0 then by default).
-        With it, it goes on from where it was when the broker was away.
+        With it, it goes on from where it was when the broker was away, and ends only behind the
+        last match of a query that has been removed.
         """
         if not follow:
             async for match in self._pages(subscription_id, after or 0):
@@ -206,6 +246,8 @@ class AsyncClient:
                     cursor, wait_s = event.id, _RETRY_FIRST_S
                     if event.data:
                         yield read_match(json.loads(event.data), int(event.id))
+            except OverError:
+                return
             except BrokerUnreachableError:
                 pass
             await asyncio.sleep(wait_s)
@@ -341,18 +383,23 @@ class AsyncClient:
         """Return the feeds as an OPML document: a folder for each stream, no secret in it."""
         return await self._connection.read("GET", "feeds.opml")
 
-    async def _send(self, stream: str, documents: list[DocumentToPublish]) -> list[Receipt]:
-        body = "\n".join(document_line(stream, each) for each in documents).encode()
+    async def _send(self, stream: str, lines: list[bytes]) -> list[Receipt]:
         while True:
             try:
                 answer = await self._connection.call(
                     *("POST", "streams", stream, "documents"),
-                    body=body,
+                    body=b"\n".join(lines),
                     content_type="application/x-ndjson",
                 )
             except BusyError as busy:
                 # Refused as a whole: nothing of it was taken.
                 await asyncio.sleep(busy.retry_after_s)
+            except RefusedError as refused:
+                if refused.status != 413 or len(lines) == 1:
+                    raise
+                half = len(lines) // 2
+                first = await self._send(stream, lines[:half])
+                return first + await self._send(stream, lines[half:])
             else:
                 return [read_receipt(each) for each in answer["documents"]]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -10,9 +11,9 @@ from urllib.parse import quote
 
 import aiohttp
 
-from xscl.client.errors import BrokerUnreachableError, RefusedError, refusal
+from xscl.client.errors import BrokerUnreachableError, BusyError, ClosedError, refusal
 
-__all__ = ["Connection", "ServerEvent"]
+__all__ = ["Connection", "OverError", "ServerEvent"]
 
 _LINE_BYTES_MAX = 64 * 1024 * 1024
 """A match line is one line of a stream; some outputs are large."""
@@ -30,8 +31,9 @@ class Connection:
     """One broker, by its URL.  Belongs to the event loop in which it is first used."""
 
     def __init__(self, url: str, token: str | None, timeout_s: float) -> None:
-        self.url = url.rstrip("/")
-        self._token = token
+        self.url = _checked_url(url)
+        self._token = _checked_token(token)
+        self._is_closed = False
         self._timeout_s = timeout_s
         self._session: aiohttp.ClientSession | None = None
 
@@ -42,7 +44,8 @@ class Connection:
         await self.close()
 
     async def close(self) -> None:
-        """Give connections back."""
+        """Give connections back; nothing can be asked any more."""
+        self._is_closed = True
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -93,7 +96,10 @@ class Connection:
             raise self._unreachable(error) from error
 
     async def events(self, *path: str, last_id: str | None = None) -> AsyncIterator[ServerEvent]:
-        """Yield a stream's events until it ends; raise `BrokerUnreachableError` if it breaks."""
+        """Yield a stream's events until it ends; raise `BrokerUnreachableError` if it breaks.
+
+        Raises `OverError` where there will never be another one.
+        """
         headers = {"Accept": "text/event-stream"}
         if last_id is not None:
             headers["Last-Event-ID"] = last_id
@@ -102,6 +108,8 @@ class Connection:
             async with self._opened().get(
                 self._address(path), headers=headers, timeout=timeout
             ) as response:
+                if response.status == 204:
+                    raise OverError
                 if response.status != 200:
                     await self._read(response)
                 async for event in _events(response):
@@ -124,6 +132,8 @@ class Connection:
         raise error
 
     def _opened(self) -> aiohttp.ClientSession:
+        if self._is_closed:
+            raise ClosedError("this client has been closed")
         if self._session is None:
             bearer = {"Authorization": f"Bearer {self._token}"} if self._token else {}
             self._session = aiohttp.ClientSession(
@@ -138,12 +148,23 @@ class Connection:
         return BrokerUnreachableError(f"no broker answers at {self.url}: {error or 'no answer'}")
 
 
-class BusyError(RefusedError):
-    """The broker takes no more documents for now."""
+class OverError(Exception):
+    """A stream has come to its end for good."""
 
-    def __init__(self, detail: str, retry_after_s: float) -> None:
-        super().__init__(429, detail)
-        self.retry_after_s = retry_after_s
+
+def _checked_url(url: str) -> str:
+    """Return the address of a broker; raise `ValueError` for what is none."""
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"{url!r} is not an http:// or https:// address, as http://{url}")
+    return url.rstrip("/")
+
+
+def _checked_token(token: str | None) -> str | None:
+    """Return a token as it can be sent, without spaces around it; raise `ValueError` for others."""
+    token = token.strip() if token else None
+    if token and not re.fullmatch(r"[!-~]+", token):
+        raise ValueError("a token has no spaces, line ends or letters other than ASCII in it")
+    return token
 
 
 async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[ServerEvent]:

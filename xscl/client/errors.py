@@ -8,7 +8,9 @@ from typing import Any
 
 __all__ = [
     "BrokerUnreachableError",
+    "BusyError",
     "ClientError",
+    "ClosedError",
     "Finding",
     "QueryRefusedError",
     "RefusedError",
@@ -19,6 +21,10 @@ __all__ = [
 
 class ClientError(Exception):
     """Whatever goes wrong with a broker."""
+
+
+class ClosedError(ClientError):
+    """The client has been closed."""
 
 
 class BrokerUnreachableError(ClientError):
@@ -37,6 +43,14 @@ class RefusedError(ClientError):
         self.status = status
         self.detail = detail
         self.hint = hint
+
+
+class BusyError(RefusedError):
+    """The broker takes no more for now; `retry_after_s` says how long to wait."""
+
+    def __init__(self, detail: str, retry_after_s: float) -> None:
+        super().__init__(429, detail)
+        self.retry_after_s = retry_after_s
 
 
 @dataclass(frozen=True, slots=True)

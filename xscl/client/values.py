@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import re
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from html import escape
-from typing import Any
+from typing import Any, Protocol, cast
+from xml.etree import ElementTree
 
 __all__ = [
     "DocumentToPublish",
@@ -17,6 +21,7 @@ __all__ = [
     "QueryInfo",
     "Receipt",
     "SubscriptionInfo",
+    "Xml",
     "document_line",
     "read_feed",
     "read_match",
@@ -26,13 +31,29 @@ __all__ = [
 ]
 
 
+class Element(Protocol):
+    """An element of `lxml` or of `xml.etree`."""
+
+    tag: Any
+    tail: str | None
+
+
+Xml = str | bytes | Element
+
+_ENCODING = re.compile(rb"""^\s*<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+
+
 @dataclass(frozen=True, slots=True)
 class DocumentToPublish:
-    """A document for a stream.  Without a key it is never taken for another one."""
+    """A document for a stream.  Without a key it is never taken for another one.
 
-    xml: str
+    `xml` is its text, its bytes in the encoding that they declare, or an element of `lxml` or
+    `xml.etree`; `time` its event time, as ISO 8601 where it is text.
+    """
+
+    xml: Xml
     key: str | None = None
-    time: datetime | None = None
+    time: datetime | str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +132,10 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class QueryInfo:
-    """A query as the broker has it; it sees documents with docids above `point`."""
+    """A query as the broker has it; it sees documents with docids above `point`.
+
+    `warnings` are what its author should know, such as that it joins without a value join.
+    """
 
     id: str
     version: str
@@ -119,6 +143,7 @@ class QueryInfo:
     reason: str
     point: int
     text: str
+    warnings: tuple[str, ...] = ()
 
     def _repr_html_(self) -> str:
         reason = f": {escape(self.reason)}" if self.reason else ""
@@ -198,7 +223,9 @@ def read_match(fields: Mapping[str, Any], seq: int) -> Match:
 
 def read_query(fields: Mapping[str, Any]) -> QueryInfo:
     """Read what the API says of a query."""
-    return QueryInfo(**{name: fields[name] for name in QueryInfo.__slots__})
+    names = [name for name in QueryInfo.__slots__ if name in fields]
+    values = {name: fields[name] for name in names}
+    return QueryInfo(**{**values, "warnings": tuple(fields.get("warnings", ()))})
 
 
 def read_subscription(fields: Mapping[str, Any]) -> SubscriptionInfo:
@@ -242,12 +269,48 @@ def document_line(stream: str, document: DocumentToPublish) -> str:
     >>> document_line("S", DocumentToPublish("<a/>", key="1"))
     '{"stream": "S", "xml": "<a/>", "key": "1"}'
     """
-    line: dict[str, str] = {"stream": stream, "xml": document.xml}
+    line: dict[str, str] = {"stream": stream, "xml": _text(document.xml)}
     if document.key is not None:
         line["key"] = document.key
     if document.time is not None:
-        line["time"] = document.time.astimezone(UTC).isoformat()
+        line["time"] = _time_text(document.time)
     return json.dumps(line, ensure_ascii=False)
+
+
+def _text(xml: Xml) -> str:
+    """Return a document as text; raise `ValueError` where bytes are not in their encoding."""
+    if isinstance(xml, str):
+        return xml
+    if isinstance(xml, bytes):
+        return _decoded(xml)
+    if not hasattr(xml, "tag"):
+        raise TypeError(f"a document is text, bytes or an element, not {type(xml).__name__}")
+    if type(xml).__module__.partition(".")[0] == "lxml":
+        from lxml import etree
+
+        return str(etree.tostring(cast(Any, xml), encoding="unicode", with_tail=False))
+    alone = copy(cast(ElementTree.Element, xml))
+    alone.tail = None
+    return ElementTree.tostring(alone, encoding="unicode")
+
+
+def _decoded(xml: bytes) -> str:
+    if xml.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return xml.decode("utf-16")
+    declared = _ENCODING.search(xml.removeprefix(codecs.BOM_UTF8))
+    encoding = declared[1].decode() if declared else "utf-8"
+    try:
+        return xml.decode("utf-8-sig" if encoding.lower() == "utf-8" else encoding)
+    except (LookupError, UnicodeDecodeError) as error:
+        raise ValueError(f"the bytes of the document are not text in {encoding}") from error
+
+
+def _time_text(time: datetime | str) -> str:
+    if isinstance(time, str):
+        return time
+    if time.tzinfo is None:
+        raise ValueError(f"{time} has no time zone: write datetime(..., tzinfo=UTC)")
+    return time.astimezone(UTC).isoformat()
 
 
 def _time(text: str) -> datetime:
