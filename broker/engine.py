@@ -313,7 +313,7 @@ class Engine:
         for builder in builders:
             stream = builder.subscriber.query.publish
             is_wanted = partial(self._is_wanted, batch, stream)
-            for match, behind in builder.build(documents, batch.trees.root, is_wanted):
+            for match, behind in builder.build(documents, batch.trees.tree, is_wanted):
                 batch.matches.append(match)
                 if stream is not None and self._is_news(match, stream):
                     news.append(published_document(match, stream, behind))

@@ -10,11 +10,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lxml import etree
-
 from broker.fanout import BoundNode, Found, Subscriber
 from broker.match import Match, MatchDocument, MatchNode, match_id
 from joins.instance import Instance
+from xscl.nodes import NumberedTree
 from xscl.output import build
 from xscl.query import SelectAll
 
@@ -88,18 +87,18 @@ class MatchBuilder:
     def build(
         self,
         documents: Mapping[int, Instance],
-        root_of: Callable[[Instance], etree._Element],
+        tree_of: Callable[[Instance], NumberedTree],
         is_wanted: Callable[[str], bool],
     ) -> Iterator[tuple[Match, list[Instance]]]:
         """Yield each match whose id is wanted with its documents.
 
-        Their root elements are asked for only then.
+        Their trees are asked for only then.
         """
         for (leaves, visible), gathered in self._gathered.items():
             behind = [documents[leaf] for leaf in leaves]
             name = self._id(visible, behind)
             if is_wanted(name):
-                trees = list(map(root_of, behind))
+                trees = list(map(tree_of, behind))
                 yield self._match(name, gathered, visible, behind, trees), behind
 
     def _id(self, numbers: Sequence[int], behind: Sequence[Instance]) -> str:
@@ -113,7 +112,7 @@ class MatchBuilder:
         gathered: _Gathered,
         numbers: Sequence[int],
         behind: Sequence[Instance],
-        trees: Sequence[etree._Element],
+        trees: Sequence[NumberedTree],
     ) -> Match:
         query = self.subscriber.query
         blocks = {variable.name: variable.block for variable in query.variables}

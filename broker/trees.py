@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
-from lxml import etree
-
 from joins.instance import Instance
 from xpath_eval.structure import parse_xml
+from xscl.nodes import NumberedTree
 
 __all__ = ["Trees"]
 
@@ -18,22 +17,22 @@ ten times as many."""
 
 
 class Trees:
-    """The root elements of documents, those used last; `xml_of` looks up their text."""
+    """The numbered trees of documents, those used last; `xml_of` looks up their text."""
 
     def __init__(self, xml_of: Callable[[Instance], bytes]) -> None:
         self._xml_of = xml_of
-        self._roots: OrderedDict[int, tuple[etree._Element, int]] = OrderedDict()
+        self._trees: OrderedDict[int, tuple[NumberedTree, int]] = OrderedDict()
         self._bytes = 0
 
-    def root(self, instance: Instance) -> etree._Element:
-        """Return the root element of a document."""
-        held = self._roots.pop(instance.instance, None)
+    def tree(self, instance: Instance) -> NumberedTree:
+        """Return the tree of a document."""
+        held = self._trees.pop(instance.instance, None)
         if held is None:
             xml = self._xml_of(instance)
-            held = parse_xml(xml).root, len(xml)
+            held = NumberedTree(parse_xml(xml).root), len(xml)
             self._bytes += len(xml)
-        self._roots[instance.instance] = held
-        while self._bytes > TREES_BYTES and len(self._roots) > 1:
-            _, (_, nbytes) = self._roots.popitem(last=False)
+        self._trees[instance.instance] = held
+        while self._bytes > TREES_BYTES and len(self._trees) > 1:
+            _, (_, nbytes) = self._trees.popitem(last=False)
             self._bytes -= nbytes
         return held[0]
