@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 
 from lxml import etree
 
+from xscl.meter import Meter, size
 from xscl.nodes import AttributeNode, Node, NumberedTree, TextNode, copy_of
 from xscl.query import Constructor, Query, SelectNodes
 
@@ -25,37 +26,44 @@ def build(
     start_us: int,
     end_us: int,
     parameters: Mapping[str, str | float | int] | None = None,
+    meter: Meter | None = None,
 ) -> tuple[str, str | None]:
     """Return the output of a match, and why its constructor failed, or `None`.
 
     `trees` has the document of each block; `nodes` has the block and the node number of each
-    visible variable.  Nothing that is given is changed.
+    visible variable.  Nothing that is given is changed.  Raises `ExhaustedError` where the output
+    costs more than the `meter` has: its bytes, and what a constructor goes through.
     """
+    meter = meter or Meter()
 
     def node(name: str) -> Node:
         block, number = nodes[name]
         return trees[block].node(number)
 
     def all_copied() -> str:
-        return _copies([node(block.root) for block in query.blocks])
+        return _copies([node(block.root) for block in query.blocks], meter)
 
     select = query.select
     if isinstance(select, Constructor):
         from xscl.construct import ConstructionError, construct
 
-        bound = {name: node(name) for name in select.variables}
+        bound = {name: (trees[nodes[name][0]], node(name)) for name in select.variables}
         try:
-            return construct(select, bound, start_us, end_us, parameters or {}), None
+            return construct(select, bound, start_us, end_us, parameters or {}, meter), None
         except ConstructionError as error:
             return all_copied(), str(error)
     if isinstance(select, SelectNodes):
-        return _copies([node(name) for name in select.variables]), None
+        return _copies([node(name) for name in select.variables], meter), None
     return all_copied(), None
 
 
-def _copies(nodes: Sequence[Node]) -> str:
+def _copies(nodes: Sequence[Node], meter: Meter) -> str:
     """Return `<match>` with copies of the nodes, written without building a tree."""
-    return "<match>" + "".join(map(_serialised, nodes)) + "</match>"
+    pieces = ["<match>"]
+    for node in nodes:
+        pieces.append(_serialised(node))
+        meter.spend(size(pieces[-1]))
+    return "".join([*pieces, "</match>"])
 
 
 def _serialised(node: Node) -> str:
