@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -15,14 +16,19 @@ from lxml import etree
 
 from xscl.constructor import Element, Enclosed, read_constructor
 from xscl.enclosed import translate, xpath_variable
+from xscl.meter import ExhaustedError, Meter, size
 from xscl.namespaces import KNOWN_PREFIXES
-from xscl.nodes import AttributeNode, Node, TextNode, copy_of
+from xscl.nodes import AttributeNode, Node, NumberedTree, TextNode, copy_of
 from xscl.query import Constructor
-from xscl.xpath2 import ExpressionParser
+from xscl.xpath2 import ExpressionParser, MeteredContext
 
 __all__ = ["ConstructionError", "compiled_expression", "construct"]
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+CONSTRUCTOR_BYTES = 5_000
+"""What a constructor costs before it goes through anything: a tenth of a millisecond."""
 
 
 class ConstructionError(ValueError):
@@ -31,26 +37,30 @@ class ConstructionError(ValueError):
 
 def construct(
     select: Constructor,
-    bound: Mapping[str, Node],
+    bound: Mapping[str, tuple[NumberedTree, Node]],
     start_us: int,
     end_us: int,
     parameters: Mapping[str, str | float | int],
+    meter: Meter,
 ) -> str:
-    """Return the constructed element as text; raise `ConstructionError` where it fails."""
+    """Return the constructed element as text; raise `ConstructionError` where it fails.
+
+    `bound` has the tree of each variable's node too, and the node.
+    """
+    meter.spend(CONSTRUCTOR_BYTES)
     constructor = _compiled(select.text, select.namespaces, tuple(select.variables))
     variables: dict[str, Any] = {
         "xscl.start": _date_time(start_us),
         "xscl.end": _date_time(end_us),
         "xscl.dur": DayTimeDuration(seconds=Decimal(end_us - start_us) / 1_000_000),
     }
-    trees = _XPathTrees()
-    for name, node in bound.items():
-        variables[xpath_variable(name)] = trees.node(node)
+    for name, (tree, node) in bound.items():
+        variables[xpath_variable(name)] = _xpath_node(tree, node)
     for name, value in parameters.items():
         is_duration = isinstance(value, int)  # numbers are floats, windows whole microseconds
         shown = DayTimeDuration(seconds=Decimal(value) / 1_000_000) if is_duration else value
         variables.setdefault(xpath_variable(name), shown)
-    return _Construction(constructor, variables).text()
+    return _Construction(constructor, variables, meter).text()
 
 
 def _date_time(time_us: int) -> DateTime10:
@@ -58,30 +68,18 @@ def _date_time(time_us: int) -> DateTime10:
     return DateTime10.fromstring(moment.isoformat().replace("+00:00", "Z"))
 
 
-class _XPathTrees:
-    """The same documents as elementpath sees them."""
-
-    def __init__(self) -> None:
-        self.trees: dict[Any, Any] = {}
-
-    def node(self, node: Node) -> Any:
-        if isinstance(node, AttributeNode):
-            owner = self.element(node.owner)
-            return next(each for each in owner.attributes if each.name == node.name)
-        if isinstance(node, TextNode):
-            texts = [
-                each
-                for each in self.element(node.parent).children
-                if isinstance(each, elementpath.TextNode)
-            ]
-            return texts[node.index]
-        return self.element(node)
-
-    def element(self, element: Any) -> Any:
-        root = element.getroottree().getroot()
-        if root not in self.trees:
-            self.trees[root] = elementpath.get_node_tree(root, fragment=True)
-        return self.trees[root].tree.elements[element]
+def _xpath_node(tree: NumberedTree, node: Node) -> Any:
+    """Return a node as elementpath sees it; its tree is kept beside ours."""
+    if tree.xpath is None:
+        tree.xpath = elementpath.get_node_tree(tree.root, fragment=True)
+    elements = tree.xpath.tree.elements
+    if isinstance(node, AttributeNode):
+        return next(each for each in elements[node.owner].attributes if each.name == node.name)
+    if isinstance(node, TextNode):
+        children = elements[node.parent].children
+        texts = (each for each in children if isinstance(each, elementpath.TextNode))
+        return next(itertools.islice(texts, node.index, None))
+    return elements[node]
 
 
 class _Compiled:
@@ -134,19 +132,24 @@ def _message(error: BaseException) -> str:
 class _Construction:
     """One evaluation of a constructor."""
 
-    def __init__(self, compiled: _Compiled, variables: dict[str, Any]) -> None:
+    def __init__(self, compiled: _Compiled, variables: dict[str, Any], meter: Meter) -> None:
         self.compiled = compiled
         self.variables = variables
+        self.meter = meter
 
     def text(self) -> str:
         declared = self.compiled.namespaces
         try:
             element = self.element(self.compiled.element, {**KNOWN_PREFIXES, **declared}, None)
             etree.cleanup_namespaces(element, keep_ns_prefixes=list(declared))
-            return etree.tostring(element, encoding="unicode")
+            text = etree.tostring(element, encoding="unicode")
+            self.meter.spend(size(text))
+            return text
         except ConstructionError:
             raise
         except Exception as error:
+            if self.meter.is_exhausted:
+                raise ExhaustedError from error
             # elementpath lets Python's own errors through (ZeroDivisionError, ValueError,
             # decimal's); whichever it is, the match must not be lost.
             raise ConstructionError(_message(error)) from error
@@ -183,19 +186,42 @@ class _Construction:
 
     def add_sequence(self, parent: Any, part: Enclosed) -> None:
         """Add copies of nodes and the text of atomic values, spaces between adjacent values."""
+        run: list[str] = []
         after_value = False
         for item in self.evaluate(part):
             is_node = isinstance(item, elementpath.XPathNode)
             if not is_node:
-                _add_text(parent, f"{' ' if after_value else ''}{_atomic_text(item)}")
+                run.append(f"{' ' if after_value else ''}{_atomic_text(item)}")
+            elif item.node_kind == "text":
+                run.append(item.string_value)
             else:
-                _add_node(parent, item)
+                self.add_run(parent, run)
+                self.add_node(parent, item)
+            if run:
+                self.meter.spend(size(run[-1]))
             after_value = not is_node
+        self.add_run(parent, run)
+
+    def add_run(self, parent: Any, run: list[str]) -> None:
+        """Add adjacent texts at once: a text costs its whole length whenever it grows."""
+        if run:
+            _add_text(parent, "".join(run))
+            run.clear()
+
+    def add_node(self, parent: Any, item: Any) -> None:
+        """Add a copy of an attribute or an element; one of a large element is paid for first."""
+        kind = item.node_kind
+        if kind == "attribute":
+            parent.append(copy_of(AttributeNode(None, item.name, item.string_value)))
+        elif kind in ("element", "document"):
+            element = item.elem if kind == "element" else item.document.getroot()
+            self.meter.spend(size(etree.tostring(element, encoding="unicode", with_tail=False)))
+            parent.append(copy_of(element))
 
     def evaluate(self, part: Enclosed) -> Iterator[Any]:
         expression = self.compiled.expressions[part.start]
         root = elementpath.get_node_tree(etree.Element("none"), fragment=True)
-        context = elementpath.XPathContext(root=root, variables=dict(self.variables))
+        context = MeteredContext(self.meter, root=root, variables=dict(self.variables))
         yield from expression.select(context)
 
 
@@ -210,18 +236,6 @@ def _add_text(parent: Any, text: str) -> None:
         parent[-1].tail = (parent[-1].tail or "") + text
     else:
         parent.text = (parent.text or "") + text
-
-
-def _add_node(parent: Any, item: Any) -> None:
-    kind = item.node_kind
-    if kind == "text":
-        _add_text(parent, item.string_value)
-    elif kind == "attribute":
-        parent.append(copy_of(AttributeNode(None, item.name, item.string_value)))
-    elif kind == "element":
-        parent.append(copy_of(item.elem))
-    elif kind == "document":
-        parent.append(copy_of(item.document.getroot()))
 
 
 def _atomic_text(item: Any) -> str:

@@ -2,6 +2,9 @@
 
 Attributes are numbered by owner in document order and within an owner by (namespace, name);
 comments and processing instructions do not exist, and the text around one is one text node.
+
+Numbering goes through the whole document, and many matches may be made of it, so a `NumberedTree`
+keeps what it has counted for as long as the tree itself is there.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from lxml import etree
@@ -16,10 +20,9 @@ from lxml import etree
 __all__ = [
     "AttributeNode",
     "Node",
+    "NumberedTree",
     "TextNode",
     "copy_of",
-    "node_at",
-    "number_nodes",
     "string_value",
 ]
 
@@ -46,40 +49,67 @@ Node = Any
 """An lxml element, an `AttributeNode` or a `TextNode`."""
 
 
-def number_nodes(root: Any) -> list[Node]:
-    """Return the nodes of a tree, given as its root element or whole, by their number."""
-    root = _root_element(root)
-    elements = list(root.iter("*"))
-    nodes: list[Node] = list(elements)
-    for element in elements:
-        if element.attrib:
-            nodes.extend(_attributes(element))
-    nodes.extend(_texts(root))
-    return nodes
+class NumberedTree:
+    """A document's tree with its nodes by number; each kind is counted once, when it is asked for.
 
+    The tree is given as its root element or whole, and changed neither then nor later.
 
-def node_at(root: Any, number: int) -> Node:
-    """Return the node with this number; raise `IndexError` where there is none.
-
-    >>> node_at(etree.XML("<a>one<b/>two</a>"), 3).value
+    >>> NumberedTree(etree.XML("<a>one<b/>two</a>")).node(3).value
     'two'
     """
-    if number < 0:
-        raise IndexError(number)
-    if number == 0:
-        return _root_element(root)
-    return number_nodes(root)[number]
+
+    def __init__(self, tree: Any) -> None:
+        self.root = _without_comments(_root_element(tree))
+        self.xpath: Any = None
+        """The same tree as `xscl.construct` sees it, once it has been asked for."""
+
+    @cached_property
+    def elements(self) -> list[Any]:
+        """The elements in document order."""
+        return list(self.root.iter("*"))
+
+    @cached_property
+    def attributes(self) -> list[AttributeNode]:
+        """The attributes in the order of their numbers."""
+        return [each for owner in self.elements if owner.attrib for each in _attributes(owner)]
+
+    @cached_property
+    def texts(self) -> list[TextNode]:
+        """The text nodes in document order."""
+        return list(_texts(self.root))
+
+    def node(self, number: int) -> Node:
+        """Return the node with this number; raise `IndexError` where there is none."""
+        if number == 0:
+            return self.root
+        if number < 0:
+            raise IndexError(number)
+        if number < len(self.elements):
+            return self.elements[number]
+        number -= len(self.elements)
+        if number < len(self.attributes):
+            return self.attributes[number]
+        return self.texts[number - len(self.attributes)]
 
 
 def string_value(node: Node) -> str:
-    """Return XPath's string value of a node."""
+    """Return XPath's string value of a node of a `NumberedTree`."""
     if isinstance(node, (AttributeNode, TextNode)):
         return node.value
-    return "".join(text.value for text in _texts(node))
+    return "".join(node.itertext())
 
 
-def _root_element(root: Any) -> Any:
-    return root.getroot() if hasattr(root, "getroot") else root
+def _root_element(tree: Any) -> Any:
+    return tree.getroot() if hasattr(tree, "getroot") else tree
+
+
+def _without_comments(root: Any) -> Any:
+    """Return a tree without comments and processing instructions, itself if it has none."""
+    if next(root.iter(etree.Comment, etree.ProcessingInstruction), None) is None:
+        return root
+    stripped = copy.deepcopy(root)
+    etree.strip_tags(stripped, etree.Comment, etree.ProcessingInstruction)
+    return stripped
 
 
 def _attributes(element: Any) -> Iterator[AttributeNode]:
@@ -93,30 +123,18 @@ def _expanded(name: str) -> tuple[str, str]:
 
 
 def _texts(root: Any) -> Iterator[TextNode]:
-    """Yield the text nodes in document order: an element's start or end closes the one before."""
+    """Yield the text nodes in document order: one behind each start and each end of an element."""
     counts: dict[Any, int] = {}
-    run: list[str] = []
-    parent = root
-
-    def closed() -> Iterator[TextNode]:
-        value = "".join(run)
-        run.clear()
+    for event, node in etree.iterwalk(root, events=("start", "end")):
+        if event == "start":
+            parent, value = node, node.text
+        elif node is not root:
+            parent, value = node.getparent(), node.tail
+        else:
+            return
         if value:
             index = counts[parent] = counts.get(parent, -1) + 1
             yield TextNode(parent, index, value)
-
-    for event, node in etree.iterwalk(root, events=("start", "end", "comment", "pi")):
-        if event == "start":
-            yield from closed()
-            parent = node
-            run.append(node.text or "")
-        elif event == "end":
-            yield from closed()
-            if node is not root:
-                parent = node.getparent()
-                run.append(node.tail or "")
-        elif node.getparent() is not None and node is not root:
-            run.append(node.tail or "")
 
 
 def copy_of(node: Node) -> Any:

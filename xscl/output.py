@@ -6,82 +6,64 @@ that fails on these documents, the output is that of `SELECT *`, and the error i
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
 from xml.sax.saxutils import escape
 
 from lxml import etree
 
-from xscl.nodes import AttributeNode, Node, TextNode, copy_of, number_nodes
+from xscl.meter import Meter, size
+from xscl.nodes import AttributeNode, Node, NumberedTree, TextNode, copy_of
 from xscl.query import Constructor, Query, SelectNodes
 
-__all__ = ["build", "expression_error", "without_comments"]
+__all__ = ["build", "expression_error"]
 
 
 def build(
     query: Query,
-    trees: Sequence[Any],
+    trees: Sequence[NumberedTree],
     nodes: Mapping[str, tuple[int, int]],
     start_us: int,
     end_us: int,
     parameters: Mapping[str, str | float | int] | None = None,
+    meter: Meter | None = None,
 ) -> tuple[str, str | None]:
     """Return the output of a match, and why its constructor failed, or `None`.
 
-    `trees` has the document of each block as lxml parsed it; `nodes` has the block and the node
-    number of each visible variable.  Nothing that is given is changed.
+    `trees` has the document of each block; `nodes` has the block and the node number of each
+    visible variable.  Nothing that is given is changed.  Raises `ExhaustedError` where the output
+    costs more than the `meter` has: its bytes, and what a constructor goes through.
     """
-    documents = _Documents(trees)
+    meter = meter or Meter()
+
+    def node(name: str) -> Node:
+        block, number = nodes[name]
+        return trees[block].node(number)
+
+    def all_copied() -> str:
+        return _copies([node(block.root) for block in query.blocks], meter)
+
     select = query.select
     if isinstance(select, Constructor):
         from xscl.construct import ConstructionError, construct
 
-        bound = {name: documents.node(*nodes[name]) for name in select.variables}
+        bound = {name: (trees[nodes[name][0]], node(name)) for name in select.variables}
         try:
-            return construct(select, bound, start_us, end_us, parameters or {}), None
+            return construct(select, bound, start_us, end_us, parameters or {}, meter), None
         except ConstructionError as error:
-            return _copies(_roots(query, documents, nodes)), str(error)
+            return all_copied(), str(error)
     if isinstance(select, SelectNodes):
-        return _copies([documents.node(*nodes[name]) for name in select.variables]), None
-    return _copies(_roots(query, documents, nodes)), None
+        return _copies([node(name) for name in select.variables], meter), None
+    return all_copied(), None
 
 
-class _Documents:
-    """The nodes of each document by number; numbered at first use."""
-
-    def __init__(self, trees: Sequence[Any]) -> None:
-        self.roots = [tree.getroot() if hasattr(tree, "getroot") else tree for tree in trees]
-        self.clean: dict[int, Any] = {}
-        self.numbered: dict[int, list[Node]] = {}
-
-    def node(self, block: int, number: int) -> Node:
-        if block not in self.clean:
-            self.clean[block] = without_comments(self.roots[block])
-        if number == 0:
-            return self.clean[block]
-        if block not in self.numbered:
-            self.numbered[block] = number_nodes(self.clean[block])
-        return self.numbered[block][number]
-
-
-def _roots(query: Query, documents: _Documents, nodes: Mapping[str, tuple[int, int]]) -> list[Node]:
-    return [documents.node(*nodes[block.root]) for block in query.blocks]
-
-
-def without_comments(root: Any) -> Any:
-    """Return a tree without comments and processing instructions, itself if it has none."""
-    if next(root.iter(etree.Comment, etree.ProcessingInstruction), None) is None:
-        return root
-    stripped = copy.deepcopy(root)
-    etree.strip_tags(stripped, etree.Comment, etree.ProcessingInstruction)
-    return stripped
-
-
-def _copies(nodes: Sequence[Node]) -> str:
+def _copies(nodes: Sequence[Node], meter: Meter) -> str:
     """Return `<match>` with copies of the nodes, written without building a tree."""
-    return "<match>" + "".join(map(_serialised, nodes)) + "</match>"
+    pieces = ["<match>"]
+    for node in nodes:
+        pieces.append(_serialised(node))
+        meter.spend(size(pieces[-1]))
+    return "".join([*pieces, "</match>"])
 
 
 def _serialised(node: Node) -> str:

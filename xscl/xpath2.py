@@ -2,23 +2,59 @@
 
 Its `matches`, `replace` and `tokenize` run on Python's expressions, some of which never end; these
 run on `xscl.patterns`, like those of predicates.  And `1 to 10000000000` is an error, not a list.
+What an expression goes through, item by item and comparison by comparison, is counted by a meter.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import elementpath
 from elementpath.datatypes import Integer
 
 from xscl import functions
+from xscl.meter import Meter
 from xscl.patterns import Pattern, PatternError, compile_pattern
 
-__all__ = ["ExpressionParser"]
+__all__ = ["ExpressionParser", "MeteredContext"]
 
 
 RANGE_LIMIT = 100_000
 """Numbers of one range, `1 to 10`: elementpath makes a list of them, when it parses too."""
+
+
+STEP_BYTES = 100
+"""What each item costs that an expression looks at, and each two that it compares: a microsecond or
+two."""
+
+
+NUMBER_BYTES = 8
+"""What each number of a range costs."""
+
+
+class MeteredContext(elementpath.XPathContext):
+    """Where an expression is evaluated; it spends of a meter with each item that it comes to."""
+
+    def __init__(self, meter: Meter, **context: Any) -> None:
+        self.meter = meter
+        super().__init__(**context)
+
+    @property
+    def item(self) -> Any:
+        """The item that is looked at."""
+        return self._item
+
+    @item.setter
+    def item(self, item: Any) -> None:
+        self.meter.spend(STEP_BYTES)
+        self._item = item
+
+    def iter_product(self, *arguments: Any) -> Iterator[Any]:
+        """Yield what variables are bound to: `for`, `some` and `every` bind them together."""
+        for values in super().iter_product(*arguments):
+            self.meter.spend(2 * STEP_BYTES)
+            yield values
 
 
 class ExpressionParser(elementpath.XPath2Parser):
@@ -67,6 +103,8 @@ def _range(self: Any, context: Any = None) -> list[int]:
         return []
     if last - first >= RANGE_LIMIT:
         raise self.error("FOAR0002", f"a range of more than {RANGE_LIMIT:,} numbers")
+    if isinstance(context, MeteredContext):
+        context.meter.spend(NUMBER_BYTES * max(0, last - first))
     return list(range(first, last + 1))
 
 
@@ -74,3 +112,17 @@ _OWN = {"matches": _matches, "replace": _replace, "tokenize": _tokenize, "to": _
 for _name, _evaluate in _OWN.items():
     _token: Any = elementpath.XPath2Parser.symbol_table[_name]
     ExpressionParser.symbol_table[_name] = type(_token.__name__, (_token,), {"evaluate": _evaluate})
+
+
+def _compared(self: Any, context: Any) -> Iterator[Any]:
+    for values in super(type(self), self).iter_comparison_data(context):
+        if isinstance(context, MeteredContext):
+            context.meter.spend(STEP_BYTES)
+        yield values
+
+
+for _name in ("=", "!=", "<", "<=", ">", ">="):
+    _token = ExpressionParser.symbol_table[_name]
+    ExpressionParser.symbol_table[_name] = type(
+        _token.__name__, (_token,), {"iter_comparison_data": _compared}
+    )

@@ -143,6 +143,7 @@ def parse_time(text: str) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
+@lru_cache(maxsize=10_000)
 def render_time(time_us: int) -> str:
     """Return an ISO 8601 time in UTC, with a fraction only where there is one.
 

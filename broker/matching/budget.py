@@ -7,13 +7,17 @@ they are grouped into batches.  Matches of documents before it stay; those from 
 
 Tuples of inner operators are state, and others join them.  Those of each operator are held against
 the bound of one document too, and in a block they count like matches.
+
+Work is counted in bytes, by document: those that its matches read and write, and for what writes
+none as many as could be written meanwhile.  What stays in memory until it is committed, output and
+compared values, is counted in blocks too.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from joins.budget.pairs import UNBOUNDED
@@ -32,12 +36,16 @@ class Budget:
     `matches_per_document` and `matches_per_1000_documents` bound its matches, `pairs_per_document`
     the pairs that one document makes by its most selective value join.  Above
     `remembered_documents` that some query can use the queries are paused that most are kept for.
+    `bytes_per_document` bounds what the matches of one document read and write: at 10 to 20 ns a
+    byte, a second of work.  `output_bytes_per_1000_documents` bounds what they hold of memory.
     """
 
     matches_per_document: int = 10_000
     matches_per_1000_documents: int = 100_000
     pairs_per_document: int = 100_000
     remembered_documents: int = 10_000_000
+    bytes_per_document: int = 50_000_000
+    output_bytes_per_1000_documents: int = 500_000_000
 
     def __post_init__(self) -> None:
         for name in self.__dataclass_fields__:
@@ -68,12 +76,13 @@ class Pause:
 
 
 class Spent(NamedTuple):
-    """The matches of a query, and the tuples of its inner operators, in the block begun."""
+    """The matches of a query, tuples of inner operators included, and its output, in a block."""
 
     query: str
     revision: int
     block: int
     matches: int
+    nbytes: int
 
 
 def block_of(docid: int) -> int:
@@ -89,119 +98,190 @@ def _bound(value: int) -> int:
     return value or UNBOUNDED
 
 
-@dataclass(slots=True)
+class _Blocks:
+    """What counts in blocks of documents, by document, before the limit of a query.
+
+    `at_limit` is what the document at the limit has.
+    """
+
+    def __init__(self, most: int, block: int, begun: int) -> None:
+        self.most = _bound(most)
+        self.by_block = Counter({block: begun})
+        self.at_limit = 0
+        self._by_document: Counter[int] = Counter()
+
+    def add(self, docid: int, count: int) -> int | None:
+        """Count more of a document; return the one with which its block goes over the bound."""
+        block = block_of(docid)
+        self._by_document[docid] += count
+        self.by_block[block] += count
+        over = self.by_block[block] - self.most
+        if over <= 0:
+            return None
+        last = docid
+        for last in sorted((n for n in self._by_document if block_of(n) == block), reverse=True):
+            over -= self._by_document[last]
+            if over <= 0:
+                break
+        return last
+
+    def drop_from(self, docid: int) -> None:
+        """Take a document as the limit: those from it on count no more."""
+        self.at_limit = self._by_document[docid]
+        for each in [each for each in self._by_document if each >= docid]:
+            self.by_block[block_of(each)] -= self._by_document.pop(each)
+
+    def is_over(self, limit: int) -> bool:
+        """Return whether a block is over the bound with the document at the limit."""
+        return self.by_block[block_of(limit)] + self.at_limit > self.most
+
+
 class Tally:
     """What one query has found in the batch in hand, and in the block that it began in.
 
-    `limit` is the first document over the budget so far.  `counted` is what counts in blocks, by
-    document: matches and tuples of inner operators that lie before the limit.  `found` are all
-    tuples of nodes that a document makes, of which a match may have many.
+    `limit` is the first document over the budget so far.
     """
 
-    query: str
-    revision: int
-    budget: Budget
-    limit: int = UNBOUNDED
-    cause: str = ""
-    by_document: Counter[int] = field(default_factory=Counter)
-    counted: Counter[int] = field(default_factory=Counter)
-    by_block: Counter[int] = field(default_factory=Counter)
-    by_operator: Counter[tuple[str, int]] = field(default_factory=Counter)
-    found: Counter[int] = field(default_factory=Counter)
+    def __init__(self, query: str, revision: int, budget: Budget, begun: Spent | None) -> None:
+        self.query = query
+        self.revision = revision
+        self.limit = UNBOUNDED
+        self._budget = budget
+        self._cause = ""
+        block, matches, nbytes = begun[2:] if begun else (0, 0, 0)
+        self._counted = _Blocks(budget.matches_per_1000_documents, block, matches)
+        self._kept = _Blocks(budget.output_bytes_per_1000_documents, block, nbytes)
+        self._matches: Counter[int] = Counter()
+        self._inner: Counter[tuple[str, int]] = Counter()
+        self._found: Counter[int] = Counter()
+        self._bytes: Counter[int] = Counter()
+        self._read: set[tuple[int, int]] = set()
 
     @property
     def is_over(self) -> bool:
         """Whether the query is over its budget."""
         return self.limit < UNBOUNDED
 
+    def looks_at(self, docid: int) -> bool:
+        """Return whether a document's tuples still count, be they matches or not."""
+        # Those of the very document are counted on, to know why it alone is over the budget.
+        return docid < self.limit or (docid == self.limit and not self._has_spent(docid))
+
     def takes(self, docid: int) -> bool:
         """Return whether a document's matches still count."""
-        if docid < self.limit:
-            return True
-        # Those of the very document are counted on, to know whether it alone has too many.
-        return docid == self.limit and not self._is_full(docid)
+        return docid < self.limit or (
+            docid == self.limit and not self._is_full(docid) and not self._has_spent(docid)
+        )
 
     def _is_full(self, docid: int) -> bool:
-        return self.by_document[docid] > _bound(self.budget.matches_per_document)
+        return self._matches[docid] > _bound(self._budget.matches_per_document)
+
+    def _has_spent(self, docid: int) -> bool:
+        return self._bytes[docid] > _bound(self._budget.bytes_per_document)
+
+    def _has_many(self, docid: int) -> bool:
+        return self._found[docid] > self._budget.pairs_max
 
     def find(self, docid: int) -> None:
-        """Count a tuple of nodes, whatever it is for."""
-        self.found[docid] += 1
+        """Count a tuple of nodes, whatever it is for, of which a match may have many."""
+        self._found[docid] += 1
         if self._has_many(docid):
             self.stop(docid)
 
-    def _has_many(self, docid: int) -> bool:
-        return self.found[docid] > self.budget.pairs_max
-
     def match(self, docid: int) -> None:
         """Count a match whose newest document this is."""
-        self.by_document[docid] += 1
-        if docid < self.limit:
-            self._count(docid)
-            if self._is_full(docid):
-                self.stop(docid)
+        self._matches[docid] += 1
+        self._count(self._counted, docid, 1)
+        if docid < self.limit and self._is_full(docid):
+            self.stop(docid)
 
     def tuple(self, operator: str, docid: int) -> None:
         """Count a tuple of an inner operator."""
-        self.by_operator[operator, docid] += 1
-        if self.by_operator[operator, docid] > _bound(self.budget.matches_per_document):
+        self._inner[operator, docid] += 1
+        self._count(self._counted, docid, 1)
+        if self._inner[operator, docid] > _bound(self._budget.matches_per_document):
             self.stop(
                 docid,
-                f"an inner operator has more than {_matches(self.budget)} at document"
+                f"an inner operator has more than {_matches(self._budget)} at document"
                 f" {docid}; {_HINT}",
             )
-        elif docid < self.limit:
-            self._count(docid)
 
-    def _count(self, docid: int) -> None:
-        """Count one more in the block of a document before the limit."""
-        block = block_of(docid)
-        self.counted[docid] += 1
-        self.by_block[block] += 1
-        if self.by_block[block] > _bound(self.budget.matches_per_1000_documents):
-            self._stop_in(block)
+    def spend(self, docid: int, nbytes: int) -> None:
+        """Count what a document's tuples and matches cost, in bytes."""
+        self._bytes[docid] += nbytes
+        if docid < self.limit and self._has_spent(docid):
+            self.stop(docid)
+
+    def keep(self, docid: int, nbytes: int) -> None:
+        """Count bytes of a document that stay until they are committed."""
+        self._count(self._kept, docid, nbytes)
+
+    def left(self, docid: int) -> int:
+        """Return how many bytes a document may still spend."""
+        return _bound(self._budget.bytes_per_document) - self._bytes[docid]
+
+    def reads(self, docid: int, leaf: int) -> bool:
+        """Return whether a document is the first to be read for another's matches, and note it."""
+        is_first = (docid, leaf) not in self._read
+        self._read.add((docid, leaf))
+        return is_first
+
+    def _count(self, blocks: _Blocks, docid: int, count: int) -> None:
+        """Count in the block of a document, up to the one at the limit."""
+        if docid == self.limit:
+            blocks.at_limit += count
+        elif docid < self.limit and (over := blocks.add(docid, count)) is not None:
+            self.stop(over)
 
     def stop(self, docid: int, cause: str = "") -> None:
-        """Count nothing from a document on; `cause` where it is not the number of matches."""
+        """Count nothing from a document on; `cause` where it is none of what is counted."""
         if docid > self.limit:
             return
         if docid == self.limit:
-            self.cause = min(filter(None, (self.cause, cause)), default="")
+            self._cause = min(filter(None, (self._cause, cause)), default="")
             return
-        for each in [each for each in self.counted if each >= docid]:
-            self.by_block[block_of(each)] -= self.counted.pop(each)
-        for each in [each for each in self.by_document if each > docid]:
-            del self.by_document[each]
-        self.limit, self.cause = docid, cause
+        for blocks in (self._counted, self._kept):
+            blocks.drop_from(docid)
+        self.limit, self._cause = docid, cause
 
-    def _stop_in(self, block: int) -> None:
-        """Stop at the document with which a block goes over the budget."""
-        docids = [n for n in self.counted if block_of(n) == block]
-        over = self.by_block[block] - self.budget.matches_per_1000_documents
-        for docid in sorted(docids, reverse=True):
-            over -= self.counted[docid]
-            if over <= 0:
-                self.stop(docid)
-                return
+    def spent_in(self, block: int) -> Spent | None:
+        """Return what it has spent in a block, if anything."""
+        matches, nbytes = self._counted.by_block[block], self._kept.by_block[block]
+        if not matches and not nbytes:
+            return None
+        return Spent(self.query, self.revision, block, matches, nbytes)
 
     def reason(self) -> str:
         """Return why the query went over its budget at `limit`."""
-        if self.cause:
-            return self.cause
+        if self._cause:
+            return self._cause
+        budget = self._budget
+        if self._has_spent(self.limit):
+            return (
+                f"the matches of document {self.limit} read and write more than"
+                f" {budget.bytes_per_document:,} bytes (budget.bytes_per_document); select less of"
+                f" its documents, or {_HINT}"
+            )
         if self._is_full(self.limit):
-            return f"document {self.limit} alone has more than {_matches(self.budget)}; {_HINT}"
+            return f"document {self.limit} alone has more than {_matches(budget)}; {_HINT}"
         if self._has_many(self.limit):
             return (
-                f"document {self.limit} has more than {self.budget.pairs_per_document:,}"
+                f"document {self.limit} has more than {budget.pairs_per_document:,}"
                 " witness tuples (budget.pairs_per_document): many nodes have the same value;"
                 f" {_HINT}"
             )
         first = block_of(self.limit) * BLOCK_DOCUMENTS + 1
-        inner = ", those of inner operators included" if self.by_operator else ""
+        if self._counted.is_over(self.limit):
+            inner = ", those of inner operators included" if self._inner else ""
+            return (
+                f"documents {first} to {self.limit} have more than"
+                f" {budget.matches_per_1000_documents:,} matches{inner}"
+                f" (budget.matches_per_1000_documents); {_HINT}"
+            )
         return (
             f"documents {first} to {self.limit} have more than"
-            f" {self.budget.matches_per_1000_documents:,} matches{inner}"
-            f" (budget.matches_per_1000_documents); {_HINT}"
+            f" {budget.output_bytes_per_1000_documents:,} bytes of output and compared values"
+            f" (budget.output_bytes_per_1000_documents); select less of each, or {_HINT}"
         )
 
 
@@ -215,7 +295,7 @@ class Spending:
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self._tallies: dict[str, Tally] = {}
-        self._begun: dict[tuple[str, int], tuple[int, int]] = {}
+        self._begun: dict[tuple[str, int], Spent] = {}
 
     def begin_batch(self) -> None:
         """Forget tallies; the block begun goes on."""
@@ -225,32 +305,31 @@ class Spending:
         """Return a query's tally in this batch."""
         tally = self._tallies.get(query)
         if tally is None:
-            tally = self._tallies[query] = Tally(query, revision, self.budget)
-            block, matches = self._begun.get((query, revision), (0, 0))
-            tally.by_block[block] = matches
+            begun = self._begun.get((query, revision))
+            tally = self._tallies[query] = Tally(query, revision, self.budget, begun)
         return tally
 
     def end_batch(self, last_docid: int) -> list[Tally]:
         """Keep what belongs to the block of the last document; return who is over the budget."""
         block = block_of(last_docid)
-        begun = {key: held for key, held in self._begun.items() if held[0] == block}
+        begun = {key: held for key, held in self._begun.items() if held.block == block}
         for tally in self._tallies.values():
             key = (tally.query, tally.revision)
             if tally.is_over:
                 begun.pop(key, None)
-            elif tally.by_block[block]:
-                begun[key] = (block, tally.by_block[block])
+            elif (spent := tally.spent_in(block)) is not None:
+                begun[key] = spent
         self._begun = begun
         return [tally for tally in self._tallies.values() if tally.is_over]
 
     def spent(self) -> list[Spent]:
         """Return what belongs to the block begun of the queries that matched in this batch."""
-        begun = ((tally, self._begun.get((tally.query, tally.revision))) for tally in self)
-        return [Spent(t.query, t.revision, *held) for t, held in begun if held is not None]
+        begun = (self._begun.get((tally.query, tally.revision)) for tally in self)
+        return [spent for spent in begun if spent is not None]
 
     def resume(self, spent: Iterable[Spent]) -> None:
         """Begin where an earlier process ended, whatever has been counted since."""
-        self._begun = {(one.query, one.revision): (one.block, one.matches) for one in spent}
+        self._begun = {(one.query, one.revision): one for one in spent}
 
     def __iter__(self) -> Iterator[Tally]:
         return iter(self._tallies.values())

@@ -9,10 +9,14 @@ from typing import Any
 from broker.matching.accounts import Accounts
 from broker.matching.budget import Tally
 from broker.matching.clauses import Clause
-from broker.matching.fanout import FoundTuple, Subscriber, Use
+from broker.matching.fanout import FoundTuple, Subscriber, Use, holds
 from broker.matching.matches import MatchBuilder
 
-__all__ = ["Collector"]
+__all__ = ["TUPLE_COST", "Collector"]
+
+
+TUPLE_COST = 400
+"""What a tuple of nodes costs beside its values, in bytes."""
 
 
 @dataclass(slots=True)
@@ -38,19 +42,36 @@ class Collector:
         self._is_known = is_known
         self._handed_on: dict[tuple[Any, ...], _HandedOn] = {}
         self._builders: dict[Subscriber, MatchBuilder] = {}
+        self._tallies: dict[Subscriber, Tally] = {}
 
     def take(self, found: FoundTuple, use: Use) -> None:
         """Add a tuple to what its clause hands on, or to its query's matches."""
-        tally = self._accounts.of(use.subscriber.query.id)
-        if not tally.takes(found.docid):
+        is_inner = bool(found.clause.stream)
+        if self._is_known and not is_inner and use.subscriber.query.publish is None:
             return
-        if found.clause.stream:
+        tally = self._tally(use)
+        tally.find(found.docid)
+        tally.spend(found.docid, TUPLE_COST + found.nbytes)
+        tally.keep(found.docid, found.nbytes)
+        if not tally.takes(found.docid) or not holds(found, use):
+            return
+        if is_inner:
             self._hand_on(found, tally)
-        elif not self._is_known or use.subscriber.query.publish is not None:
+        else:
             self._match(found, use.subscriber, tally)
 
+    def looks_at(self, use: Use, docid: int) -> bool:
+        """Return whether tuples of a use that have this newest document still count."""
+        return self._tally(use).looks_at(docid)
+
+    def _tally(self, use: Use) -> Tally:
+        tally = self._tallies.get(use.subscriber)
+        if tally is None:
+            tally = self._accounts.of(use.subscriber.query.id)
+            self._tallies[use.subscriber] = tally
+        return tally
+
     def _hand_on(self, found: FoundTuple, tally: Tally) -> None:
-        tally.find(found.docid)
         row = found.handed_on(self._shape_of(found.clause))
         # One node may carry several values: those that a function gives of it.
         key = (row["shape"], *row["leaves"], *row["nodes"], *row["vals"])
@@ -60,7 +81,6 @@ class Collector:
             tally.tuple(found.clause.stream, found.docid)
 
     def _match(self, found: FoundTuple, subscriber: Subscriber, tally: Tally) -> None:
-        tally.find(found.docid)
         builder = self._builders.get(subscriber)
         if builder is None:
             builder = self._builders[subscriber] = MatchBuilder(subscriber)

@@ -294,7 +294,7 @@ class Engine:
         """Give tuples of classes to the clauses that share the classes."""
         numbers = {n for each in tuples for n in (each.left, each.right) if n is not None}
         instances = self._processor.instances(numbers)
-        for found, use in self._queries.fan_out.expand(tuples, instances):
+        for found, use in self._queries.fan_out.expand(tuples, instances, collector.looks_at):
             collector.take(found, use)
 
     def _tuple_shape(self, clause: Clause) -> int:
@@ -310,11 +310,17 @@ class Engine:
     def _make_matches(self, builders: list[MatchBuilder], batch: _Batch) -> None:
         """Make matches of the tuples of roots, and documents of those that are published."""
         documents = self._documents({leaf for each in builders for leaf in each.leaves()})
-        news: list[Document] = []
+        made: list[tuple[Match, list[Instance], str | None]] = []
         for builder in builders:
-            stream = builder.subscriber.query.publish
-            is_wanted = partial(self._is_wanted, batch, stream)
-            for match, behind in builder.build(documents, batch.trees.root, is_wanted):
+            query = builder.subscriber.query
+            is_wanted = partial(self._is_wanted, batch, query.publish)
+            tally = self._accounts.of(query.id)
+            for match, behind in builder.build(documents, batch.trees.tree, is_wanted, tally):
+                made.append((match, behind, query.publish))
+        news: list[Document] = []
+        for match, behind, stream in made:
+            # What a match costs is known when it is made: then its document may be one too many.
+            if match.position < self._accounts.of(match.query).limit:
                 batch.matches.append(match)
                 if stream is not None and self._is_news(match, stream):
                     news.append(published_document(match, stream, behind))

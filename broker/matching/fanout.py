@@ -8,7 +8,7 @@ for, and then by those that they exclude.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from operator import attrgetter, eq
 from typing import Any, NamedTuple
@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 from broker.matching.clauses import Clause
 from joins.classes import ClassTuple
 from joins.memory.instance import Instance
+from templates.template import Template
 from xscl import functions
+from xscl.meter import size
 from xscl.query import Query, Residual
 
-__all__ = ["BoundNode", "FanOut", "FoundTuple", "Subscriber", "Use"]
+__all__ = ["BoundNode", "FanOut", "FoundTuple", "Subscriber", "Use", "holds"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,8 +58,7 @@ class Use:
         return self.is_join and any(blocks[block].stream == stream for block in own)
 
 
-@dataclass(frozen=True, slots=True)
-class BoundNode:
+class BoundNode(NamedTuple):
     """What a term is bound to: a document node, and its value where it is compared."""
 
     number: int
@@ -66,11 +67,12 @@ class BoundNode:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundTuple:
-    """A tuple of one clause: its instances, and what its terms are bound to."""
+    """A tuple of one clause: its instances, the newest docid, and what its terms are bound to."""
 
     clause: Clause
     left: Instance
     right: Instance | None
+    docid: int
     nodes: Mapping[str, BoundNode]
 
     @property
@@ -79,14 +81,14 @@ class FoundTuple:
         return (self.left,) if self.right is None else (self.left, self.right)
 
     @property
-    def docid(self) -> int:
-        """The newest document behind the tuple."""
-        return max(instance.docid for instance in self.instances)
+    def nbytes(self) -> int:
+        """The bytes of its values."""
+        return sum([size(value) for _, value in self.nodes.values() if value])
 
     @property
     def leaves(self) -> tuple[int, ...]:
         """The documents behind the tuple, in block order."""
-        return tuple(leaf for instance in self.instances for leaf in instance.leaves)
+        return self.left.leaves if self.right is None else self.left.leaves + self.right.leaves
 
     @property
     def start_us(self) -> int:
@@ -178,39 +180,47 @@ class FanOut:
                     yield from uses
 
     def expand(
-        self, tuples: Iterable[ClassTuple], instances: Mapping[int, Instance]
+        self,
+        tuples: Iterable[ClassTuple],
+        instances: Mapping[int, Instance],
+        looks_at: Callable[[Use, int], bool],
     ) -> Iterator[tuple[FoundTuple, Use]]:
-        """Yield each tuple once for every use that it satisfies."""
+        """Yield each tuple once for every use that it satisfies, up to residuals.
+
+        `looks_at` says whether a use wants tuples of a newest document at all.
+        """
         for one in tuples:
             left = instances[one.left]
             right = None if one.right is None else instances[one.right]
             docid_min = left.docid_min if right is None else min(left.docid_min, right.docid_min)
             if right is not None and not set(left.leaves).isdisjoint(right.leaves):
                 continue
+            docid = left.docid if right is None else max(left.docid, right.docid)
             found: FoundTuple | None = None
             for use in self._candidates(one, left, right):
                 if one.span_us > use.window_us or docid_min <= use.subscriber.registration_point:
                     continue
-                if found is None or found.clause is not use.clause:
-                    found = FoundTuple(
-                        use.clause, left, right, _resolve(use.clause, one, left, right)
-                    )
-                if _is_true(found, one) and all(
-                    _holds(r, found, use) for r in use.clause.residuals
+                if not looks_at(use, docid):
+                    continue
+                if found is None and not _is_true(
+                    use.clause.query_class.template, one, left, right
                 ):
-                    yield found, use
+                    break
+                if found is None or found.clause is not use.clause:
+                    nodes = _resolve(use.clause, one, left, right)
+                    found = FoundTuple(use.clause, left, right, docid, nodes)
+                yield found, use
 
     def _candidates(self, one: ClassTuple, left: Instance, right: Instance | None) -> Iterator[Use]:
         """Yield the uses of a tuple's class whose constants the tuple has."""
-        by_places = self._uses.get(one.query_class, {})
-        if not by_places:
-            return
-        size = next(self.uses_of(one.query_class)).clause.query_class.template.left_size
 
         def values(places: tuple[int, ...]) -> Constants:
-            return tuple(_value(one, place, size, left, right) for place in places)
+            if not places:
+                return ()
+            left_size = next(self.uses_of(one.query_class)).clause.query_class.template.left_size
+            return tuple(_value(one, place, left_size, left, right) for place in places)
 
-        for places, by_asked in by_places.items():
+        for places, by_asked in self._uses.get(one.query_class, {}).items():
             has = values(places.excluded)
             for excluded, uses in by_asked.get(values(places.asked), {}).items():
                 if not any(map(eq, has, excluded)):
@@ -230,14 +240,13 @@ def _constants(use: Use) -> tuple[ConstantPlaces, Constants, Constants]:
     return places, asked, excluded
 
 
-def _is_true(found: FoundTuple, one: ClassTuple) -> bool:
+def _is_true(template: Template, one: ClassTuple, left: Instance, right: Instance | None) -> bool:
     """Return whether values that hashed alike are alike: what an engine compares by hash."""
-    template = found.clause.query_class.template
-    return all(
-        _value(one, a, template.left_size, found.left, found.right)
-        == _value(one, b, template.left_size, found.left, found.right)
-        for a, b in template.value_joins
-    )
+    left_size = template.left_size
+    for a, b in template.value_joins:
+        if _value(one, a, left_size, left, right) != _value(one, b, left_size, left, right):
+            return False
+    return True
 
 
 def _value(
@@ -262,6 +271,11 @@ def _resolve(
             for i, term in enumerate(source.below.carried, 1):
                 nodes[term] = BoundNode(operand.nodes[i], operand.values[i])
     return nodes
+
+
+def holds(found: FoundTuple, use: Use) -> bool:
+    """Return whether the residuals of a use are true of a tuple: what no join tests."""
+    return all(_holds(residual, found, use) for residual in use.clause.residuals)
 
 
 def _holds(residual: Residual, found: FoundTuple, use: Use) -> bool:

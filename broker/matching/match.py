@@ -13,6 +13,10 @@ from broker.documents.document import render_time
 __all__ = ["Match", "MatchDocument", "MatchNode", "match_id"]
 
 
+_spell_id = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+_spell_line = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def match_id(
     query_id: str,
     version: str,
@@ -27,8 +31,7 @@ def match_id(
     the node numbers of `Query.visible()`.
     """
     named = [query_id, version, dict(parameters), list(document_keys), list(visible_nodes)]
-    text = json.dumps(named, sort_keys=True, separators=(",", ":"))
-    return blake2b(text.encode(), digest_size=16).hexdigest()
+    return blake2b(_spell_id(named).encode(), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,4 +113,4 @@ class Match:
         line["output"] = self.output
         if self.output_error is not None:
             line["output_error"] = self.output_error
-        return json.dumps(line, ensure_ascii=False)
+        return _spell_line(line)

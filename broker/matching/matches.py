@@ -10,18 +10,23 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lxml import etree
-
+from broker.matching.budget import Tally
+from broker.matching.clauses import Clause
 from broker.matching.fanout import BoundNode, FoundTuple, Subscriber
 from broker.matching.match import Match, MatchDocument, MatchNode, match_id
+from broker.matching.trees import DocumentTree
 from joins.memory.instance import Instance
+from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
-from xscl.query import SelectAll
+from xscl.query import Constructor, SelectAll
 
 __all__ = ["WITNESSES_MAX", "MatchBuilder"]
 
 WITNESSES_MAX = 1_000
 """Witness tuples listed in a match; the rest is counted (semantics, section 6)."""
+
+PUBLISHED_COST = 7
+"""What a byte of output costs besides where it is published: it is evaluated as a document."""
 
 Witness = tuple[tuple[str, BoundNode], ...]
 
@@ -47,26 +52,32 @@ class MatchBuilder:
         self.subscriber = subscriber
         query = subscriber.query
         self._order = sorted(query.variables, key=lambda variable: variable.block)
+        self._blocks = {variable.name: variable.block for variable in query.variables}
+        self._labels = {variable.name: variable.label for variable in query.variables}
+        self._visible = query.visible()
+        self._is_constructed = isinstance(query.select, Constructor)
+        self._compared: dict[Clause, list[str]] = {}
         self._gathered: dict[tuple[Any, ...], _Gathered] = {}
         self._long: dict[str, str] = {}
 
     def add(self, found: FoundTuple) -> bool:
         """Add one tuple; return whether it begins a match."""
-        visible = tuple(found.nodes[v].number for v in self.subscriber.query.visible())
-        key = found.leaves, visible
+        nodes = found.nodes
+        key = found.leaves, tuple([nodes[v].number for v in self._visible])
         gathered = self._gathered.get(key)
         is_new = gathered is None
         if gathered is None:
             gathered = _Gathered(found.docid, found.start_us, found.end_us)
             self._gathered[key] = gathered
-        gathered.witnesses.add(
-            tuple(
-                (variable.name, self._held(found.nodes[variable.name]))
-                for variable in self._order
-                if variable.name in found.clause.compared
-            )
-        )
+        compared = self._compared.get(found.clause) or self._order_compared(found.clause)
+        gathered.witnesses.add(tuple([(name, self._held(nodes[name])) for name in compared]))
         return is_new
+
+    def _order_compared(self, clause: Clause) -> list[str]:
+        """Return the variables of a clause's witness tuples in the order of the match line."""
+        compared = [each.name for each in self._order if each.name in clause.compared]
+        self._compared[clause] = compared
+        return compared
 
     def _held(self, node: BoundNode) -> BoundNode:
         """Return a node with a value that is held once."""
@@ -88,19 +99,56 @@ class MatchBuilder:
     def build(
         self,
         documents: Mapping[int, Instance],
-        root_of: Callable[[Instance], etree._Element],
+        tree_of: Callable[[Instance], DocumentTree],
         is_wanted: Callable[[str], bool],
+        tally: Tally,
     ) -> Iterator[tuple[Match, list[Instance]]]:
-        """Yield each match whose id is wanted with its documents.
+        """Yield each match whose id is wanted with its documents, as far as its budget goes.
 
-        Their root elements are asked for only then.
+        Trees are asked for only then.  A document whose matches go over the budget stops the
+        tally; some of its matches may have been yielded before.
         """
-        for (leaves, visible), gathered in self._gathered.items():
+        # Matches of one document in a row: its partners are read once.
+        for (leaves, visible), gathered in sorted(
+            self._gathered.items(), key=lambda item: (item[1].docid, item[0][0])
+        ):
+            if gathered.docid >= tally.limit:
+                return
             behind = [documents[leaf] for leaf in leaves]
             name = self._id(visible, behind)
             if is_wanted(name):
-                trees = list(map(root_of, behind))
-                yield self._match(name, gathered, visible, behind, trees), behind
+                meter = Meter(tally.left(gathered.docid))
+                try:
+                    trees = [
+                        self._read(one, tree_of, gathered.docid, tally, meter) for one in behind
+                    ]
+                    match = self._match(name, gathered, visible, behind, trees, meter)
+                except ExhaustedError:
+                    tally.spend(gathered.docid, meter.spent)
+                    continue
+                tally.spend(gathered.docid, meter.spent)
+                tally.keep(gathered.docid, size(match.output))
+                yield match, behind
+
+    def _read(
+        self,
+        document: Instance,
+        tree_of: Callable[[Instance], DocumentTree],
+        newest: int,
+        tally: Tally,
+        meter: Meter,
+    ) -> DocumentTree:
+        """Return a document's tree.
+
+        All matches with one newest document pay for it together; each that has a constructor pays
+        for its text again, as it may go through all of it.
+        """
+        tree = tree_of(document)
+        if tally.reads(newest, document.instance):
+            meter.spend(tree.cost + (tree.xpath_cost if self._is_constructed else 0))
+        if self._is_constructed:
+            meter.spend(tree.nbytes)
+        return tree
 
     def _id(self, numbers: Sequence[int], behind: Sequence[Instance]) -> str:
         query, parameters = self.subscriber.query, self.subscriber.parameters
@@ -113,17 +161,24 @@ class MatchBuilder:
         gathered: _Gathered,
         numbers: Sequence[int],
         behind: Sequence[Instance],
-        trees: Sequence[etree._Element],
+        trees: Sequence[DocumentTree],
+        meter: Meter,
     ) -> Match:
         query = self.subscriber.query
-        blocks = {variable.name: variable.block for variable in query.variables}
-        visible = {
-            v: (blocks[v], number) for v, number in zip(query.visible(), numbers, strict=True)
-        }
+        blocks = self._blocks
+        visible = {v: (blocks[v], number) for v, number in zip(self._visible, numbers, strict=True)}
         shown = () if isinstance(query.select, SelectAll) else query.select.variables
         output, error = build(
-            query, trees, visible, gathered.start_us, gathered.end_us, self.subscriber.parameters
+            query,
+            trees,
+            visible,
+            gathered.start_us,
+            gathered.end_us,
+            self.subscriber.parameters,
+            meter,
         )
+        if query.publish is not None:
+            meter.spend(PUBLISHED_COST * size(output))
         witnesses = sorted(gathered.witnesses, key=self._numbers)
         return Match(
             id=name,
@@ -146,7 +201,7 @@ class MatchBuilder:
         return [nodes.get(variable.name, -1) for variable in self._order]
 
     def _render(self, witness: Witness, blocks: Mapping[str, int]) -> dict[str, MatchNode]:
-        labels = {variable.name: variable.label for variable in self._order}
+        labels = self._labels
         return {
             labels[variable]: MatchNode(blocks[variable], node.number, node.value)
             for variable, node in witness

@@ -103,9 +103,18 @@ class Figures:
         return max(0.0, time.time() - waiting[0].arrival_us / 1e6) if waiting else 0.0
 
     def _spent(self) -> float:
-        """Return what the query with most matches in the last block has used of its budget."""
-        most = self._budget.matches_per_1000_documents
-        return max((one.matches / most for one in self._outbox.spent() if most), default=0.0)
+        """Return the largest share of its budget that a query has used in the last block."""
+        budget = self._budget
+        shares = (
+            used / most
+            for one in self._outbox.spent()
+            for used, most in (
+                (one.matches, budget.matches_per_1000_documents),
+                (one.nbytes, budget.output_bytes_per_1000_documents),
+            )
+            if most
+        )
+        return max(shares, default=0.0)
 
 
 def late_figures(late: LateDocuments) -> dict[str, float]:

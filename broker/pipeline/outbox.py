@@ -86,6 +86,7 @@ _STEPS = (
         block INTEGER NOT NULL,
         matches INTEGER NOT NULL) WITHOUT ROWID;
     """,
+    "ALTER TABLE spent ADD COLUMN nbytes INTEGER NOT NULL DEFAULT 0;",
 )
 
 _PUBLISHED = "docid, stream, key, start_us, end_us, arrival_us, watermark_us, xml, depth, match_id"
@@ -219,7 +220,7 @@ class Outbox:
         )
         if spent:
             self._db.execute("DELETE FROM spent WHERE block < ?", (spent[0].block,))
-        self._db.executemany("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?)", spent)
+        self._db.executemany("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?)", spent)
 
     def pauses(self) -> list[Pause]:
         """Return the statements of queries that went over their budget, by query."""

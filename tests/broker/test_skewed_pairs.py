@@ -154,10 +154,10 @@ def test_many_documents_of_equal_nodes_are_joined_in_portions_until_they_pause(
     listed = Counter[int]()
     expand = FanOut.expand
 
-    def listen(fan_out: FanOut, tuples: Iterable[ClassTuple], instances: Any) -> Any:
+    def listen(fan_out: FanOut, tuples: Iterable[ClassTuple], *others: Any) -> Any:
         for one in tuples:
             listed[max(one.left, one.right or 0)] += 1
-            yield from expand(fan_out, [one], instances)
+            yield from expand(fan_out, [one], *others)
 
     monkeypatch.setattr(FanOut, "expand", listen)
     documents = stream(["<c>same</c>" * 30] * 40)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from lxml import etree
 
 from broker.documents.document import Document
+from xscl.nodes import NumberedTree
 from xscl.output import build
 from xscl.query import Query
 
@@ -21,5 +22,5 @@ def build_output(
     end_us: int,
 ) -> tuple[str, str | None]:
     """Return the output, and the reason where the query's own constructor failed."""
-    trees = [etree.fromstring(document.xml) for document in documents]
+    trees = [NumberedTree(etree.fromstring(document.xml)) for document in documents]
     return build(query, trees, nodes, start_us, end_us)

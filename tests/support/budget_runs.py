@@ -16,7 +16,7 @@ from joins.engines import EngineName
 __all__ = ["FREE", "Running", "Way", "documents", "run"]
 
 MINUTE_US = 60_000_000
-FREE = Budget(0, 0, 0, 0)
+FREE = Budget(0, 0, 0, 0, 0, 0)
 
 
 def documents(count: int = 60, seed: int = 1) -> list[Document]:

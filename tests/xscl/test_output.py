@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from lxml import etree
 from support.reading import codes, query
 
 import xscl
-from xscl.nodes import AttributeNode, TextNode, node_at, number_nodes, string_value
+from xscl.nodes import AttributeNode, Node, NumberedTree, TextNode, string_value
 from xscl.output import build
 from xscl.query import Constructor, SelectNodes
 
@@ -26,7 +27,7 @@ def output(
 ) -> tuple[str, str | None]:
     """Build the output of a match whose block roots are the documents' root elements."""
     found = query(text)
-    trees = [etree.XML(document) for document in documents or (BOOK,)]
+    trees = [NumberedTree(etree.XML(document)) for document in documents or (BOOK,)]
     roots = {block.root: (index, 0) for index, block in enumerate(found.blocks)}
     return build(found, trees, {**roots, **(nodes or {})}, *times, parameters)
 
@@ -37,6 +38,13 @@ def constructed(content: str, *documents: str) -> str:
     )
     assert error is None
     return text
+
+
+def number_nodes(tree: Any) -> list[Node]:
+    numbered = NumberedTree(tree)
+    nodes = [*numbered.elements, *numbered.attributes, *numbered.texts]
+    assert all(numbered.node(number) is node for number, node in enumerate(nodes))
+    return nodes
 
 
 def test_elements_then_attributes_then_texts_are_numbered() -> None:
@@ -62,11 +70,11 @@ def test_texts_are_numbered_in_document_order() -> None:
 def test_a_tree_is_numbered_from_its_root_element() -> None:
     root = etree.XML("<!-- before --><a><b/></a>")
     assert number_nodes(root.getroottree()) == number_nodes(root)
-    assert node_at(root, 0) is root
-    with pytest.raises(IndexError):
-        node_at(root, 2)
-    with pytest.raises(IndexError):
-        node_at(root, -1)
+    tree = NumberedTree(root)
+    assert tree.node(0) is root
+    for number in (2, -1):
+        with pytest.raises(IndexError):
+            tree.node(number)
 
 
 def test_string_values_are_those_of_xpath() -> None:
@@ -232,8 +240,8 @@ def test_comments_and_processing_instructions_are_not_copied() -> None:
 def test_the_given_trees_are_not_changed() -> None:
     root = etree.XML("<a>x<!-- no -->y<b>1</b>tail</a>")
     before = etree.tostring(root)
-    build(query("SELECT <o>{x/b}</o> FROM S->x"), [root], {"x": (0, 0)}, 0, 0)
-    build(query("S//b"), [root], {"#0": (0, 1)}, 0, 0)
+    build(query("SELECT <o>{x/b}</o> FROM S->x"), [NumberedTree(root)], {"x": (0, 0)}, 0, 0)
+    build(query("S//b"), [NumberedTree(root)], {"#0": (0, 1)}, 0, 0)
     assert etree.tostring(root) == before
 
 
@@ -315,7 +323,7 @@ def test_a_window_that_is_a_parameter_is_a_duration() -> None:
 )
 def test_regular_expressions_of_a_constructor_take_bounded_time(expression: str, text: str) -> None:
     found = query(f"SELECT <a>{expression}</a> FROM S->x")
-    tree = etree.fromstring(f"<r>{'a' * 20_000}!</r>")
+    tree = NumberedTree(etree.fromstring(f"<r>{'a' * 20_000}!</r>"))
     output, error = build(found, [tree], {"x": (0, 0)}, 0, 0)
     assert error is None
     assert etree.fromstring(output).xpath("string()") == text
@@ -336,7 +344,7 @@ def test_what_is_no_regular_expression_is_told_beside_the_match(
     expression: str, reason: str
 ) -> None:
     found = query(f"SELECT <a>{{{expression}}}</a> FROM S->x")
-    output, error = build(found, [etree.fromstring("<r>a</r>")], {"x": (0, 0)}, 0, 0)
+    output, error = build(found, [NumberedTree(etree.fromstring("<r>a</r>"))], {"x": (0, 0)}, 0, 0)
     assert output == "<match><r>a</r></match>"
     assert error is not None
     assert reason in error

@@ -17,7 +17,7 @@ from support.reading import block
 
 from xscl.functions import apply, compare, holds
 from xscl.namespaces import KNOWN_PREFIXES
-from xscl.nodes import AttributeNode, TextNode, number_nodes, string_value
+from xscl.nodes import AttributeNode, NumberedTree, TextNode, string_value
 from xscl.path import (
     ANY,
     And,
@@ -45,7 +45,8 @@ DOCUMENT = etree.XML(
     <c><a><b/><from>2.5</from><b>it's</b></a>tail</c>
     <n:e>x<and-so k="1">y</and-so></n:e><b><b><c>x</c>x</b></b></a>"""
 )
-NODES = number_nodes(DOCUMENT)
+TREE = NumberedTree(DOCUMENT)
+NODES = [*TREE.elements, *TREE.attributes, *TREE.texts]
 PLACES: dict[Any, int] = {
     (
         (node.owner, node.name)

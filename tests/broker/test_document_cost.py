@@ -1,0 +1,230 @@
+"""What one document costs: it is numbered once, and a query pays in bytes for what it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+import pytest
+from support.budget_runs import FREE, Running, Way, run
+
+import broker.matching.trees
+import xscl.output
+from broker.documents.document import FIRST_WATERMARK_US, Document
+from broker.matching.budget import DEFAULT_BUDGET
+from broker.matching.collector import TUPLE_COST
+from broker.matching.trees import DocumentTree
+from joins.engines import ENGINES
+
+MINUTE_US = 60_000_000
+NODES = "S//c->a FOLLOWED BY {a = b, 1 h} S//c->b"
+WAYS = [*map(Way, ENGINES), Way("signatures", 3), Way("mmqjp-views", 3)]
+
+
+def stream(bodies: Sequence[str]) -> list[Document]:
+    """Return documents of a minute each."""
+    found, watermark_us = [], FIRST_WATERMARK_US
+    for docid, body in enumerate(bodies, 1):
+        times = (docid * MINUTE_US, docid * MINUTE_US, docid * MINUTE_US, watermark_us)
+        found.append(Document(docid, "S", str(docid), *times, f"<i>{body}</i>".encode()))
+        watermark_us = docid * MINUTE_US
+    return found
+
+
+def auctions(seed: int) -> str:
+    """Return items as in an auction site, 1 MB of them in 17,000 elements."""
+    items = (
+        f"<item id='i{n}'><name>{(n * seed) % 199}</name><description>{'<text>gold</text>' * 60}"
+        f"</description><mail><date>{n}</date>{'<from>Ann</from>' * 20}</mail></item>"
+        for n in range(200)
+    )
+    return f"<regions>{''.join(items)}</regions>{'<person><name>Ann</name></person>' * 6_000}"
+
+
+HUNDRED_EQUAL = NODES, ["<c>same</c>" * 100 + "<e>other</e>" * 1_600] * 2, 10_000
+AUCTIONS = (
+    "S//item->a FOLLOWED BY {a/name = b/name, 1 h} S//item->b",
+    [auctions(3), auctions(5)],
+    202,
+)
+
+
+@pytest.mark.parametrize(("text", "bodies", "matches"), [HUNDRED_EQUAL, AUCTIONS])
+def test_the_nodes_of_a_document_are_numbered_once_for_all_matches(
+    text: str, bodies: list[str], matches: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbered: list[Any] = []
+
+    class Listening(DocumentTree):
+        @cached_property
+        def elements(self) -> list[Any]:
+            numbered.append(self.root)
+            return super().elements
+
+    monkeypatch.setattr(broker.matching.trees, "DocumentTree", Listening)
+    found = run({"nodes": text}, DEFAULT_BUDGET, stream(bodies))
+    assert (len(found.lines), found.pauses) == (matches, [])
+    assert len(numbered) == 2
+
+
+WHOLE = "S//i->a[.//c->x] FOLLOWED BY {x = y, %s} S//i->b[.//c->y]"
+TEXTS = {
+    "output": f"SELECT a, b FROM {WHOLE % '1 h'}",
+    "short": f"SELECT a, b FROM {WHOLE % '4 m'}",
+    "reading": f"SELECT x FROM {WHOLE % '1 h'}",
+    "constructor": f"SELECT <o>{{count(a//* | b//*)}}</o> FROM {WHOLE % '1 h'}",
+    "comparing": f"SELECT <o>{{a//e = b//f}}</o> FROM {WHOLE % '1 h'}",
+    "residual": "S//i->a FOLLOWED BY {a/c = b/c AND concat(a/e, b/f) = a/f, 1 h} S//i->b",
+    "nested": f"SELECT c FROM ({WHOLE % '1 h'}) FOLLOWED BY {{y = z, 2 m}} S//i->c[.//c->z]",
+    "pairs": f"SELECT * FROM {WHOLE % '3 m'} PUBLISH pairs",
+    "reader": "SELECT p FROM pairs//i->p FOLLOWED BY {p/t = q/t, 2 m} S//i->q",
+    "free": "SELECT x FROM S//i[t->x] FOLLOWED BY {x = y, 4 m} S//i[t->y]",
+}
+LONG = 200
+
+
+def documents(count: int = 14) -> list[Document]:
+    return stream(
+        [
+            f"<t>{n % 3}</t><c>same</c><e>{'ä' * LONG}{n}</e><f>{n}</f>" + "<e>x</e>" * (n % 4)
+            for n in range(count)
+        ]
+    )
+
+
+def paused(running: Running) -> dict[str, tuple[int, str]]:
+    return {pause.query: (pause.docid, pause.reason) for pause in running.pauses}
+
+
+BUDGETS = {
+    "a document": replace(FREE, bytes_per_document=9_000),
+    "a block": replace(FREE, output_bytes_per_1000_documents=30_000),
+    "both": replace(FREE, bytes_per_document=14_000, output_bytes_per_1000_documents=25_000),
+}
+PAUSED = {
+    "a document": {"output", "reading", "constructor", "comparing", "residual", "pairs"},
+    "a block": {"output", "pairs"},
+    "both": {"output", "constructor"},
+}
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+@pytest.mark.parametrize(("way", "batch"), [(Way(), 3), *((way, 14) for way in WAYS)], ids=str)
+def test_engines_shards_and_batches_pause_at_the_same_document(
+    name: str, way: Way, batch: int
+) -> None:
+    budget = BUDGETS[name]
+    expected = run(TEXTS, budget, documents(), 1)
+    found = run(TEXTS, budget, documents(), batch, way)
+    assert paused(found) == paused(expected)
+    assert sorted(found.lines) == sorted(expected.lines)
+    assert PAUSED[name] <= paused(found).keys()
+    assert "free" not in paused(found)
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+def test_other_queries_do_not_move_a_pause_and_lose_nothing(name: str) -> None:
+    stream, free = documents(), run(TEXTS, FREE, documents())
+    found = run(TEXTS, BUDGETS[name], stream, 5)
+    for query in TEXTS.keys() - {"reader"}:
+        alone = run({query: TEXTS[query]}, BUDGETS[name], stream)
+        assert paused(found).get(query) == paused(alone).get(query)
+        docid, _ = paused(found).get(query, (1_000, ""))
+        assert found.of(query) == alone.of(query) == free.of(query, before=docid)
+
+
+@pytest.mark.parametrize("name", BUDGETS)
+@pytest.mark.parametrize("after", [3, 6, 9])
+def test_a_restart_does_not_move_a_pause(name: str, after: int) -> None:
+    stream, texts = documents(), {name: TEXTS[name] for name in TEXTS.keys() - {"pairs", "reader"}}
+    expected = run(texts, BUDGETS[name], stream)
+    found = Running(texts, BUDGETS[name]).feed(stream[:after], 2)
+    found.restart(stream[:after]).feed(stream, 4, after)
+    assert paused(found) == paused(expected)
+    assert sorted(found.lines) == sorted(expected.lines)
+
+
+def test_who_is_paused_is_told_what_to_select() -> None:
+    found = run({"output": TEXTS["output"]}, BUDGETS["a document"], documents())
+    [pause] = found.pauses
+    assert pause.reason == (
+        f"the matches of document {pause.docid} read and write more than 9,000 bytes"
+        " (budget.bytes_per_document); select less of its documents, or join on something rarer"
+        " as well, or shorten the window"
+    )
+    found = run({"output": TEXTS["output"]}, BUDGETS["a block"], documents())
+    [pause] = found.pauses
+    assert pause.reason == (
+        f"documents 1 to {pause.docid} have more than 30,000 bytes of output and compared values"
+        " (budget.output_bytes_per_1000_documents); select less of each, or join on something"
+        " rarer as well, or shorten the window"
+    )
+
+
+def test_all_matches_of_a_document_pay_once_for_reading_its_partner(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    costs: list[int] = []
+
+    class Listening(DocumentTree):
+        def __init__(self, xml: bytes) -> None:
+            super().__init__(xml)
+            costs.append(self.cost)
+
+    monkeypatch.setattr(broker.matching.trees, "DocumentTree", Listening)
+    bodies = ["<c>same</c><c>same</c><e>other</e>"] * 2
+    assert len(run({"nodes": NODES}, FREE, stream(bodies)).lines) == 4
+    output = "<match><c>same</c><c>same</c></match>"
+    each = len(output) - len("<match></match>") + len("samesame") + TUPLE_COST
+    for most, count in ((sum(costs) + 4 * each, 0), (sum(costs) + 4 * each - 1, 1)):
+        found = run({"nodes": NODES}, replace(FREE, bytes_per_document=most), stream(bodies))
+        assert len(found.pauses) == count
+
+
+def test_what_is_over_the_budget_is_not_written_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[int] = []
+    serialised = xscl.output._serialised
+
+    def listen(node: Any) -> str:
+        text = serialised(node)
+        written.append(len(text))
+        return text
+
+    monkeypatch.setattr(xscl.output, "_serialised", listen)
+    whole = "SELECT a, b, x, y FROM " + WHOLE % "1 h"
+    bodies = ["<c>same</c>" * 60 + "<e>other</e>" * 1_600] * 2
+    found = run({"whole": whole}, replace(FREE, bytes_per_document=5_000_000), stream(bodies))
+    assert [pause.docid for pause in found.pauses] == [2]
+    assert sum(written) < 5_000_000 + max(written), "of 144 MB"
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "count(a//e[. = $b//f])",
+        "count(for $i in a//e, $j in b//e return 1)",
+        "sum(for $i in a//e return count($i/following::*))",
+        "count(for $i in a//e return count(1 to 99999))",
+        "for $i in a//e return b",
+        "a//e = b//f",
+        "some $i in a//e satisfies exactly-one($i) = b//f",
+        "(a//e = b//f) castable as xs:boolean",
+    ],
+)
+def test_a_constructor_that_multiplies_nodes_pauses_its_query(expression: str) -> None:
+    text = f"SELECT <o>{{{expression}}}</o> FROM {WHOLE % '1 h'}"
+    bodies = ["<c>same</c>" + "<e>x</e>" * 1_600 + "<f>y</f>" * 1_600] * 2
+    budget = replace(FREE, bytes_per_document=5_000_000)
+    [pause] = run({"product": text, "free": TEXTS["free"]}, budget, stream(bodies)).pauses
+    assert (pause.query, pause.docid) == ("product", 2)
+    assert "budget.bytes_per_document" in pause.reason
+
+
+def test_long_values_are_paid_for_before_they_are_compared() -> None:
+    nested = "<c>" * 100 + "x" * 50_000 + "</c>" * 100
+    text = f"SELECT a, b FROM {WHOLE % '1 h'}"
+    [pause] = run({"nested": text}, DEFAULT_BUDGET, stream([nested] * 2)).pauses
+    assert pause.docid == 2
+    assert "budget.bytes_per_document" in pause.reason
