@@ -144,8 +144,7 @@ def _rewrite(expression: Expression, names: Namespaces, used: dict[str, str]) ->
                 steps=[_rewrite_step(step, names, used) for step in steps],
                 start=None if start is None else inner(start),
             )
-        case NumberLiteral() | ParameterRef():
-            return expression
+    return expression
 
 
 def _string(literal: StringLiteral) -> FunctionCall:
