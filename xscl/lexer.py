@@ -251,11 +251,14 @@ class _Lexer:
         """Whether a `<` opens an element constructor: after SELECT, outside all brackets."""
         if self.depth > 0 or not self.tokens:
             return False
-        last = self.tokens[-1]
-        if last.kind == "name" and last.text.lower() == "disjoint" and len(self.tokens) > 1:
-            is_bound = binds(self.text, last.text)
-            last = last if is_bound else self.tokens[-2]
-        return last.kind == "name" and last.text.lower() == "select"
+        words = [each.text.lower() if each.kind == "name" else each.kind for each in self.tokens[-3:]]
+        if words[-1] == "disjoint" and not binds(self.text, self.tokens[-1].text):
+            del words[-1]
+        if words[-1:] != ["select"]:
+            return False
+        if _NAME.match(self.text, start + 1):
+            return words[-3:-1] != ["]", "."]  # `t[x].select <y` compares a column
+        return words[-2:-1] in ([], [";"])
 
     def constructor(self, start: int) -> int:
         from xscl.constructor import constructor_end

@@ -14,7 +14,9 @@ from xscl.statement import (
     FromSyntax,
     OperandSyntax,
     PartSyntax,
+    Statement,
     UnitSyntax,
+    blocks_of,
 )
 from xscl.syntax import DurationSyntax
 from xscl.units import BLOCK_LIMIT, CLAUSES, RESERVED
@@ -278,7 +280,7 @@ class OperandParser(ClauseParser):
                 "a from in parentheses cannot be repeated",
                 "`+` stands behind a block, or behind `( a | b )`",
             )
-            inner = UnitSyntax([], inner.span)
+            inner = UnitSyntax(list(blocks_of(inner)), inner.span)
         return self.repetition(inner)
 
     def _parenthesised_from(self) -> OperandSyntax | None:
@@ -288,12 +290,14 @@ class OperandParser(ClauseParser):
         self.deeper()
         inner = self.from_()
         if self.token.kind == "name" and self.token.text.upper() in STATEMENT_CLAUSES:
-            raise self.fail(
+            self.is_broken = True
+            self.report.error(
                 "XS118",
                 self.token.span,
                 f"{self.token.text.upper()} stands behind the whole from of a statement",
                 "move it behind the parentheses",
             )
+            self.statement_clauses(Statement([], self.token.span))
         self.close(opening, ")")
         self.nesting = nesting
         if inner is None or not inner.is_bare() or len(inner.parts) > 1:

@@ -24,6 +24,7 @@ from xscl.statement import (
     TableSyntax,
 )
 from xscl.syntax import Expression
+from xscl.units import is_after_block
 
 __all__ = ["parse_file"]
 
@@ -36,6 +37,9 @@ _AFTER_STATEMENT |= {"]": _CLOSING, ")": _CLOSING, "}": _CLOSING}
 
 _CONSTRUCTED = frozenset({"if", "for", "some", "every"})
 """Words that begin an expression of XPath 2.0, and no item of a list."""
+
+
+_ITEM_STARTS = frozenset({"name", "*", "constructor", "string", "number", "parameter"})
 
 
 def parse_file(text: str, report: Report) -> tuple[list[Statement], list[Comment]]:
@@ -204,14 +208,30 @@ class _Parser(OperandParser):
         if not self.at_word(word):
             return False
         following = self.peek()
-        if following.kind in ("/", "//", "->", ";", "end"):
+        if following.kind in ("/", "//", "->", ";", "end", "+"):
             return False
+        if following.kind == "name" and following.text.upper() in RESERVED:
+            return not self.is_behind_stream()
         return not (
             following.kind == "name"
             and following.text.upper() in ("FOLLOWED", "JOIN", "AS")
             and self.peek(2).kind in ("name", "{")
             and self.peek(2).text.upper() not in ("FOLLOWED", "JOIN")
         )
+
+    def is_behind_stream(self) -> bool:
+        """Whether the word behind the next token goes on as a clause or an operator does."""
+        word, behind = self.peek(), self.peek(2)
+        if self.binds(word.text):
+            return False
+        if word.text.upper() == "MATCH" and behind.text.upper() == "NEXT":
+            further = self.peek(3)
+            is_block = further.kind == "name" and not is_after_block(further.text)
+            return further.kind not in ("{", "*", "(") and not is_block
+        if behind.kind == "name":
+            is_not = word.text.upper() == "NOT" and behind.text.upper() in ("FOLLOWED", "JOIN")
+            return is_not or not is_after_block(behind.text)
+        return behind.kind in ("{", "(", "*", "number", "parameter", "string", "-")
 
     def publish(self, statement: Statement) -> None:
         if not self.at_word("PUBLISH"):
@@ -246,7 +266,7 @@ class _Parser(OperandParser):
         is_last = following.kind == "name" and following.text.upper() in ("FROM", "PUBLISH")
         if self.at_word("COMPRESSED"):
             return is_last or following.kind in (";", "end")
-        return self.at_word("DISJOINT") and following.kind in ("name", "*", "constructor", "string")
+        return self.at_word("DISJOINT") and following.kind in _ITEM_STARTS
 
     def items(self) -> list[Expression]:
         items: list[Expression] = []

@@ -211,8 +211,9 @@ class PredicateParser(WindowParser):
 
     def skip_distinct(self, function: str) -> bool:
         """Step over `distinct` in `count(distinct x)`, where it is no variable."""
-        is_word = self.at_word("DISTINCT") and self.peek().kind in ("name", "(", "parameter")
-        if self.predicates_deep or function not in _DISTINCT or not is_word:
+        if self.predicates_deep or function not in _DISTINCT or not self.at_word("DISTINCT"):
+            return False
+        if self.peek().kind in (")", ",", "/", "//", "[") or self.binds(self.token.text):
             return False
         self.advance()
         return True

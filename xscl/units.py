@@ -18,7 +18,7 @@ from xscl.syntax import (
     StringLiteral,
 )
 
-__all__ = ["BLOCK_LIMIT", "CLAUSES", "RESERVED", "UnitParser"]
+__all__ = ["BLOCK_LIMIT", "CLAUSES", "RESERVED", "UnitParser", "is_after_block"]
 
 RESERVED = frozenset(
     [
@@ -52,6 +52,11 @@ _AFTER_BLOCK = RESERVED | {"FOLLOWED", "JOIN", "SELECT", "PUBLISH", "FROM", "AS"
 _DELAYS = ("uniform", "exp", "cdf", "learned")
 
 
+def is_after_block(word: str) -> bool:
+    """Whether a word may stand behind a block."""
+    return word.upper() in _AFTER_BLOCK
+
+
 class UnitParser(PredicateParser):
     """Adds blocks, units and repetitions to predicates."""
 
@@ -76,6 +81,7 @@ class UnitParser(PredicateParser):
 
     def alternatives(self) -> UnitSyntax:
         """Read `( a | b ... )`."""
+        end = self.matching(self.index)
         opening = self.advance()
         nesting = self.nesting
         self.deeper()
@@ -84,12 +90,14 @@ class UnitParser(PredicateParser):
             self.advance()
             blocks.append(self._lossy())
         if self.token.kind != ")" and self.token.kind != "bad" and self.at_operator():
-            raise self.fail(
+            self.is_broken = True
+            self.report.error(
                 "XS812",
                 self.token.span,
                 "alternatives are single blocks",
                 "write one query for each alternative, or `( a | b )` on one side of the operator",
             )
+            self.go_back(end)
         self.close(opening, ")")
         self.nesting = nesting
         return UnitSyntax(blocks, self.span_from(opening.start))
