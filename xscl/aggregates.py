@@ -1,7 +1,7 @@
 """Aggregates in the SELECT clause of a statement with WINDOW.
 
-They look like functions of XPath 2.0 but are none: `count()`, `count(distinct x)`, `argmax(x, y)`.  So
-each is taken out of an expression before that is read as XPath.
+They look like functions of XPath 2.0 but are none: `count()`, `count(distinct x)`, `argmax(x, y)`.
+So each is taken out of an expression before that is read as XPath.
 """
 
 from __future__ import annotations
@@ -13,11 +13,15 @@ from xscl.signatures import ROW_AGGREGATES
 
 __all__ = ["AggregateCall", "take_aggregates"]
 
+_PRIMED = r"(?P<primed>[^\W\d][\w.-]*'+(?!\w))"
+"""A variable that ends in primes, which are no quotes."""
+
 _CALL = re.compile(
+    rf"{_PRIMED}|"
     r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
     rf"|(?<![\w.$:@/-])(?P<name>{'|'.join(sorted(ROW_AGGREGATES))})\s*\("
 )
-_PART = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[()\[\],]")
+_PART = re.compile(rf"{_PRIMED}|" r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|[()\[\],]")
 _DISTINCT = re.compile(r"\s*distinct\s+(?=[\w$(])")
 
 

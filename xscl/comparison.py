@@ -4,8 +4,8 @@ A predicate is a disjunction of conjunctions.  A `Disjunct` splits its conjuncts
 found: value joins and similarity joins are looked up, residuals and tests filter what these give.
 
 An operand's path is one of two things.  Where a conjunct needs it (`a/author = b/author`), it is a
-variable of its own, bound in the block.  Where it need not be there (below `exists`, `if`, `prev` or
-an aggregate, in FOLD, SET, HAVING), it is a `PathFrom` a variable, and may have no value.
+variable of its own, bound in the block.  Where it need not be there (below `exists`, `if`, `prev`
+or an aggregate, in FOLD, SET, HAVING), it is a `PathFrom` a variable, and may have no value.
 """
 
 from __future__ import annotations
@@ -52,8 +52,9 @@ class Call:
     """A function over operands, by its name.
 
     `lower-case`, `tokenize`, `host` ... of section 5; `+ - * div mod`, where `-` may have one
-    argument; `jaccard`, `words` ... of section 10; `time`, `dur`, `prev`, `sum` ... of sections 13, 16
-    and 18, where `count` and `collect` of different values are `count distinct`, `collect distinct`.
+    argument; `jaccard`, `words` ... of section 10; `time`, `dur`, `prev`, `sum` ... of sections 13,
+    16 and 18, where `count` and `collect` of different values are `count distinct`, `collect
+    distinct`.
     """
 
     function: str
@@ -123,8 +124,8 @@ class SimilarityJoin:
     """A measure of a set of the left operand and one of the right one, with its least value.
 
     `measure` is `jaccard`, `containment` or `overlap`; `left` and `right` are calls of `words`,
-    `shingles` or `tokenize`.  `is_turned` says that the right set stands first in the measure, which
-    matters to `containment`.
+    `shingles` or `tokenize`.  `is_turned` says that the right set stands first in the measure,
+    which matters to `containment`.
     """
 
     measure: str

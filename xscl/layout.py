@@ -1,7 +1,7 @@
 """Sets the canonical text of statements into lines, and puts the comments back (`xscl fmt`).
 
-A statement is laid out as lines of pieces (`xscl.lines`); where they break does not depend on how the
-author broke them.  That makes formatting idempotent.
+A statement is laid out as lines of pieces (`xscl.lines`); where they break does not depend on how
+the author broke them.  That makes formatting idempotent.
 """
 
 from __future__ import annotations

@@ -251,7 +251,9 @@ class _Lexer:
         """Whether a `<` opens an element constructor: after SELECT, outside all brackets."""
         if self.depth > 0 or not self.tokens:
             return False
-        words = [each.text.lower() if each.kind == "name" else each.kind for each in self.tokens[-3:]]
+        words = [
+            each.text.lower() if each.kind == "name" else each.kind for each in self.tokens[-3:]
+        ]
         if words[-1] == "disjoint" and not binds(self.text, self.tokens[-1].text):
             del words[-1]
         if words[-1:] != ["select"]:

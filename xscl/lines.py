@@ -1,7 +1,8 @@
 """Sets froms into lines of pieces: on one line where that fits, else part by part.
 
-A piece knows where it came from, so that a comment goes before the piece that it stood before.  Where
-lines break depends on the pieces, and on `--` comments inside braces, which need lines of their own.
+A piece knows where it came from, so that a comment goes before the piece that it stood before.
+Where lines break depends on the pieces, and on `--` comments inside braces, which need lines of
+their own.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def _is_delay(syntax: LossSyntax) -> bool:
     if syntax.delay == "uniform":
         return len(syntax.lengths) == 2
     if syntax.delay == "exp":
-        return len(syntax.lengths) == 1
+        return len(syntax.lengths) == 1 and 0 not in lengths
     return _is_rising(shares) and all(0 <= each <= 1 for each in shares)
 
 

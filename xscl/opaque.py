@@ -17,7 +17,6 @@ from xscl.syntax import (
     FunctionCall,
     Junction,
     Negative,
-    NumberLiteral,
     ParameterRef,
     PathExpression,
     StepSyntax,

@@ -1,7 +1,7 @@
 """Reads predicates of operators and clauses, and braces: `{predicate, window}`.
 
-A side of a comparison is arithmetic over paths from variables, literals, durations, functions, cells
-of tables and `if`; a term is a comparison, or a test: `exists(x)`, `contains(x, y)`.
+A side of a comparison is arithmetic over paths from variables, literals, durations, functions,
+cells of tables and `if`; a term is a comparison, or a test: `exists(x)`, `contains(x, y)`.
 """
 
 from __future__ import annotations

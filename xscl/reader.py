@@ -13,11 +13,11 @@ from xscl.path import Span
 from xscl.query import Query
 from xscl.report import Report
 from xscl.statement import Statement
-from xscl.support import check_support, refused
+from xscl.support import NOT_RUN, check_support, refused
 from xscl.table import Table
 from xscl.tables import build_table, check_tables
 
-__all__ = ["Reading", "check", "parse", "read"]
+__all__ = ["Reading", "check", "is_run", "parse", "read"]
 
 DEFAULT_ID = "query"
 """The stem of the ids of statements in a text that is no file and has no PUBLISH name."""
@@ -76,6 +76,11 @@ def check(
     wrong = check_tables([(query, path, text) for query in reading.queries], own, is_all=False)
     diagnostics = sorted((*reading.diagnostics, *wrong), key=lambda each: (each.span, each.code))
     return list(reading.queries), diagnostics
+
+
+def is_run(query: Query) -> bool:
+    """Return whether this broker runs a query, or only reads it."""
+    return all(each.code != NOT_RUN for each in read(query.text).diagnostics)
 
 
 def read(

@@ -1,4 +1,4 @@
-"""Rules of sections 11 to 21 that the parts of a statement break together, whatever their predicates."""
+"""Rules of sections 11 to 21 that a statement can break whatever its predicates say."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FOLDS_MAX = 16
 """Values of FOLD at one repetition."""
 
 LOSSY_MAX = 3
-"""Lossy units that must be there: each doubles the variants of a statement, of which there are 8."""
+"""Lossy units that must be there: each doubles the variants of a statement, at most 8."""
 
 CLOCK = "CLOCK"
 """The stream of ticks, which no block reads and nobody publishes to."""
@@ -276,7 +276,7 @@ def _check_compressed(source: FromSyntax, span: Span, report: Report) -> None:
         "XS903",
         span,
         "COMPRESSED is of a repetition under MATCH ANY",
-        "it stands for many matches that share their documents: `S//a+` behind FOLLOWED BY, or first",
+        "it stands for matches that share documents: `S//a+` behind FOLLOWED BY, or first",
     )
 
 

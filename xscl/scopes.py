@@ -17,9 +17,10 @@ class Scope:
     """The blocks that a predicate speaks of, those of each side of its operator.
 
     `elements` are those of them whose candidate the predicate judges: blocks of the unit that a
-    repetition takes once more.  `repeated` are those of repetitions that are complete.  `keys` are the
-    texts of what WINDOW groups by, where rows are spoken of instead of matches.  In an `is_optional`
-    place a path need not lead anywhere, and where `has_tables` rows of tables can be read.
+    repetition takes once more.  `repeated` are those of repetitions that are complete.  `keys` are
+    the texts of what WINDOW groups by, where rows are spoken of instead of matches.  In an
+    `is_optional` place a path need not lead anywhere, and where `has_tables` rows of tables can be
+    read.
     """
 
     left: frozenset[int] = frozenset()
@@ -40,8 +41,8 @@ class Scope:
 class Names:
     """The variables and FOLD values of a statement, with the blocks that bind each.
 
-    Of a FOLD value these are the blocks of the unit that is repeated.  `absent` are the blocks behind
-    UNLESS and NOT; `guessed` are names that an unreadable part seems to bind.
+    Of a FOLD value these are the blocks of the unit that is repeated.  `absent` are the blocks
+    behind UNLESS and NOT; `guessed` are names that an unreadable part seems to bind.
     """
 
     blocks: dict[str, frozenset[int]]

@@ -1,8 +1,8 @@
 """What a query asks of documents together: operators, and what their operands can be.
 
 A query's source is a tree.  Its leaves are blocks, by their index; a `Unit` with several of them is
-a choice.  An `Operator` has a kind and two operands; an `Absence` takes tuples of its operand away; a
-`Repetition` is a run of tuples of a unit; a `From` bounds, keys, or filters what it holds.
+a choice.  An `Operator` has a kind and two operands; an `Absence` takes tuples of its operand away;
+a `Repetition` is a run of tuples of a unit; a `From` bounds, keys, or filters what it holds.
 
     S//a NEXT {x = y, 1 h} S//b+ {p > prev(p)} UNLESS {, 1 h} S//c SAME (//@id)
 
@@ -58,8 +58,8 @@ class OperatorKind(enum.Enum):
 class AbsenceKind(enum.Enum):
     """Where a document must not stand, seen from the tuples of the operand.
 
-    `BETWEEN` is between the operands of the operator (UNLESS behind the right one), `BEFORE` before the
-    first operand of a from (UNLESS), `AFTER` is NOT FOLLOWED BY, and `AROUND` is NOT JOIN.
+    `BETWEEN` is between the operands of the operator (UNLESS behind the right one), `BEFORE` before
+    the first operand of a from (UNLESS), `AFTER` is NOT FOLLOWED BY, and `AROUND` is NOT JOIN.
     """
 
     BETWEEN = "UNLESS"
@@ -137,8 +137,8 @@ class Absence:
 class Operator:
     """A join of two operands.
 
-    `disjuncts` is never empty; a predicate that was left out is one empty disjunct.  A window that was
-    left out is `INF`: WITHIN bounds it.
+    `disjuncts` is never empty; a predicate that was left out is one empty disjunct.  A window that
+    was left out is `INF`: WITHIN bounds it.
     """
 
     kind: OperatorKind
@@ -163,7 +163,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class From:
-    """The tuples of a node under WITHIN, SAME, MATCH and WHERE; a clause that is absent is `None`."""
+    """The tuples of a node under WITHIN, SAME, MATCH and WHERE, `None` where they are absent."""
 
     node: Node
     within: Window | Parameter | None = None

@@ -1,9 +1,9 @@
 """Sources: from syntax to the tree of operators, with the scope of each predicate.
 
-The blocks of a statement are numbered in the order of the text, absent ones and alternatives too.  A
-predicate sees: an operator's braces, its two operands; those of a repetition and of WHILE, what stands
-before it and the element at hand; those of an absence, what stands before it and the absent unit; WHERE,
-all that is there.
+The blocks of a statement are numbered in the order of the text, absent ones and alternatives too.
+A predicate sees: an operator's braces, its two operands; those of a repetition and of WHILE, what
+stands before it and the element at hand; those of an absence, what stands before it and the absent
+unit; WHERE, all that is there.
 """
 
 from __future__ import annotations

@@ -226,7 +226,9 @@ class SideBuilder:
 
     def _check_variable(self, syntax: FunctionCall, scope: Scope) -> None:
         argument = syntax.arguments[0] if syntax.arguments else None
-        if argument is None or _is_name(argument):
+        if argument is None:
+            return
+        if _is_name(argument) and render_expression(argument) not in self.names.folds:
             return
         self.report.error(
             "XS312",

@@ -1,13 +1,14 @@
 """The syntax of statements as they were written: what the parser makes and `fmt` prints.
 
-A **from** is a list of parts.  The first part is an operand; each other one is an operand behind its
-operator, or an absence: `NOT FOLLOWED BY {...} unit`.  Parts associate to the left.  An operand is a
-**unit** (a block, or the alternatives `( a | b )`), a **repetition** of one, or a from in
+A **from** is a list of parts.  The first part is an operand; each other one is an operand behind
+its operator, or an absence: `NOT FOLLOWED BY {...} unit`.  Parts associate to the left.  An operand
+is a **unit** (a block, or the alternatives `( a | b )`), a **repetition** of one, or a from in
 parentheses.  Behind an operand stand its absences in between, `UNLESS {...} unit`; behind all parts
 stand WITHIN, SAME, MATCH and WHERE.  The clauses of a statement (WINDOW, LIMIT, CONFIDENCE, GRACE,
 ON MATCH) stand behind its from.
 
-Parentheses that group nothing are not kept: `(A JOIN {...} B) JOIN {...} C` is a list of three parts.
+Parentheses that group nothing are not kept: `(A JOIN {...} B) JOIN {...} C` is a list of three
+parts.
 """
 
 from __future__ import annotations
@@ -274,8 +275,8 @@ class NamespaceDeclaration:
 class Statement:
     """One statement; `end` is where its `;` stands.
 
-    It has a `source`, or it is a `table`.  `is_broken` says that a syntax error left a part of it out,
-    and `mentioned` has the names that an unreadable part seems to bind: they count as known.
+    It has a `source`, or it is a `table`.  `is_broken` says that a syntax error left a part of it
+    out, and `mentioned` has the names that an unreadable part seems to bind: they count as known.
     """
 
     prolog: list[NamespaceDeclaration]

@@ -205,8 +205,8 @@ class BlockSyntax:
 class LossSyntax:
     """`LOSS 0.1 DELAY uniform(0 s, 45 s)`: how often a document is lost, and how late it comes.
 
-    `delay` is `uniform`, `exp`, `cdf` or `learned`; `lengths` are its durations, and `numbers` those
-    of `cdf`, one for each length.
+    `delay` is `uniform`, `exp`, `cdf` or `learned`; `lengths` are its durations, and `numbers`
+    those of `cdf`, one for each length.
     """
 
     probability: NumberLiteral | ParameterRef

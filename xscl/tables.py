@@ -78,10 +78,12 @@ def check_tables(
             hint = "choose another name, or remove one of the statements"
             found.append(Diagnostic("XS705", Severity.ERROR, span, message, hint, None, file, text))
         known.setdefault(table.name, table)
-    for query, file, text in queries:
+    for query, path, source in queries:
         for use in query.tables:
-            for severity, code, message, hint in _wrong_use(use, known, is_all):
-                found.append(Diagnostic(code, severity, use.span, message, hint, None, file, text))
+            for severity, code, message, advice in _wrong_use(use, known, is_all):
+                found.append(
+                    Diagnostic(code, severity, use.span, message, advice, None, path, source)
+                )
     return found
 
 

@@ -202,7 +202,7 @@ class UnitParser(PredicateParser):
     ) -> None:
         opening = self.expect("(", f"`(` behind `{word}`")
         while True:
-            lengths.append(self.duration(may_be_zero=word != "exp"))
+            lengths.append(self.duration(may_be_zero=True))
             if word == "cdf":
                 self.expect(":", "`:` and a number", "as in `cdf(1 s: 0.5, 9 s: 1)`")
                 token = self.expect("number", "how many have come by then, as in `0.5`")

@@ -1,4 +1,4 @@
-"""Writes lines of pieces one behind the other, each piece after the comments that stood before it."""
+"""Writes lines of pieces, each piece after the comments that stood before it."""
 
 from __future__ import annotations
 

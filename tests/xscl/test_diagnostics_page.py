@@ -16,7 +16,18 @@ from xscl.files import check_files
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "diagnostics.md").read_text(encoding="utf-8")
 ENTRIES = dict(re.findall(r"^## (XS\d+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
-WARNINGS = {"XS405", "XS501", "XS502", "XS504", "XS505", "XS506", "XS507", "XS508", "XS800", "XS912"}
+WARNINGS = {
+    "XS405",
+    "XS501",
+    "XS502",
+    "XS504",
+    "XS505",
+    "XS506",
+    "XS507",
+    "XS508",
+    "XS800",
+    "XS912",
+}
 BESIDE = {"XS501", "XS508", "XS800"}
 """Warnings that examples of something else may have: that it costs, waits, or does not run yet."""
 
