@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from xscl.canonical import render_expression
@@ -12,14 +11,13 @@ from xscl.comparison import (
     Conditional,
     Disjunct,
     Operand,
-    PathFrom,
     Row,
-    VariableValue,
     operand_variables,
 )
-from xscl.conditions import OutsideFragmentError, ParameterUse, PatternBuilder
+from xscl.conditions import ParameterUse, PatternBuilder
+from xscl.elements import aggregate_below, not_repeated
 from xscl.kinds import kind_in_arithmetic
-from xscl.path import ANY, Axis, Literal, NodeTest, Parameter, Path, Step
+from xscl.path import Literal, Parameter
 from xscl.scopes import Names, Scope
 from xscl.signatures import (
     AGGREGATES,
@@ -45,10 +43,10 @@ from xscl.syntax import (
     ParameterRef,
     PathExpression,
     RowSyntax,
-    StepSyntax,
     StringLiteral,
 )
 from xscl.table import TableUse
+from xscl.variablepaths import VariablePathBuilder
 
 __all__ = ["SideBuilder"]
 
@@ -56,16 +54,12 @@ _ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
 _SHINGLES_MAX = 5
 
 
-class SideBuilder:
-    """Builds operands over the variables of a query, and gathers fresh variables and table uses."""
+class SideBuilder(VariablePathBuilder):
+    """Builds operands over the variables of a query, and gathers uses of tables."""
 
     def __init__(self, patterns: PatternBuilder, names: Names) -> None:
-        self.patterns = patterns
-        self.report = patterns.report
-        self.names = names
-        self.fresh: list[tuple[str, str, str, frozenset[int], Path]] = []
+        super().__init__(patterns, names)
         self.tables: list[TableUse] = []
-        self.labels: dict[str, int] = {}
 
     def disjuncts(self, predicate: Expression | None, scope: Scope) -> tuple[Disjunct, ...]:
         """Return a predicate in disjunctive form."""
@@ -85,7 +79,7 @@ class SideBuilder:
             case FunctionCall():
                 return self._call(syntax, scope)
             case PathExpression():
-                return self._path(syntax, scope)
+                return self.path(syntax, scope)
             case Binary(operator=operator) if operator in _ARITHMETIC:
                 return self._arithmetic(syntax, scope)
             case Negative(operand=inner):
@@ -283,7 +277,7 @@ class SideBuilder:
         if not self._may_aggregate(syntax, scope):
             return None
         for argument in syntax.arguments:
-            nested = _aggregate_below(argument)
+            nested = aggregate_below(argument)
             if nested is not None:
                 self.report.error(
                     "XS806",
@@ -338,105 +332,8 @@ class SideBuilder:
                 return True
         if name != "prev" and blocks and all(each and each <= scope.repeated for each in blocks):
             return True
-        self.report.error("XS805", syntax.span, *_not_repeated(name, scope, bool(aggregated)))
+        self.report.error("XS805", syntax.span, *not_repeated(name, scope, bool(aggregated)))
         return False
-
-    # -- paths ---------------------------------------------------------------------------------
-
-    def _path(self, syntax: PathExpression, scope: Scope) -> Operand | None:
-        if syntax.is_absolute or syntax.start is not None:
-            return self._no_variable(syntax)
-        first, rest = syntax.steps[0], syntax.steps[1:]
-        test = first.test
-        if first.axis != "child" or test.kind != "name" or test.prefix or test.name == "*":
-            return self._no_variable(syntax)
-        for step in syntax.steps:
-            if step.variable is not None:
-                self.report.error(
-                    "XS309",
-                    step.variable_span or step.span,
-                    f"`{step.variable}` cannot be bound in an operator's predicate",
-                    "bind it in its block; here it needs no name",
-                )
-                return None
-        blocks = self.names.find(test.name, test.span, scope)
-        if not blocks or not self._is_grouped(syntax, scope):
-            return None
-        return self._value(syntax, test.name, rest, blocks, scope)
-
-    def _is_grouped(self, syntax: PathExpression, scope: Scope) -> bool:
-        """Whether a path may stand where rows are spoken of: one of their keys may."""
-        if scope.keys is None or render_expression(syntax) in scope.keys:
-            return True
-        self.report.error(
-            "XS902",
-            syntax.span,
-            "a row is made of many matches, and this is of one",
-            f"group by it, or write `max({render_expression(syntax)})`, `collect(...)`, ...",
-        )
-        return False
-
-    def _no_variable(self, syntax: PathExpression) -> Operand | None:
-        self.report.error(
-            "XS308",
-            syntax.span,
-            "this path begins with no variable",
-            "bind a step in a block, `S//book->x1`, and write `x1/author`",
-        )
-        return None
-
-    def _value(
-        self,
-        syntax: PathExpression,
-        base: str,
-        rest: list[StepSyntax],
-        blocks: frozenset[int],
-        scope: Scope,
-    ) -> Operand | None:
-        """Return the variable, a path from it, or the fresh variable for that."""
-        steps = self._steps(syntax.steps[0], rest)
-        if steps is None:
-            return None
-        if not steps:
-            return VariableValue(base)
-        if base in self.names.folds:
-            self.report.error(
-                "XS315", syntax.span, f"`{base}` is a value and no node: no path leads from it"
-            )
-            return None
-        if scope.is_optional:
-            return PathFrom(base, Path(tuple(steps)))
-        label = self._label(render_expression(syntax))
-        name = label if "/" in label else f"{label}/."  # no author's variable has a slash
-        steps[-1] = replace(steps[-1], variable=name)
-        self.names.blocks[name] = blocks
-        self.fresh.append((base, name, label, blocks, Path(tuple(steps))))
-        return VariableValue(name)
-
-    def _steps(self, first: StepSyntax, rest: Sequence[StepSyntax]) -> list[Step] | None:
-        bound = len(self.patterns.bindings)
-        try:
-            steps = list(self.patterns.path([*rest], is_positive=False).steps)
-            if first.predicates:
-                built = [self.patterns.predicate(each, False) for each in first.predicates]
-                known = tuple(each for each in built if each is not None)
-                steps.insert(0, Step(Axis.SELF, NodeTest(ANY, ANY), predicates=known))
-        except OutsideFragmentError as outside:
-            self.report.error(
-                "XS303",
-                outside.span,
-                f"{outside.reason} cannot stand on a path from a variable",
-                "such a path has `/`, `//`, `@` and `.`, and predicates",
-            )
-            return None
-        if len(self.patterns.bindings) > bound:
-            del self.patterns.bindings[bound:]
-            return None
-        return steps
-
-    def _label(self, text: str) -> str:
-        count = self.labels[text] = self.labels.get(text, 0) + 1
-        return text if count == 1 else f"{text}#{count}"
 
 
 def _is_name(syntax: Expression) -> bool:
@@ -444,35 +341,3 @@ def _is_name(syntax: Expression) -> bool:
     if not isinstance(syntax, PathExpression) or syntax.is_absolute or syntax.start is not None:
         return False
     return len(syntax.steps) == 1 and not syntax.steps[0].predicates
-
-
-def _aggregate_below(syntax: Expression) -> FunctionCall | None:
-    """Return an aggregate that an expression is made of, if there is one."""
-    match syntax:
-        case FunctionCall(name=name) if name in ROW_AGGREGATES or name == "prev":
-            return syntax
-        case FunctionCall(arguments=below):
-            pass
-        case Binary(left=left, right=right):
-            below = [left, right]
-        case Negative(operand=operand):
-            below = [operand]
-        case IfExpression(then=then, otherwise=otherwise):
-            below = [then, otherwise]
-        case _:
-            return None
-    found = (_aggregate_below(each) for each in below)
-    return next((each for each in found if each is not None), None)
-
-
-def _not_repeated(name: str, scope: Scope, has_argument: bool) -> tuple[str, str]:
-    if name == "last" and scope.elements:
-        return "a run has no last element before it ends", "the one before is `prev(...)`"
-    if name == "count" and scope.elements and has_argument:
-        return "`count` of a run that goes on has nothing between its brackets", "write `count()`"
-    if not has_argument:
-        return "`count()` of what?", "write `count(x)`, with `x` bound in a block with a `+`"
-    return (
-        f"`{name}` is of what a repetition has taken, and this is not repeated",
-        "a `+` stands behind the block that binds it",
-    )
