@@ -70,22 +70,26 @@ def from_lines(source: FromSyntax, indent: str, prefix: str, notes: Notes) -> It
         yield Line(indent, flat)
         return
     inner = indent + (INDENT if prefix else "")
-    count = len(source.parts)
-    while count > 1:
-        head = Line(indent, _prefixed(_flat_parts(source.parts[:count]), prefix))
-        if (count < len(source.parts) or not source.is_bare()) and _fits(
-            head, source.parts[:count], notes
-        ):
-            break
-        count -= 1
-    if count > 1:
+    count, head = _head(source, indent, prefix, notes)
+    if head is not None:
         yield head
     else:
         yield from _first_lines(source.parts[0], indent, inner, prefix, notes)
-    for part in source.parts[max(count, 1) :]:
+    for part in source.parts[count:]:
         yield from _part_lines(part, inner, notes)
     for pieces in _clauses(source):
         yield Line(inner, pieces)
+
+
+def _head(source: FromSyntax, indent: str, prefix: str, notes: Notes) -> tuple[int, Line | None]:
+    """Return how many parts fit on the first line, and that line; `None` where only one does."""
+    most = len(source.parts) - source.is_bare()  # all of a bare from did not fit
+    for count in range(most, 1, -1):
+        parts = source.parts[:count]
+        line = Line(indent, _prefixed(_flat_parts(parts), prefix))
+        if _fits(line, parts, notes):
+            return count, line
+    return 1, None
 
 
 def _fits(line: Line, parts: Sequence[PartSyntax | AbsenceSyntax], notes: Notes) -> bool:

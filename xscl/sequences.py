@@ -164,7 +164,7 @@ class SequenceBuilder:
             return found
         is_repeated = isinstance(part.operand, RepetitionSyntax)
         scope = self._scope(left, right.blocks, right.blocks if is_repeated else frozenset())
-        if not is_repeated:
+        if not is_repeated and right.repeated:
             scope = replace(scope, repeated=left.repeated | right.repeated)
         predicate = part.braces.predicate if part.braces else None
         disjuncts = self._disjuncts(predicate, scope)
@@ -175,6 +175,8 @@ class SequenceBuilder:
         found = Source(operator, both, left.repeated)
         for absence in part.unless:
             found = self._absence(found, absence, AbsenceKind.BETWEEN)
+        if not right.repeated:
+            return found
         return replace(found, repeated=left.repeated | right.repeated)
 
     def _needed_window(

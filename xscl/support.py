@@ -6,6 +6,8 @@ registered.
 
 from __future__ import annotations
 
+import functools
+import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -31,6 +33,7 @@ from xscl.syntax import (
     IfExpression,
     LengthLiteral,
     Negative,
+    PathExpression,
     RowSyntax,
     StepSyntax,
 )
@@ -71,6 +74,26 @@ NOT_YET = {
 """Each construct that is not run, and what a message calls it."""
 
 _ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
+_CONSTRUCTS = frozenset(
+    {
+        AbsenceSyntax,
+        Binary,
+        BlockSyntax,
+        FromSyntax,
+        FunctionCall,
+        IfExpression,
+        LengthLiteral,
+        Negative,
+        PartSyntax,
+        RepetitionSyntax,
+        RowSyntax,
+        SelectSyntax,
+        TableSyntax,
+        UnitSyntax,
+    }
+)
+_PLAIN = re.compile(r"(?:Span|str|int|float|bool|set\[str\])(?: \| None)?")
+_XPATH = (BlockSyntax, PathExpression, StepSyntax, SelectSyntax)
 
 
 def check_support(statement: Statement, report: Report) -> None:
@@ -119,20 +142,25 @@ def _constructs(statement: Statement) -> Iterator[tuple[str, Span]]:
     yield from _below(statement)
 
 
-def _below(value: Any) -> Iterator[tuple[str, Span]]:
-    """Go through syntax, but not into predicates of steps and expressions of SELECT: XPath."""
-    if isinstance(value, list):
-        for each in value:
-            yield from _below(each)
-        return
-    if not is_dataclass(value) or isinstance(value, Span):
-        return
-    yield from _own(value)
-    if isinstance(value, (BlockSyntax, StepSyntax)):
-        return
-    for each in fields(value):
-        if not isinstance(value, SelectSyntax):
-            yield from _below(getattr(value, each.name))
+def _below(value: object) -> Iterator[tuple[str, Span]]:
+    """Go through syntax, but not into paths and expressions of SELECT: these are XPath."""
+    stack = [value]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, list):
+            stack += value
+            continue
+        if type(value) in _CONSTRUCTS:
+            yield from _own(value)
+        stack += [getattr(value, name) for name in _inner_fields(type(value))]
+
+
+@functools.cache
+def _inner_fields(syntax: type) -> tuple[str, ...]:
+    """Return the fields of a kind of syntax that may have constructs below them."""
+    if not is_dataclass(syntax) or issubclass(syntax, (Span, *_XPATH)):
+        return ()
+    return tuple(each.name for each in fields(syntax) if not _PLAIN.fullmatch(str(each.type)))
 
 
 def _own(value: Any) -> Iterator[tuple[str, Span]]:
