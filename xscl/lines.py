@@ -8,7 +8,6 @@ their own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from xscl.canonical import (
@@ -290,12 +289,11 @@ def _first_lines(
     if isinstance(part, AbsenceSyntax) or part.keyword:  # what stood before it could not be read
         yield from _part_lines(part, inner, notes)
         return
-    alone = replace(part, unless=[])
     flat = Line(indent, _prefixed(_flat_part(part), prefix))
     if _fits(flat, [part], notes):
         yield flat
         return
-    lines = list(_operand_lines(alone.operand, inner, notes))
+    lines = list(_operand_lines(part.operand, inner, notes))
     first = lines[0]
     yield Line(indent, _prefixed(first.pieces, prefix))
     yield from lines[1:]

@@ -280,7 +280,7 @@ class OperandParser(ClauseParser):
                 "a from in parentheses cannot be repeated",
                 "`+` stands behind a block, or behind `( a | b )`",
             )
-            inner = UnitSyntax(list(blocks_of(inner)), inner.span)
+            inner = UnitSyntax(blocks_of(inner), inner.span)
         return self.repetition(inner)
 
     def _parenthesised_from(self) -> OperandSyntax | None:

@@ -34,7 +34,9 @@ class OutcomeBuilder:
         keys = statement.window.keys if statement.window else []
         texts = frozenset(render_expression(each) for each in keys) if statement.window else None
         self.matches = Scope(source.blocks, repeated=source.repeated, is_optional=True)
-        self.rows_scope = replace(self.matches, keys=texts, has_tables=True)
+        self.rows_scope = Scope(
+            source.blocks, repeated=source.repeated, keys=texts, is_optional=True, has_tables=True
+        )
 
     def rows(self) -> Rows | None:
         """Return what WINDOW says."""

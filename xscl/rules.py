@@ -14,6 +14,7 @@ from xscl.statement import (
     RepetitionSyntax,
     Statement,
     UnitSyntax,
+    blocks_of,
     units_of,
 )
 from xscl.syntax import BlockSyntax, DurationSyntax
@@ -45,8 +46,9 @@ def check_statement(statement: Statement, report: Report) -> None:
     if source is None:
         return
     _Rules(report).check(source, is_bounded=False)
-    _check_losses(source, report)
-    _check_clock(statement, report)
+    if any(block.loss is not None for block in blocks_of(source)):
+        _check_losses(source, report)
+    _check_clock(statement, source, report)
     select = statement.select
     if select is not None and select.kind == "COMPRESSED":
         _check_compressed(source, select.kind_span or select.span, report)
@@ -246,11 +248,8 @@ def _lossy(unit: UnitSyntax | RepetitionSyntax) -> Sequence[BlockSyntax]:
 # -- the statement -----------------------------------------------------------------------------
 
 
-def _check_clock(statement: Statement, report: Report) -> None:
-    places: list[Span] = []
-    for unit in units_of(statement.source) if statement.source else ():
-        blocks = unit.blocks if isinstance(unit, UnitSyntax) else unit.unit.blocks
-        places += [block.stream_span for block in blocks if block.stream == CLOCK]
+def _check_clock(statement: Statement, source: FromSyntax, report: Report) -> None:
+    places = [block.stream_span for block in blocks_of(source) if block.stream == CLOCK]
     if statement.publish is not None and statement.publish.name == CLOCK:
         places.append(statement.publish.span)
     for span in places:

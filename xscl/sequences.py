@@ -288,4 +288,4 @@ def absent_blocks(syntax: FromSyntax, first: int = 0) -> Iterator[int]:
 
 
 def _size(operand: OperandSyntax) -> int:
-    return sum(1 for _ in blocks_of(operand))
+    return len(blocks_of(operand))

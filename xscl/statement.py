@@ -13,7 +13,6 @@ parts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from xscl.path import Span
@@ -159,28 +158,26 @@ class FromSyntax:
 OperandSyntax = UnitSyntax | RepetitionSyntax | FromSyntax
 
 
-def blocks_of(syntax: OperandSyntax) -> Iterator[BlockSyntax]:
-    """Yield the blocks of an operand, absent ones too, in the order of the text."""
+def blocks_of(syntax: OperandSyntax) -> list[BlockSyntax]:
+    """Return the blocks of an operand, absent ones too, in the order of the text."""
+    found: list[BlockSyntax] = []
     for unit in units_of(syntax):
-        yield from unit.blocks if isinstance(unit, UnitSyntax) else unit.unit.blocks
+        found += unit.blocks if isinstance(unit, UnitSyntax) else unit.unit.blocks
+    return found
 
 
 def units_of(
     syntax: OperandSyntax | PartSyntax | AbsenceSyntax,
-) -> Iterator[UnitSyntax | RepetitionSyntax]:
-    """Yield the units of a part of a statement, absent and repeated ones too, as they stand."""
-    match syntax:
-        case UnitSyntax() | RepetitionSyntax():
-            yield syntax
-        case AbsenceSyntax(unit=unit):
-            yield unit
-        case PartSyntax(operand=operand, unless=unless):
-            yield from units_of(operand)
-            for absence in unless:
-                yield from units_of(absence)
-        case FromSyntax(parts=parts):
-            for part in parts:
-                yield from units_of(part)
+) -> list[UnitSyntax | RepetitionSyntax]:
+    """Return the units of a part of a statement, absent and repeated ones too, as they stand."""
+    if isinstance(syntax, FromSyntax):
+        return [unit for part in syntax.parts for unit in units_of(part)]
+    if isinstance(syntax, PartSyntax):
+        operand = syntax.operand
+        found = units_of(operand) if isinstance(operand, FromSyntax) else [operand]
+        found += [absence.unit for absence in syntax.unless]
+        return found
+    return [syntax.unit] if isinstance(syntax, AbsenceSyntax) else [syntax]
 
 
 @dataclass(slots=True)

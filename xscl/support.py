@@ -6,7 +6,6 @@ registered.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -93,6 +92,9 @@ _CONSTRUCTS = frozenset(
     }
 )
 _PLAIN = re.compile(r"(?:Span|str|int|float|bool|set\[str\])(?: \| None)?")
+_FIELDS: dict[type, tuple[str, ...]] = {}
+"""What `_inner_fields` has found of each kind of syntax."""
+
 _XPATH = (BlockSyntax, PathExpression, StepSyntax, SelectSyntax)
 
 
@@ -152,15 +154,19 @@ def _below(value: object) -> Iterator[tuple[str, Span]]:
             continue
         if type(value) in _CONSTRUCTS:
             yield from _own(value)
-        stack += [getattr(value, name) for name in _inner_fields(type(value))]
+        if value is not None:
+            stack += [getattr(value, name) for name in _inner_fields(type(value))]
 
 
-@functools.cache
 def _inner_fields(syntax: type) -> tuple[str, ...]:
     """Return the fields of a kind of syntax that may have constructs below them."""
-    if not is_dataclass(syntax) or issubclass(syntax, (Span, *_XPATH)):
-        return ()
-    return tuple(each.name for each in fields(syntax) if not _PLAIN.fullmatch(str(each.type)))
+    found = _FIELDS.get(syntax)
+    if found is None:
+        is_leaf = not is_dataclass(syntax) or issubclass(syntax, (Span, *_XPATH))
+        named = () if is_leaf else fields(syntax)
+        found = tuple(each.name for each in named if not _PLAIN.fullmatch(str(each.type)))
+        _FIELDS[syntax] = found
+    return found
 
 
 def _own(value: Any) -> Iterator[tuple[str, Span]]:
