@@ -14,11 +14,14 @@ from xscl.syntax import (
     Expression,
     Filter,
     FunctionCall,
+    IfExpression,
     Junction,
+    LengthLiteral,
     Negative,
     NumberLiteral,
     ParameterRef,
     PathExpression,
+    RowSyntax,
     StepSyntax,
     StringLiteral,
     TestSyntax,
@@ -30,6 +33,7 @@ __all__ = [
     "render_expression",
     "render_number",
     "render_predicate",
+    "render_row",
     "render_step",
     "render_string",
     "render_window",
@@ -37,7 +41,8 @@ __all__ = [
 
 _LEVELS = {"=": 3, "!=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "+": 5, "-": 5}
 _LEVELS |= {"*": 6, "div": 6, "mod": 6, "|": 8}
-_UNARY, _PATH = 7, 9
+_SUM, _UNARY, _PATH = 5, 7, 9
+_COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 
 def render_string(value: str) -> str:
@@ -66,6 +71,9 @@ def render_expression(expression: Expression, level: int = 0) -> str:
 
 def render_predicate(expression: Expression, level: int = 0) -> str:
     """Return an operator's predicate: AND and OR are its keywords, in capitals."""
+    if isinstance(expression, Binary) and expression.operator in _COMPARISONS:
+        left, right = (render_expression(x, _SUM) for x in (expression.left, expression.right))
+        return f"{left} {expression.operator} {right}"
     if not isinstance(expression, Junction):
         return render_expression(expression, level)
     own = 1 if expression.word == "or" else 2
@@ -88,8 +96,30 @@ def _parameter(expression: ParameterRef, level: int) -> str:
     return f"${expression.name}"
 
 
+def _length(expression: LengthLiteral, level: int) -> str:
+    return render_duration(expression.length_us)
+
+
 def _call(expression: FunctionCall, level: int) -> str:
-    return f"{expression.name}({', '.join(render_expression(a) for a in expression.arguments)})"
+    distinct = "distinct " if expression.is_distinct else ""
+    arguments = ", ".join(render_expression(each) for each in expression.arguments)
+    return f"{expression.name}({distinct}{arguments})"
+
+
+def _if(expression: IfExpression, level: int) -> str:
+    then, otherwise = (render_expression(x, _SUM) for x in (expression.then, expression.otherwise))
+    text = f"if ({render_predicate(expression.condition)}) then {then} else {otherwise}"
+    return f"({text})" if level >= _SUM else text  # its last branch takes what follows
+
+
+def _row(expression: RowSyntax, level: int) -> str:
+    return render_row(expression)
+
+
+def render_row(row: RowSyntax) -> str:
+    """Return a row or a cell of a table."""
+    text = f"{row.table}[{render_expression(row.key)}]"
+    return text if row.column is None else f"{text}.{row.column}"
 
 
 def _junction(expression: Junction, level: int) -> str:
@@ -191,7 +221,10 @@ _RENDERERS: dict[type, Callable[..., str]] = {
     StringLiteral: _string,
     NumberLiteral: _number,
     ParameterRef: _parameter,
+    LengthLiteral: _length,
     FunctionCall: _call,
+    IfExpression: _if,
+    RowSyntax: _row,
     Junction: _junction,
     Binary: _binary,
     Negative: _negative,

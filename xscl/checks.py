@@ -21,8 +21,19 @@ from xscl.path import (
     Step,
     StringTest,
 )
-from xscl.query import Call, Disjunct, Operand, Operator, Query, Residual
+from xscl.query import (
+    Call,
+    Disjunct,
+    Operand,
+    Operator,
+    OperatorKind,
+    PathFrom,
+    Query,
+    Residual,
+    VariableValue,
+)
 from xscl.report import Report
+from xscl.sequence import From, Repetition, blocks_below, nodes_below
 
 __all__ = ["check_query"]
 
@@ -31,15 +42,20 @@ _Bound = tuple[str, Literal]
 
 def check_query(query: Query, span: Span, report: Report) -> None:
     """Report warnings about a query in normal form; `span` is its statement's."""
+    nodes = list(nodes_below(query.root))
+    is_keyed = any(isinstance(node, From) and node.keys for node in nodes)
+    repeated = {b for node in nodes if isinstance(node, Repetition) for b in blocks_below(node)}
+    several = frozenset(v.name for v in query.variables if v.block in repeated)
     for operator in query.operators():
-        _check_cost(operator, report, operator.span or span)
-        _check_alternatives(operator, report, operator.span or span)
+        if not is_keyed and operator.kind is not OperatorKind.NEXT:
+            _check_cost(operator, report, operator.span or span)
+        _check_alternatives(operator, several, report, operator.span or span)
     for block in query.blocks:
         _check_path(block.path, report, block.span or span)
 
 
 def _check_cost(operator: Operator, report: Report, span: Span) -> None:
-    if any(not disjunct.value_joins for disjunct in operator.disjuncts):
+    if not all(each.value_joins or each.similarity_joins for each in operator.disjuncts):
         report.warning(
             "XS501",
             span,
@@ -49,8 +65,11 @@ def _check_cost(operator: Operator, report: Report, span: Span) -> None:
         )
 
 
-def _check_alternatives(operator: Operator, report: Report, span: Span) -> None:
-    dead = [each for each in operator.disjuncts if _never_holds(each)]
+def _check_alternatives(
+    operator: Operator, several: frozenset[str], report: Report, span: Span
+) -> None:
+    """Warn of what cannot hold; `several` are variables that have a node for each element."""
+    dead = [each for each in operator.disjuncts if _never_holds(each, several)]
     if dead:
         whole = len(dead) == len(operator.disjuncts)
         report.warning(
@@ -61,20 +80,25 @@ def _check_alternatives(operator: Operator, report: Report, span: Span) -> None:
         )
 
 
-def _never_holds(disjunct: Disjunct) -> bool:
+def _never_holds(disjunct: Disjunct, several: frozenset[str]) -> bool:
     by_operand: dict[Operand, list[_Bound]] = {}
     for residual in disjunct.residuals:
-        if _is_false(residual):
+        is_one = not _has_several_values(residual.left, several)
+        if is_one and _is_false(residual):
             return True
-        if isinstance(residual.right, Literal) and not _has_several_values(residual.left):
+        if isinstance(residual.right, Literal) and is_one:
             by_operand.setdefault(residual.left, []).append((residual.operator, residual.right))
     return any(_contradict(bounds) for bounds in by_operand.values())
 
 
-def _has_several_values(operand: Operand) -> bool:
+def _has_several_values(operand: Operand, several: frozenset[str]) -> bool:
+    if isinstance(operand, VariableValue):
+        return operand.variable in several
     if not isinstance(operand, Call):
-        return False
-    return operand.function == "tokenize" or any(map(_has_several_values, operand.arguments))
+        return isinstance(operand, PathFrom)
+    return operand.function == "tokenize" or any(
+        _has_several_values(each, several) for each in operand.arguments
+    )
 
 
 def _is_false(residual: Residual) -> bool:

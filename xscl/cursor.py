@@ -48,6 +48,7 @@ class Cursor:
         self.nesting = 0
         self.steps_deep = 0
         self.is_broken = False
+        self.statement_start = 0
 
     def advance(self) -> Token:
         """Return the next token and step over it; the `end` token stays."""
@@ -164,6 +165,28 @@ class Cursor:
         """Read on from an earlier token."""
         self.index = index
         self.token = self.tokens[index]
+
+    def binds(self, name: str) -> bool:
+        """Whether the statement at hand binds a variable of this name, read yet or not."""
+        for place in range(self.statement_start + 1, len(self.tokens)):
+            token, before = self.tokens[place], self.tokens[place - 1]
+            if token.kind == ";" and token.start > self.token.start:
+                return False
+            if token.text == name and (before.kind == "->" or before.text.upper() == "AS"):
+                return True
+        return False
+
+    def matching(self, index: int) -> int:
+        """Return the index of the bracket that closes the one at an index; of the last token."""
+        depth = 0
+        for place in range(index, len(self.tokens)):
+            kind = self.tokens[place].kind
+            if kind == ";":
+                return place
+            depth += (kind in _OPENING) - (kind in _CLOSING)
+            if depth == 0:
+                return place
+        return len(self.tokens) - 1
 
     def at_operator(self) -> bool:
         """Whether a join operator stands here, misspelt perhaps; nothing else looks like one."""

@@ -110,6 +110,8 @@ def render_duration(length_us: int) -> str:
     """
     if length_us >= INFINITE_US:
         return "INF"
+    if length_us == 0:
+        return "0 seconds"
     length, unit = next(pair for pair in _RENDERED if length_us % pair[0] == 0)
     count = length_us // length
     plural = "s" if count != 1 and len(unit) > 2 else ""

@@ -54,7 +54,13 @@ _WORD_OPERATORS = frozenset({"div", "mod"})
 
 
 class ExpressionParser(Cursor):
-    """Recursive descent over XPath 1.0's grammar."""
+    """Recursive descent over XPath 1.0's grammar.
+
+    `predicates_deep` counts the brackets of steps that are open: outside of them the parsers built
+    on this one read more than XPath.
+    """
+
+    predicates_deep = 0
 
     # -- paths ---------------------------------------------------------------------------------
 
@@ -164,7 +170,8 @@ class ExpressionParser(Cursor):
     def predicate(self, step: StepSyntax) -> None:
         """Read `[...]`; on an error inside, go on behind the closing bracket."""
         opening = self.advance()
-        nesting = self.nesting
+        nesting, deep = self.nesting, self.predicates_deep
+        self.predicates_deep += 1
         try:
             self.deeper()
             step.predicates.append(self.expression())
@@ -173,6 +180,8 @@ class ExpressionParser(Cursor):
             if not self.skip_to("]"):
                 raise
             self.advance()
+        finally:
+            self.predicates_deep = deep
         self.nesting = nesting
 
     # -- expressions ---------------------------------------------------------------------------
@@ -236,28 +245,29 @@ class ExpressionParser(Cursor):
         return Negative(operand, span)
 
     def _union(self) -> Expression:
-        left = self._path_expression()
+        left = self.path_expression()
         count = 0
         while self.token.kind == "|":
             self.advance()
             count += 1
             if count > CHAIN_LIMIT:
                 raise self.fail("XS112", self.here(), f"more than {CHAIN_LIMIT} operators in a row")
-            right = self._path_expression()
+            right = self.path_expression()
             left = Binary("|", left, right, self.span_from(left.span.start))
         return left
 
-    def _path_expression(self) -> Expression:
+    def path_expression(self) -> Expression:
+        """Read a path, or a primary expression with what may follow it."""
         token = self.token
         kind = token.kind
         if kind in ("/", "//"):
             return self._absolute()
-        if kind in _STEP_STARTS and not self._at_call():
+        if kind in _STEP_STARTS and not self.at_call():
             steps = [self.step(is_deep=False)]
             if self.token.kind in ("/", "//"):
                 self.steps(steps)
             return PathExpression(steps, Span(token.start, self.last.end))
-        return self.filtered(self._primary())
+        return self.filtered(self.primary())
 
     def _absolute(self) -> Expression:
         start = self.token.start
@@ -266,7 +276,8 @@ class ExpressionParser(Cursor):
             return PathExpression([], self.span_from(start), is_absolute=True)
         return PathExpression(self.steps([]), self.span_from(start), is_absolute=True)
 
-    def _at_call(self) -> bool:
+    def at_call(self) -> bool:
+        """Whether a function stands here."""
         token = self.token
         return (
             token.kind == "name"
@@ -274,7 +285,8 @@ class ExpressionParser(Cursor):
             and token.text not in _NODE_TYPES
         )
 
-    def _primary(self) -> Expression:
+    def primary(self) -> Expression:
+        """Read a literal, a parameter, parentheses or a call."""
         token = self.token
         if token.kind == "string":
             self.advance()
@@ -288,7 +300,7 @@ class ExpressionParser(Cursor):
         if token.kind == "(":
             return self._parenthesised()
         if token.kind == "name":
-            return self._call()
+            return self.call()
         raise self.unexpected(
             "a path, a value or a function", _value_hint(self.last.kind, token.kind)
         )
@@ -301,9 +313,11 @@ class ExpressionParser(Cursor):
         self.nesting -= 1
         return inner
 
-    def _call(self) -> FunctionCall:
+    def call(self) -> Expression:
+        """Read a function and its arguments."""
         name = self.advance()
         opening = self.advance()
+        is_distinct = self.skip_distinct(name.text)
         self.deeper()
         arguments: list[Expression] = []
         if self.token.kind != ")":
@@ -313,7 +327,12 @@ class ExpressionParser(Cursor):
                 arguments.append(self.expression())
         self.close(opening, ")")
         self.nesting -= 1
-        return FunctionCall(name.text, arguments, Span(name.start, self.last.end), name.span)
+        span = Span(name.start, self.last.end)
+        return FunctionCall(name.text, arguments, span, name.span, is_distinct)
+
+    def skip_distinct(self, function: str) -> bool:
+        """Step over `distinct` behind the opening bracket of a function that takes it."""
+        return False
 
     def filtered(self, primary: Expression) -> Expression:
         """Read what may follow a primary expression: predicates and steps."""

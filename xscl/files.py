@@ -10,7 +10,10 @@ from pathlib import Path
 from xscl.diagnostics import Diagnostic, Severity, XsclError
 from xscl.path import Span
 from xscl.query import Query
-from xscl.reader import check
+from xscl.reader import read
+from xscl.support import refused
+from xscl.table import Table
+from xscl.tables import check_tables
 
 __all__ = ["check_added", "check_files", "check_set", "load", "query_files"]
 
@@ -20,10 +23,11 @@ SUFFIX = ".xscl"
 def load(paths: Iterable[Path | str]) -> list[Query]:
     """Return the queries of files, and of the `*.xscl` files in directories, sorted by path.
 
-    Raise `XsclError` with the diagnostics of all files if one of them has an error, two queries
-    have one id, or PUBLISH names form a cycle.
+    Raise `XsclError` with the diagnostics of all files if one of them has an error or says what is
+    not run yet, two queries have one id, or PUBLISH names form a cycle.
     """
-    queries, diagnostics = check_files(paths)
+    queries, found = check_files(paths)
+    diagnostics = [refused(each) for each in found]
     if any(diagnostic.is_error for diagnostic in diagnostics):
         raise XsclError(diagnostics)
     return queries
@@ -39,15 +43,18 @@ def check_files(
     queries: list[Query] = []
     diagnostics: list[Diagnostic] = []
     located: list[tuple[Query, str, str]] = []
-    read = ((str(path), _read(path, diagnostics)) for path in query_files(paths))
-    for name, text in chain(read, (texts or {}).items()):
+    tables: list[tuple[Table, str | None, str]] = []
+    given = ((str(path), _read(path, diagnostics)) for path in query_files(paths))
+    for name, text in chain(given, (texts or {}).items()):
         if text is None:
             continue
-        found, more = check(text, path=name)
-        diagnostics += more
-        queries += found
-        located += [(query, name, text) for query in found]
+        reading = read(text, path=name)
+        diagnostics += reading.diagnostics
+        queries += reading.queries
+        located += [(query, name, text) for query in reading.queries]
+        tables += [(table, name, text) for table in reading.tables]
     diagnostics += check_set(located)
+    diagnostics += check_tables(located, tables, is_all=True)
     return queries, diagnostics
 
 

@@ -119,6 +119,7 @@ def values(
             return ((parameters or {})[name],)
         case Call(function, arguments):
             return apply(function, [values(each, lookup, parameters) for each in arguments])
+    raise AssertionError(f"not run yet: {operand}")
 
 
 def apply(function: str, arguments: Sequence[Sequence[Atom]]) -> tuple[Atom, ...]:

@@ -20,7 +20,7 @@ from pygments.token import (
 )
 
 from xscl.lexer import NAME
-from xscl.signatures import DERIVING_FUNCTIONS, STRING_TESTS
+from xscl.signatures import DERIVING_FUNCTIONS, SEQUENCE_FUNCTIONS, TERM_FUNCTIONS
 
 __all__ = ["XsclLexer"]
 
@@ -29,10 +29,16 @@ bygroups: Callable[..., Any] = untyped_bygroups
 _CLAUSES = (
     r"FOLLOWED\s+BY_?|JOIN_?|SELECT|FROM|PUBLISH|DECLARE|DEFAULT|ELEMENT|NAMESPACE|AS|AND|OR|INF"
 )
+_SEQUENCES = (
+    r"NEXT_?|NOT\s+FOLLOWED\s+BY_?|NOT\s+JOIN_?|UNLESS|WHILE|FOLD|THEN|WITHIN|WHERE|GRACE|CONFIDENCE"
+    r"|LOSS|DELAY|WINDOW|HAVING|LIMIT|PER|BY|MATCH\s+(?:ANY|NEXT|PARTITION|STRICT)"
+    r"|ON\s+MATCH|SET|DELETE|CREATE\s+TABLE|KEY|DISJOINT|COMPRESSED"
+)
 _FUNCTIONS = sorted(
     DERIVING_FUNCTIONS
-    | STRING_TESTS
-    | {"not", "position", "last", "count", "string-length", "start", "end", "dur"},
+    | TERM_FUNCTIONS
+    | SEQUENCE_FUNCTIONS
+    | {"not", "position", "string-length", "if"},
     key=len,
     reverse=True,
 )
@@ -57,7 +63,7 @@ _PARTS: list[object] = [
     (rf"(?:{NAME}|\*):(?:{NAME}|\*)", Name.Tag),
     (rf"{NAME}'*", Name),
     (r"//|::|\.\.|!=|<=|>=|[/.=<>+*|-]", Operator),
-    (r"[\[\](){},;@]", Punctuation),
+    (r"[\[\](){},:;@]", Punctuation),
     (r".", Text),
 ]
 
@@ -73,8 +79,14 @@ class XsclLexer(RegexLexer):
 
     tokens: ClassVar[dict[str, list[object]]] = {
         "root": [
-            (r"(?i)\b(SELECT)(\s+)(?=<[\w])", bygroups(Keyword, Whitespace), "constructor"),
+            (
+                r"(?i)\b(SELECT(?:\s+DISJOINT)?)(\s+)(?=<[\w])",
+                bygroups(Keyword, Whitespace),
+                "constructor",
+            ),
+            (r"(?i)\b(?:SAME|NEXT_?|JOIN_?|BY_?|UNLESS|WHERE)\b(?=\s*\()", Keyword),
             (rf"(?i)\b(?:{_CLAUSES})\b(?!\s*[:(])", Keyword),
+            (rf"(?<![/.@\w-])(?:{_SEQUENCES})\b(?!\s*[:(/])", Keyword),
             *_PARTS,
         ],
         "comment": [

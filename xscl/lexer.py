@@ -13,7 +13,7 @@ from typing import NamedTuple
 from xscl.path import Span
 from xscl.report import Report
 
-__all__ = ["NAME", "Comment", "Token", "is_name", "tokenise"]
+__all__ = ["NAME", "Comment", "Token", "binds", "is_name", "tokenise"]
 
 NAME = r"[^\W\d](?:[\w.\u00b7]|-(?!>))*"
 """A name without prefix.  A `-` that begins an arrow is no part of it: `a-b->x` binds `a-b`."""
@@ -30,7 +30,7 @@ _TOKEN = re.compile(
   | (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+(?![\w]))?)
   | (?P<parameter>\$(?:{NAME}'*)?)
   | (?P<wild>\*:{NAME})
-  | (?P<punctuation>//|::|\.\.|!=|<=|>=|[/.\[\](){{}},;@=<>*+|-])
+  | (?P<punctuation>//|::|\.\.|!=|<=|>=|[/.\[\](){{}},;:@=<>*+|-])
     """,
     re.VERBOSE,
 )
@@ -51,6 +51,15 @@ def is_name(text: str) -> bool:
     [True, True, True, False, False, False]
     """
     return _NAME.fullmatch(text) is not None
+
+
+def binds(text: str, name: str) -> bool:
+    """Return whether a text seems to bind a variable of this name.
+
+    >>> binds("SELECT disjoint FROM S -> disjoint", "disjoint")
+    True
+    """
+    return re.search(rf"(?:->|\b(?i:as)\s)\s*{re.escape(name)}(?![\w.'-])", text) is not None
 
 
 class Token(NamedTuple):
@@ -240,13 +249,18 @@ class _Lexer:
 
     def at_constructor(self, start: int) -> bool:
         """Whether a `<` opens an element constructor: after SELECT, outside all brackets."""
-        last = self.tokens[-1] if self.tokens else None
-        return (
-            self.depth == 0
-            and last is not None
-            and last.kind == "name"
-            and last.text.lower() == "select"
-        )
+        if self.depth > 0 or not self.tokens:
+            return False
+        words = [
+            each.text.lower() if each.kind == "name" else each.kind for each in self.tokens[-3:]
+        ]
+        if words[-1] == "disjoint" and not binds(self.text, self.tokens[-1].text):
+            del words[-1]
+        if words[-1:] != ["select"]:
+            return False
+        if _NAME.match(self.text, start + 1):
+            return words[-3:-1] != ["]", "."]  # `t[x].select <y` compares a column
+        return words[-2:-1] in ([], [";"])
 
     def constructor(self, start: int) -> int:
         from xscl.constructor import constructor_end

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xscl.path import Span
 from xscl.report import Report
 from xscl.spelling import did_you_mean
-from xscl.syntax import NamespaceDeclaration
+from xscl.statement import NamespaceDeclaration
 
 __all__ = ["KNOWN_PREFIXES", "Namespaces"]
 

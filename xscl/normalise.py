@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from xscl.checks import check_query
-from xscl.conditions import Binding, ParameterUse, PatternBuilder
+from xscl.conditions import Binding, PatternBuilder
 from xscl.layout import statement_text
+from xscl.losses import build_loss
 from xscl.namespaces import Namespaces
 from xscl.operators import PredicateBuilder
+from xscl.outcomes import OutcomeBuilder
 from xscl.parameters import parameter_types
-from xscl.path import ANY, Axis, Condition, Exists, NodeTest, Parameter, Path, Step
-from xscl.query import Block, Operator, OperatorKind, Query, Variable, Window
+from xscl.path import ANY, Axis, Condition, Exists, NodeTest, Path, Step
+from xscl.query import Block, Loss, Query, SelectKind, Variable
 from xscl.report import Report
 from xscl.rewriting import attach
+from xscl.rules import check_statement
+from xscl.scopes import Names
 from xscl.selects import build_select
-from xscl.syntax import BlockSyntax, DurationSyntax, JoinSyntax, Operand, Statement
+from xscl.sequences import SequenceBuilder, absent_blocks
+from xscl.statement import FromSyntax, RepetitionSyntax, Statement, UnitSyntax, blocks_of, units_of
+from xscl.support import check_support
+from xscl.syntax import BlockSyntax
 
 __all__ = ["normalise", "query_version"]
-
-_KINDS = {"FOLLOWED BY": OperatorKind.FOLLOWED_BY, "JOIN": OperatorKind.JOIN}
 
 
 def normalise(statement: Statement, query_id: str, report: Report) -> Query | None:
@@ -32,6 +36,7 @@ def normalise(statement: Statement, query_id: str, report: Report) -> Query | No
     if query is None or statement.is_broken or report.errors > errors:
         return None
     check_query(query, statement.span, report)
+    check_support(statement, report)
     return query
 
 
@@ -46,6 +51,7 @@ class _BlockDraft:
 
     syntax: BlockSyntax
     path: Path
+    loss: Loss | None
 
 
 class _Builder:
@@ -57,36 +63,48 @@ class _Builder:
         self.drafts: list[_BlockDraft] = []
 
     def build(self, query_id: str) -> Query | None:
-        source = self.statement.source
-        if source is None:
+        syntax = self.statement.source
+        if syntax is None:
             return None
-        for block in _blocks(source):
+        for block in blocks_of(syntax):
             self.draft(block)
-        variables = self.variables()
-        predicates = PredicateBuilder(self.patterns, variables, self.statement.mentioned)
-        root, _ = self.operand(source, predicates, iter(range(len(self.drafts))))
+        check_statement(self.statement, self.report)
+        names = self.names(syntax)
+        predicates = PredicateBuilder(self.patterns, names)
+        source = SequenceBuilder(predicates).source(syntax)
+        outcome = OutcomeBuilder(predicates, source, self.statement)
+        rows, limit = outcome.rows(), outcome.limit()
+        actions = outcome.actions()
         select = build_select(
             self.statement.select,
-            variables,
-            self.statement.mentioned,
+            outcome.selectable(),
             self.namespaces,
             self.report,
             self.patterns.parameters,
         )
+        confidence = outcome.confidence()
         types = parameter_types(self.patterns.parameters, self.patterns.bindings, self.report)
         blocks = self.blocks(predicates)
         text = statement_text(self.statement)
-        publish = self.statement.publish
+        publish, grace = self.statement.publish, self.statement.grace
+        kind = self.statement.select.kind if self.statement.select else ""
         return Query(
             id=query_id,
             text=text,
             version=query_version(text),
             blocks=blocks,
-            root=root,
+            root=source.node,
             variables=_variables(blocks, predicates),
             select=select,
             publish=publish.name if publish else None,
             parameters=types,
+            kind=SelectKind(kind),
+            rows=rows,
+            limit=limit,
+            confidence=confidence,
+            grace=grace.length_us if grace else None,
+            actions=actions,
+            tables=tuple(predicates.tables),
         )
 
     # -- blocks --------------------------------------------------------------------------------
@@ -105,14 +123,20 @@ class _Builder:
         if path.steps[-1].variable is None:
             last = replace(path.steps[-1], variable=f"#{index}")
             path = Path((*path.steps[:-1], last))
-        self.drafts.append(_BlockDraft(syntax, path))
+        loss = None
+        if syntax.loss is not None:
+            loss = build_loss(syntax.loss, self.patterns.parameters, self.report)
+        self.drafts.append(_BlockDraft(syntax, path, loss))
 
-    def variables(self) -> dict[str, int]:
-        """Return the block of each author's variable; report those bound twice."""
+    def names(self, syntax: FromSyntax) -> Names:
+        """Return the author's variables and FOLD values with their blocks; report doubles."""
+        unit_of, folds = _units(syntax)
         first: dict[str, Binding] = {}
-        for binding in self.patterns.bindings:
+        blocks: dict[str, frozenset[int]] = {}
+        bindings = sorted([*self.patterns.bindings, *folds], key=lambda each: each.span)
+        for binding in bindings:
             other = first.setdefault(binding.name, binding)
-            if other is not binding:
+            if other is not binding and not _is_alternative(other, binding, unit_of, blocks):
                 self.report.error(
                     "XS202",
                     binding.span,
@@ -120,67 +144,65 @@ class _Builder:
                     f"a name is bound once in a query: write `{binding.name}'` here, say",
                     other.span,
                 )
-        return {name: binding.block for name, binding in first.items()}
+            else:
+                blocks[binding.name] = blocks.get(binding.name, frozenset()) | {binding.block}
+        names = Names(
+            blocks, self.statement.mentioned, frozenset(absent_blocks(syntax)), self.report
+        )
+        for fold in folds:
+            names.folds.add(fold.name)
+            names.blocks[fold.name] = frozenset(
+                block for block, unit in unit_of.items() if unit == unit_of.get(fold.block)
+            )
+        return names
 
     def blocks(self, predicates: PredicateBuilder) -> tuple[Block, ...]:
         additions: list[dict[str, tuple[Condition, ...]]] = [{} for _ in self.drafts]
-        for base, variable, path in predicates.fresh:
-            of_block = additions[variable.block]
-            of_block[base] = (*of_block.get(base, ()), Exists(path))
+        for base, _, _, blocks, path in predicates.fresh:
+            for block in blocks:
+                of_block = additions[block]
+                of_block[base] = (*of_block.get(base, ()), Exists(path))
         return tuple(
             _block(draft, attach(draft.path, more) if more else draft.path)
             for draft, more in zip(self.drafts, additions, strict=True)
         )
 
-    # -- operators -----------------------------------------------------------------------------
 
-    def operand(
-        self, syntax: Operand, predicates: PredicateBuilder, indexes: Iterator[int]
-    ) -> tuple[Operator | int, frozenset[int]]:
-        """Return an operand and its blocks."""
-        if isinstance(syntax, BlockSyntax):
-            index = next(indexes)
-            return index, frozenset((index,))
-        left, left_blocks = self.operand(syntax.left, predicates, indexes)
-        right, right_blocks = self.operand(syntax.right, predicates, indexes)
-        disjuncts = predicates.disjuncts(syntax.predicate, left_blocks, right_blocks)
-        operator = Operator(
-            _KINDS[syntax.keyword],
-            left,
-            right,
-            disjuncts,
-            self.window(syntax.window),
-            syntax.operator_span,
-        )
-        return operator, left_blocks | right_blocks
-
-    def window(self, syntax: DurationSyntax) -> Window | Parameter:
-        if syntax.parameter is None:
-            assert syntax.length_us is not None
-            return Window(syntax.length_us)
-        self.patterns.parameters.append(ParameterUse(syntax.parameter, "duration", syntax.span))
-        return Parameter(syntax.parameter)
+def _units(syntax: FromSyntax) -> tuple[dict[int, int], list[Binding]]:
+    """Return the unit of each block, and the FOLD values of repetitions as bindings."""
+    unit_of: dict[int, int] = {}
+    folds: list[Binding] = []
+    for number, unit in enumerate(units_of(syntax)):
+        first = len(unit_of)
+        blocks = unit.blocks if isinstance(unit, UnitSyntax) else unit.unit.blocks
+        unit_of |= {first + each: number for each in range(len(blocks))}
+        if isinstance(unit, RepetitionSyntax):
+            folds += [Binding(each.name, each.name_span, first) for each in unit.folds]
+    return unit_of, folds
 
 
-def _blocks(operand: Operand) -> Iterator[BlockSyntax]:
-    if isinstance(operand, JoinSyntax):
-        yield from _blocks(operand.left)
-        yield from _blocks(operand.right)
-    else:
-        yield operand
+def _is_alternative(
+    first: Binding,
+    binding: Binding,
+    unit_of: dict[int, int],
+    blocks: dict[str, frozenset[int]],
+) -> bool:
+    """Whether a name is bound once more in another alternative of the same unit."""
+    is_new = binding.block not in blocks[binding.name]
+    return is_new and unit_of.get(first.block) == unit_of.get(binding.block)
 
 
 def _block(draft: _BlockDraft, path: Path) -> Block:
     root = path.steps[-1].variable
     assert root is not None
     variables = tuple(name for step in path.steps for name in step.variables())
-    return Block(draft.syntax.stream, path, root, variables, draft.syntax.span)
+    return Block(draft.syntax.stream, path, root, variables, draft.syntax.span, draft.loss)
 
 
 def _variables(blocks: tuple[Block, ...], predicates: PredicateBuilder) -> tuple[Variable, ...]:
-    fresh = {variable.name: variable for _, variable, _ in predicates.fresh}
+    labels = {name: label for _, name, label, _, _ in predicates.fresh}
     return tuple(
-        fresh.get(name) or Variable(name, index, name)
+        Variable(name, index, labels.get(name, name))
         for index, block in enumerate(blocks)
         for name in block.variables
     )

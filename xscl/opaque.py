@@ -17,7 +17,6 @@ from xscl.syntax import (
     FunctionCall,
     Junction,
     Negative,
-    NumberLiteral,
     ParameterRef,
     PathExpression,
     StepSyntax,
@@ -144,8 +143,7 @@ def _rewrite(expression: Expression, names: Namespaces, used: dict[str, str]) ->
                 steps=[_rewrite_step(step, names, used) for step in steps],
                 start=None if start is None else inner(start),
             )
-        case NumberLiteral() | ParameterRef():
-            return expression
+    return expression
 
 
 def _string(literal: StringLiteral) -> FunctionCall:

@@ -1,92 +1,153 @@
-"""Reads what stands behind FROM: blocks, operators between them, parentheses."""
+"""Reads what stands behind FROM: operands, operators between them, absences, parentheses."""
 
 from __future__ import annotations
 
-from xscl.cursor import UnreadableError, describe
+from xscl.clauses import FROM_CLAUSES, STATEMENT_CLAUSES, ClauseParser
+from xscl.cursor import UnreadableError
 from xscl.lexer import Token
 from xscl.path import Span
-from xscl.predicates import NO_WINDOW_HINT, PredicateParser
 from xscl.query import INFINITE_US
 from xscl.spelling import closest
-from xscl.syntax import BlockSyntax, DurationSyntax, JoinSyntax, Operand, StepSyntax
+from xscl.statement import (
+    AbsenceSyntax,
+    BracesSyntax,
+    FromSyntax,
+    OperandSyntax,
+    PartSyntax,
+    Statement,
+    UnitSyntax,
+    blocks_of,
+)
+from xscl.syntax import DurationSyntax
+from xscl.units import BLOCK_LIMIT, CLAUSES, RESERVED
+from xscl.windows import NO_WINDOW_HINT
 
 __all__ = ["BLOCK_LIMIT", "CLAUSES", "RESERVED", "OperandParser"]
 
-RESERVED = frozenset(
-    [
-        "NOT",
-        "UNLESS",
-        "NEXT",
-        "FOLD",
-        "WHILE",
-        "WITHIN",
-        "SAME",
-        "MATCH",
-        "ON",
-        "CONFIDENCE",
-        "LOSS",
-        "WINDOW",
-    ]
-)
-"""Words kept for later, at the places where an operator or a clause can stand."""
-
-BLOCK_LIMIT = 100
-"""Blocks of one query.  Each operator is a level of the tree of operators."""
-
-CLAUSES = ("SELECT", "FROM", "PUBLISH")
-"""The words that begin a clause."""
-
-_AFTER_BLOCK = frozenset({"FOLLOWED", "JOIN", "SELECT", "PUBLISH", "FROM", "AS"})
-_FROM_END = "`FOLLOWED BY`, `JOIN`, a clause, or `;`"
+_FROM_END = "`FOLLOWED BY`, `JOIN`, `NEXT`, a clause, or `;`"
+_KEYWORDS = ("FOLLOWED", "JOIN", "NEXT", "UNLESS", *FROM_CLAUSES, *STATEMENT_CLAUSES[:-1])
 
 
-class OperandParser(PredicateParser):
-    """Adds blocks and operators to predicates."""
+class OperandParser(ClauseParser):
+    """Adds froms to clauses."""
 
-    blocks = 0
-
-    def from_(self) -> Operand | None:
-        """Read operands joined by operators; `None` where there is nothing to go by."""
-        left = self._operand()
+    def from_(self) -> FromSyntax | None:
+        """Read the parts of a from and its clauses; `None` where there is nothing to go by."""
+        start = self.token.start
+        parts: list[PartSyntax | AbsenceSyntax] = []
+        first = self._part("", Span(start, start), None)
+        if first is not None:
+            parts.append(first)
         while True:
             keyword = self._operator_keyword()
             if keyword is None:
-                return left
-            left = self._join(left, *keyword)
+                break
+            part = self._behind_keyword(*keyword)
+            if isinstance(part, PartSyntax) or (part is not None and parts):
+                parts.append(part)
+        source = FromSyntax(parts, self.span_from(start))
+        self.from_clauses(source)
+        source.span = self.span_from(start)
+        return _spliced(source) if parts else None
 
-    def _join(self, left: Operand | None, keyword: str, token: Token) -> Operand | None:
-        start = left.span.start if left else token.start
-        predicate, window = None, DurationSyntax(INFINITE_US, None, token.span)
+    def _behind_keyword(self, keyword: str, token: Token) -> PartSyntax | AbsenceSyntax | None:
+        braces = self._operator_braces(keyword, token)
+        span = self.span_from(token.start)
+        if keyword.startswith("NOT "):
+            return self._absence(keyword, span, braces)
+        part = self._part(keyword, span, braces)
+        if part is None:
+            return None
+        part.span = self.span_from(token.start)
+        return part
+
+    def _operator_braces(self, keyword: str, token: Token) -> BracesSyntax | None:
         if self.token.kind == "name" and self.token.text == "_":
             self.advance()
         if self.token.kind == "{":
-            predicate, window = self.braces()
-        else:
-            self._no_braces(keyword, token)
-        operator_span = self.span_from(token.start)
-        right = self._operand()
-        if left is None or right is None:
-            return left or right
-        return JoinSyntax(
-            keyword, left, right, predicate, window, operator_span, self.span_from(start)
-        )
+            return self.braces()
+        if self._at_misplaced_predicate():
+            return self._no_braces(keyword, token)
+        return None
 
-    def _no_braces(self, keyword: str, token: Token) -> None:
-        """Report what is missing behind an operator; skip what stands in the place of braces."""
+    def _part(self, keyword: str, span: Span, braces: BracesSyntax | None) -> PartSyntax | None:
+        """Read an operand and the absences in between; `None` where it cannot be read."""
+        start = self.token.start
+        try:
+            operand = self._operand()
+        except UnreadableError:
+            self.skip_operand()
+            return None
+        if operand is None:
+            return None
+        part = PartSyntax(keyword, span, braces, operand, [], self.span_from(start))
+        self._unless(part)
+        part.span = self.span_from(start)
+        if not keyword and isinstance(operand, FromSyntax) and not part.unless:
+            part.span = operand.span
+        return part
+
+    def _unless(self, part: PartSyntax) -> None:
+        while self.at_word("UNLESS"):
+            token = self.advance()
+            braces = self.braces() if self.token.kind == "{" else None
+            absence = self._absence("UNLESS", self.span_from(token.start), braces)
+            if absence is not None:
+                part.unless.append(absence)
+
+    def _absence(
+        self, keyword: str, span: Span, braces: BracesSyntax | None
+    ) -> AbsenceSyntax | None:
+        try:
+            unit = self._absent_unit(keyword)
+        except UnreadableError:
+            self.skip_operand()
+            return None
+        if self.token.kind == "+":
+            self._refuse_absent(keyword, self.token.span, "repetition")
+            self.repetition(unit)
+        return AbsenceSyntax(keyword, span, braces, unit, self.span_from(span.start))
+
+    def _absent_unit(self, keyword: str) -> UnitSyntax:
+        if self.token.kind != "(" or self.at_alternatives():
+            return self.unit()
+        opening = self.token
+        inner = self._parenthesised_from()
+        self._refuse_absent(keyword, Span(opening.start, self.last.end), "from in parentheses")
+        if inner is None or not isinstance(inner, UnitSyntax):
+            raise UnreadableError
+        return inner
+
+    def _refuse_absent(self, keyword: str, span: Span, what: str) -> None:
         self.is_broken = True
         self.report.error(
+            "XS813",
+            span,
+            f"a {what} cannot be absent",
+            f"behind {keyword} stands a block, or `( a | b )`",
+        )
+
+    # -- operators -----------------------------------------------------------------------------
+
+    def _no_braces(self, keyword: str, token: Token) -> BracesSyntax | None:
+        """Report what is missing behind an operator; skip what stands in the place of braces."""
+        self.is_broken = True
+        span = Span(token.start, self.last.end)
+        self.report.error(
             "XS106",
-            Span(token.start, self.last.end),
+            span,
             f"`{keyword}` needs a window: `{keyword} {{..., 30 days}}`",
             NO_WINDOW_HINT,
         )
+        supposed = BracesSyntax(None, DurationSyntax(INFINITE_US, None, span), span)
         start = self.index
         while self.token.kind not in ("{", ";", "end"):
             if self.advance().kind == "}":
-                return
+                return supposed
         self.go_back(start)
-        if not self._skip_brackets() and self._at_comparison():
+        if not self._skip_brackets() and self._at_comparison(self.index):
             raise UnreadableError
+        return supposed
 
     def _skip_brackets(self) -> bool:
         """Step over `[...]` or `(...)` that was meant as braces, and say whether there was any."""
@@ -100,40 +161,70 @@ class OperandParser(PredicateParser):
         self.go_back(start)
         return False
 
-    def _at_comparison(self) -> bool:
-        """Whether a comparison stands here, or a function, rather than a block."""
-        behind = self.index
-        if self.token.kind == "name" and self.peek().kind == "(":
+    def _at_misplaced_predicate(self) -> bool:
+        """Whether a predicate stands here without its braces, or in other brackets."""
+        if self.token.kind == "[":
+            return True
+        if self.token.kind == "(":
+            return self._at_comparison(self.index + 1) or self.peek().kind == ","
+        return self._at_comparison(self.index)
+
+    def _at_comparison(self, behind: int) -> bool:
+        """Whether a comparison stands at an index, or a function, rather than a block."""
+        if self.tokens[behind].kind == "name" and self.tokens[behind + 1].kind == "(":
             return True
         while self.tokens[behind].kind in ("name", "/", "//", "@", "string", "parameter", "number"):
             behind += 1
         return self.tokens[behind].kind in ("=", "!=", "<", "<=", ">", ">=")
 
     def _operator_keyword(self) -> tuple[str, Token] | None:
-        """Step over an operator's keyword, `_` behind it included; `None` where there is none."""
+        """Step over an operator's keyword; `None` where there is none."""
         token = self.token
-        if token.kind == "+":
-            raise self.reserved(token)
         if token.kind != "name":
             return self._operator_without_keyword()
         word = token.text.upper()
         if word in ("JOIN", "JOIN_"):
             self.advance()
             return "JOIN", token
-        if word == "FOLLOWED":
+        if word in ("NEXT", "NEXT_"):
             self.advance()
-            if self.token.kind == "name" and self.token.text != "_":
-                if not (self.at_word("BY") or self.at_word("BY_")):
-                    self.misspelt(self.token, "BY")
-                self.advance()
-            else:
-                self.misspelt(token, "FOLLOWED BY")
+            return "NEXT", token
+        if word == "FOLLOWED":
+            self._followed_by(token)
             return "FOLLOWED BY", token
-        if word in CLAUSES:
+        if word == "NOT":
+            return self._not(token)
+        if word == "UNLESS":
+            raise self.fail(
+                "XS814",
+                token.span,
+                "UNLESS stands behind an operand",
+                "as in `A FOLLOWED BY {...} B UNLESS {...} C`",
+            )
+        if word in CLAUSES or word in FROM_CLAUSES or word in STATEMENT_CLAUSES:
             return None
         if word in RESERVED:
             raise self.reserved(token)
         return self._misspelt_operator(token)
+
+    def _followed_by(self, token: Token) -> None:
+        self.advance()
+        if self.token.kind == "name" and self.token.text != "_":
+            if not (self.at_word("BY") or self.at_word("BY_")):
+                self.misspelt(self.token, "BY")
+            self.advance()
+        else:
+            self.misspelt(token, "FOLLOWED BY")
+
+    def _not(self, token: Token) -> tuple[str, Token]:
+        self.advance()
+        if self.at_word("JOIN"):
+            self.advance()
+            return "NOT JOIN", token
+        if not self.at_word("FOLLOWED"):
+            raise self.unexpected("`FOLLOWED BY` or `JOIN`", "as in `A NOT FOLLOWED BY {, 1 h} B`")
+        self._followed_by(self.token)
+        return "NOT FOLLOWED BY", token
 
     def _operator_without_keyword(self) -> tuple[str, Token] | None:
         if self.token.kind != "{":
@@ -150,105 +241,71 @@ class OperandParser(PredicateParser):
     def _misspelt_operator(self, token: Token) -> tuple[str, Token] | None:
         if token.text.upper() in _SQL_HINTS:
             raise self.unexpected(_FROM_END, _SQL_HINTS[token.text.upper()])
-        meant = closest(token.text.upper(), ["FOLLOWED", "JOIN", *CLAUSES])
+        meant = closest(token.text.upper(), [*_KEYWORDS, *CLAUSES])
         if meant == "FOLLOWED" or self.peek().text.upper() == "BY":
             self.misspelt(token, "FOLLOWED BY")
             self.advance()
             if self.at_word("BY"):
                 self.advance()
             return "FOLLOWED BY", token
-        if meant == "JOIN" or self.peek().kind == "{":
+        if meant in ("JOIN", "NEXT") or (meant is None and self.peek().kind == "{"):
             self.misspelt(token, meant or "JOIN")
             self.advance()
-            return "JOIN", token
+            return meant or "JOIN", token
         if meant:
             self.misspelt(token, meant)
             self.token = token._replace(text=meant)
-            return None
+            return self._operator_keyword() if meant == "UNLESS" else None
         hint = "two blocks are combined with `FOLLOWED BY {...}` or `JOIN {...}`"
         raise self.unexpected(_FROM_END, hint)
 
-    def reserved(self, token: Token) -> UnreadableError:
-        """Report a reserved word; the caller raises the result."""
-        return self.fail(
-            "XS108",
-            token.span,
-            f"`{token.text}` is reserved for a later version of XSCL",
-            "operators are `FOLLOWED BY` and `JOIN`; clauses are SELECT, FROM and PUBLISH",
-        )
+    # -- operands ------------------------------------------------------------------------------
 
-    def _operand(self) -> Operand | None:
-        """Read a block or a parenthesised from; `None` where it cannot be read."""
-        try:
-            return self._parenthesised_from() if self.token.kind == "(" else self._block()
-        except UnreadableError:
-            self._skip_operand()
-            return None
+    def _operand(self) -> OperandSyntax | None:
+        """Read a unit, a repetition or a from in parentheses."""
+        if self.token.kind == "(" and not self.at_alternatives():
+            inner = self._parenthesised_from()
+            if self.token.kind == "+" and inner is not None:
+                return self._repeated_from(inner)
+            return inner
+        unit = self.unit()
+        return self.repetition(unit) if self.token.kind == "+" else unit
 
-    def _parenthesised_from(self) -> Operand | None:
+    def _repeated_from(self, inner: OperandSyntax) -> OperandSyntax:
+        if not isinstance(inner, UnitSyntax):
+            self.is_broken = True
+            self.report.error(
+                "XS803",
+                self.token.span,
+                "a from in parentheses cannot be repeated",
+                "`+` stands behind a block, or behind `( a | b )`",
+            )
+            inner = UnitSyntax(blocks_of(inner), inner.span)
+        return self.repetition(inner)
+
+    def _parenthesised_from(self) -> OperandSyntax | None:
+        """Read a from in parentheses; one that is a single operand is that operand."""
         opening = self.advance()
         nesting = self.nesting
         self.deeper()
         inner = self.from_()
+        if self.token.kind == "name" and self.token.text.upper() in STATEMENT_CLAUSES:
+            self.is_broken = True
+            self.report.error(
+                "XS118",
+                self.token.span,
+                f"{self.token.text.upper()} stands behind the whole from of a statement",
+                "move it behind the parentheses",
+            )
+            self.statement_clauses(Statement([], self.token.span))
         self.close(opening, ")")
         self.nesting = nesting
+        if inner is None or not inner.is_bare() or len(inner.parts) > 1:
+            return inner
+        (part,) = inner.parts
+        if isinstance(part, PartSyntax) and not part.unless:
+            return part.operand
         return inner
-
-    def _skip_operand(self) -> None:
-        """Skip to where an operator or a clause can stand."""
-        while self.token.kind not in (";", "end", ")") and not self.at_operator():
-            if any(self.at_word(word) for word in ("FROM", "SELECT", "PUBLISH")):
-                return
-            self.advance()
-
-    def _block(self) -> BlockSyntax:
-        token = self.token
-        if self.at_operator() and token.text.upper() in ("FOLLOWED", "JOIN"):
-            raise self.unexpected("a block before the operator", "as in `S FOLLOWED BY {...} T`")
-        if token.kind == "name" and token.text.upper() in RESERVED and not self._at_stream():
-            raise self.reserved(token)
-        if token.kind not in ("name", "*") or token.text.endswith("*") is not (token.kind == "*"):
-            raise self.unexpected("a block: a stream and a path", _block_hint(token))
-        if token.text[-1] == "'" or ":" in token.text:
-            raise self.fail(
-                "XS113", token.span, f"`{token.text}` is not a stream name", "as in `S//book`"
-            )
-        self.advance()
-        self.blocks += 1
-        if self.blocks > BLOCK_LIMIT + 1:
-            raise UnreadableError
-        if self.blocks > BLOCK_LIMIT:
-            raise self.fail("XS112", token.span, f"more than {BLOCK_LIMIT} blocks in one query")
-        block = BlockSyntax(token.text, token.span, [], token.span)
-        if self.token.kind in ("/", "//"):
-            block.steps = self._block_steps()
-        elif self.token.kind == "->" or (self.token.kind == "name" and self.at_binding_word()):
-            block.variable, block.variable_span = self.variable_name()
-        elif self.token.kind == "[":
-            raise self.fail(
-                "XS114",
-                self.token.span,
-                "a predicate needs a step before it",
-                f"write `{token.text}/*[...]` for the root element",
-            )
-        block.span = Span(token.start, self.last.end)
-        return block
-
-    def _at_stream(self) -> bool:
-        """Whether a reserved word is a stream's name here: an operator or a path follows it."""
-        following = self.peek()
-        if following.kind == "name":
-            return following.text.upper() in _AFTER_BLOCK
-        return following.kind not in ("(", "{", "*")
-
-    def _block_steps(self) -> list[StepSyntax]:
-        """Read the steps; an error in one leaves out the rest of the path only."""
-        steps: list[StepSyntax] = []
-        try:
-            self.steps(steps)
-        except UnreadableError:
-            self._skip_operand()
-        return steps
 
     def misspelt_or(self, word: str, wanted: str, hint: str) -> None:
         """Go on if the next token is nearly this keyword, else give up."""
@@ -266,19 +323,23 @@ class OperandParser(PredicateParser):
         )
 
 
-_CONDITIONS = "conditions stand on steps, `S//book[price < 20]`, or in an operator's braces"
+def _spliced(source: FromSyntax) -> FromSyntax:
+    """Return a from whose first operand is no bare from in parentheses.
+
+    Operators associate to the left, so that such parentheses say nothing.  Beside MATCH they are an
+    error, and behind UNLESS they say what it is asked of.
+    """
+    first = source.parts[0] if source.parts else None
+    if source.match is not None or not isinstance(first, PartSyntax) or first.unless:
+        return source
+    if isinstance(first.operand, FromSyntax) and first.operand.is_bare():
+        source.parts[:1] = first.operand.parts
+    return source
+
 
 _SQL_HINTS = {
-    "WHERE": _CONDITIONS,
-    "HAVING": _CONDITIONS,
-    "GROUP": "nothing is grouped or counted: each match comes as soon as it is found",
+    "FILTER": "conditions stand on steps, in an operator's braces, or behind WHERE",
+    "GROUP": "rows for each value are made by `WINDOW duration BY key`, behind the from",
     "ORDER": "nothing is sorted: each match comes as soon as it is found",
-    "LIMIT": "a query has no end: each match comes as soon as it is found",
 }
 """What to do instead of clauses that other languages have."""
-
-
-def _block_hint(token: Token) -> str | None:
-    if token.kind in ("/", "//"):
-        return f"a path begins with its stream: `S{token.text}...`, or `*{token.text}...` for any"
-    return f"{describe(token)} cannot begin one" if token.kind == "string" else None

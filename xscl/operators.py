@@ -1,4 +1,4 @@
-"""Operators' predicates: from syntax to disjuncts of value joins and residuals.
+"""Predicates: from syntax to disjuncts of value joins, similarity joins, residuals and tests.
 
 A path from a variable becomes a fresh variable; `PredicateBuilder.fresh` says which, and
 `xscl.rewriting.attach` puts them into the blocks' paths.
@@ -6,65 +6,53 @@ A path from a variable becomes a fresh variable; `PredicateBuilder.fresh` says w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from xscl.canonical import render_expression
-from xscl.conditions import OutsideFragmentError, ParameterUse, PatternBuilder
-from xscl.path import (
-    ANY,
-    Axis,
-    Literal,
-    NodeTest,
-    Parameter,
-    Path,
-    Span,
-    Step,
-)
-from xscl.positions import TURNED
-from xscl.query import (
+from xscl.comparison import (
     Call,
+    Cell,
+    Conditional,
+    Derived,
     Disjunct,
     Operand,
+    PathFrom,
     Residual,
+    Row,
+    SimilarityJoin,
     ValueJoin,
-    Variable,
     VariableValue,
     operand_variables,
 )
-from xscl.signatures import (
-    DERIVING_FUNCTIONS,
-    STRING_TESTS,
-    check_arity,
-    check_pattern,
-    parameter_type,
-    unknown_function,
-)
-from xscl.spelling import did_you_mean
+from xscl.conditions import PatternBuilder
+from xscl.kinds import kind_in_comparison
+from xscl.path import Literal, Parameter, Span
+from xscl.positions import TURNED
+from xscl.scopes import Names, Scope
+from xscl.sides import SideBuilder
+from xscl.signatures import DERIVING_FUNCTIONS, MEASURES
 from xscl.syntax import (
     Binary,
     Expression,
     FunctionCall,
     Junction,
     NumberLiteral,
-    ParameterRef,
-    PathExpression,
-    StepSyntax,
-    StringLiteral,
 )
 
 __all__ = ["DISJUNCT_LIMIT", "PredicateBuilder"]
 
 DISJUNCT_LIMIT = 64
-"""Disjuncts of one operator's predicate; each is evaluated by itself."""
+"""Disjuncts of one predicate; each is evaluated by itself."""
 
 ALTERNATIVES_LIMIT = 4_096
 """Choices of one disjunct for each operator of a query: each is compiled and kept by itself."""
 
+_LOW = {"jaccard": 0.3, "similar": 0.3, "containment": 0.3, "overlap": 2.0}
+"""Thresholds below which nearly everything is similar (section 10)."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """A comparison, and the blocks that each side speaks of."""
+    """A comparison."""
 
     left: Operand
     operator: str
@@ -72,37 +60,18 @@ class _Compared:
     span: Span
 
 
-@dataclass(slots=True)
-class _Scope:
-    """The blocks of an operator's two operands."""
+class PredicateBuilder(SideBuilder):
+    """Builds the disjuncts of a query's predicates over the variables that its blocks bind."""
 
-    left: frozenset[int]
-    right: frozenset[int]
-
-
-class PredicateBuilder:
-    """Builds the disjuncts of a query's operators over the variables that its blocks bind."""
-
-    def __init__(
-        self, patterns: PatternBuilder, blocks: Mapping[str, int], guessed: set[str]
-    ) -> None:
-        self.patterns = patterns
-        self.report = patterns.report
-        self.blocks = dict(blocks)
-        self.guessed = guessed
-        self.fresh: list[tuple[str, Variable, Path]] = []
-        self.labels: dict[str, int] = {}
-        self.scope = _Scope(frozenset(), frozenset())
+    def __init__(self, patterns: PatternBuilder, names: Names) -> None:
+        super().__init__(patterns, names)
         self.alternatives = 1
 
-    def disjuncts(
-        self, predicate: Expression | None, left: frozenset[int], right: frozenset[int]
-    ) -> tuple[Disjunct, ...]:
-        """Return a predicate in disjunctive form, seen from operands with these blocks."""
-        self.scope = _Scope(left, right)
+    def disjuncts(self, predicate: Expression | None, scope: Scope) -> tuple[Disjunct, ...]:
+        """Return a predicate in disjunctive form, `(Disjunct(),)` for none."""
         if predicate is None:
             return (Disjunct(),)
-        tree = self._tree(predicate)
+        tree = self._tree(predicate, scope)
         if _count(tree) > DISJUNCT_LIMIT:
             self.report.error(
                 "XS503",
@@ -111,7 +80,7 @@ class PredicateBuilder:
                 "write several queries, or compare fewer alternatives",
             )
             return (Disjunct(),)
-        found = tuple(dict.fromkeys(self._disjunct(terms) for terms in _expand(tree)))
+        found = tuple(dict.fromkeys(self._disjunct(terms, scope) for terms in _expand(tree)))
         self._multiply(len(found), predicate.span)
         return found
 
@@ -127,200 +96,103 @@ class PredicateBuilder:
                 "write several queries, or compare fewer alternatives",
             )
 
-    def _disjunct(self, terms: tuple[_Compared, ...]) -> Disjunct:
+    def _disjunct(self, terms: tuple[_Compared | Call, ...], scope: Scope) -> Disjunct:
         joins: list[ValueJoin] = []
+        similar: list[SimilarityJoin] = []
         residuals: list[Residual] = []
+        tests: list[Call] = []
         for term in dict.fromkeys(terms):
-            join = self._value_join(term)
-            if join is not None:
+            if isinstance(term, Call):
+                tests.append(term)
+            elif (join := self._value_join(term, scope)) is not None:
                 joins.append(join)
+            elif (likeness := self._similarity_join(term, scope)) is not None:
+                similar.append(likeness)
             else:
                 residuals.append(_residual(term))
-        return Disjunct(tuple(joins), tuple(residuals))
+        return Disjunct(tuple(joins), tuple(residuals), tuple(similar), tuple(tests))
 
-    def _value_join(self, term: _Compared) -> ValueJoin | None:
-        left, right = term.left, term.right
-        if term.operator != "=" or isinstance(left, (Literal, Parameter)):
+    def _value_join(self, term: _Compared, scope: Scope) -> ValueJoin | None:
+        left, right = self._derived_of_one(term.left), self._derived_of_one(term.right)
+        if term.operator != "=" or left is None or right is None:
             return None
-        if isinstance(right, (Literal, Parameter)):
-            return None
-        first, second = operand_variables(left), operand_variables(right)
-        if len(first) != 1 or len(second) != 1:
-            return None
-        sides = self.blocks[first[0]], self.blocks[second[0]]
-        if sides[0] in self.scope.left and sides[1] in self.scope.right:
+        sides = self._blocks(left), self._blocks(right)
+        if sides[0] <= scope.left and sides[1] <= scope.right:
             return ValueJoin(left, right)
-        if sides[0] in self.scope.right and sides[1] in self.scope.left:
+        if sides[0] <= scope.right and sides[1] <= scope.left:
             return ValueJoin(right, left)
         return None
 
+    def _derived_of_one(self, operand: Operand) -> Derived | None:
+        """Return an operand that is strings of one variable, which a look-up can find."""
+        variables = operand_variables(operand)
+        if len(variables) != 1 or variables[0] in self.names.folds or not _is_text(operand):
+            return None
+        return operand if isinstance(operand, (VariableValue, Call)) else None
+
+    def _similarity_join(self, term: _Compared, scope: Scope) -> SimilarityJoin | None:
+        left, operator, right = term.left, term.operator, term.right
+        if isinstance(left, (Literal, Parameter)):
+            left, operator, right = right, TURNED[operator], left
+        if (
+            not isinstance(left, Call)
+            or left.function not in MEASURES
+            or operator not in (">=", ">")
+        ):
+            return None
+        if not isinstance(right, (Literal, Parameter)):
+            return None
+        first, second = left.arguments
+        if not isinstance(first, Call) or not isinstance(second, Call):
+            return None
+        if self._derived_of_one(first) is None or self._derived_of_one(second) is None:
+            return None
+        sides = self._blocks(first), self._blocks(second)
+        if sides[0] <= scope.left and sides[1] <= scope.right:
+            return SimilarityJoin(left.function, first, second, operator, right)
+        if sides[0] <= scope.right and sides[1] <= scope.left:
+            return SimilarityJoin(left.function, second, first, operator, right, is_turned=True)
+        return None
+
+    def _blocks(self, operand: Operand) -> frozenset[int]:
+        """Return the blocks that an operand speaks of, those out of sight left aside."""
+        return frozenset().union(*(self.names.blocks[v] for v in operand_variables(operand)))
+
     # -- from syntax ---------------------------------------------------------------------------
 
-    def _tree(self, syntax: Expression) -> _Tree:
+    def _tree(self, syntax: Expression, scope: Scope) -> _Tree:
         if isinstance(syntax, Junction):
-            return _Junction(syntax.word, tuple(self._tree(term) for term in syntax.terms))
+            return _Junction(syntax.word, tuple(self._tree(term, scope) for term in syntax.terms))
+        if isinstance(syntax, FunctionCall):
+            test = self.test(syntax, scope)
+            return _Junction("and", ()) if test is None else test
         assert isinstance(syntax, Binary)  # the parser lets nothing else through
-        left, right = self.operand(syntax.left), self.operand(syntax.right)
+        left, right = self.operand(syntax.left, scope), self.operand(syntax.right, scope)
         if left is None or right is None:
             return _Junction("and", ())
-        kind = "value" if syntax.operator in ("=", "!=") else "number"
-        for side, origin in ((left, syntax.left), (right, syntax.right)):
-            if isinstance(side, Parameter):
-                self.patterns.parameters.append(ParameterUse(side.name, kind, origin.span))
+        for own, side, other in (
+            (syntax.left, left, syntax.right),
+            (syntax.right, right, syntax.left),
+        ):
+            self.use_parameter(own, side, kind_in_comparison(syntax.operator, other))
+        self._check_threshold(syntax)
         return _Compared(left, syntax.operator, right, syntax.span)
 
-    def operand(self, syntax: Expression) -> Operand | None:
-        """Return one side of a comparison; `None` after an error in it."""
-        match syntax:
-            case StringLiteral(value=text):
-                return Literal(text)
-            case NumberLiteral(value=number):
-                return Literal(number)
-            case ParameterRef(name=name):
-                return self._parameter_or_variable(name, syntax)
-            case FunctionCall():
-                return self._call(syntax)
-            case PathExpression():
-                return self._path(syntax)
-        self.report.error(
-            "XS307",
-            syntax.span,
-            "this cannot be compared here",
-            "a side is a variable, a path from one, a literal, or a function of those",
-        )
-        return None
-
-    def _parameter_or_variable(self, name: str, syntax: ParameterRef) -> Operand:
-        if name in self.blocks:
-            self.report.error(
-                "XS206",
-                syntax.span,
-                f"`${name}` is a parameter, and `{name}` a variable of this query",
-                f"write `{name}` for the variable, or rename the parameter",
+    def _check_threshold(self, syntax: Binary) -> None:
+        """Warn of a measure that nearly everything reaches."""
+        left, operator, right = syntax.left, syntax.operator, syntax.right
+        if isinstance(left, NumberLiteral):
+            left, operator, right = right, TURNED[operator], left
+        if not isinstance(left, FunctionCall) or not isinstance(right, NumberLiteral):
+            return
+        least = _LOW.get(left.name)
+        if least is not None and operator in (">", ">=") and right.value < least:
+            self.report.warning(
+                "XS506",
+                right.span,
+                f"nearly everything is as similar as this: `{left.name}` below {least:g}",
+                "0.5 and more tells texts apart" if least < 1 else "ask for more words in common",
             )
-        return Parameter(name)
-
-    def _call(self, syntax: FunctionCall) -> Operand | None:
-        if syntax.name in STRING_TESTS or syntax.name == "string-length":
-            self.report.error(
-                "XS305",
-                syntax.span,
-                f"`{syntax.name}` cannot stand in an operator's predicate",
-                f"put it on a step: `a[{syntax.name}(...)]`",
-            )
-            return None
-        if syntax.name not in DERIVING_FUNCTIONS:
-            unknown_function(syntax, DERIVING_FUNCTIONS, self.report)
-            return None
-        check_arity(syntax, self.report)
-        check_pattern(syntax, self.report)
-        arguments: list[Operand] = []
-        for index, each in enumerate(syntax.arguments):
-            argument = self.operand(each)
-            if argument is None:
-                return None
-            if isinstance(argument, Parameter):
-                kind = parameter_type(syntax.name, index)
-                self.patterns.parameters.append(ParameterUse(argument.name, kind, each.span))
-            arguments.append(argument)
-        if not arguments:
-            self.report.error(
-                "XS302", syntax.span, f"`{syntax.name}()` of what? There is no context node here"
-            )
-            return None
-        return Call(syntax.name, tuple(arguments))
-
-    def _path(self, syntax: PathExpression) -> Operand | None:
-        if syntax.is_absolute or syntax.start is not None:
-            return self._no_variable(syntax)
-        first, rest = syntax.steps[0], syntax.steps[1:]
-        test = first.test
-        if first.axis != "child" or test.kind != "name" or test.prefix or test.name == "*":
-            return self._no_variable(syntax)
-        for step in syntax.steps:
-            if step.variable is not None:
-                self.report.error(
-                    "XS309",
-                    step.variable_span or step.span,
-                    f"`{step.variable}` cannot be bound in an operator's predicate",
-                    "bind it in its block; here it needs no name",
-                )
-                return None
-        if not self._is_known(test.name, test.span):
-            return None
-        return self.value(syntax, test.name, rest)
-
-    def _no_variable(self, syntax: PathExpression) -> Operand | None:
-        self.report.error(
-            "XS308",
-            syntax.span,
-            "this path begins with no variable",
-            "bind a step in a block, `S//book->x1`, and write `x1/author`",
-        )
-        return None
-
-    def _as_path(self, name: str) -> str | None:
-        """Return a hint where a dot was written for the slash behind a variable."""
-        variable, dot, rest = name.partition(".")
-        return f"write `{variable}/{rest}`" if dot and rest and variable in self.blocks else None
-
-    def _is_known(self, name: str, span: Span) -> bool:
-        block = self.blocks.get(name)
-        if block is None:
-            if name not in self.guessed:
-                self.report.error(
-                    "XS201",
-                    span,
-                    f"no block binds the variable `{name}`",
-                    self._as_path(name)
-                    or did_you_mean(name, self.blocks)
-                    or f"bind it in a block: `author->{name}`; a string stands in quotes",
-                )
-            return False
-        if block not in self.scope.left and block not in self.scope.right:
-            self.report.error(
-                "XS204",
-                span,
-                f"`{name}` is bound in a block outside this operator's two operands",
-                "operators group from the left; set parentheses, or move the comparison",
-            )
-            return False
-        return True
-
-    def value(self, syntax: PathExpression, base: str, rest: list[StepSyntax]) -> Operand | None:
-        """Return the variable, or the fresh one for the path from it."""
-        block = self.blocks[base]
-        first = syntax.steps[0]
-        bound = len(self.patterns.bindings)
-        try:
-            steps = list(self.patterns.path(rest, is_positive=False).steps)
-            if first.predicates:
-                built = [self.patterns.predicate(each, False) for each in first.predicates]
-                known = tuple(each for each in built if each is not None)
-                steps.insert(0, Step(Axis.SELF, NodeTest(ANY, ANY), predicates=known))
-        except OutsideFragmentError as outside:
-            self.report.error(
-                "XS303",
-                outside.span,
-                f"{outside.reason} cannot stand on a path from a variable",
-                "such a path has `/`, `//`, `@` and `.`, and predicates",
-            )
-            return None
-        if len(self.patterns.bindings) > bound:
-            del self.patterns.bindings[bound:]
-            return None
-        if not steps:
-            return VariableValue(base)
-        label = self._label(render_expression(syntax))
-        name = label if "/" in label else f"{label}/."  # no author's variable has a slash
-        steps[-1] = replace(steps[-1], variable=name)
-        self.blocks[name] = block
-        self.fresh.append((base, Variable(name, block, label), Path(tuple(steps))))
-        return VariableValue(name)
-
-    def _label(self, text: str) -> str:
-        count = self.labels[text] = self.labels.get(text, 0) + 1
-        return text if count == 1 else f"{text}#{count}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,11 +201,22 @@ class _Junction:
     terms: tuple[_Tree, ...]
 
 
-_Tree = _Compared | _Junction
+_Tree = _Compared | Call | _Junction
+
+
+def _is_text(operand: Operand) -> bool:
+    """Whether an operand is made of variables and literals by functions of strings alone."""
+    match operand:
+        case Call(function, arguments):
+            of_strings = function in DERIVING_FUNCTIONS or function in ("words", "shingles")
+            return of_strings and all(map(_is_text, arguments))
+        case PathFrom() | Row() | Cell() | Conditional():
+            return False
+    return True
 
 
 def _count(tree: _Tree) -> int:
-    if isinstance(tree, _Compared):
+    if not isinstance(tree, _Junction):
         return 1
     counts = [_count(term) for term in tree.terms]
     if tree.word == "or":
@@ -344,13 +227,13 @@ def _count(tree: _Tree) -> int:
     return product
 
 
-def _expand(tree: _Tree) -> list[tuple[_Compared, ...]]:
-    if isinstance(tree, _Compared):
+def _expand(tree: _Tree) -> list[tuple[_Compared | Call, ...]]:
+    if not isinstance(tree, _Junction):
         return [(tree,)]
     parts = [_expand(term) for term in tree.terms]
     if tree.word == "or":
         return [terms for part in parts for terms in part]
-    found: list[tuple[_Compared, ...]] = [()]
+    found: list[tuple[_Compared | Call, ...]] = [()]
     for part in parts:
         found = [before + after for before in found for after in part]
     return found

@@ -1,4 +1,4 @@
-"""Reads statements: prolog, SELECT, FROM, PUBLISH, operands and their operators.
+"""Reads statements: prolog, SELECT, FROM and clauses, PUBLISH, and CREATE TABLE.
 
 Parsing never fails: `parse_file` gives the statements as far as they can be read, and the report
 has an error for each thing that is wrong.  After an error the parser goes on behind the bracket,
@@ -14,14 +14,17 @@ from xscl.lexer import Comment
 from xscl.operands import CLAUSES, RESERVED, OperandParser
 from xscl.path import Span
 from xscl.report import Report
-from xscl.syntax import (
+from xscl.statement import (
+    ColumnSyntax,
     ConstructorSyntax,
-    Expression,
     NamespaceDeclaration,
     PublishSyntax,
     SelectSyntax,
     Statement,
+    TableSyntax,
 )
+from xscl.syntax import Expression
+from xscl.units import is_after_block
 
 __all__ = ["parse_file"]
 
@@ -34,6 +37,9 @@ _AFTER_STATEMENT |= {"]": _CLOSING, ")": _CLOSING, "}": _CLOSING}
 
 _CONSTRUCTED = frozenset({"if", "for", "some", "every"})
 """Words that begin an expression of XPath 2.0, and no item of a list."""
+
+
+_ITEM_STARTS = frozenset({"name", "*", "constructor", "string", "number", "parameter"})
 
 
 def parse_file(text: str, report: Report) -> tuple[list[Statement], list[Comment]]:
@@ -55,10 +61,14 @@ class _Parser(OperandParser):
     def statement(self) -> Statement:
         start, first = self.token.start, self.index
         self.is_broken, self.nesting, self.blocks = False, 0, 0
-        statement = Statement([], None, None, None, Span(start, start))
+        self.statement_start = first
+        statement = Statement([], Span(start, start))
         try:
             statement.prolog = self.prolog()
-            self.clauses(statement)
+            if self.at_table():
+                statement.table = self.table()
+            else:
+                self.clauses(statement)
             if self.token.kind not in (";", "end"):
                 self.after_statement()
         except UnreadableError:
@@ -127,6 +137,41 @@ class _Parser(OperandParser):
                 raise failure
         return NamespaceDeclaration(prefix, uri, span)
 
+    # -- tables --------------------------------------------------------------------------------
+
+    def at_table(self) -> bool:
+        """Whether CREATE TABLE stands here, rather than a stream called `create`."""
+        return self.at_word("CREATE") and self.peek().text.upper() == "TABLE"
+
+    def table(self) -> TableSyntax:
+        start = self.advance().start
+        self.advance()
+        name = self.expect("name", "the name of a table", "as in `CREATE TABLE t (id KEY)`")
+        if ":" in name.text or name.text[-1] == "'":
+            raise self.fail("XS119", name.span, f"`{name.text}` cannot name a table or a column")
+        opening = self.expect("(", "`(` and columns", "as in `CREATE TABLE t (id KEY)`")
+        columns: list[ColumnSyntax] = []
+        while True:
+            columns.append(self.column())
+            if self.token.kind != ",":
+                break
+            self.advance()
+        self.close(opening, ")")
+        return TableSyntax(name.text, name.span, columns, self.span_from(start))
+
+    def column(self) -> ColumnSyntax:
+        name = self.expect("name", "the name of a column")
+        if ":" in name.text or name.text[-1] == "'":
+            raise self.fail("XS119", name.span, f"`{name.text}` cannot name a table or a column")
+        if self.at_word("KEY"):
+            self.advance()
+            return ColumnSyntax(name.text, None, self.span_from(name.start))
+        if not self.at_word("DEFAULT"):
+            raise self.unexpected("`KEY`, or `DEFAULT` and a literal", "as in `n DEFAULT 0`")
+        self.advance()
+        default = self.literal("a literal")
+        return ColumnSyntax(name.text, default, self.span_from(name.start))
+
     # -- clauses -------------------------------------------------------------------------------
 
     def clauses(self, statement: Statement) -> None:
@@ -135,16 +180,16 @@ class _Parser(OperandParser):
             if not self.at_word("FROM"):
                 self.misspelt_or("FROM", "`FROM`", "a statement is `SELECT ... FROM ...`")
             self.advance()
-            statement.source = self.from_()
+            self.source(statement)
             self.publish(statement)
         elif self.at_clause("FROM"):
             self.advance()
-            statement.source = self.from_()
+            self.source(statement)
             if self.at_word("SELECT"):
                 statement.select = self.select()
             self.publish(statement)
         else:
-            statement.source = self.from_()
+            self.source(statement)
             if any(self.at_word(word) for word in CLAUSES):
                 word = self.token.text.upper()
                 raise self.fail(
@@ -154,19 +199,39 @@ class _Parser(OperandParser):
                     "write `FROM ... SELECT ...` or `SELECT ... FROM ...`",
                 )
 
+    def source(self, statement: Statement) -> None:
+        statement.source = self.from_()
+        self.statement_clauses(statement)
+
     def at_clause(self, word: str) -> bool:
         """Whether a clause begins here, rather than a stream of that name."""
         if not self.at_word(word):
             return False
         following = self.peek()
-        if following.kind in ("/", "//", "->", ";", "end"):
+        if following.kind in ("/", "//", "->", ";", "end", "+"):
             return False
+        if following.kind == "name" and following.text.upper() in RESERVED:
+            return not self.is_behind_stream()
         return not (
             following.kind == "name"
             and following.text.upper() in ("FOLLOWED", "JOIN", "AS")
             and self.peek(2).kind in ("name", "{")
             and self.peek(2).text.upper() not in ("FOLLOWED", "JOIN")
         )
+
+    def is_behind_stream(self) -> bool:
+        """Whether the word behind the next token goes on as a clause or an operator does."""
+        word, behind = self.peek(), self.peek(2)
+        if self.binds(word.text):
+            return False
+        if word.text.upper() == "MATCH" and behind.text.upper() == "NEXT":
+            further = self.peek(3)
+            is_block = further.kind == "name" and not is_after_block(further.text)
+            return further.kind not in ("{", "*", "(") and not is_block
+        if behind.kind == "name":
+            is_not = word.text.upper() == "NOT" and behind.text.upper() in ("FOLLOWED", "JOIN")
+            return is_not or not is_after_block(behind.text)
+        return behind.kind in ("{", "(", "*", "number", "parameter", "string", "-")
 
     def publish(self, statement: Statement) -> None:
         if not self.at_word("PUBLISH"):
@@ -179,13 +244,31 @@ class _Parser(OperandParser):
 
     def select(self) -> SelectSyntax:
         start = self.advance().start
+        found = SelectSyntax([], None, self.span_from(start))
+        if self.at_kind():
+            found.kind_span = self.token.span
+            found.kind = self.advance().text.upper()
         if self.token.kind == "constructor":
             token = self.advance()
-            constructor = ConstructorSyntax(token.text.strip(), token.span)
-            return SelectSyntax([], constructor, self.span_from(start))
-        if self.token.kind == "*":
+            found.constructor = ConstructorSyntax(token.text.strip(), token.span)
+        elif self.token.kind == "*":
             self.advance()
-            return SelectSyntax([], None, self.span_from(start))
+        elif found.kind != "COMPRESSED":
+            found.items = self.items()
+        found.span = self.span_from(start)
+        return found
+
+    def at_kind(self) -> bool:
+        """Whether COMPRESSED or DISJOINT stands here, and is no variable of the statement."""
+        if self.token.kind != "name" or self.binds(self.token.text):
+            return False
+        following = self.peek()
+        is_last = following.kind == "name" and following.text.upper() in ("FROM", "PUBLISH")
+        if self.at_word("COMPRESSED"):
+            return is_last or following.kind in (";", "end")
+        return self.at_word("DISJOINT") and following.kind in _ITEM_STARTS
+
+    def items(self) -> list[Expression]:
         items: list[Expression] = []
         while True:
             if self.at_word("FROM") and self.peek().kind in ("name", "*", "("):
@@ -196,7 +279,7 @@ class _Parser(OperandParser):
             except UnreadableError:
                 self.skip_select()
             if self.token.kind != ",":
-                return SelectSyntax(items, None, self.span_from(start))
+                return items
             self.advance()
 
     def refuse_constructed(self) -> None:

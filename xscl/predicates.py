@@ -1,52 +1,67 @@
-"""Reads what stands between an operator's braces: `{predicate, window}`."""
+"""Reads predicates of operators and clauses, and braces: `{predicate, window}`.
+
+A side of a comparison is arithmetic over paths from variables, literals, durations, functions,
+cells of tables and `if`; a term is a comparison, or a test: `exists(x)`, `contains(x, y)`.
+"""
 
 from __future__ import annotations
 
-import re
-
 from xscl.cursor import UnreadableError, describe
-from xscl.durations import UNITS, DurationError, iso_duration_us, to_us, window_us
-from xscl.expressions import ExpressionParser
 from xscl.lexer import Token
 from xscl.path import Span
 from xscl.query import INFINITE_US
-from xscl.signatures import STRING_TESTS
-from xscl.syntax import Binary, DurationSyntax, Expression, FunctionCall, Junction
+from xscl.signatures import TERM_FUNCTIONS
+from xscl.statement import BracesSyntax
+from xscl.syntax import (
+    Binary,
+    DurationSyntax,
+    Expression,
+    FunctionCall,
+    IfExpression,
+    Junction,
+    LengthLiteral,
+    RowSyntax,
+)
+from xscl.windows import NO_WINDOW_HINT, WindowParser
 
 __all__ = ["PredicateParser"]
 
 _COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
-_SYMBOLIC = re.compile(r"T_?\d*'*")
-"""A window as papers print it: `T`, `T1`.  It reads as the parameter of that name."""
+_GOES_ON = frozenset({"+", "-", "*", "|", "[", "/", "//"})
+_DISTINCT = frozenset({"count", "collect"})
+SIDE = 2
+"""The level of precedence of a side: sums, and what binds closer."""
 
-NO_WINDOW_HINT = "the window says how far apart in time: `{x2 = x5, 30 days}`, or `INF`"
 
+class PredicateParser(WindowParser):
+    """Adds operators' predicates, with their values, to windows and expressions."""
 
-class PredicateParser(ExpressionParser):
-    """Adds operators' predicates and windows to expressions."""
-
-    def braces(self) -> tuple[Expression | None, DurationSyntax]:
+    def braces(self) -> BracesSyntax:
         """Read `{predicate, window}`; what cannot be read is left out."""
         opening = self.advance()
         predicate: Expression | None = None
         window: DurationSyntax | None = None
-        errors = self.report.errors
         try:
-            if self.token.kind not in (",", "}") and not self._at_duration():
-                predicate = self._disjunction()
-            if self.token.kind != "}" or self.report.errors == errors:
-                window = self._window(opening)
+            if self.token.kind not in (",", "}") and not self._at_lone_window():
+                predicate = self.disjunction()
+            window = self._window()
             self.close(opening, "}")
         except UnreadableError:
-            if self.token.kind == "," or (window is None and self.skip_to(",", "}")):
-                window = window or self._window_after_failure()
-            failure = self.index
-            if self.skip_to("}"):
-                self.advance()
-            elif window is not None:  # only the brace is missing: the right operand stands here
-                self.go_back(failure)
-        unknown = DurationSyntax(INFINITE_US, None, opening.span)
-        return predicate, window or unknown
+            window = self._recovered_window(opening, window)
+        return BracesSyntax(predicate, window, Span(opening.start, self.last.end))
+
+    def _recovered_window(
+        self, opening: Token, window: DurationSyntax | None
+    ) -> DurationSyntax | None:
+        """Go on behind braces with an error in them; a window is supposed where none is read."""
+        if self.token.kind == "," or (window is None and self.skip_to(",", "}")):
+            window = window or self._window_after_failure()
+        failure = self.index
+        if self.skip_to("}"):
+            self.advance()
+        elif window is not None:  # only the brace is missing: the right operand stands here
+            self.go_back(failure)
+        return window or DurationSyntax(INFINITE_US, None, opening.span)
 
     def _window_after_failure(self) -> DurationSyntax | None:
         if self.token.kind != ",":
@@ -57,17 +72,18 @@ class PredicateParser(ExpressionParser):
         except UnreadableError:
             return None
 
-    def _window(self, opening: Token) -> DurationSyntax:
+    def _at_lone_window(self) -> bool:
+        return self.at_length() and self.peek(2).kind == "}"
+
+    def _window(self) -> DurationSyntax | None:
         if self.token.kind == ",":
             self.advance()
             return self.duration()
-        if self._at_duration():
+        if self.at_length():
             return self._window_without_comma()
         if self.token.kind != "}":
             raise self.unexpected("`AND`, `OR`, or `,` and a window", NO_WINDOW_HINT)
-        raise self.fail(
-            "XS107", Span(opening.start, self.token.end), "no window here", NO_WINDOW_HINT
-        )
+        return None
 
     def _window_without_comma(self) -> DurationSyntax:
         self.is_broken = True
@@ -78,15 +94,16 @@ class PredicateParser(ExpressionParser):
 
     # -- predicates ----------------------------------------------------------------------------
 
-    def _disjunction(self) -> Expression | None:
-        return self.terms("or")
+    def disjunction(self) -> Expression | None:
+        """Read comparisons and tests, with AND, OR and parentheses; `None` after an error."""
+        return self._terms("or")
 
-    def terms(self, word: str) -> Expression | None:
+    def _terms(self, word: str) -> Expression | None:
         """Read terms joined by one word; those with an error in them are left out."""
         found: list[Expression] = []
         start = self.token.start
         while True:
-            term = self.terms("and") if word == "or" else self._term_or_nothing()
+            term = self._terms("and") if word == "or" else self._term_or_nothing()
             if term is not None:
                 found.append(term)
             if not (self.token.kind == "name" and self.token.text.lower() == word):
@@ -100,11 +117,11 @@ class PredicateParser(ExpressionParser):
         try:
             return self._term()
         except UnreadableError:
-            if not self.skip_to_next_term():
+            if not self._skip_to_next_term():
                 raise
             return None
 
-    def skip_to_next_term(self) -> bool:
+    def _skip_to_next_term(self) -> bool:
         """Skip to AND, OR, `,`, `)` or `}` outside brackets; say whether one was found."""
         depth = 0
         while self.token.kind not in ("end", ";") and not self.at_operator():
@@ -117,31 +134,33 @@ class PredicateParser(ExpressionParser):
         return False
 
     def _term(self) -> Expression | None:
-        if self.token.kind == "(":
+        if self.token.kind == "(" and not self._at_parenthesised_side():
             opening = self.advance()
             self.deeper()
-            inner = self._disjunction()
+            inner = self.disjunction()
             self.close(opening, ")")
             self.nesting -= 1
             return inner
         return self._comparison()
 
-    def _at_duration(self) -> bool:
-        return (
-            self.token.kind == "number"
-            and self.peek().kind == "name"
-            and self.peek().text.lower() in UNITS
+    def _at_parenthesised_side(self) -> bool:
+        """Whether a value goes on behind the parentheses that open here."""
+        behind = self.tokens[min(self.matching(self.index) + 1, len(self.tokens) - 1)]
+        return behind.kind in _COMPARISONS | _GOES_ON or (
+            behind.kind == "name" and behind.text.lower() in ("div", "mod")
         )
 
     def _comparison(self) -> Expression:
-        left = self.level(2)
+        left = self.side()
         token = self.token
         if token.kind not in _COMPARISONS:
+            if isinstance(left, FunctionCall) and left.name in TERM_FUNCTIONS:
+                return left
             raise self._no_comparison(left)
         self.advance()
         if self.token.kind == "=" and token.kind == "=":
             raise self.fail("XS101", Span(token.start, self.token.end), "`==` is written `=`")
-        right = self.level(2)
+        right = self.side()
         if self.token.kind in _COMPARISONS:
             raise self.fail(
                 "XS101",
@@ -159,13 +178,7 @@ class PredicateParser(ExpressionParser):
             hint = (
                 "turn the comparison around, `!=` or `>=`; `not(...)` stands in predicates of steps"
             )
-            return self.fail(
-                "XS108", left.span, "NOT is reserved for a later version of XSCL", hint
-            )
-        if isinstance(left, FunctionCall) and left.name in STRING_TESTS:
-            hint = f"put it on a step: `[{left.name}(title, 'x')]`; here two values are compared"
-            message = f"`{left.name}` cannot stand in an operator's predicate"
-            return self.fail("XS305", left.span, message, hint)
+            return self.fail("XS108", left.span, "nothing can be negated here", hint)
         return self.fail(
             "XS101",
             self.here(),
@@ -174,68 +187,90 @@ class PredicateParser(ExpressionParser):
             " `= != < <= > >=`",
         )
 
-    # -- windows -------------------------------------------------------------------------------
+    # -- sides ---------------------------------------------------------------------------------
 
-    def duration(self) -> DurationSyntax:
-        """Read a window's length, or the parameter that gives it."""
-        token = self.token
-        if token.kind == "parameter":
-            self.advance()
-            return DurationSyntax(None, token.text, token.span)
-        if token.kind in ("number", "-"):
-            return self._counted()
-        if token.kind != "name":
-            raise self.unexpected("a window", NO_WINDOW_HINT)
+    def side(self) -> Expression:
+        """Read one side of a comparison."""
+        return self.level(SIDE)
+
+    def primary(self) -> Expression:
+        """Read a literal, a duration, a parameter, parentheses or a call."""
+        if self.predicates_deep or not self.at_length():
+            return super().primary()
+        window = self.duration(may_be_zero=True)
+        assert window.length_us is not None
+        return LengthLiteral(window.length_us, window.span)
+
+    def call(self) -> Expression:
+        """Read a function, or `if`."""
+        if self.predicates_deep:
+            return super().call()
+        if self.token.text == "if":
+            return self._if()
+        return super().call()
+
+    def skip_distinct(self, function: str) -> bool:
+        """Step over `distinct` in `count(distinct x)`, where it is no variable."""
+        if self.predicates_deep or function not in _DISTINCT or not self.at_word("DISTINCT"):
+            return False
+        if self.peek().kind in (")", ",", "/", "//", "[") or self.binds(self.token.text):
+            return False
         self.advance()
-        if token.text.upper() == "INF":
-            return DurationSyntax(INFINITE_US, None, token.span)
-        if _SYMBOLIC.fullmatch(token.text):
-            return self._symbolic(token)
-        return self._iso(token.text, token.span)
+        return True
 
-    def _counted(self) -> DurationSyntax:
-        start = self.token
-        sign = self.advance().text if start.kind == "-" else ""
-        if sign and self.token.kind == "name":
-            word = self.advance().text
-            return self._iso(sign + word, self.span_from(start.start))
-        number = self.expect("number", "a number")
-        if self.token.kind != "name":
-            raise self.fail(
-                "XS404",
-                number.span,
-                f"`{number.text}` of what? A window has a unit",
-                f"write `{number.text} h`, `{number.text} days` ...",
-            )
-        unit = self.advance()
-        span = Span(start.start, unit.end)
-        try:
-            length_us = to_us(sign + number.text, unit.text)
-            text = f"{sign}{number.text} {unit.text}"
-            return DurationSyntax(window_us(length_us, text), None, span)
-        except DurationError as error:
-            return self.wrong_duration(error, span)
+    def _if(self) -> IfExpression:
+        start = self.advance().start
+        opening = self.advance()
+        self.deeper()
+        condition = self.disjunction()
+        self.close(opening, ")")
+        then = self._branch("then")
+        otherwise = self._branch("else")
+        self.nesting -= 1
+        if condition is None:
+            raise UnreadableError
+        return IfExpression(condition, then, otherwise, self.span_from(start))
 
-    def _iso(self, text: str, span: Span) -> DurationSyntax:
-        try:
-            stem = text.removeprefix("-")
-            length_us = iso_duration_us(stem) * (1 if stem == text else -1)
-            window_us(length_us, text)
-        except DurationError as error:
-            return self.wrong_duration(error, span)
-        return DurationSyntax(length_us, None, span)
+    def _branch(self, word: str) -> Expression:
+        if not self.at_word(word.upper()):
+            raise self.unexpected(f"`{word}`", "write `if (x > 3) then x else 3`")
+        self.advance()
+        return self.side()
 
-    def wrong_duration(self, error: DurationError, span: Span) -> DurationSyntax:
-        """Report a length that cannot be, and go on: nothing else is wrong with the text."""
-        self.is_broken = True
-        self.report.error(error.code, span, error.message, error.hint)
-        return DurationSyntax(INFINITE_US, None, span)
+    def path_expression(self) -> Expression:
+        """Read a path, a row or a cell of a table, or a primary expression."""
+        if not self.predicates_deep and self._at_row():
+            return self.row()
+        return super().path_expression()
 
-    def _symbolic(self, token: Token) -> DurationSyntax:
-        self.report.warning(
-            "XS405",
-            token.span,
-            f"`{token.text}` is read as the parameter `${token.text}`",
-            f"write `${token.text}`, or a length such as `30 days`",
+    def _at_row(self) -> bool:
+        """Whether `t[...].c` stands here, or `t[...]` as all that `exists` or `empty` asks for."""
+        if self.token.kind != "name" or self.peek().kind != "[":
+            return False
+        end = self.matching(self.index + 1)
+        behind = [self.tokens[min(end + each, len(self.tokens) - 1)] for each in (1, 2)]
+        if behind[0].kind == "." and behind[1].kind == "name":
+            return True
+        is_asked = self.last.kind == "(" and self.tokens[self.index - 2].text in ("exists", "empty")
+        return is_asked and behind[0].kind == ")" and not self.binds(self.token.text)
+
+    def row(self) -> RowSyntax:
+        """Read `t[key]` or `t[key].column`."""
+        table = self.expect("name", "the name of a table", "as in `worker[x/id].status`")
+        opening = self.expect("[", "`[` and the key of a row", "as in `worker[x/id]`")
+        self.deeper()
+        key = self.side()
+        self.close(opening, "]")
+        self.nesting -= 1
+        column: Token | None = None
+        if self.token.kind == ".":
+            self.advance()
+            column = self.expect("name", "the name of a column")
+        return RowSyntax(
+            table.text,
+            key,
+            column.text if column else None,
+            self.span_from(table.start),
+            table.span,
+            column.span if column else None,
         )
-        return DurationSyntax(None, token.text, token.span)

@@ -5,8 +5,9 @@
 - every block has a root variable, `#0`, `#1`, ... where the author gave none;
 - a path from a variable in a predicate (`x1/author`) is a fresh variable of its block, one for
   each occurrence, bound by an `Exists` predicate appended to the step that binds `x1`;
-- every operator's predicate is a disjunction of conjunctions, each split into value joins and
-  residuals.
+- every predicate is a disjunction of conjunctions (`xscl.comparison`);
+- the source is a tree of operators and what they stand on (`xscl.sequence`), with all parentheses
+  explicit and those that say nothing gone; an operator over blocks alone is `Operator(kind, 0, 1)`.
 
 All values are frozen and can be pickled, compared and hashed; spans take no part in equality.
 """
@@ -17,38 +18,89 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from xscl.path import ComparisonOperator, Literal, Parameter, Path, Span
+from xscl.comparison import (
+    Call,
+    Cell,
+    Conditional,
+    Derived,
+    Disjunct,
+    Operand,
+    PathFrom,
+    Residual,
+    Row,
+    SimilarityJoin,
+    ValueJoin,
+    VariableValue,
+    operand_variables,
+)
+from xscl.path import Parameter, Path, Span
+from xscl.sequence import (
+    INFINITE_US,
+    Absence,
+    AbsenceKind,
+    Fold,
+    From,
+    Key,
+    Node,
+    Operator,
+    OperatorKind,
+    Repetition,
+    Strategy,
+    Unit,
+    Window,
+    operators_below,
+)
+from xscl.table import Action, Table, TableUse
 
 __all__ = [
     "INFINITE_US",
+    "Absence",
+    "AbsenceKind",
     "Block",
     "Call",
+    "Cell",
+    "Conditional",
     "Constructor",
+    "Delay",
     "Derived",
     "Disjunct",
+    "Fold",
+    "From",
+    "Key",
+    "Limit",
+    "Loss",
+    "Node",
     "Operand",
     "Operator",
     "OperatorKind",
+    "PathFrom",
     "Query",
+    "Repetition",
     "Residual",
+    "Row",
+    "Rows",
     "Select",
     "SelectAll",
+    "SelectKind",
     "SelectNodes",
+    "SimilarityJoin",
+    "Strategy",
+    "Table",
+    "Unit",
     "ValueJoin",
     "Variable",
     "VariableValue",
     "Window",
+    "operand_variables",
 ]
-
-INFINITE_US = 1 << 62
-"""The length of an `INF` window in microseconds: larger than any difference of two times."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variable:
     """A variable of a query in normal form.
 
-    `name` is unique in the query; `label` is what a match line calls it: the name again, or for
+    `name` is unique in its block, and in the query but for alternatives of one unit, which may bind
+    the same names.  `label` is what a match line calls it: the name again, or for
     a path from a variable its text (`x1/author`; a second occurrence is `x1/author#2`).
     """
 
@@ -80,109 +132,28 @@ class Block:
     root: str
     variables: tuple[str, ...]
     span: Span | None = field(default=None, compare=False)
+    loss: Loss | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class VariableValue:
-    """The string value of the node that a variable is bound to."""
+class Delay:
+    """How long a document comes after the unit before it.
 
-    variable: str
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A function of section 5 over operands, by its name: `lower-case`, `tokenize`, `host` ..."""
-
-    function: str
-    arguments: tuple[Operand, ...]
-
-
-Operand = VariableValue | Call | Literal | Parameter
-"""One side of a comparison in an operator's predicate."""
-
-Derived = VariableValue | Call
-"""An operand of exactly one variable: its own string value, or functions of it and literals."""
-
-
-def operand_variables(operand: Operand) -> tuple[str, ...]:
-    """Return the variables that an operand mentions, each once, in the order of the text."""
-    match operand:
-        case VariableValue(variable):
-            return (variable,)
-        case Call(arguments=arguments):
-            return tuple(dict.fromkeys(v for each in arguments for v in operand_variables(each)))
-    return ()
-
-
-@dataclass(frozen=True, slots=True)
-class ValueJoin:
-    """Equality of a value of the left operand and a value of the right one."""
-
-    left: Derived
-    right: Derived
-
-
-@dataclass(frozen=True, slots=True)
-class Residual:
-    """Any other comparison.  It filters the tuples that value joins produce."""
-
-    left: Operand
-    operator: ComparisonOperator
-    right: Operand
-
-
-@dataclass(frozen=True, slots=True)
-class Disjunct:
-    """A conjunction of value joins and residuals; one alternative of an operator's predicate."""
-
-    value_joins: tuple[ValueJoin, ...] = ()
-    residuals: tuple[Residual, ...] = ()
-
-    def operands(self) -> Iterator[Operand]:
-        """Yield both sides of each comparison."""
-        comparisons: tuple[ValueJoin | Residual, ...] = (*self.value_joins, *self.residuals)
-        for each in comparisons:
-            yield from (each.left, each.right)
-
-
-class OperatorKind(enum.Enum):
-    """The join operators."""
-
-    FOLLOWED_BY = "FOLLOWED BY"
-    JOIN = "JOIN"
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """How far apart in time two operands may end and still join; the bound is closed.
-
-    `length_us` is in microseconds, `INFINITE_US` for `INF`.
+    `kind` is `uniform` (two lengths), `exp` (its mean), `cdf` (lengths, and the share that has come
+    by then of each) or `learned`.
     """
 
-    length_us: int
+    kind: str
+    lengths: tuple[Window | Parameter, ...] = ()
+    shares: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Operator:
-    """A join of two operands, each a block (its index) or an operator.
+class Loss:
+    """How often a document of a block is lost, and its delay when it is not."""
 
-    `disjuncts` is never empty; a predicate that was left out is one empty disjunct.
-    """
-
-    kind: OperatorKind
-    left: Operator | int
-    right: Operator | int
-    disjuncts: tuple[Disjunct, ...]
-    window: Window | Parameter
-    span: Span | None = field(default=None, compare=False)
-
-    def blocks(self) -> Iterator[int]:
-        """Yield the indexes of the blocks below this operator, in order."""
-        for side in (self.left, self.right):
-            if isinstance(side, Operator):
-                yield from side.blocks()
-            else:
-                yield side
+    probability: float
+    delay: Delay
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,29 +183,63 @@ class Constructor:
 Select = SelectAll | SelectNodes | Constructor
 
 
+class SelectKind(enum.Enum):
+    """Which matches are given: all, those that do not overlap, or all as graphs."""
+
+    ALL = ""
+    DISJOINT = "DISJOINT"
+    COMPRESSED = "COMPRESSED"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """`WINDOW`: rows over the matches of each value of the keys, instead of matches."""
+
+    length: Window | Parameter
+    keys: tuple[Operand, ...]
+    having: tuple[Disjunct, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """`LIMIT`: so many matches of each value of the keys within a length of time."""
+
+    count: float | Parameter
+    length: Window | Parameter
+    keys: tuple[Operand, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
     """One XSCL statement in normal form.
 
-    `root` is the outermost operator, or 0 where the query is a single block.  `text` is its
+    `root` is its source, 0 where the query is a single block.  `text` is its
     canonical text (`xscl fmt`, without comments); `version` is a hash of it.  `variables` has
     all variables of all blocks, fresh ones included.  `parameters` maps each parameter's name to
-    its type: `string`, `number` or `duration`.
+    its type: `string`, `number`, `duration`, or `value` for a string or a number.  `grace` is a
+    number of microseconds.  `tables` are the tables that it reads and writes.
     """
 
     id: str
     text: str
     version: str
     blocks: tuple[Block, ...]
-    root: Operator | int
+    root: Node
     variables: tuple[Variable, ...]
     select: Select = SelectAll()
     publish: str | None = None
     parameters: tuple[tuple[str, str], ...] = ()
+    kind: SelectKind = SelectKind.ALL
+    rows: Rows | None = None
+    limit: Limit | None = None
+    confidence: float | Parameter | None = None
+    grace: int | None = None
+    actions: tuple[Action, ...] = ()
+    tables: tuple[TableUse, ...] = ()
 
     def operators(self) -> Iterator[Operator]:
         """Yield the operators, inner ones before outer ones, left before right."""
-        yield from _operators(self.root)
+        yield from operators_below(self.root)
 
     def visible(self) -> tuple[str, ...]:
         """Return the visible variables: the block roots, then what a SELECT clause mentions."""
@@ -242,10 +247,3 @@ class Query:
         if isinstance(self.select, SelectAll):
             return roots
         return roots + tuple(v for v in self.select.variables if v not in roots)
-
-
-def _operators(node: Operator | int) -> Iterator[Operator]:
-    if isinstance(node, Operator):
-        yield from _operators(node.left)
-        yield from _operators(node.right)
-        yield node

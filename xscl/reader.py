@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from pathlib import PurePath
 
 from xscl.diagnostics import Diagnostic, XsclError
@@ -11,9 +12,12 @@ from xscl.parser import parse_file
 from xscl.path import Span
 from xscl.query import Query
 from xscl.report import Report
-from xscl.syntax import Statement
+from xscl.statement import Statement
+from xscl.support import NOT_RUN, check_support, refused
+from xscl.table import Table
+from xscl.tables import build_table, check_tables
 
-__all__ = ["check", "parse"]
+__all__ = ["Reading", "check", "is_run", "parse", "read"]
 
 DEFAULT_ID = "query"
 """The stem of the ids of statements in a text that is no file and has no PUBLISH name."""
@@ -25,26 +29,39 @@ TEXT_LIMIT = 1_000_000
 """Characters of one text.  The longest real query file is a thousandth of that."""
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a text says: its queries and tables without errors, and all diagnostics.
+
+    What a query says of tables has not been looked at: these may stand in other texts.
+    """
+
+    queries: tuple[Query, ...]
+    tables: tuple[Table, ...]
+    diagnostics: tuple[Diagnostic, ...]
+
+
 def parse(
     text: str,
     *,
     id: str | None = None,  # noqa: A002
     path: str | None = None,
 ) -> list[Query]:
-    """Return the queries of a text, in normal form.
+    """Return the queries of a text, in normal form, to be run.
 
     `id` is the id of a text of one statement; else a query's id is its PUBLISH name, else the
     stem of `path`, with `.1`, `.2`, ... where the text has several statements.  Raise
-    `XsclError` with every diagnostic if the text has an error.
+    `XsclError` with every diagnostic if the text has an error, or says what is not run yet.
 
     >>> [query] = parse("S//book->x1[author->x2] FOLLOWED BY {x2 = x5, 1 day} S//blog[author->x5]")
     >>> query.text
     'S//book->x1[author->x2] FOLLOWED BY {x2 = x5, 1 day} S//blog[author->x5]'
     """
-    queries, diagnostics = _read(text, id, path)
+    queries, found = check(text, id=id, path=path)
+    diagnostics = [refused(each) for each in found]
     if any(diagnostic.is_error for diagnostic in diagnostics):
         raise XsclError(diagnostics)
-    return list(queries)
+    return queries
 
 
 def check(
@@ -54,36 +71,53 @@ def check(
     path: str | None = None,
 ) -> tuple[list[Query], list[Diagnostic]]:
     """Return the queries of the statements without errors, and all diagnostics.  Never raise."""
-    queries, diagnostics = _read(text, id, path)
-    return list(queries), list(diagnostics)
+    reading = read(text, id=id, path=path)
+    own = [(each, path, text) for each in reading.tables]
+    wrong = check_tables([(query, path, text) for query in reading.queries], own, is_all=False)
+    diagnostics = sorted((*reading.diagnostics, *wrong), key=lambda each: (each.span, each.code))
+    return list(reading.queries), diagnostics
 
 
-def _read(
-    text: str, given: str | None, path: str | None
-) -> tuple[tuple[Query, ...], tuple[Diagnostic, ...]]:
+def is_run(query: Query) -> bool:
+    """Return whether this broker runs a query, or only reads it."""
+    return all(each.code != NOT_RUN for each in read(query.text).diagnostics)
+
+
+def read(
+    text: str,
+    *,
+    id: str | None = None,  # noqa: A002
+    path: str | None = None,
+) -> Reading:
+    """Return all that a text says.  Never raise."""
     if len(text) > CACHED_LENGTH:
-        return _read_anew(text, given, path)
-    return _read_once(text, given, path)
+        return _read_anew(text, id, path)
+    return _read_once(text, id, path)
 
 
-def _read_anew(
-    text: str, given: str | None, path: str | None
-) -> tuple[tuple[Query, ...], tuple[Diagnostic, ...]]:
+def _read_anew(text: str, given: str | None, path: str | None) -> Reading:
     report = Report(text, path)
     if len(text) > TEXT_LIMIT:
         report.error("XS112", Span(0, 1), f"longer than {TEXT_LIMIT:,} characters", "split it")
-        return (), tuple(report.sorted())
+        return Reading((), (), tuple(report.sorted()))
     statements, _ = parse_file(text, report)
     if not statements and not report.errors:
         report.error(
             "XS115", Span(0, 1), "there is no query here", "the shortest is a stream: `blog`"
         )
-    queries = []
+    queries: list[Query] = []
+    tables: list[Table] = []
     for index, statement in enumerate(statements, 1):
+        if statement.table is not None:
+            table = build_table(statement.table, report)
+            check_support(statement, report)
+            if table is not None and not statement.is_broken:
+                tables.append(table)
+            continue
         query = normalise(statement, _id(statement, index, len(statements), given, path), report)
         if query is not None and not _has_error(statement, report):
             queries.append(query)
-    return tuple(queries), tuple(report.sorted())
+    return Reading(tuple(queries), tuple(tables), tuple(report.sorted()))
 
 
 def _has_error(statement: Statement, report: Report) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
+from xscl.aggregates import AggregateCall, take_aggregates
 from xscl.canonical import render_expression
 from xscl.conditions import ParameterUse
 from xscl.constructor import (
@@ -19,22 +21,42 @@ from xscl.namespaces import Namespaces
 from xscl.path import Span
 from xscl.query import Constructor, Select, SelectAll, SelectNodes
 from xscl.report import Report
+from xscl.scopes import Names, Scope
+from xscl.signatures import arity
 from xscl.spelling import did_you_mean
-from xscl.syntax import Expression, ParameterRef, PathExpression, SelectSyntax
+from xscl.statement import SelectSyntax
+from xscl.syntax import Expression, ParameterRef, PathExpression
 
-__all__ = ["build_select", "item_text"]
+__all__ = ["Selectable", "build_select", "item_text"]
+
+
+@dataclass(frozen=True, slots=True)
+class Selectable:
+    """What a SELECT clause may mention: names in a scope.
+
+    `keys` are the variables that rows of WINDOW are grouped by, `None` where there are no rows.
+    """
+
+    names: Names
+    scope: Scope
+    keys: frozenset[str] | None = None
+
+    def known(self) -> dict[str, frozenset[int]]:
+        """Return the author's names that may be mentioned."""
+        blocks = self.scope.blocks
+        found = self.names.blocks.items()
+        return {name: bound & blocks for name, bound in found if "/" not in name and bound & blocks}
 
 
 def build_select(
     syntax: SelectSyntax | None,
-    variables: Mapping[str, int],
-    guessed: set[str],
+    selectable: Selectable,
     namespaces: Namespaces,
     report: Report,
     parameters: list[ParameterUse],
 ) -> Select:
     """Return what a SELECT clause asks for; report what is wrong in it."""
-    checker = _Checker(variables, guessed, namespaces, report, parameters)
+    checker = _Checker(selectable, namespaces, report, parameters)
     if syntax is None or (syntax.constructor is None and not syntax.items):
         return SelectAll()
     if syntax.constructor is not None:
@@ -62,14 +84,13 @@ def _single_variable(item: Expression) -> str | None:
 class _Checker:
     def __init__(
         self,
-        variables: Mapping[str, int],
-        guessed: set[str],
+        selectable: Selectable,
         namespaces: Namespaces,
         report: Report,
         parameters: list[ParameterUse],
     ) -> None:
-        self.variables = variables
-        self.guessed = guessed
+        self.selectable = selectable
+        self.variables = selectable.known()
         self.namespaces = namespaces
         self.report = report
         self.parameters = parameters
@@ -127,6 +148,49 @@ class _Checker:
         scope: Mapping[str, str] | None = None,
     ) -> list[str]:
         """Check one expression and return the variables that it mentions."""
+        if self.selectable.keys is not None:
+            return self.row_expression(text, offset, whole, scope)
+        translation = self.translation(text, offset, whole, scope)
+        return [v for v in translation.variables if v not in self.selectable.names.folds]
+
+    def row_expression(
+        self, text: str, offset: int, whole: Span | None, scope: Mapping[str, str] | None
+    ) -> list[str]:
+        """Check an expression over a row of WINDOW: aggregates, and what it is grouped by."""
+        keys = self.selectable.keys or frozenset()
+        rest, calls = take_aggregates(text)
+        translation = self.translation(rest, offset, whole, scope)
+        for name in translation.variables:
+            if name not in keys:
+                self.report.error(
+                    "XS902",
+                    whole or Span(offset, offset + len(text)),
+                    f"a row is made of many matches, and `{name}` is of one",
+                    f"group by it, or write `max({name})`, `collect({name})`, ...",
+                )
+        mentioned = list(translation.variables)
+        for call in calls:
+            self.check_arity(call, offset, whole)
+            for argument, start in call.arguments:
+                found = self.translation(argument, offset + start, whole, scope)
+                mentioned += found.variables
+        return mentioned
+
+    def check_arity(self, call: AggregateCall, offset: int, whole: Span | None) -> None:
+        """Report an aggregate with too few or too many arguments."""
+        least, most = arity(call.name)
+        if not least <= len(call.arguments) <= most:
+            start = offset + call.offset
+            self.report.error(
+                "XS302",
+                whole or Span(start, start + len(call.name)),
+                f"`{call.name}` takes {most} argument{'s' * (most > 1)}, not {len(call.arguments)}",
+            )
+
+    def translation(
+        self, text: str, offset: int, whole: Span | None, scope: Mapping[str, str] | None
+    ) -> Translation:
+        """Return an expression as XPath 2.0, checked."""
         translation = translate(text, self.variables)
         for mention in translation.unknown:
             start = offset + mention.offset
@@ -139,10 +203,14 @@ class _Checker:
         if not translation.unknown:
             pairs = self.namespaces.pairs() if scope is None else tuple(sorted(scope.items()))
             self.check_xpath(translation, whole or Span(offset, offset + len(text)), pairs)
-        return translation.variables
+        return translation
 
     def unknown(self, name: str, span: Span) -> None:
-        if name in self.guessed:
+        names = self.selectable.names
+        if name in names.guessed:
+            return
+        if names.blocks.get(name, frozenset()) and name not in self.variables:
+            names.find(name, span, self.selectable.scope)
             return
         self.report.error(
             "XS201",

@@ -9,12 +9,21 @@ from xscl.spelling import closest
 from xscl.syntax import Expression, FunctionCall, StringLiteral
 
 __all__ = [
+    "AGGREGATES",
+    "CLOCKS",
     "DERIVING_FUNCTIONS",
+    "MEASURES",
     "NODE_FUNCTIONS",
+    "ROW_AGGREGATES",
+    "SEQUENCE_FUNCTIONS",
+    "SETS",
     "STRING_TESTS",
+    "TERM_FUNCTIONS",
     "VALUE_FUNCTIONS",
+    "arity",
     "check_arity",
     "check_pattern",
+    "check_sequence_arity",
     "parameter_type",
     "unknown_function",
 ]
@@ -99,6 +108,54 @@ NODE_FUNCTIONS = frozenset(
 
 STRING_TESTS = frozenset({"contains", "starts-with", "ends-with", "matches"})
 
+MEASURES = frozenset({"jaccard", "containment", "overlap", "similar"})
+"""Section 10: how much two sets have in common."""
+
+SETS = frozenset({"words", "shingles", "tokenize"})
+"""Section 10: what makes a set of a text."""
+
+AGGREGATES = frozenset({"first", "last", "count", "sum", "avg", "min", "max"})
+"""Sections 16 and 18: what speaks of all elements of a repetition, or of all matches of a row."""
+
+ROW_AGGREGATES = AGGREGATES | {"argmax", "argmin", "collect"}
+"""Section 18: aggregates of WINDOW."""
+
+CLOCKS = frozenset({"start", "end", "dur"})
+"""Section 13.5: the interval of a tuple."""
+
+_SEQUENCE_ARITIES: dict[str, tuple[int, int]] = {
+    "time": (1, 1),
+    "revision": (1, 1),
+    "start": (0, 0),
+    "end": (0, 0),
+    "dur": (0, 0),
+    "confidence": (0, 0),
+    "prev": (1, 2),
+    "first": (1, 1),
+    "last": (1, 1),
+    "count": (0, 1),
+    "sum": (1, 1),
+    "avg": (1, 1),
+    "min": (1, 1),
+    "max": (1, 1),
+    "argmax": (2, 2),
+    "argmin": (2, 2),
+    "collect": (1, 1),
+    "exists": (1, 1),
+    "empty": (1, 1),
+    "jaccard": (2, 2),
+    "containment": (2, 2),
+    "overlap": (2, 2),
+    "similar": (2, 2),
+    "words": (1, 1),
+    "shingles": (2, 2),
+}
+SEQUENCE_FUNCTIONS = frozenset(_SEQUENCE_ARITIES)
+"""Sections 10, 13, 16 and 18: what operators' predicates and clauses have besides section 5."""
+
+TERM_FUNCTIONS = STRING_TESTS | {"exists", "empty"}
+"""What may stand in an operator's predicate without a comparison."""
+
 _ELSEWHERE = {
     "length": "string-length",
     "len": "string-length",
@@ -130,8 +187,22 @@ def parameter_type(function: str, index: int) -> str:
 
 
 def check_arity(call: FunctionCall, report: Report) -> None:
-    """Report a call with too few or too many arguments."""
-    least, most = _ARITIES.get(call.name) or XPATH1_FUNCTIONS[call.name]
+    """Report a call with too few or too many arguments, in a predicate of a step."""
+    _check_count(call, _ARITIES.get(call.name) or XPATH1_FUNCTIONS[call.name], report)
+
+
+def check_sequence_arity(call: FunctionCall, report: Report) -> None:
+    """Report a call with too few or too many arguments, in an operator's predicate or a clause."""
+    _check_count(call, _SEQUENCE_ARITIES.get(call.name) or _ARITIES[call.name], report)
+
+
+def arity(aggregate: str) -> tuple[int, int]:
+    """Return the least and the greatest argument count of an aggregate."""
+    return _SEQUENCE_ARITIES[aggregate]
+
+
+def _check_count(call: FunctionCall, allowed: tuple[int, int], report: Report) -> None:
+    least, most = allowed
     count = len(call.arguments)
     if least <= count <= most:
         return

@@ -1,7 +1,9 @@
-"""The syntax of a statement as it was written: what the parser makes and `fmt` prints.
+"""The syntax of expressions and blocks as they were written.
 
 Expressions are those of XPath 1.0 with variable bindings on steps; `xscl.conditions` decides
-which of them are in the fragment.  These are working values of the reader: mutable, with spans.
+which of them are in the fragment.  Those of operators' predicates and of
+clauses have durations, rows of tables and `if` besides.  These are working values of the reader:
+mutable, with spans.
 """
 
 from __future__ import annotations
@@ -13,22 +15,19 @@ from xscl.path import Span
 __all__ = [
     "Binary",
     "BlockSyntax",
-    "ConstructorSyntax",
     "DurationSyntax",
     "Expression",
     "Filter",
     "FunctionCall",
-    "JoinSyntax",
+    "IfExpression",
     "Junction",
-    "NamespaceDeclaration",
+    "LengthLiteral",
+    "LossSyntax",
     "Negative",
     "NumberLiteral",
-    "Operand",
     "ParameterRef",
     "PathExpression",
-    "PublishSyntax",
-    "SelectSyntax",
-    "Statement",
+    "RowSyntax",
     "StepSyntax",
     "StringLiteral",
     "TestSyntax",
@@ -60,13 +59,44 @@ class ParameterRef:
 
 
 @dataclass(slots=True)
+class LengthLiteral:
+    """`30 min` as a value: in comparisons a duration is a number, of microseconds."""
+
+    length_us: int
+    span: Span
+
+
+@dataclass(slots=True)
 class FunctionCall:
-    """`contains(category, 'b')`."""
+    """`contains(category, 'b')`; `count(distinct x)` where `is_distinct`."""
 
     name: str
     arguments: list[Expression]
     span: Span
     name_span: Span
+    is_distinct: bool = False
+
+
+@dataclass(slots=True)
+class IfExpression:
+    """`if (condition) then a else b`, in operators' predicates and clauses."""
+
+    condition: Expression
+    then: Expression
+    otherwise: Expression
+    span: Span
+
+
+@dataclass(slots=True)
+class RowSyntax:
+    """`worker[id]`, a row of a table; with a column, `worker[id].status`, a cell of it."""
+
+    table: str
+    key: Expression
+    column: str | None
+    span: Span
+    table_span: Span
+    column_span: Span | None = None
 
 
 @dataclass(slots=True)
@@ -146,7 +176,10 @@ Expression = (
     StringLiteral
     | NumberLiteral
     | ParameterRef
+    | LengthLiteral
     | FunctionCall
+    | IfExpression
+    | RowSyntax
     | Junction
     | Binary
     | Negative
@@ -165,6 +198,22 @@ class BlockSyntax:
     span: Span
     variable: str | None = None
     variable_span: Span | None = None
+    loss: LossSyntax | None = None
+
+
+@dataclass(slots=True)
+class LossSyntax:
+    """`LOSS 0.1 DELAY uniform(0 s, 45 s)`: how often a document is lost, and how late it comes.
+
+    `delay` is `uniform`, `exp`, `cdf` or `learned`; `lengths` are its durations, and `numbers`
+    those of `cdf`, one for each length.
+    """
+
+    probability: NumberLiteral | ParameterRef
+    delay: str
+    lengths: list[DurationSyntax]
+    numbers: list[NumberLiteral]
+    span: Span
 
 
 @dataclass(slots=True)
@@ -174,71 +223,3 @@ class DurationSyntax:
     length_us: int | None
     parameter: str | None
     span: Span
-
-
-@dataclass(slots=True)
-class JoinSyntax:
-    """`left FOLLOWED BY {predicate, window} right`; `keyword` is the operator's canonical name."""
-
-    keyword: str
-    left: Operand
-    right: Operand
-    predicate: Expression | None
-    window: DurationSyntax
-    operator_span: Span
-    span: Span
-
-
-Operand = BlockSyntax | JoinSyntax
-
-
-@dataclass(slots=True)
-class ConstructorSyntax:
-    """An element constructor as written."""
-
-    text: str
-    span: Span
-
-
-@dataclass(slots=True)
-class SelectSyntax:
-    """A SELECT clause: `*` when it has neither items nor a constructor."""
-
-    items: list[Expression]
-    constructor: ConstructorSyntax | None
-    span: Span
-
-
-@dataclass(slots=True)
-class PublishSyntax:
-    """`PUBLISH name`."""
-
-    name: str
-    span: Span
-
-
-@dataclass(slots=True)
-class NamespaceDeclaration:
-    """`DECLARE NAMESPACE prefix = 'uri';`, the default element namespace under `""`."""
-
-    prefix: str
-    uri: str
-    span: Span
-
-
-@dataclass(slots=True)
-class Statement:
-    """One statement; `end` is where its `;` stands.
-
-    `is_broken` says that a syntax error left a part of it out, and `mentioned` has the names that
-    an unreadable part seems to bind: they count as known.
-    """
-
-    prolog: list[NamespaceDeclaration]
-    select: SelectSyntax | None
-    source: Operand | None
-    publish: PublishSyntax | None
-    span: Span
-    end: int = 0
-    is_broken: bool = False
-    mentioned: set[str] = field(default_factory=set)

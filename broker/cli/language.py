@@ -70,12 +70,14 @@ def check(
     from xscl.diagnostics import render_diagnostics
     from xscl.files import check_files
     from xscl.messages import as_dict, to_json, to_sarif
+    from xscl.reader import is_run
 
     files = [path for path in paths if path != _STDIN]
     texts = {_STDIN_NAME: _standard_input()} if len(files) < len(paths) else {}
     queries, found = check_files(files, texts)
     errors = sum(each.is_error for each in found)
-    estimates = estimates_from(statistics, queries) if statistics and not errors else []
+    run = [query for query in queries if is_run(query)]
+    estimates = estimates_from(statistics, run) if statistics and not errors else []
     if output == "text":
         if found:
             text = render_diagnostics(found, color=is_coloured(sys.stdout))

@@ -195,6 +195,7 @@ def spell_operand(operand: Operand | Derived, labels: dict[str, str] | None = No
             return f"{function}({', '.join(spell_operand(each, labels) for each in arguments)})"
         case Literal() | Parameter():
             return _spell_literal(operand)
+    raise AssertionError(f"not run yet: {operand}")
 
 
 def spell_comparison(comparison: ValueJoin | Residual, labels: dict[str, str] | None = None) -> str:

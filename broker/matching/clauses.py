@@ -141,3 +141,4 @@ def _argument(operand: Operand) -> str:
             return repr(value)
         case Parameter(name):
             return f"${name}"
+    raise AssertionError(f"not run yet: {operand}")

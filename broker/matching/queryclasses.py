@@ -24,6 +24,7 @@ from xscl.query import (
     Call,
     Derived,
     Disjunct,
+    Node,
     Operand,
     Operator,
     OperatorKind,
@@ -139,12 +140,13 @@ class _Compiler:
             tuple(self.clauses), tuple(self.patterns), tuple(self.edges), tuple(self.valued)
         )
 
-    def _clause(self, node: Operator | int, needed_above: frozenset[str]) -> Clause:
+    def _clause(self, node: Node, needed_above: frozenset[str]) -> Clause:
         """Compile an operator after those below it; `needed_above` are terms to be handed on."""
         if isinstance(node, int):
             sides = [self._block_side(node, needed_above)]
             clause = self._build(sides, Disjunct(), INFINITE_US, False, needed_above)
         else:
+            assert isinstance(node, Operator)  # others are refused at registration
             disjunct = self.choice[id(node)]
             own = self._terms(disjunct)
             needed = needed_above | own
@@ -160,9 +162,10 @@ class _Compiler:
         derived = {term(d) for o in operands if (d := _as_derived(o)) is not None}
         return frozenset(derived | {v for o in operands for v in operand_variables(o)})
 
-    def _side(self, node: Operator | int, needed: frozenset[str]) -> _Side:
+    def _side(self, node: Node, needed: frozenset[str]) -> _Side:
         if isinstance(node, int):
             return self._block_side(node, needed)
+        assert isinstance(node, Operator)
         blocks = set(node.blocks())
         needed_here = frozenset(t for t in needed if self._block(t) in blocks)
         below = self.clauses[-1] = self._with_tuples(self._clause(node, needed_here))

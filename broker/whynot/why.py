@@ -21,7 +21,7 @@ from broker.whynot.operators import Joining, Side, StreamAt
 from broker.whynot.reason import Reason
 from xpath_eval.structure import NodeTree, XmlError, parse_xml
 from xscl.pattern import tree_pattern
-from xscl.query import Disjunct, Operator, Query, Window, operand_variables
+from xscl.query import Disjunct, Node, Operator, Query, Window, operand_variables
 from xscl.substitution import substitute
 
 __all__ = ["why_not"]
@@ -209,11 +209,12 @@ class _AskedDocuments:
     tuples: Sequence[Sequence[Binding]]
     reasons: list[Reason] = field(default_factory=list)
 
-    def operand(self, node: Operator | int) -> Side | None:
+    def operand(self, node: Node) -> Side | None:
         """Return an operand's tuples, and note the reasons; None where it has none."""
         if isinstance(node, int):
             document = self.documents[node]
             return Side(f"document {document.docid}", (document,), self.tuples[node])
+        assert isinstance(node, Operator)  # others are refused at registration
         left, right = self.operand(node.left), self.operand(node.right)
         name = f"{_name(node.left)} {node.kind.value} {_name(node.right)}"
         if left is None or right is None:
@@ -244,7 +245,8 @@ class _AskedDocuments:
         return Side(side, documents, joining.tuples())
 
 
-def _name(node: Operator | int) -> str:
+def _name(node: Node) -> str:
     if isinstance(node, int):
         return f"block {node}"
+    assert isinstance(node, Operator)
     return f"({_name(node.left)} {node.kind.value} {_name(node.right)})"

@@ -55,6 +55,31 @@ def test_warnings_fail_a_check_only_where_they_are_denied() -> None:
     assert run("check", "-", "--deny-warnings", given="S JOIN {, 1 h} T").exit_code == 1
 
 
+def test_check_warns_of_what_is_not_run_and_the_verbs_that_run_queries_refuse_it(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a.xscl").write_text("S//a->x NEXT {x = y, 1 h} T//b->y GRACE 1 h")
+    (tmp_path / "documents.jsonl").write_text("")
+    done = run("check", tmp_path)
+    assert (done.exit_code, "warning[XS800]" in done.stdout) == (0, True)
+    (tmp_path / "a.test").write_text("case nothing\n    no match\n")
+    documents = ("--documents", tmp_path / "documents.jsonl")
+    for verb in (("replay", "--no-spark", *documents), ("explain",), ("test",)):
+        done = run(*verb, tmp_path)
+        assert done.exit_code != 0
+        assert "error[XS800]: this broker does not run NEXT and GRACE yet" in done.output
+
+
+def test_estimates_leave_out_what_is_not_run(tmp_path: Path) -> None:
+    (tmp_path / "a.xscl").write_text("S//a->x JOIN {x = y, 1 h} T//b->y; S//a WITHIN 1 h")
+    line = '{"stream": "S", "time": "2026-01-01T00:00:00Z", "xml": "<a/>"}'
+    (tmp_path / "documents.jsonl").write_text(f"{line}\n")
+    done = run("check", tmp_path / "a.xscl", "--statistics", tmp_path / "documents.jsonl")
+    assert done.exit_code == 0, done.output
+    assert "a.1" in done.stdout
+    assert "a.2" not in done.stdout
+
+
 @pytest.mark.parametrize("output", ["json", "sarif"])
 def test_check_speaks_to_programs(output: str) -> None:
     done = run("check", "-", "--format", output, given="S//a[")

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from sparkless_broker import get, running, session_of, when
 from support.feed_server import FeedServer, Page, entries, rss, start_feed_server
+from support.sparkless_broker import get, running, session_of, when
 
 from broker.service.lifecycle import Service
 from broker.settings.config import Settings, SettingsError, parse_settings

@@ -130,6 +130,15 @@ async def test_a_query_that_does_not_parse_has_its_diagnostics(client: TestClien
     assert "^" in details["rendered"]
 
 
+async def test_a_query_that_is_not_run_yet_is_refused_with_one_message(client: TestClient) -> None:
+    text = "news//item->a NEXT {a/k = b/k, 1 h} news//item->b GRACE 1 min"
+    details = await problem(await client.put("/v1/queries/q", data=text), 422)
+    [finding] = details["diagnostics"]
+    assert finding["code"] == "XS800"
+    assert finding["message"] == "this broker does not run NEXT and GRACE yet"
+    await problem(await client.get("/v1/queries/q"), 404)
+
+
 async def test_several_statements_are_not_one_query(client: TestClient) -> None:
     await problem(await client.put("/v1/queries/q", data="a; b"), 422)
 

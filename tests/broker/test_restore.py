@@ -14,9 +14,9 @@ from typing import Any
 import aiohttp
 import pytest
 from click.testing import CliRunner, Result
-from sparkless_broker import running, session_of, when
 from support import doomed
 from support.small_broker import small_broker
+from support.sparkless_broker import running, session_of, when
 from support.subscribers import Receiver, broker_in, found, item, receiving
 
 from broker.cli import main

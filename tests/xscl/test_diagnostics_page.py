@@ -16,7 +16,20 @@ from xscl.files import check_files
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "diagnostics.md").read_text(encoding="utf-8")
 ENTRIES = dict(re.findall(r"^## (XS\d+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
-WARNINGS = {"XS405", "XS501", "XS502", "XS504", "XS505"}
+WARNINGS = {
+    "XS405",
+    "XS501",
+    "XS502",
+    "XS504",
+    "XS505",
+    "XS506",
+    "XS507",
+    "XS508",
+    "XS800",
+    "XS912",
+}
+BESIDE = {"XS501", "XS508", "XS800"}
+"""Warnings that examples of something else may have: that it costs, waits, or does not run yet."""
 
 
 def example(code: str, kind: str) -> str:
@@ -59,7 +72,11 @@ def test_every_code_in_the_source_is_listed() -> None:
 
 @pytest.mark.parametrize("code", sorted(CODES))
 def test_the_wrong_example_gets_the_code_and_no_other(code: str, tmp_path: Path) -> None:
-    found = findings(example(code, "wrong"), tmp_path)
+    found = [
+        each
+        for each in findings(example(code, "wrong"), tmp_path)
+        if each.code == code or each.code not in BESIDE
+    ]
     assert {each.code for each in found} == {code}
     assert {each.is_error for each in found} == {code not in WARNINGS}
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from generators.grammar import Grammar
 from hypothesis import given
 from hypothesis import strategies as st
 
+from xscl.canonical import render_expression, render_step
 from xscl.layout import render
 from xscl.operands import RESERVED
 from xscl.parser import parse_file
 from xscl.report import Report
+from xscl.selects import item_text
+from xscl.statement import BracesSyntax, SelectSyntax
+from xscl.syntax import Filter, PathExpression, StepSyntax
 
 EBNF = Path(__file__).parents[2] / "docs" / "xscl.ebnf"
 
@@ -27,7 +33,7 @@ SAMPLES = {
     "parameter": ["$who", "$n-1"],
     "string": ["'Ann'", '"it\'s"', "'it''s'", "''", "'(: no comment :)'", "'-- none'"],
     "number": ["3", "2.5", ".5", "4.", "1e3", "1.5E-2"],
-    "unit": ["ms", "s", "min", "hours", "d", "weeks", "H"],
+    "unit_of_time": ["ms", "s", "min", "hours", "d", "weeks", "H"],
     "iso_duration": ["P30D", "PT6H", "P1DT1H30M", "PT1.5S", "P2W"],
     "symbolic": ["T", "T1", "T_2", "T1'"],
     "xml_name": ["p:b-c"],  # one name: end tags fit any start tag
@@ -58,7 +64,7 @@ def test_every_rule_is_used_and_every_used_rule_is_there() -> None:
 
 @pytest.mark.parametrize("name", sorted(GRAMMAR.regular() - {"reserved"}))
 def test_the_samples_fit_the_regular_rules(name: str) -> None:
-    pattern = re.compile(GRAMMAR.rules[name].text, re.IGNORECASE if name == "unit" else 0)
+    pattern = re.compile(GRAMMAR.rules[name].text, re.IGNORECASE if name == "unit_of_time" else 0)
     assert all(pattern.fullmatch(sample) for sample in SAMPLES[name])
 
 
@@ -76,6 +82,36 @@ def test_every_production_makes_texts(rule: str) -> None:
 def test_the_parser_accepts_what_the_grammar_makes(seed: int) -> None:
     text = GRAMMAR.make("file", random.Random(seed), DEPTH)
     assert errors_of(text) == []
+
+
+def without_places(syntax: Any) -> Any:
+    """Return syntax as plain values without spans, and what is XPath as its canonical text."""
+    if isinstance(syntax, list):
+        return [without_places(each) for each in syntax]
+    if isinstance(syntax, StepSyntax):
+        return render_step(syntax)
+    if isinstance(syntax, (PathExpression, Filter)):
+        return render_expression(syntax)
+    if isinstance(syntax, SelectSyntax):
+        items = [item_text(each) for each in syntax.items]
+        found = (syntax.kind, items, without_places(syntax.constructor))
+        return None if found == ("", [], None) else found  # `SELECT *` may be left out
+    if not is_dataclass(syntax):
+        return syntax
+    if isinstance(syntax, BracesSyntax) and syntax.predicate is None and syntax.window is None:
+        return None  # they say nothing, and are left out
+    kept = [each.name for each in fields(syntax) if not each.name.endswith("span")]
+    values = {name: without_places(getattr(syntax, name)) for name in kept if name != "end"}
+    return (type(syntax).__name__, values)
+
+
+@given(st.integers(0, 2**32))
+def test_what_is_rendered_is_read_as_the_same_syntax(seed: int) -> None:
+    text = GRAMMAR.make("statement", random.Random(seed), DEPTH)
+    first, _ = parse_file(text, Report(text))
+    rendered = render(text)
+    second, _ = parse_file(rendered, Report(rendered))
+    assert without_places(second) == without_places(first)
 
 
 @given(st.integers(0, 2**32))

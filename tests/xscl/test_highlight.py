@@ -47,6 +47,35 @@ def test_parts_of_a_query_have_their_kinds(kind: _TokenType, text: str) -> None:
     assert (kind, text) in tokens(QUERY)
 
 
+SEQUENCE = """SELECT DISJOINT <a>{x}</a>
+FROM S//a->x NEXT {x = y AND dur() < 30 min} S//b->y+ WHILE {y > prev(y)} UNLESS (T | U)
+WITHIN 1 h SAME (//@id) MATCH NEXT WHERE worker[x].status = 'safe'
+GRACE 1 min ON MATCH SET worker[x].n = 1"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (Keyword, "SELECT DISJOINT"),
+        (Keyword, "NEXT"),
+        (Keyword, "WHILE"),
+        (Keyword, "UNLESS"),
+        (Keyword, "WITHIN"),
+        (Keyword, "SAME"),
+        (Keyword, "MATCH NEXT"),
+        (Keyword, "WHERE"),
+        (Keyword, "GRACE"),
+        (Keyword, "ON MATCH"),
+        (Keyword, "SET"),
+        (Name.Function, "prev"),
+        (Name.Function, "dur"),
+        (Keyword.Type, "min"),
+    ],
+)
+def test_parts_of_a_sequence_have_their_kinds(kind: _TokenType, text: str) -> None:
+    assert (kind, text) in tokens(SEQUENCE)
+
+
 @settings(max_examples=examples(50))
 @given(st.one_of(queries(), st.text(max_size=60)))
 def test_nothing_is_lost_and_nothing_is_an_error(text: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 from support.reading import block, codes, operator, query
 
 import xscl
+from xscl.operands import RESERVED
 from xscl.path import ANY, Axis, NodeTest, Parameter
 from xscl.query import (
     INFINITE_US,
@@ -256,32 +257,17 @@ def test_a_variable_of_a_block_outside_the_operands_is_an_error() -> None:
     assert codes("A//a->x JOIN {x = y, 1 h} B//b->y JOIN {x = z, 1 h} C//c->z") == []
 
 
-@pytest.mark.parametrize(
-    "word",
-    [
-        "NOT",
-        "UNLESS",
-        "NEXT",
-        "FOLD",
-        "WHILE",
-        "WITHIN",
-        "SAME",
-        "MATCH",
-        "ON",
-        "CONFIDENCE",
-        "LOSS",
-        "WINDOW",
-    ],
-)
-def test_reserved_words_say_that_they_are_for_later(word: str) -> None:
-    for text in (f"S//a {word} T//b", f"S//a {word.lower()} {{x, 1 h}} T", f"{word} S//a"):
-        _, [found] = xscl.check(text)
-        assert found.code == "XS108"
-        assert "later" in found.message
+@pytest.mark.parametrize("word", sorted(RESERVED))
+def test_a_word_of_the_language_is_a_stream_where_no_clause_can_stand(word: str) -> None:
+    for text in (f"{word}//a", f"{word.lower()} JOIN {{, 1 h}} T", f"{word}; S"):
+        [found, *_] = xscl.parse(text)
+        assert found.blocks[0].stream == text[: len(word)]
+    assert "XS108" in codes(f"{word} S//a")
 
 
-def test_a_plus_after_a_block_is_reserved() -> None:
-    assert codes("S//a+ FOLLOWED BY {, 1 h} T") == ["XS108"]
+@pytest.mark.parametrize("word", ["FOLD", "WHILE", "LOSS", "HAVING"])
+def test_a_word_that_cannot_stand_behind_a_block_says_so(word: str) -> None:
+    assert codes(f"S JOIN {{, 1 h}} (T) {word} U") == ["XS108"]
 
 
 def test_a_parameter_stands_for_a_literal_or_a_duration() -> None:

@@ -1,0 +1,170 @@
+"""What predicates of operators and clauses are made of: operands, comparisons, disjuncts.
+
+A predicate is a disjunction of conjunctions.  A `Disjunct` splits its conjuncts by how they can be
+found: value joins and similarity joins are looked up, residuals and tests filter what these give.
+
+An operand's path is one of two things.  Where a conjunct needs it (`a/author = b/author`), it is a
+variable of its own, bound in the block.  Where it need not be there (below `exists`, `if`, `prev`
+or an aggregate, in FOLD, SET, HAVING), it is a `PathFrom` a variable, and may have no value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xscl.path import ComparisonOperator, Literal, Parameter, Path
+
+__all__ = [
+    "Call",
+    "Cell",
+    "Conditional",
+    "Derived",
+    "Disjunct",
+    "Operand",
+    "PathFrom",
+    "Residual",
+    "Row",
+    "SimilarityJoin",
+    "ValueJoin",
+    "VariableValue",
+    "operand_variables",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class VariableValue:
+    """The string value of the node that a variable is bound to; of each of a repetition's."""
+
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class PathFrom:
+    """The string values of what a path selects from the node of a variable: none, one or more."""
+
+    variable: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A function over operands, by its name.
+
+    `lower-case`, `tokenize`, `host` ... of section 5; `+ - * div mod`, where `-` may have one
+    argument; `jaccard`, `words` ... of section 10; `time`, `dur`, `prev`, `sum` ... of sections 13,
+    16 and 18, where `count` and `collect` of different values are `count distinct`, `collect
+    distinct`.
+    """
+
+    function: str
+    arguments: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of a table, by its key."""
+
+    table: str
+    key: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A column of a row of a table."""
+
+    row: Row
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Conditional:
+    """`if (condition) then a else b`."""
+
+    condition: tuple[Disjunct, ...]
+    then: Operand
+    otherwise: Operand
+
+
+Operand = VariableValue | PathFrom | Call | Literal | Parameter | Row | Cell | Conditional
+"""One side of a comparison.  A duration is a `Literal` number, of microseconds."""
+
+Derived = VariableValue | Call
+"""An operand of exactly one variable: its own string value, or functions of it and literals."""
+
+
+def operand_variables(operand: Operand) -> tuple[str, ...]:
+    """Return the variables that an operand mentions, each once, in the order of the text."""
+    match operand:
+        case VariableValue(variable) | PathFrom(variable):
+            return (variable,)
+        case Call(arguments=arguments):
+            return tuple(dict.fromkeys(v for each in arguments for v in operand_variables(each)))
+        case Row(key=key):
+            return operand_variables(key)
+        case Cell(row=row):
+            return operand_variables(row)
+        case Conditional(condition, then, otherwise):
+            inner = (each for disjunct in condition for each in disjunct.operands())
+            mentioned = (operand_variables(each) for each in (*inner, then, otherwise))
+            return tuple(dict.fromkeys(v for variables in mentioned for v in variables))
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class ValueJoin:
+    """Equality of a value of the left operand and a value of the right one."""
+
+    left: Derived
+    right: Derived
+
+
+@dataclass(frozen=True, slots=True)
+class SimilarityJoin:
+    """A measure of a set of the left operand and one of the right one, with its least value.
+
+    `measure` is `jaccard`, `containment` or `overlap`; `left` and `right` are calls of `words`,
+    `shingles` or `tokenize`.  `is_turned` says that the right set stands first in the measure,
+    which matters to `containment`.
+    """
+
+    measure: str
+    left: Call
+    right: Call
+    operator: ComparisonOperator
+    threshold: Literal | Parameter
+    is_turned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """Any other comparison.  It filters the tuples that value joins produce."""
+
+    left: Operand
+    operator: ComparisonOperator
+    right: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Disjunct:
+    """A conjunction; one alternative of a predicate.
+
+    `tests` are conjuncts that are no comparisons: calls of `exists`, `empty`, `contains`,
+    `starts-with`, `ends-with` and `matches`.
+    """
+
+    value_joins: tuple[ValueJoin, ...] = ()
+    residuals: tuple[Residual, ...] = ()
+    similarity_joins: tuple[SimilarityJoin, ...] = ()
+    tests: tuple[Call, ...] = ()
+
+    def operands(self) -> Iterator[Operand]:
+        """Yield both sides of each comparison, and each test."""
+        comparisons: tuple[ValueJoin | SimilarityJoin | Residual, ...] = (
+            *self.value_joins,
+            *self.residuals,
+            *self.similarity_joins,
+        )
+        for each in comparisons:
+            yield from (each.left, each.right)
+        yield from self.tests

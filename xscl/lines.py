@@ -1,0 +1,363 @@
+"""Sets froms into lines of pieces: on one line where that fits, else part by part.
+
+A piece knows where it came from, so that a comment goes before the piece that it stood before.
+Where lines break depends on the pieces, and on `--` comments inside braces, which need lines of
+their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from xscl.canonical import (
+    bound,
+    render_binding,
+    render_expression,
+    render_number,
+    render_predicate,
+    render_window,
+)
+from xscl.path import Span
+from xscl.statement import (
+    AbsenceSyntax,
+    BracesSyntax,
+    FoldSyntax,
+    FromSyntax,
+    KeySyntax,
+    OperandSyntax,
+    PartSyntax,
+    RepetitionSyntax,
+    UnitSyntax,
+)
+from xscl.syntax import BlockSyntax, Expression, Junction, LossSyntax
+
+__all__ = ["INDENT", "WIDTH", "Line", "Piece", "from_lines", "joined", "predicate_pieces"]
+
+WIDTH = 100
+"""Columns of a line, where the text has a place to break."""
+
+INDENT = "  "
+
+Notes = Sequence[int]
+"""Where the `--` comments of a text stand."""
+
+
+class Piece(NamedTuple):
+    """A part of a line, and where it came from."""
+
+    text: str
+    offset: int
+
+
+class Line(NamedTuple):
+    """The pieces of a line."""
+
+    indent: str
+    pieces: list[Piece]
+
+    @property
+    def width(self) -> int:
+        """Its length in characters."""
+        return len(self.indent) + sum(len(piece.text) for piece in self.pieces)
+
+
+def from_lines(source: FromSyntax, indent: str, prefix: str, notes: Notes) -> Iterator[Line]:
+    """Yield a from: as many parts on the first line as fit, each other one on lines of its own."""
+    flat = _prefixed(_flat(source), prefix)
+    if _fits(Line(indent, flat), source.parts, notes):
+        yield Line(indent, flat)
+        return
+    inner = indent + (INDENT if prefix else "")
+    count, head = _head(source, indent, prefix, notes)
+    if head is not None:
+        yield head
+    else:
+        yield from _first_lines(source.parts[0], indent, inner, prefix, notes)
+    for part in source.parts[count:]:
+        yield from _part_lines(part, inner, notes)
+    for pieces in _clauses(source):
+        yield Line(inner, pieces)
+
+
+def _head(source: FromSyntax, indent: str, prefix: str, notes: Notes) -> tuple[int, Line | None]:
+    """Return how many parts fit on the first line, and that line; `None` where only one does."""
+    most = len(source.parts) - source.is_bare()  # all of a bare from did not fit
+    for count in range(most, 1, -1):
+        parts = source.parts[:count]
+        line = Line(indent, _prefixed(_flat_parts(parts), prefix))
+        if _fits(line, parts, notes):
+            return count, line
+    return 1, None
+
+
+def _fits(line: Line, parts: Sequence[PartSyntax | AbsenceSyntax], notes: Notes) -> bool:
+    return line.width <= WIDTH and not (notes and any(_is_noted(part, notes) for part in parts))
+
+
+def _is_noted(part: PartSyntax | AbsenceSyntax, notes: Notes) -> bool:
+    """Whether a note stands beside a predicate in a part."""
+    if _has_note(part, notes):
+        return True
+    if isinstance(part, AbsenceSyntax):
+        return False
+    inner: list[PartSyntax | AbsenceSyntax] = [*part.unless]
+    if isinstance(part.operand, FromSyntax):
+        inner += part.operand.parts
+    return any(_is_noted(each, notes) for each in inner)
+
+
+def _has_note(part: PartSyntax | AbsenceSyntax, notes: Notes) -> bool:
+    span, braces = part.keyword_span, part.braces
+    has_predicate = braces is not None and braces.predicate is not None
+    return has_predicate and any(span.start < note < span.end for note in notes)
+
+
+def _prefixed(pieces: list[Piece], prefix: str) -> list[Piece]:
+    return [Piece(prefix + pieces[0].text, pieces[0].offset), *pieces[1:]]
+
+
+def joined(first: list[Piece], second: list[Piece]) -> list[Piece]:
+    """Return pieces behind others, with a space between them."""
+    return [*first, *_prefixed(second, " ")]
+
+
+# -- on one line -------------------------------------------------------------------------------
+
+
+def _flat(source: FromSyntax) -> list[Piece]:
+    pieces = _flat_parts(source.parts)
+    for clause in _clauses(source):
+        pieces = joined(pieces, clause)
+    return pieces
+
+
+def _flat_parts(parts: Sequence[PartSyntax | AbsenceSyntax]) -> list[Piece]:
+    pieces = _flat_part(parts[0])
+    for part in parts[1:]:
+        pieces = joined(pieces, _flat_part(part))
+    return pieces
+
+
+def _flat_part(part: PartSyntax | AbsenceSyntax) -> list[Piece]:
+    if isinstance(part, AbsenceSyntax):
+        return joined(_operator(part), _unit(part.unit))
+    pieces = _flat_operand(part.operand)
+    if part.keyword:
+        pieces = joined(_operator(part), pieces)
+    for absence in part.unless:
+        pieces = joined(pieces, joined(_operator(absence), _unit(absence.unit)))
+    return pieces
+
+
+def _flat_operand(operand: OperandSyntax) -> list[Piece]:
+    if isinstance(operand, UnitSyntax):
+        return _unit(operand)
+    if isinstance(operand, RepetitionSyntax):
+        first, *others = _repetition(operand)
+        for other in others:
+            first = joined(first, other)
+        return first
+    pieces = _prefixed(_flat(operand), "(")
+    pieces[-1] = Piece(f"{pieces[-1].text})", pieces[-1].offset)
+    return pieces
+
+
+def _operator(part: PartSyntax | AbsenceSyntax) -> list[Piece]:
+    return _with_braces(Piece(part.keyword, part.keyword_span.start), part.braces)
+
+
+def _with_braces(keyword: Piece, braces: BracesSyntax | None) -> list[Piece]:
+    if braces is None or (braces.predicate is None and braces.window is None):
+        return [keyword]
+    pieces = [Piece(f"{keyword.text} {{".lstrip(), keyword.offset), *_inside(braces)]
+    pieces[-1] = Piece(pieces[-1].text + "}", pieces[-1].offset)
+    return pieces
+
+
+def _inside(braces: BracesSyntax) -> list[Piece]:
+    pieces = [] if braces.predicate is None else predicate_pieces(braces.predicate)
+    if braces.window is not None:
+        pieces.append(Piece(f", {render_window(braces.window)}", braces.window.span.start))
+    return pieces
+
+
+def predicate_pieces(predicate: Expression) -> list[Piece]:
+    """Return a predicate, a piece for each of its terms."""
+    if not isinstance(predicate, Junction):
+        return [Piece(render_predicate(predicate), predicate.span.start)]
+    word, level = predicate.word.upper(), 2 if predicate.word == "or" else 3
+    pieces = []
+    for index, term in enumerate(predicate.terms):
+        text = render_predicate(term, level)
+        pieces.append(Piece(f" {word} {text}" if index else text, term.span.start))
+    return pieces
+
+
+def _unit(unit: UnitSyntax) -> list[Piece]:
+    if len(unit.blocks) == 1:
+        return _block(unit.blocks[0])
+    pieces = _prefixed(_block(unit.blocks[0]), "(")
+    for block in unit.blocks[1:]:
+        pieces += _prefixed(_block(block), " | ")
+    pieces[-1] = Piece(f"{pieces[-1].text})", pieces[-1].offset)
+    return pieces
+
+
+def _block(block: BlockSyntax) -> list[Piece]:
+    loss = [] if block.loss is None else [Piece(_loss(block.loss), block.loss.span.start)]
+    if block.variable is not None:
+        return [Piece(bound(block.stream, block.variable), block.span.start), *loss]
+    pieces = [Piece(block.stream, block.span.start)]
+    for step in block.steps:
+        slash = "//" if step.is_deep else "/"
+        pieces.append(Piece(slash + render_binding(step), step.span.start))
+        for each in step.predicates:
+            pieces.append(Piece(f"[{render_expression(each)}]", each.span.start))
+    return [*pieces, *loss]
+
+
+def _loss(loss: LossSyntax) -> str:
+    lengths = [render_window(each) for each in loss.lengths]
+    if loss.numbers:
+        numbers = [render_number(each.value) for each in loss.numbers]
+        lengths = [f"{one}: {other}" for one, other in zip(lengths, numbers, strict=False)]
+    delay = f"{loss.delay}({', '.join(lengths)})" if lengths else loss.delay
+    return f" LOSS {render_expression(loss.probability)} DELAY {delay}"
+
+
+def _repetition(repetition: RepetitionSyntax) -> list[list[Piece]]:
+    """Return what a repetition is made of: its unit, braces, WHILE and FOLD."""
+    unit = _unit(repetition.unit)
+    unit[-1] = Piece(f"{unit[-1].text}+", unit[-1].offset)
+    found = [unit]
+    braces = repetition.braces
+    if braces is not None and (braces.predicate is not None or braces.window is not None):
+        found.append(_with_braces(Piece("", braces.span.start), braces))
+    if repetition.condition is not None and repetition.condition_span is not None:
+        span = repetition.condition_span
+        condition = BracesSyntax(repetition.condition, None, span)
+        found.append(_with_braces(Piece("WHILE", span.start), condition))
+    if repetition.folds and repetition.fold_span is not None:
+        found.append(_folds(repetition.folds, repetition.fold_span))
+    return found
+
+
+def _folds(folds: Sequence[FoldSyntax], span: Span) -> list[Piece]:
+    pieces = [Piece("FOLD {", span.start)]
+    for index, fold in enumerate(folds):
+        first, following = render_expression(fold.first, 5), render_expression(fold.next, 5)
+        text = f"{', ' if index else ''}{fold.name} = {first} THEN {following}"
+        pieces.append(Piece(text, fold.span.start))
+    pieces[-1] = Piece(pieces[-1].text + "}", pieces[-1].offset)
+    return pieces
+
+
+# -- clauses -----------------------------------------------------------------------------------
+
+
+def _clauses(source: FromSyntax) -> Iterator[list[Piece]]:
+    if source.within is not None and source.within_span is not None:
+        yield [Piece(f"WITHIN {render_window(source.within)}", source.within_span.start)]
+    if source.same and source.same_span is not None:
+        pieces = [Piece(f"SAME ({_key(source.same[0])}", source.same_span.start)]
+        pieces += [Piece(f", {_key(key)}", key.span.start) for key in source.same[1:]]
+        yield [*pieces[:-1], Piece(f"{pieces[-1].text})", pieces[-1].offset)]
+    if source.match is not None:
+        yield [Piece(f"MATCH {source.match.strategy}", source.match.span.start)]
+    if source.where is not None and source.where_span is not None:
+        keyword = Piece("WHERE", source.where_span.start)
+        yield joined([keyword], predicate_pieces(source.where))
+
+
+def _key(key: KeySyntax) -> str:
+    path = "".join(
+        ("//" if step.is_deep else "/")
+        + render_binding(step)
+        + "".join(f"[{render_expression(each)}]" for each in step.predicates)
+        for step in key.steps
+    )
+    return path if key.literal is None else f"{path} = {render_expression(key.literal)}"
+
+
+# -- on several lines --------------------------------------------------------------------------
+
+
+def _first_lines(
+    part: PartSyntax | AbsenceSyntax, indent: str, inner: str, prefix: str, notes: Notes
+) -> Iterator[Line]:
+    if isinstance(part, AbsenceSyntax) or part.keyword:  # what stood before it could not be read
+        yield from _part_lines(part, inner, notes)
+        return
+    flat = Line(indent, _prefixed(_flat_part(part), prefix))
+    if _fits(flat, [part], notes):
+        yield flat
+        return
+    lines = list(_operand_lines(part.operand, inner, notes))
+    first = lines[0]
+    yield Line(indent, _prefixed(first.pieces, prefix))
+    yield from lines[1:]
+    yield from _unless_lines(part.unless, inner, notes)
+
+
+def _part_lines(part: PartSyntax | AbsenceSyntax, indent: str, notes: Notes) -> Iterator[Line]:
+    yield from _operator_lines(part, indent, notes)
+    if isinstance(part, AbsenceSyntax):
+        yield Line(indent, _unit(part.unit))
+        return
+    yield from _operand_lines(part.operand, indent, notes)
+    yield from _unless_lines(part.unless, indent, notes)
+
+
+def _unless_lines(absences: Sequence[AbsenceSyntax], indent: str, notes: Notes) -> Iterator[Line]:
+    for absence in absences:
+        flat = Line(indent, joined(_operator(absence), _unit(absence.unit)))
+        if _fits(flat, [absence], notes):
+            yield flat
+            continue
+        yield from _part_lines(absence, indent, notes)
+
+
+def _operand_lines(operand: OperandSyntax, indent: str, notes: Notes) -> Iterator[Line]:
+    if isinstance(operand, UnitSyntax):
+        yield Line(indent, _unit(operand))
+        return
+    if isinstance(operand, RepetitionSyntax):
+        flat = Line(indent, _flat_operand(operand))
+        if flat.width <= WIDTH:
+            yield flat
+            return
+        unit, *others = _repetition(operand)
+        yield Line(indent, unit)
+        for pieces in others:
+            yield Line(indent + INDENT, pieces)
+        return
+    yield Line(indent, [Piece("(", operand.span.start)])
+    last = operand.span.start
+    for line in from_lines(operand, indent + INDENT, "", notes):
+        last = line.pieces[-1].offset
+        yield line
+    yield Line(indent, [Piece(")", last)])
+
+
+def _operator_lines(part: PartSyntax | AbsenceSyntax, indent: str, notes: Notes) -> Iterator[Line]:
+    """Yield an operator on one line if it fits, else with each term on a line of its own."""
+    line = Line(indent, _operator(part))
+    braces = part.braces
+    if (
+        braces is None
+        or braces.predicate is None
+        or (line.width <= WIDTH and not _has_note(part, notes))
+    ):
+        yield line
+        return
+    yield Line(indent, line.pieces[:1])
+    terms = predicate_pieces(braces.predicate)
+    comma = "," if braces.window is not None else ""
+    for term in terms[:-1]:
+        yield Line(indent + INDENT, [Piece(term.text.lstrip(), term.offset)])
+    yield Line(indent + INDENT, [Piece(f"{terms[-1].text.lstrip()}{comma}", terms[-1].offset)])
+    if braces.window is not None:
+        window = braces.window
+        yield Line(indent + INDENT, [Piece(render_window(window), window.span.start)])
+    yield Line(indent, [Piece("}", braces.span.end - 1)])

@@ -1,0 +1,317 @@
+"""Rules of sections 11 to 21 that a statement can break whatever its predicates say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xscl.path import Span
+from xscl.report import Report
+from xscl.sequence import INFINITE_US
+from xscl.statement import (
+    AbsenceSyntax,
+    FromSyntax,
+    PartSyntax,
+    RepetitionSyntax,
+    Statement,
+    UnitSyntax,
+    blocks_of,
+    units_of,
+)
+from xscl.syntax import BlockSyntax, DurationSyntax
+
+__all__ = ["ALTERNATIVES_MAX", "check_statement"]
+
+ALTERNATIVES_MAX = 16
+"""Alternatives of a unit."""
+
+UNLESS_MAX = 8
+"""Absences at one operator."""
+
+KEYS_MAX = 4
+"""Paths of SAME."""
+
+FOLDS_MAX = 16
+"""Values of FOLD at one repetition."""
+
+LOSSY_MAX = 3
+"""Lossy units that must be there: each doubles the variants of a statement, at most 8."""
+
+CLOCK = "CLOCK"
+"""The stream of ticks, which no block reads and nobody publishes to."""
+
+
+def check_statement(statement: Statement, report: Report) -> None:
+    """Report what breaks a rule, and warn of what is bounded by nothing."""
+    source = statement.source
+    if source is None:
+        return
+    _Rules(report).check(source, is_bounded=False)
+    if any(block.loss is not None for block in blocks_of(source)):
+        _check_losses(source, report)
+    _check_clock(statement, source, report)
+    select = statement.select
+    if select is not None and select.kind == "COMPRESSED":
+        _check_compressed(source, select.kind_span or select.span, report)
+    if statement.grace is not None and statement.grace.parameter is not None:
+        report.error(
+            "XS605",
+            statement.grace.span,
+            "a grace is the same for all subscriptions",
+            "write a duration, as in `GRACE 1 h`",
+        )
+    elif statement.grace is None:
+        _check_grace(statement, report)
+
+
+class _Rules:
+    def __init__(self, report: Report) -> None:
+        self.report = report
+
+    def check(self, source: FromSyntax, *, is_bounded: bool) -> None:
+        """Check a from and those in parentheses within it."""
+        bounded = is_bounded or _is_bound(source.within)
+        for part in source.parts:
+            if isinstance(part, PartSyntax):
+                self._part(part, bounded)
+        for unit in source.parts:
+            for each in units_of(unit) if _is_leaf(unit) else ():
+                self._unit(each)
+        if len(source.same) > KEYS_MAX:
+            self._too_many(source.same[KEYS_MAX].span, "keys", KEYS_MAX)
+        if source.match is not None:
+            self._match(source, source.match.strategy, source.match.span)
+
+    def _part(self, part: PartSyntax, is_bounded: bool) -> None:
+        operand = part.operand
+        if isinstance(operand, FromSyntax):
+            self.check(operand, is_bounded=is_bounded)
+            for absence in part.unless:
+                self._unit(absence.unit)
+        if isinstance(operand, RepetitionSyntax):
+            self._repetition(part, operand, is_bounded)
+        if len(part.unless) > UNLESS_MAX:
+            self._too_many(part.unless[UNLESS_MAX].keyword_span, "UNLESS", UNLESS_MAX)
+        if part.unless and part.keyword == "JOIN":
+            self.report.error(
+                "XS810",
+                part.unless[0].keyword_span,
+                "nothing stands between the operands of JOIN",
+                "UNLESS stands behind FOLLOWED BY and NEXT; for what is near, write NOT JOIN",
+            )
+
+    def _unit(self, unit: UnitSyntax | RepetitionSyntax) -> None:
+        blocks = unit.blocks if isinstance(unit, UnitSyntax) else unit.unit.blocks
+        if len(blocks) > ALTERNATIVES_MAX:
+            self._too_many(blocks[ALTERNATIVES_MAX].span, "alternatives", ALTERNATIVES_MAX)
+
+    def _too_many(self, span: Span, what: str, most: int) -> None:
+        self.report.error("XS811", span, f"more than {most} {what}", f"there may be {most} at most")
+
+    def _repetition(self, part: PartSyntax, syntax: RepetitionSyntax, is_bounded: bool) -> None:
+        if part.keyword == "JOIN":
+            self.report.error(
+                "XS801",
+                syntax.plus_span,
+                "nothing is repeated behind JOIN",
+                "a run follows something: write FOLLOWED BY or NEXT",
+            )
+        if syntax.condition_span is not None and part.keyword != "NEXT":
+            self.report.error(
+                "XS802",
+                syntax.condition_span,
+                "WHILE needs NEXT before the repetition",
+                "behind FOLLOWED BY every element may be left out, so that nothing ends a run",
+            )
+        if len(syntax.folds) > FOLDS_MAX:
+            self._too_many(syntax.folds[FOLDS_MAX].span, "values of FOLD", FOLDS_MAX)
+        gap = syntax.braces.window if syntax.braces else None
+        window = part.braces.window if part.braces else None
+        if not (is_bounded or _is_bound(gap) or _is_bound(window)):
+            self.report.warning(
+                "XS507",
+                syntax.plus_span,
+                "nothing bounds this repetition: all that begins it is remembered for ever",
+                "bound it with WITHIN, or its neighbours: `+ {, 1 h}`",
+            )
+
+    # -- MATCH ---------------------------------------------------------------------------------
+
+    def _match(self, source: FromSyntax, strategy: str, span: Span) -> None:
+        if strategy == "PARTITION" and not source.same:
+            self.report.error(
+                "XS816",
+                span,
+                "MATCH PARTITION needs the key of a partition",
+                "write SAME before it, as in `SAME (//@id) MATCH PARTITION`",
+            )
+        last = len(source.parts) - 1
+        for index, part in enumerate(source.parts):
+            if isinstance(part, AbsenceSyntax):
+                self._absence_in_chain(part, is_last=index == last)
+            elif part.keyword not in ("", "FOLLOWED BY"):
+                self._no_chain(part.keyword_span, f"{part.keyword} stands beside MATCH")
+            elif isinstance(part.operand, FromSyntax):
+                self._no_chain(part.operand.span, "parentheses stand beside MATCH")
+
+    def _absence_in_chain(self, part: AbsenceSyntax, *, is_last: bool) -> None:
+        if part.keyword != "NOT FOLLOWED BY":
+            self._no_chain(part.keyword_span, f"{part.keyword} stands beside MATCH")
+        elif not is_last:
+            self.report.error(
+                "XS817",
+                part.keyword_span,
+                "NOT FOLLOWED BY ends a chain under MATCH",
+                "for what must be absent in between, write UNLESS",
+            )
+
+    def _no_chain(self, span: Span, message: str) -> None:
+        self.report.error(
+            "XS815",
+            span,
+            message,
+            "MATCH is of a chain of units and repetitions joined by FOLLOWED BY",
+        )
+
+
+def _is_leaf(part: PartSyntax | AbsenceSyntax) -> bool:
+    return isinstance(part, AbsenceSyntax) or not isinstance(part.operand, FromSyntax)
+
+
+def _is_bound(window: DurationSyntax | None) -> bool:
+    """Whether a window is there and bounds something: a parameter does."""
+    return window is not None and (window.length_us is None or window.length_us < INFINITE_US)
+
+
+# -- loss --------------------------------------------------------------------------------------
+
+
+def _check_losses(source: FromSyntax, report: Report) -> None:
+    lossy = [block for unit in _positive(source) for block in _lossy(unit)]
+    if len(lossy) > LOSSY_MAX:
+        block = lossy[LOSSY_MAX]
+        report.error(
+            "XS811",
+            block.loss.span if block.loss else block.span,
+            f"more than {2**LOSSY_MAX} variants, one for each choice of lost units",
+            f"at most {LOSSY_MAX} units that must be there may be lost",
+        )
+    for each in _froms(source):
+        _check_chain(each, report)
+
+
+def _check_chain(source: FromSyntax, report: Report) -> None:
+    parts = [part for part in source.parts if isinstance(part, PartSyntax)]
+    is_chain = all(part.keyword in ("", "FOLLOWED BY") for part in parts)
+    for index, part in enumerate(parts):
+        if isinstance(part.operand, FromSyntax):
+            continue
+        blocks = _lossy(part.operand)
+        if not blocks or blocks[0].loss is None:
+            continue
+        reason = None
+        if index == 0:
+            reason = "nothing stands before it that it could come after"
+        elif index == len(parts) - 1:
+            reason = "nothing stands behind it that would show that it is missing"
+        elif not is_chain:
+            reason = "an operator beside it is not FOLLOWED BY"
+        elif isinstance(part.operand, RepetitionSyntax):
+            reason = "it is repeated"
+        if reason is not None:
+            report.error(
+                "XS911",
+                blocks[0].loss.span,
+                f"this unit cannot be lost: {reason}",
+                "LOSS stands within a chain of FOLLOWED BY, and behind UNLESS and NOT",
+            )
+
+
+def _froms(source: FromSyntax) -> Iterator[FromSyntax]:
+    yield source
+    for part in source.parts:
+        if isinstance(part, PartSyntax) and isinstance(part.operand, FromSyntax):
+            yield from _froms(part.operand)
+
+
+def _positive(source: FromSyntax) -> Iterator[UnitSyntax | RepetitionSyntax]:
+    for each in _froms(source):
+        for part in each.parts:
+            if isinstance(part, PartSyntax) and not isinstance(part.operand, FromSyntax):
+                yield part.operand
+
+
+def _lossy(unit: UnitSyntax | RepetitionSyntax) -> Sequence[BlockSyntax]:
+    blocks = unit.blocks if isinstance(unit, UnitSyntax) else unit.unit.blocks
+    return [block for block in blocks if block.loss is not None]
+
+
+# -- the statement -----------------------------------------------------------------------------
+
+
+def _check_clock(statement: Statement, source: FromSyntax, report: Report) -> None:
+    places = [block.stream_span for block in blocks_of(source) if block.stream == CLOCK]
+    if statement.publish is not None and statement.publish.name == CLOCK:
+        places.append(statement.publish.span)
+    for span in places:
+        report.error(
+            "XS212",
+            span,
+            f"`{CLOCK}` is the broker's own stream, of ticks without content",
+            "choose another name; times stand in `time(x)` and in windows",
+        )
+
+
+def _check_compressed(source: FromSyntax, span: Span, report: Report) -> None:
+    repeated = [
+        part
+        for each in _froms(source)
+        for part in each.parts
+        if isinstance(part, PartSyntax) and isinstance(part.operand, RepetitionSyntax)
+    ]
+    is_any = source.match is None or source.match.strategy == "ANY"
+    if repeated and is_any and all(part.keyword != "NEXT" for part in repeated):
+        return
+    report.error(
+        "XS903",
+        span,
+        "COMPRESSED is of a repetition under MATCH ANY",
+        "it stands for matches that share documents: `S//a+` behind FOLLOWED BY, or first",
+    )
+
+
+def _check_grace(statement: Statement, report: Report) -> None:
+    """Warn of a statement whose answers wait for the allowed lateness."""
+    place = ordered_place(statement)
+    if place is not None:
+        report.warning(
+            "XS508",
+            place,
+            "without GRACE an answer waits for the allowed lateness, a day unless set otherwise",
+            "say how late documents may be: `GRACE 10 min`",
+        )
+
+
+def ordered_place(statement: Statement) -> Span | None:
+    """Return where a statement says what a further document could change, if anywhere."""
+    found: list[Span] = []
+    for source in _froms(statement.source) if statement.source else ():
+        found += [part.keyword_span for part in source.parts if _is_ordered(part)]
+        for part in source.parts:
+            if isinstance(part, PartSyntax):
+                found += [absence.keyword_span for absence in part.unless]
+        if source.match is not None and source.match.strategy != "ANY":
+            found.append(source.match.span)
+    if statement.source is not None:
+        lossy = [block for unit in _positive(statement.source) for block in _lossy(unit)]
+        found += [block.loss.span for block in lossy if block.loss is not None]
+    select = statement.select
+    if select is not None and select.kind_span is not None:
+        found.append(select.kind_span)
+    found += [each.span for each in (statement.window, statement.limit) if each is not None]
+    if statement.actions_span is not None:
+        found.append(statement.actions_span)
+    return min(found, default=None)
+
+
+def _is_ordered(part: PartSyntax | AbsenceSyntax) -> bool:
+    return isinstance(part, AbsenceSyntax) or part.keyword == "NEXT"

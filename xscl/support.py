@@ -1,0 +1,219 @@
+"""What the language has and this broker does not run yet.
+
+`NOT_YET` is all there is to change when something runs: without its entry, statements with it are
+registered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from xscl.diagnostics import Diagnostic, Severity
+from xscl.path import Span
+from xscl.report import Report
+from xscl.signatures import MEASURES, SEQUENCE_FUNCTIONS, SETS, TERM_FUNCTIONS
+from xscl.statement import (
+    AbsenceSyntax,
+    FromSyntax,
+    PartSyntax,
+    RepetitionSyntax,
+    SelectSyntax,
+    Statement,
+    TableSyntax,
+    UnitSyntax,
+)
+from xscl.syntax import (
+    Binary,
+    BlockSyntax,
+    FunctionCall,
+    IfExpression,
+    LengthLiteral,
+    Negative,
+    PathExpression,
+    RowSyntax,
+    StepSyntax,
+)
+
+__all__ = ["NOT_RUN", "NOT_YET", "check_support", "refused"]
+
+NOT_RUN = "XS800"
+"""The code of a construct that is read and not run."""
+
+NOT_YET = {
+    "NEXT": "NEXT",
+    "UNLESS": "UNLESS",
+    "NOT FOLLOWED BY": "NOT FOLLOWED BY",
+    "NOT JOIN": "NOT JOIN",
+    "repetition": "`+`",
+    "alternatives": "`( a | b )`",
+    "WITHIN": "WITHIN",
+    "SAME": "SAME",
+    "MATCH": "MATCH",
+    "WHERE": "WHERE",
+    "DISJOINT": "DISJOINT",
+    "COMPRESSED": "COMPRESSED",
+    "WINDOW": "WINDOW",
+    "LIMIT": "LIMIT",
+    "CONFIDENCE": "CONFIDENCE",
+    "GRACE": "GRACE",
+    "ON MATCH": "ON MATCH",
+    "LOSS": "LOSS",
+    "CREATE TABLE": "CREATE TABLE",
+    "table": "a table in a condition",
+    "similarity": "a join by similarity",
+    "arithmetic": "arithmetic in an operator's predicate",
+    "duration": "a duration in a comparison",
+    "if": "`if`",
+    "test": "a test between variables",
+    "function": "a function of times or sequences",
+}
+"""Each construct that is not run, and what a message calls it."""
+
+_ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
+_CONSTRUCTS = frozenset(
+    {
+        AbsenceSyntax,
+        Binary,
+        BlockSyntax,
+        FromSyntax,
+        FunctionCall,
+        IfExpression,
+        LengthLiteral,
+        Negative,
+        PartSyntax,
+        RepetitionSyntax,
+        RowSyntax,
+        SelectSyntax,
+        TableSyntax,
+        UnitSyntax,
+    }
+)
+_PLAIN = re.compile(r"(?:Span|str|int|float|bool|set\[str\])(?: \| None)?")
+_FIELDS: dict[type, tuple[str, ...]] = {}
+"""What `_inner_fields` has found of each kind of syntax."""
+
+_XPATH = (BlockSyntax, PathExpression, StepSyntax, SelectSyntax)
+
+
+def check_support(statement: Statement, report: Report) -> None:
+    """Warn of a statement that uses what is not run yet."""
+    found = sorted(
+        (span, NOT_YET[what]) for what, span in _constructs(statement) if what in NOT_YET
+    )
+    if not found:
+        return
+    names = list(dict.fromkeys(name for _, name in found))
+    listed = ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]
+    report.warning(
+        NOT_RUN,
+        found[0][0],
+        f"this broker does not run {listed} yet",
+        "the statement is right, and is refused where it is registered or replayed",
+    )
+
+
+def refused(diagnostic: Diagnostic) -> Diagnostic:
+    """Return a diagnostic as where a statement is to be run: what is not run is an error there."""
+    if diagnostic.code != NOT_RUN:
+        return diagnostic
+    return Diagnostic(
+        diagnostic.code,
+        Severity.ERROR,
+        diagnostic.span,
+        diagnostic.message,
+        None,
+        diagnostic.related,
+        diagnostic.path,
+        diagnostic.source,
+    )
+
+
+def _constructs(statement: Statement) -> Iterator[tuple[str, Span]]:
+    """Yield what a statement uses besides blocks, FOLLOWED BY, JOIN and their comparisons."""
+    clauses: dict[str, Span | None] = {
+        "WINDOW": statement.window.span if statement.window else None,
+        "LIMIT": statement.limit.span if statement.limit else None,
+        "CONFIDENCE": statement.confidence_span,
+        "GRACE": statement.grace_span,
+        "ON MATCH": statement.actions_span,
+    }
+    yield from ((what, span) for what, span in clauses.items() if span is not None)
+    yield from _below(statement)
+
+
+def _below(value: object) -> Iterator[tuple[str, Span]]:
+    """Go through syntax, but not into paths and expressions of SELECT: these are XPath."""
+    stack = [value]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, list):
+            stack += value
+            continue
+        if type(value) in _CONSTRUCTS:
+            yield from _own(value)
+        if value is not None:
+            stack += [getattr(value, name) for name in _inner_fields(type(value))]
+
+
+def _inner_fields(syntax: type) -> tuple[str, ...]:
+    """Return the fields of a kind of syntax that may have constructs below them."""
+    found = _FIELDS.get(syntax)
+    if found is None:
+        is_leaf = not is_dataclass(syntax) or issubclass(syntax, (Span, *_XPATH))
+        named = () if is_leaf else fields(syntax)
+        found = tuple(each.name for each in named if not _PLAIN.fullmatch(str(each.type)))
+        _FIELDS[syntax] = found
+    return found
+
+
+def _own(value: Any) -> Iterator[tuple[str, Span]]:
+    match value:
+        case PartSyntax(keyword="NEXT", keyword_span=span):
+            yield "NEXT", span
+        case AbsenceSyntax(keyword=keyword, keyword_span=span):
+            yield keyword, span
+        case RepetitionSyntax(plus_span=span):
+            yield "repetition", span
+        case UnitSyntax(blocks=blocks, span=span) if len(blocks) > 1:
+            yield "alternatives", span
+        case FromSyntax():
+            yield from _of_from(value)
+        case SelectSyntax(kind=kind, kind_span=span) if kind and span is not None:
+            yield kind, span
+        case BlockSyntax(loss=loss) if loss is not None:
+            yield "LOSS", loss.span
+        case TableSyntax(span=span):
+            yield "CREATE TABLE", span
+        case RowSyntax(span=span):
+            yield "table", span
+        case LengthLiteral(span=span):
+            yield "duration", span
+        case IfExpression(span=span):
+            yield "if", span
+        case Binary(operator=operator, span=span) if operator in _ARITHMETIC:
+            yield "arithmetic", span
+        case Negative(span=span):
+            yield "arithmetic", span
+        case FunctionCall(name=name, span=span):
+            yield from ((what, span) for what in _function(name))
+
+
+def _function(name: str) -> list[str]:
+    if name in MEASURES or name in SETS - {"tokenize"}:
+        return ["similarity"]
+    if name in TERM_FUNCTIONS:
+        return ["test"]
+    return ["function"] if name in SEQUENCE_FUNCTIONS else []
+
+
+def _of_from(source: FromSyntax) -> Iterator[tuple[str, Span]]:
+    spans: dict[str, Span | None] = {
+        "WITHIN": source.within_span,
+        "SAME": source.same_span,
+        "MATCH": source.match.span if source.match else None,
+        "WHERE": source.where_span,
+    }
+    yield from ((what, span) for what, span in spans.items() if span is not None)

@@ -1,0 +1,112 @@
+"""CREATE TABLE: from syntax to a table, and what queries say of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xscl.diagnostics import Diagnostic, Severity
+from xscl.path import Literal, Span
+from xscl.query import Query
+from xscl.report import Report
+from xscl.spelling import did_you_mean
+from xscl.statement import ColumnSyntax, TableSyntax
+from xscl.syntax import ParameterRef
+from xscl.table import Column, Table, TableUse
+
+__all__ = ["build_table", "check_tables"]
+
+
+def build_table(syntax: TableSyntax, report: Report) -> Table | None:
+    """Return the table that a statement creates; `None` when it has an error, which is reported."""
+    errors = report.errors
+    keys = [each for each in syntax.columns if each.default is None]
+    if len(keys) != 1:
+        report.error(
+            "XS904",
+            keys[1].span if keys else syntax.name_span,
+            f"the table `{syntax.name}` has {'no key' if not keys else 'a second key'}",
+            "one column is the key, as in `(id KEY, status DEFAULT 'safe')`",
+        )
+    first: dict[str, ColumnSyntax] = {}
+    for column in syntax.columns:
+        other = first.setdefault(column.name, column)
+        if other is not column:
+            report.error(
+                "XS905",
+                column.span,
+                f"the column `{column.name}` stands here a second time",
+                "choose another name",
+                other.span,
+            )
+    columns = tuple(_column(each, report) for each in sorted(syntax.columns, key=_is_no_key))
+    if report.errors > errors:
+        return None
+    return Table(syntax.name, columns, report.source, syntax.name_span)
+
+
+def _is_no_key(column: ColumnSyntax) -> bool:
+    return column.default is not None
+
+
+def _column(syntax: ColumnSyntax, report: Report) -> Column:
+    default = syntax.default
+    if isinstance(default, ParameterRef):
+        report.error(
+            "XS605", default.span, "a table has no parameters", "write a literal: `DEFAULT 0`"
+        )
+        return Column(syntax.name, Literal(""))
+    return Column(syntax.name, None if default is None else Literal(default.value))
+
+
+Located = tuple[Query, str | None, str]
+"""A query with its file and its text."""
+
+
+def check_tables(
+    queries: Sequence[Located], tables: Sequence[tuple[Table, str | None, str]], *, is_all: bool
+) -> list[Diagnostic]:
+    """Return what is wrong with tables, and with what queries say of them.
+
+    `is_all` says that no other texts go with these: a table that none of them creates is warned of.
+    """
+    found: list[Diagnostic] = []
+    known: dict[str, Table] = {}
+    for table, file, text in tables:
+        if table.name in known:
+            span = table.span or Span(0, 0)
+            message = f"the table `{table.name}` is created already"
+            hint = "choose another name, or remove one of the statements"
+            found.append(Diagnostic("XS705", Severity.ERROR, span, message, hint, None, file, text))
+        known.setdefault(table.name, table)
+    for query, path, source in queries:
+        for use in query.tables:
+            for severity, code, message, advice in _wrong_use(use, known, is_all):
+                found.append(
+                    Diagnostic(code, severity, use.span, message, advice, None, path, source)
+                )
+    return found
+
+
+def _wrong_use(
+    use: TableUse, known: dict[str, Table], is_all: bool
+) -> Iterator[tuple[Severity, str, str, str | None]]:
+    table = known.get(use.table)
+    if table is None:
+        if is_all:
+            yield (
+                Severity.WARNING,
+                "XS912",
+                f"no text here creates the table `{use.table}`",
+                did_you_mean(use.table, known) or f"`CREATE TABLE {use.table} (id KEY, ...)` does",
+            )
+        return
+    if use.column is None:
+        return
+    names = [column.name for column in table.columns]
+    if use.column not in names:
+        hint = did_you_mean(use.column, names) or "it has " + ", ".join(f"`{n}`" for n in names)
+        message = f"the table `{use.table}` has no column `{use.column}`"
+        yield Severity.ERROR, "XS906", message, hint
+    elif use.is_written and use.column == names[0]:
+        message = f"`{use.column}` is the key of `{use.table}`, and cannot be set"
+        yield Severity.ERROR, "XS913", message, "a row has the key that it was found by"
