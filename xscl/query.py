@@ -114,6 +114,16 @@ def operand_variables(operand: Operand) -> tuple[str, ...]:
     return ()
 
 
+def operand_parameters(operand: Operand) -> tuple[Parameter, ...]:
+    """Return the parameters of an operand, in the order of the text."""
+    match operand:
+        case Parameter():
+            return (operand,)
+        case Call(arguments=arguments):
+            return tuple(p for each in arguments for p in operand_parameters(each))
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class ValueJoin:
     """Equality of a value of the left operand and a value of the right one."""

@@ -31,7 +31,6 @@ from broker.documents.sub_batches import in_sub_batches
 from broker.matching.accounts import Accounts
 from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause, Spent
 from broker.matching.bulk import Bulk
-from broker.matching.clauses import Clause
 from broker.matching.collector import Collector
 from broker.matching.fanout import Subscriber
 from broker.matching.instances import WATERMARK_MIN_US, of_rows, of_witnesses
@@ -45,6 +44,7 @@ from joins.classes import ClassTuple
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
 from joins.memory.instance import Instance, rows_in_sub_batches
 from joins.sql.engine import Processor
+from templates.clause import Clause
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xpath_eval.stage import VALUES_CHARACTERS_MAX, evaluate_batches
 from xpath_eval.witnesses import DOCUMENT_SCHEMA, WITNESS_SCHEMA
