@@ -1,1 +1,11 @@
-"""What queries have in common: join graphs, their minors, templates, conjunctive queries."""
+"""What queries have in common: from a query to its clauses, query classes and templates.
+
+`compiler` makes clauses of a query in normal form (`clause`).  A clause has a query class
+(`queryclass`), and what is the query's own.  It starts as a join graph, whose minor (`joingraph`)
+has a form, the template (`template`); engines evaluate that as conjunctive queries (`conjunctive`).
+
+Invariant: what is compiled depends on the query, its registration point, the variables of the
+catalog, and the streams that are published; on no other query.
+
+Begin with `compiler`.
+"""

@@ -70,3 +70,22 @@ def imported_by(path: Path) -> set[str]:
 def test_there_is_no_room_for_leftovers() -> None:
     names = {path.stem for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
     assert not names & {"utils", "util", "common", "helpers", "misc"}
+
+
+ROOMS = [path for package in ("broker", "joins") for path in (ROOT / package).rglob("__init__.py")]
+MODULES_MAX = 25
+"""More than these do not fit on a screen; `cli` has one for each verb, and `--help` lists them."""
+
+
+def modules(room: Path) -> set[str]:
+    return {path.stem for path in room.glob("*.py")} - {"__init__", "__main__"}
+
+
+def test_the_broker_has_no_module_outside_its_rooms() -> None:
+    assert modules(ROOT / "broker") == set()
+
+
+@pytest.mark.parametrize("room", [p.parent for p in ROOMS], ids=lambda p: str(p.relative_to(ROOT)))
+def test_a_room_is_seen_at_a_glance(room: Path) -> None:
+    assert room.name == "cli" or len(modules(room)) <= MODULES_MAX
+    assert {name for name in modules(room) if room.name in name} == set()

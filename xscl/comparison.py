@@ -28,6 +28,7 @@ __all__ = [
     "SimilarityJoin",
     "ValueJoin",
     "VariableValue",
+    "operand_parameters",
     "operand_variables",
 ]
 
@@ -108,6 +109,23 @@ def operand_variables(operand: Operand) -> tuple[str, ...]:
             inner = (each for disjunct in condition for each in disjunct.operands())
             mentioned = (operand_variables(each) for each in (*inner, then, otherwise))
             return tuple(dict.fromkeys(v for variables in mentioned for v in variables))
+    return ()
+
+
+def operand_parameters(operand: Operand) -> tuple[Parameter, ...]:
+    """Return the parameters of an operand, in the order of the text."""
+    match operand:
+        case Parameter():
+            return (operand,)
+        case Call(arguments=arguments):
+            return tuple(p for each in arguments for p in operand_parameters(each))
+        case Row(key=key):
+            return operand_parameters(key)
+        case Cell(row=row):
+            return operand_parameters(row)
+        case Conditional(condition, then, otherwise):
+            inner = (each for disjunct in condition for each in disjunct.operands())
+            return tuple(p for each in (*inner, then, otherwise) for p in operand_parameters(each))
     return ()
 
 

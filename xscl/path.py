@@ -35,6 +35,7 @@ __all__ = [
     "StringTest",
     "Value",
     "binding_paths",
+    "condition_parameters",
     "counts_positions",
     "value_paths",
 ]
@@ -268,3 +269,37 @@ def value_paths(value: Value) -> Iterator[Path]:
         case Call(arguments=arguments):
             for each in arguments:
                 yield from value_paths(each)
+
+
+def condition_parameters(condition: Condition) -> Iterator[Parameter]:
+    """Yield the parameters of a condition, in the order of the text."""
+    match condition:
+        case Exists(path):
+            yield from _value_parameters(PathValue(path))
+        case Comparison(left=left, right=right):
+            yield from _value_parameters(left)
+            yield from _value_parameters(right)
+        case StringTest(value=value, argument=argument):
+            yield from _value_parameters(value)
+            yield from _value_parameters(argument)
+        case Position(number=Parameter() as number):
+            yield number
+        case And(conditions) | Or(conditions):
+            for each in conditions:
+                yield from condition_parameters(each)
+        case Not(inner):
+            yield from condition_parameters(inner)
+        case Opaque(parameters=parameters):
+            yield from parameters
+
+
+def _value_parameters(value: Value) -> Iterator[Parameter]:
+    match value:
+        case Parameter():
+            yield value
+        case PathValue(path):
+            for predicate in (each for step in path.steps for each in step.predicates):
+                yield from condition_parameters(predicate)
+        case Call(arguments=arguments):
+            for each in arguments:
+                yield from _value_parameters(each)

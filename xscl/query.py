@@ -31,6 +31,7 @@ from xscl.comparison import (
     SimilarityJoin,
     ValueJoin,
     VariableValue,
+    operand_parameters,
     operand_variables,
 )
 from xscl.path import Parameter, Path, Span
@@ -91,6 +92,7 @@ __all__ = [
     "Variable",
     "VariableValue",
     "Window",
+    "operand_parameters",
     "operand_variables",
 ]
 

@@ -1,7 +1,8 @@
 """Documents: named, numbered and durable before anyone is told that they were accepted.
 
-What comes in is given a key (`keys`) and an event time, compared with what is there already
-(`dedup`), numbered (`ingest`) and written (`spool`, of files that `segment` reads and writes).
+A document that comes in gets a number and an event time (`ingest`), and a key (`keys`) unless it
+repeats one that is there already (`acceptedkeys`, `dedup`).  It is written to the `spool`, whose
+files `segment` reads and writes.
 `ingest_thread` does this for many callers at once, `recorded` for files of document lines.
 
 Invariant: a document that was acknowledged is on the disk, and document numbers have no gaps.

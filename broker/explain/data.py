@@ -76,7 +76,7 @@ def _clause(survey: Survey, clause: ClauseView) -> dict[str, Any]:
         "kind": clause.kind,
         "window": clause.window or None,
         "window_us": _finite(clause.window_us),
-        "retention_us": _finite(clause.retention_us),
+        "reach_us": _finite(clause.retention_us),
         "stratum": clause.stratum,
         "class": clause.class_number,
         "template": survey.class_of(clause).template,

@@ -32,12 +32,12 @@ from broker.explain.spelling import (
     spell_operand,
     spell_step,
 )
-from broker.matching.clauses import Alternative, Clause, Published, is_prepared, term
-from broker.matching.queryclasses import compile_query
 from broker.matching.registration import RegisteredQuery, publishers_first
-from joins.classes import QueryClass
 from joins.sql.render import ProbeStep, render_sql
+from templates.clause import Alternative, Clause, Published, is_prepared, term
+from templates.compiler import compile_query
 from templates.conjunctive import conjunctive_query, view_query
+from templates.queryclass import QueryClass
 from templates.template import Template
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
 from xscl.durations import render_duration

@@ -8,9 +8,9 @@ from typing import Any
 
 from broker.matching.accounts import Accounts
 from broker.matching.budget import Tally
-from broker.matching.clauses import Clause
 from broker.matching.fanout import FoundTuple, Subscriber, Use, holds
 from broker.matching.matches import MatchBuilder
+from templates.clause import Clause
 
 __all__ = ["TUPLE_COST", "Collector"]
 

@@ -29,49 +29,35 @@ import pyarrow.compute as pc
 from broker.documents.document import Document
 from broker.documents.sub_batches import in_sub_batches
 from broker.matching.accounts import Accounts
-from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause, Spent
+from broker.matching.budget import DEFAULT_BUDGET, Budget, Spent
 from broker.matching.bulk import Bulk
-from broker.matching.clauses import Clause
 from broker.matching.collector import Collector
 from broker.matching.fanout import Subscriber
 from broker.matching.instances import WATERMARK_MIN_US, of_rows, of_witnesses
-from broker.matching.match import Match
+from broker.matching.match import Match, in_order
 from broker.matching.matches import MatchBuilder
 from broker.matching.publications import Publications, published_document
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange, publishers_first
+from broker.matching.stepresult import StepResult
 from broker.matching.trees import Trees
 from joins.classes import ClassTuple
 from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
 from joins.memory.instance import Instance, rows_in_sub_batches
 from joins.sql.engine import Processor
+from templates.clause import Clause
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xpath_eval.stage import VALUES_CHARACTERS_MAX, evaluate_batches
 from xpath_eval.witnesses import DOCUMENT_SCHEMA, WITNESS_SCHEMA
 from xscl.query import INFINITE_US
 
-__all__ = ["Engine", "RegisteredQuery", "StepResult", "document_batch"]
+__all__ = ["Engine", "RegisteredQuery", "document_batch"]
 
 Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
 """Looks up the XML of documents from outside by docid."""
 
 _TUPLES_MAX = 50_000
 """Tuples that are fanned out at a time: a query that explodes is noticed before it fills memory."""
-
-
-@dataclass(frozen=True, slots=True)
-class StepResult:
-    """What a batch brought: matches in order, documents published, documents that are not XML.
-
-    `pauses` are the queries that went over their budget, `spent` what the others have found in the
-    last block of documents.
-    """
-
-    matches: list[Match]
-    published: list[Document]
-    dead_letters: list[tuple[int, str]]
-    pauses: list[Pause] = field(default_factory=list)
-    spent: list[Spent] = field(default_factory=list)
 
 
 @dataclass
@@ -206,9 +192,8 @@ class Engine:
         self._accounts.postpone(first)
         batch = _Batch(self._trees(documents))
         dead = self._run(witnesses, batch, published)
-        order = sorted(batch.matches, key=lambda match: (match.position, match.query, match.id))
         pauses, spent = self._accounts.pauses(), self._accounts.spent()
-        return StepResult(order, batch.published, dead, pauses, spent)
+        return StepResult(in_order(batch.matches), batch.published, dead, pauses, spent)
 
     def absorb(
         self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()

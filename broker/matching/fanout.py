@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from operator import attrgetter, eq
 from typing import Any, NamedTuple
 
-from broker.matching.clauses import Clause
 from joins.classes import ClassTuple
 from joins.memory.instance import Instance
+from templates.clause import Clause
 from templates.template import Template
 from xscl import functions
 from xscl.meter import size

@@ -138,4 +138,5 @@ def _spans(query: Query, values: Assignment) -> Iterator[_Span]:
         sides = ((operator.left, 2), (operator.right, 1 if is_ordered else 2))
         for side, windows in sides:
             if not isinstance(side, Operator):
+                assert isinstance(side, int)  # others are refused at registration
                 yield query.blocks[side].stream, min(windows * window_us, INFINITE_US)

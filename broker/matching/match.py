@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
 from broker.documents.document import render_time
 
-__all__ = ["Match", "MatchDocument", "MatchNode", "match_id"]
+__all__ = ["Match", "MatchDocument", "MatchNode", "in_order", "match_id"]
 
 
 _spell_id = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
@@ -114,3 +114,8 @@ class Match:
         if self.output_error is not None:
             line["output_error"] = self.output_error
         return _spell_line(line)
+
+
+def in_order(matches: Iterable[Match]) -> list[Match]:
+    """Return matches in the order of (position, query, id)."""
+    return sorted(matches, key=lambda match: (match.position, match.query, match.id))

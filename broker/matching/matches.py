@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from broker.matching.budget import Tally
-from broker.matching.clauses import Clause
 from broker.matching.fanout import BoundNode, FoundTuple, Subscriber
 from broker.matching.match import Match, MatchDocument, MatchNode, match_id
 from broker.matching.trees import DocumentTree
 from joins.memory.instance import Instance
+from templates.clause import Clause
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
 from xscl.query import Constructor, SelectAll

@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Set
 from typing import Protocol
 
-from broker.matching.clauses import Alternative, Clause, Published, is_prepared
 from broker.matching.fanout import FanOut, Subscriber, Use
 from broker.matching.member import Member, name_of, retention_of, window_of
-from broker.matching.queryclasses import compile_query
 from broker.matching.registration import Assignment, RegisteredQuery, SetChange, publishers_first
-from joins.classes import QueryClass
+from templates.clause import Alternative, Clause, Published, is_prepared
+from templates.compiler import compile_query
+from templates.queryclass import QueryClass
 from xpath_eval.catalog import EvaluationPlan, Numbering, PatternCatalog
 from xscl.query import INFINITE_US, Query
 from xscl.substitution import substitute

@@ -32,9 +32,10 @@ from broker.documents.document import parse_time
 from broker.documents.segment import document_batch
 from broker.documents.spool import Spool
 from broker.matching.budget import DEFAULT_BUDGET, Budget
-from broker.matching.engine import Engine, StepResult
+from broker.matching.engine import Engine
 from broker.matching.match import Match
 from broker.matching.registration import RegisteredQuery
+from broker.matching.stepresult import StepResult
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Backfill, Registry
 from broker.registry.registered import fits, queries_of, statement
@@ -152,7 +153,7 @@ def backfill(
                 replace(pause, docid=next_docid, reason=f"looking back, {pause.reason}")
                 for pause in step.pauses
             ]
-            outbox.add(matches, documents, pauses)
+            outbox.add(StepResult(matches, documents, pauses=pauses))
             found += len(matches)
         registry.finish_backfills(those)
     return found

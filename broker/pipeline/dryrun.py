@@ -28,11 +28,12 @@ import xscl
 from broker.documents.document import render_time
 from broker.documents.late import Newest, late_data, spell_late
 from broker.documents.spool import Spool
-from broker.matching.engine import Engine, RegisteredQuery, StepResult
+from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.lateness import Lateness
 from broker.matching.match import Match
+from broker.matching.matchlines import match_lines
 from broker.matching.registration import SetChange
-from broker.operations.matchlines import match_lines
+from broker.matching.stepresult import StepResult
 from broker.pipeline.backfill import retained_documents
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA

@@ -17,39 +17,16 @@ import pyarrow as pa
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
-from broker.matching.budget import Pause, Spent
-from broker.matching.match import Match
+from broker.matching.budget import Spent
+from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import evaluate_documents
+from broker.pipeline.results import Results
 from broker.pipeline.snapshot import Snapshot
 from xpath_eval.catalog import EvaluationPlan
 
-__all__ = ["CommittedResults", "EngineState", "EngineStep", "JoinEngine", "watermark_us"]
+__all__ = ["EngineState", "JoinEngine", "watermark_us"]
 
 Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
-
-
-class EngineStep(Protocol):
-    """What an engine finds in a batch."""
-
-    @property
-    def matches(self) -> list[Match]:
-        """The matches whose newest document is in the batch."""
-
-    @property
-    def published(self) -> list[Document]:
-        """The documents that they publish."""
-
-    @property
-    def dead_letters(self) -> list[tuple[int, str]]:
-        """Documents that could not be evaluated, with reasons."""
-
-    @property
-    def pauses(self) -> list[Pause]:
-        """The queries that went over their budget, which the engine asks no more."""
-
-    @property
-    def spent(self) -> list[Spent]:
-        """What the others have found in the last block of documents."""
 
 
 class JoinEngine(Protocol):
@@ -59,7 +36,7 @@ class JoinEngine(Protocol):
     def plan(self) -> EvaluationPlan:
         """What the evaluation has to look for."""
 
-    def process(self, witnesses: pa.Table, documents: Documents) -> EngineStep:
+    def process(self, witnesses: pa.Table, documents: Documents) -> StepResult:
         """Join a batch with the state and remember it."""
 
     def absorb(
@@ -83,16 +60,6 @@ class JoinEngine(Protocol):
         """Return the lowest registration point of the queries that ask for any of these."""
 
 
-class CommittedResults(Protocol):
-    """What is known of committed results; `broker.pipeline.outbox.Outbox` knows it."""
-
-    def spent(self) -> list[Spent]:
-        """Return what queries have spent in the last block of documents."""
-
-    def published(self, *, after: int, through: int) -> list[Document]:
-        """Return the documents published at positions in (after, through], in order."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Current:
     registry_version: int
@@ -109,14 +76,14 @@ class EngineState:
     def __init__(
         self,
         spool: Spool,
-        commits: CommittedResults,
+        results: Results,
         engines: Callable[[int], JoinEngine],
         follow: Callable[[Any, int], bool],
         snapshot: Snapshot | None,
         done: Callable[[], list[Segment]],
     ) -> None:
         self._spool = spool
-        self._commits = commits
+        self._results = results
         self._engines = engines
         self._follow = follow
         self._snapshot = snapshot
@@ -169,7 +136,7 @@ class EngineState:
             first, last = needed.first_docid, done[-1].last_docid
             for witnesses in self._remembered(engine, first, last):
                 engine.absorb(witnesses, self._spool.documents, self._published(witnesses))
-        engine.resume(self._commits.spent())
+        engine.resume(self._results.spent())
 
     def _published(self, witnesses: pa.Table) -> list[Document]:
         """Return what has been published at the documents of a table.
@@ -177,7 +144,7 @@ class EngineState:
         Who published it may be paused, stated anew or gone by now.
         """
         first, last = (witnesses.column("docid")[i].as_py() for i in (0, -1))
-        return self._commits.published(after=first - 1, through=last)
+        return self._results.published(after=first - 1, through=last)
 
     def _remembered(self, engine: JoinEngine, first: int, last: int) -> Iterator[pa.Table]:
         """Yield the witnesses of documents that are committed, some at a time."""

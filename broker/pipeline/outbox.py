@@ -17,14 +17,15 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
 
 from broker.documents.document import Document
 from broker.matching.budget import Pause, Spent
-from broker.matching.match import Match
+from broker.matching.match import Match, in_order
+from broker.matching.stepresult import StepResult
 from broker.pipeline.matchlog import MatchLog
 from broker.registry.subscription import parameters_key
 from broker.settings.database import connect, transaction
@@ -129,50 +130,30 @@ class Outbox:
         """Call `listener` no more."""
         self._listeners.remove(listener)
 
-    def commit(
-        self,
-        *,
-        after: int,
-        through: int,
-        matches: Iterable[Match] = (),
-        published: Iterable[Document] = (),
-        dead_letters: Iterable[tuple[int, str]] = (),
-        pauses: Iterable[Pause] = (),
-        spent: Iterable[Spent] = (),
-    ) -> bool:
+    def commit(self, *, after: int, through: int, step: StepResult) -> bool:
         """Keep the results of the segments (after, through]; False if they are here already.
 
         False changes nothing.  A match that is here already, or a document that it published,
         is left as it is.
         """
-        rows = [_match_row(match) for match in sorted(matches, key=_in_order)]
-        documents = [_published_row(document) for document in published]
-        now_us = self._now_us()
+        rows = _Rows.of(step)
         with self._lock:
             try:
                 with transaction(self._db):
                     self._advance(after, through)
-                    self._insert(rows, documents, dead_letters, now_us)
-                    self._keep_budgets(pauses, list(spent), now_us)
+                    self._insert(rows)
             except _AlreadyCommittedError:
                 return False
         self._announce()
         return True
 
-    def add(
-        self,
-        matches: Iterable[Match],
-        published: Iterable[Document] = (),
-        pauses: Sequence[Pause] = (),
-    ) -> None:
-        """Keep what a backfill found beside the pipeline; what is here already stays as it is."""
-        rows = [_match_row(match) for match in sorted(matches, key=_in_order)]
-        documents = [_published_row(document) for document in published]
-        if not rows and not pauses:
+    def add(self, step: StepResult) -> None:
+        """Keep what was found beside the pipeline; what is here already stays as it is."""
+        if not step.matches and not step.pauses:
             return
+        rows = _Rows.of(step)
         with self._lock, transaction(self._db):
-            self._insert(rows, documents, (), self._now_us())
-            self._keep_budgets(pauses, (), self._now_us())
+            self._insert(rows)
         self._announce()
 
     def _announce(self) -> None:
@@ -190,37 +171,30 @@ class Outbox:
         if moved.rowcount == 0:
             raise _AlreadyCommittedError
 
-    def _insert(
-        self,
-        matches: Sequence[tuple[object, ...]],
-        documents: Sequence[tuple[object, ...]],
-        dead_letters: Iterable[tuple[int, str]],
-        now_us: int,
-    ) -> None:
+    def _insert(self, rows: _Rows) -> None:
+        now_us = self._now_us()
         self._db.executemany(
             "INSERT INTO match (id, query, parameters, position, oldest, line, committed_us)"
             # Not OR IGNORE, which would also drop rows that are wrong in another way.
             f" VALUES (?, ?, ?, ?, ?, ?, {now_us}) ON CONFLICT (id) DO NOTHING",
-            matches,
+            rows.matches,
         )
         self._db.executemany(
             f"INSERT INTO published ({_PUBLISHED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (match_id) DO NOTHING",
-            documents,
+            rows.published,
         )
         self._db.executemany(
             f"INSERT INTO dead_letter VALUES (?, ?, {now_us}) ON CONFLICT DO NOTHING",
-            dead_letters,
+            rows.dead_letters,
         )
-
-    def _keep_budgets(self, pauses: Iterable[Pause], spent: Sequence[Spent], now_us: int) -> None:
         self._db.executemany(
             f"INSERT INTO pause VALUES (?, ?, ?, ?, {now_us}) ON CONFLICT DO NOTHING",
-            map(astuple, pauses),
+            rows.pauses,
         )
-        if spent:
-            self._db.execute("DELETE FROM spent WHERE block < ?", (spent[0].block,))
-        self._db.executemany("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?)", spent)
+        if rows.spent:
+            self._db.execute("DELETE FROM spent WHERE block < ?", (rows.spent[0].block,))
+        self._db.executemany("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?)", rows.spent)
 
     def pauses(self) -> list[Pause]:
         """Return the statements of queries that went over their budget, by query."""
@@ -284,8 +258,26 @@ class _AlreadyCommittedError(Exception):
     """The batch begins where progress no longer is."""
 
 
-def _in_order(match: Match) -> tuple[int, str, str]:
-    return (match.position, match.query, match.id)
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """A step's results as rows of the tables, made before the transaction begins."""
+
+    matches: Sequence[tuple[object, ...]]
+    published: Sequence[tuple[object, ...]]
+    dead_letters: Sequence[tuple[int, str]]
+    pauses: Sequence[tuple[object, ...]]
+    spent: Sequence[Spent]
+
+    @classmethod
+    def of(cls, step: StepResult) -> _Rows:
+        """Return the rows of a step, its matches in the order in which they are numbered."""
+        return cls(
+            list(map(_match_row, in_order(step.matches))),
+            list(map(_published_row, step.published)),
+            step.dead_letters,
+            list(map(astuple, step.pauses)),
+            step.spent,
+        )
 
 
 def _match_row(match: Match) -> tuple[object, ...]:

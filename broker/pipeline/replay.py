@@ -34,7 +34,8 @@ from broker.documents.spool import Spool, SpoolWriter
 from broker.documents.sub_batches import in_sub_batches
 from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause, Spent
 from broker.matching.engine import Engine, RegisteredQuery
-from broker.matching.match import Match
+from broker.matching.match import in_order
+from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.joinstate import JoinEngine
 from broker.pipeline.shards import Join, Tasks
@@ -217,26 +218,15 @@ class _MatchFile:
         """Return the last segment whose matches are written."""
         return self._through
 
-    def commit(
-        self,
-        *,
-        after: int,
-        through: int,
-        matches: Iterable[Match] = (),
-        published: Iterable[Document] = (),
-        dead_letters: Iterable[tuple[int, str]] = (),
-        pauses: Iterable[Pause] = (),
-        spent: Iterable[Spent] = (),
-    ) -> bool:
+    def commit(self, *, after: int, through: int, step: StepResult) -> bool:
         """Write the matches of the segments (after, through]."""
         assert after == self._through
-        for match in sorted(matches, key=lambda match: (match.position, match.query, match.id)):
-            self._file.write(match.render() + "\n")
-            self._summary.matches += 1
-        for docid, reason in dead_letters:
+        self._file.writelines(match.render() + "\n" for match in in_order(step.matches))
+        self._summary.matches += len(step.matches)
+        for docid, reason in step.dead_letters:
             self._summary.dead_letters += 1
             self._summary.note(f"document {docid}: {reason}")
-        self._summary.pauses += pauses
+        self._summary.pauses += step.pauses
         self._through = through
         return True
 

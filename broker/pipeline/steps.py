@@ -17,20 +17,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.documents.disk import Reached, nothing
-from broker.documents.document import Document
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
-from broker.matching.budget import Pause, Spent
-from broker.matching.match import Match
+from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import (
     PlanOf,
     PlanStore,
@@ -40,17 +38,12 @@ from broker.pipeline.evaluation import (
     next_batch,
     slice_segments,
 )
-from broker.pipeline.joinstate import (
-    CommittedResults,
-    EngineState,
-    EngineStep,
-    JoinEngine,
-    watermark_us,
-)
+from broker.pipeline.joinstate import EngineState, JoinEngine, watermark_us
+from broker.pipeline.results import Results
 from broker.pipeline.snapshot import Snapshot
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
-__all__ = ["Pipeline", "PipelineError", "Results", "StepSummary"]
+__all__ = ["Pipeline", "PipelineError", "StepSummary"]
 
 _log = logging.getLogger(__name__)
 
@@ -60,26 +53,6 @@ _LOGGED_MAX = 10
 
 class PipelineError(RuntimeError):
     """The pipeline's own rules are broken: documents are missing, or another process commits."""
-
-
-class Results(CommittedResults, Protocol):
-    """Where results are committed; `broker.pipeline.outbox.Outbox` is one."""
-
-    def through(self) -> int:
-        """Return the number of the last segment whose results are here."""
-
-    def commit(
-        self,
-        *,
-        after: int,
-        through: int,
-        matches: Iterable[Match] = (),
-        published: Iterable[Document] = (),
-        dead_letters: Iterable[tuple[int, str]] = (),
-        pauses: Iterable[Pause] = (),
-        spent: Iterable[Spent] = (),
-    ) -> bool:
-        """Keep the results of the segments (after, through]; False if they are here already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,17 +67,6 @@ class StepSummary:
     process_s: float
     commit_s: float
     segments: tuple[Segment, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """An `EngineStep` of several parts."""
-
-    matches: list[Match]
-    published: list[Document]
-    dead_letters: list[tuple[int, str]]
-    pauses: list[Pause]
-    spent: list[Spent]
 
 
 class Pipeline:
@@ -236,22 +198,13 @@ class Pipeline:
         self._on_step(summary)
         return summary
 
-    def _process(self, engine: JoinEngine, rows: pa.Table) -> EngineStep:
+    def _process(self, engine: JoinEngine, rows: pa.Table) -> StepResult:
         """Have a batch joined, in parts where its witnesses were too many to be passed here."""
         parts = in_sub_batches(self._spool, self._plans.get, rows)
-        return _together([engine.process(part, self._spool.documents) for part in parts])
+        return StepResult.of_parts([engine.process(part, self._spool.documents) for part in parts])
 
-    def _commit(self, through: int, step: EngineStep) -> None:
-        is_committed = self._outbox.commit(
-            after=self._through,
-            through=through,
-            matches=step.matches,
-            published=step.published,
-            dead_letters=step.dead_letters,
-            pauses=step.pauses,
-            spent=step.spent,
-        )
-        if not is_committed:
+    def _commit(self, through: int, step: StepResult) -> None:
+        if not self._outbox.commit(after=self._through, through=through, step=step):
             raise PipelineError(f"another process has committed segment {self._through + 1}")
         self._through = through
 
@@ -263,20 +216,7 @@ class Pipeline:
         return pa.Table.from_batches(evaluated(self._plans.get, slices), WITNESS_SCHEMA)
 
 
-def _together(steps: list[EngineStep]) -> EngineStep:
-    """Return what an engine has found in the parts of a batch, one after the other."""
-    if len(steps) == 1:
-        return steps[0]
-    return _Found(
-        matches=[match for step in steps for match in step.matches],
-        published=[document for step in steps for document in step.published],
-        dead_letters=[letter for step in steps for letter in step.dead_letters],
-        pauses=[pause for step in steps for pause in step.pauses],
-        spent=steps[-1].spent,
-    )
-
-
-def _log_dead_letters(dead_letters: list[tuple[int, str]]) -> None:
+def _log_dead_letters(dead_letters: Sequence[tuple[int, str]]) -> None:
     for docid, reason in dead_letters[:_LOGGED_MAX]:
         fields = {"stage": "evaluation", "docid": docid}
         _log.warning("a document is a dead letter: %s", reason, extra=fields)

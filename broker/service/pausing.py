@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 
 from broker.delivery.attempt import Notifier, OutcomeKind
 from broker.matching.budget import Pause
+from broker.matching.stepresult import StepResult
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import RegisteredText, Registry
 from broker.registry.registered import unreadable
@@ -45,7 +46,7 @@ class Pausing:
             for version in versions
             for text, reason in unreadable(self._registry, version)
         }
-        self._outbox.add((), (), list(pauses.values()))
+        self._outbox.add(StepResult(pauses=list(pauses.values())))
 
     def apply(self) -> bool:
         """Pause in the registry what the outbox says is paused; return whether that was news."""

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from broker.delivery import store as deliveries
+from broker.matching.stepresult import StepResult
 from broker.pipeline import outbox
 from broker.pipeline.outbox import Outbox
 from broker.registry import file as registryfile
@@ -101,7 +102,7 @@ def test_an_outbox_of_a_former_format_keeps_what_it_holds(tmp_path: Path, former
     assert file_format(path) == len(outbox._STEPS)
     assert [(match.seq, match.id) for match in opened.matches.find()] == [(1, "m")]
     assert [letter.docid for letter in opened.dead_letters()] == [4]
-    assert opened.commit(after=3, through=4)
+    assert opened.commit(after=3, through=4, step=StepResult())
     opened.close()
 
 

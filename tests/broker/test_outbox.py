@@ -10,6 +10,7 @@ from support.subscribers import found
 
 from broker.delivery.tail import follow
 from broker.documents.document import Document
+from broker.matching.stepresult import StepResult
 from broker.pipeline.outbox import Outbox
 from broker.settings.database import DatabaseError, connect, transaction
 
@@ -26,15 +27,15 @@ def published(docid: int, *, depth: int = 1, stream: str = "P") -> Document:
 
 
 def test_a_batch_that_is_committed_already_changes_nothing(outbox: Outbox) -> None:
-    assert outbox.commit(after=0, through=3, matches=[found(1)])
-    assert not outbox.commit(after=0, through=3, matches=[found(1), found(2)])
+    assert outbox.commit(after=0, through=3, step=StepResult([found(1)]))
+    assert not outbox.commit(after=0, through=3, step=StepResult([found(1), found(2)]))
     assert outbox.through() == 3
     assert [match.id for match in outbox.matches.find()] == [found(1).id]
 
 
 def test_progress_is_kept_across_restarts(tmp_path: Path) -> None:
     first = Outbox(tmp_path / "o.db")
-    first.commit(after=0, through=7, matches=[found(1)], dead_letters=[(4, "not XML")])
+    first.commit(after=0, through=7, step=StepResult([found(1)], dead_letters=[(4, "not XML")]))
     first.close()
     second = Outbox(tmp_path / "o.db")
     assert second.through() == 7
@@ -44,18 +45,18 @@ def test_progress_is_kept_across_restarts(tmp_path: Path) -> None:
 
 
 def test_a_match_is_here_once_whatever_is_replayed(outbox: Outbox) -> None:
-    outbox.commit(after=0, through=1, matches=[found(1), found(1)])
-    outbox.commit(after=1, through=2, matches=[found(1), found(2)])
+    outbox.commit(after=0, through=1, step=StepResult([found(1), found(1)]))
+    outbox.commit(after=1, through=2, step=StepResult([found(1), found(2)]))
     assert [match.id for match in outbox.matches.find()] == [found(1).id, found(2).id]
 
 
 def test_the_order_of_matches_does_not_depend_on_batches(tmp_path: Path) -> None:
     matches = [found(n, query=query) for n in (3, 1, 2) for query in ("Q2", "Q1")]
     one, many = Outbox(tmp_path / "one.db"), Outbox(tmp_path / "many.db")
-    one.commit(after=0, through=3, matches=matches)
+    one.commit(after=0, through=3, step=StepResult(matches))
     for through in (1, 2, 3):
         some = [match for match in matches if match.position == through + 1]
-        many.commit(after=through - 1, through=through, matches=some)
+        many.commit(after=through - 1, through=through, step=StepResult(some))
     lines = [[match.line for match in outbox.matches.find()] for outbox in (one, many)]
     assert lines[0] == lines[1]
     one.close()
@@ -64,14 +65,14 @@ def test_the_order_of_matches_does_not_depend_on_batches(tmp_path: Path) -> None
 
 def test_a_commit_that_fails_keeps_nothing(outbox: Outbox) -> None:
     with pytest.raises(sqlite3.Error):
-        outbox.commit(after=0, through=1, matches=[found(1)], dead_letters=[(1, None)])  # type: ignore[list-item]
+        outbox.commit(after=0, through=1, step=StepResult([found(1)], dead_letters=[(1, None)]))  # type: ignore[list-item]
     assert (outbox.through(), outbox.matches.last_seq()) == (0, 0)
-    assert outbox.commit(after=0, through=1, matches=[found(1)])
+    assert outbox.commit(after=0, through=1, step=StepResult([found(1)]))
 
 
 def test_published_documents_come_back_as_they_were_in_order_of_position(outbox: Outbox) -> None:
     documents = [published(2), published(1, depth=2), published(1), published(3, stream="R")]
-    outbox.commit(after=0, through=1, published=documents)
+    outbox.commit(after=0, through=1, step=StepResult(published=documents))
     assert outbox.published() == [documents[2], documents[1], documents[0], documents[3]]
     assert outbox.published(after=1, through=2) == [documents[0]]
     assert outbox.published(stream="R") == [documents[3]]
@@ -81,7 +82,7 @@ def test_published_documents_come_back_as_they_were_in_order_of_position(outbox:
 def test_a_topic_has_the_matches_of_one_assignment_behind_a_point(outbox: Outbox) -> None:
     ann, bob = {"who": "Ann"}, {"who": "Bob"}
     matches = [found(n, parameters=p) for n in (1, 2, 3) for p in (ann, bob)]
-    outbox.commit(after=0, through=1, matches=matches)
+    outbox.commit(after=0, through=1, step=StepResult(matches))
     mine = outbox.matches.of_topic("Q1", '{"who":"Ann"}', point=1)
     assert [(match.oldest, match.parameters) for match in mine] == [
         (2, '{"who":"Ann"}'),
@@ -93,7 +94,7 @@ def test_the_place_of_a_docid_or_a_time_is_found(tmp_path: Path) -> None:
     times = iter(range(1_000))
     outbox = Outbox(tmp_path / "o.db", now_us=lambda: next(times))
     for number in range(1, 21):
-        outbox.commit(after=number - 1, through=number, matches=[found(number)])
+        outbox.commit(after=number - 1, through=number, step=StepResult([found(number)]))
     topic = ("Q1", "{}")
     assert outbox.matches.topic_start(*topic) == 0
     assert outbox.matches.topic_start(*topic, position=11) == 9
@@ -104,13 +105,13 @@ def test_the_place_of_a_docid_or_a_time_is_found(tmp_path: Path) -> None:
 
 
 async def test_a_follower_sees_what_was_committed_and_what_comes(outbox: Outbox) -> None:
-    outbox.commit(after=0, through=1, matches=[found(1), found(1, query="Q2")])
+    outbox.commit(after=0, through=1, step=StepResult([found(1), found(1, query="Q2")]))
     following = follow(outbox, after=0, query="Q1", poll_s=10)
     async with asyncio.timeout(5):
         assert (await anext(following)).id == found(1).id
         coming = asyncio.ensure_future(anext(following))
         await asyncio.sleep(0)
-        outbox.commit(after=1, through=2, matches=[found(2)])
+        outbox.commit(after=1, through=2, step=StepResult([found(2)]))
         assert (await coming).id == found(2).id
     await following.aclose()
 
@@ -118,7 +119,7 @@ async def test_a_follower_sees_what_was_committed_and_what_comes(outbox: Outbox)
 async def test_a_follower_sees_what_another_process_commits(tmp_path: Path) -> None:
     here, there = Outbox(tmp_path / "o.db"), Outbox(tmp_path / "o.db")
     following = follow(here, after=0, poll_s=0.01)
-    there.commit(after=0, through=1, matches=[found(1)])
+    there.commit(after=0, through=1, step=StepResult([found(1)]))
     async with asyncio.timeout(5):
         match = await anext(following)
     assert match.id == found(1).id
@@ -148,14 +149,14 @@ def test_a_listener_that_fails_does_not_fail_the_commit(outbox: Outbox) -> None:
     heard: list[int] = []
     outbox.listen(lambda: heard.append(1 // 0))
     outbox.listen(lambda: heard.append(outbox.through()))
-    assert outbox.commit(after=0, through=4)
+    assert outbox.commit(after=0, through=4, step=StepResult())
     assert heard == [4]
 
 
 def test_matches_found_late_for_older_documents_are_behind_the_right_place(
     outbox: Outbox,
 ) -> None:
-    outbox.commit(after=0, through=1, matches=[found(10), found(11)])
-    outbox.commit(after=1, through=2, matches=[found(3)])
+    outbox.commit(after=0, through=1, step=StepResult([found(10), found(11)]))
+    outbox.commit(after=1, through=2, step=StepResult([found(3)]))
     assert outbox.matches.topic_start("Q1", "{}", point=10) == 1
     assert outbox.matches.topic_start("Q1", "{}", point=2) == 0

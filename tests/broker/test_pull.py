@@ -15,6 +15,7 @@ from support.subscribers import Broker, broker_in, found, serving
 from broker.api import pull
 from broker.delivery.links import link_token
 from broker.documents.document import Document
+from broker.matching.stepresult import StepResult
 
 
 @pytest.fixture
@@ -117,7 +118,7 @@ async def test_the_atom_feed_reads_in_feedparser_and_is_not_sent_twice(
 
 async def test_a_published_stream_is_a_feed(broker: Broker, http: aiohttp.ClientSession) -> None:
     document = Document(2, "pairs", "m1", 1, 2, 3, 4, b"<pair><title>Two</title></pair>", 1, "m1")
-    broker.outbox.commit(after=0, through=1, published=[document])
+    broker.outbox.commit(after=0, through=1, step=StepResult(published=[document]))
     async with serving(broker) as url:
         async with http.get(f"{url}/v1/streams/pairs/feed.atom") as response:
             (entry,) = feedparser.parse(await response.read()).entries

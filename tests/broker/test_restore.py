@@ -23,6 +23,7 @@ from broker.cli import main
 from broker.delivery.store import delivery_id
 from broker.delivery.worker import DeliveryEvent, DeliveryEventKind
 from broker.documents.spool import SpoolWriter
+from broker.matching.stepresult import StepResult
 from broker.operations.backup import DATABASES, back_up
 from broker.operations.copies import CopyError, Manifest
 from broker.operations.restore import restore, take_over
@@ -207,7 +208,7 @@ def copy_with_a_match(directory: Path, hook: str) -> Path:
     SpoolWriter(data / "spool").close()
     with broker_in(data) as broker:
         broker.subscribe(hook)
-        broker.outbox.add([found(1)])
+        broker.outbox.add(StepResult([found(1)]))
     back_up(data, directory / "copy")
     return directory / "copy"
 

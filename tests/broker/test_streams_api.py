@@ -6,6 +6,8 @@ import pytest
 from aiohttp.test_utils import TestClient
 from support.api_room import Room, match
 
+from broker.matching.stepresult import StepResult
+
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
 DIGEST = "SELECT <all>{a}</all> FROM *//item->a PUBLISH digest"
 
@@ -63,7 +65,7 @@ async def test_dead_letters_are_read_newest_first_with_their_documents(
     for xml in ("<a/>", "<b/>"):
         await publish(client, "news", xml)
     letters = [(1, "too deep"), (2, "too many witnesses"), (9, "gone")]
-    room.outbox.commit(after=0, through=1, dead_letters=letters)
+    room.outbox.commit(after=0, through=1, step=StepResult(dead_letters=letters))
     page = await answer(client, "/v1/dead-letters?limit=2")
     assert [(each["docid"], each["reason"], each["xml"]) for each in page["dead_letters"]] == [
         (9, "gone", None),

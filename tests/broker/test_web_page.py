@@ -20,6 +20,7 @@ from broker.api.http import make_application
 from broker.api.pickup import Pickup
 from broker.api.sessions import COOKIE, SESSION_S, Sessions
 from broker.matching.match import Match, MatchDocument, MatchNode
+from broker.matching.stepresult import StepResult
 from broker.registry.queries import QueryState
 from broker.web import pagedata, pages
 
@@ -203,7 +204,9 @@ async def test_what_feeds_and_publishers_write_stays_text(
     await client.put("/v1/queries/same", data="news//item->a")
     await room.commit(hostile_match(1))
     letters = [(9, HOSTILE)]
-    room.outbox.commit(after=room.outbox.through(), through=9, dead_letters=letters)
+    room.outbox.commit(
+        after=room.outbox.through(), through=9, step=StepResult(dead_letters=letters)
+    )
     room.registry.set_state("same", QueryState.PAUSED, effective=0, reason=HOSTILE)
     for path in ("/", "/queries/same"):
         tree = html.fromstring(await text_of(client, path))

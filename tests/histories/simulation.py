@@ -29,7 +29,6 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -37,6 +36,7 @@ from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest, IngestOutcome
 from broker.documents.spool import Spool, SpoolWriter
+from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import PlanStore, evaluate_slices, slice_segments
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.snapshot import Snapshot
@@ -104,10 +104,10 @@ class UnsafeOutbox(Outbox):
         super().__init__(path, now_us=lambda: 0)
         self._chosen = chosen
 
-    def commit(self, **arguments: Any) -> bool:
+    def commit(self, *, after: int, through: int, step: StepResult) -> bool:
         if self._chosen.random() < 0.03:
             raise sqlite3.OperationalError("database or disk is full")
-        return super().commit(**arguments)
+        return super().commit(after=after, through=through, step=step)
 
 
 @dataclass

@@ -12,6 +12,7 @@ from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool, SpoolWriter
 from broker.matching.match import Match, MatchDocument
+from broker.matching.stepresult import StepResult
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
 from broker.registry.streams import Streams
@@ -49,7 +50,7 @@ class Room:
     async def commit(self, *matches: Match) -> None:
         """Commit matches, as a pipeline would."""
         through = self.outbox.through()
-        self.outbox.commit(after=through, through=through + 1, matches=matches)
+        self.outbox.commit(after=through, through=through + 1, step=StepResult(matches))
         async with self.committed:
             self.committed.notify_all()
 

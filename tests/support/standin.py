@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from broker.documents.document import Document
-from broker.matching.budget import Pause, Spent
+from broker.matching.budget import Spent
 from broker.matching.match import Match, MatchDocument
+from broker.matching.stepresult import StepResult
 from xpath_eval.catalog import EvaluationPlan
 
 Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
@@ -29,15 +30,6 @@ def is_partner(
     return is_remembered and abs(later.time_us - earlier.time_us) <= window_us
 
 
-@dataclass(frozen=True)
-class StandInStep:
-    matches: list[Match]
-    published: list[Document]
-    dead_letters: list[tuple[int, str]]
-    pauses: list[Pause] = field(default_factory=list)
-    spent: list[Spent] = field(default_factory=list)
-
-
 @dataclass
 class StandInEngine:
     window_us: int | None = None
@@ -45,21 +37,22 @@ class StandInEngine:
     plan: EvaluationPlan = field(default_factory=lambda: EvaluationPlan((), (), frozenset()))
     seen: dict[str, list[MatchDocument]] = field(default_factory=dict)
 
-    def process(self, witnesses: pa.Table, documents: Documents) -> StandInStep:
-        step = StandInStep([], [], [])
+    def process(self, witnesses: pa.Table, documents: Documents) -> StepResult:
+        matches: list[Match] = []
+        dead_letters: list[tuple[int, str]] = []
         rows = witnesses.to_pylist()
         found = documents([row["docid"] for row in rows])
         for row in rows:
             if row["error"] is not None:
-                step.dead_letters.append((row["docid"], row["error"]))
+                dead_letters.append((row["docid"], row["error"]))
                 continue
             here = MatchDocument(row["docid"], row["stream"], row["key"], row["end_us"])
             for value in re.findall(rb"<v>(.*?)</v>", found[row["docid"]]):
                 for earlier in self.seen.setdefault(value.decode(), []):
                     if is_partner(earlier, here, row["watermark_us"], self.window_us):
-                        step.matches.append(self._match(earlier, here))
+                        matches.append(self._match(earlier, here))
                 self.seen[value.decode()].append(here)
-        return step
+        return StepResult(matches, dead_letters=dead_letters)
 
     def absorb(
         self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()

@@ -25,6 +25,7 @@ from broker.delivery.schedule import RetryPolicy
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker
 from broker.matching.match import Match, MatchDocument, MatchNode
+from broker.matching.stepresult import StepResult
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
 from broker.registry.subscription import Destination, DestinationKind, Options, Subscription
@@ -201,7 +202,7 @@ class Broker:
 
     def commit(self, *matches: Match) -> None:
         through = self.outbox.through()
-        assert self.outbox.commit(after=through, through=through + 1, matches=matches)
+        assert self.outbox.commit(after=through, through=through + 1, step=StepResult(matches))
 
     def subscribe(self, address: str, *, query: str = "Q1", **options: Any) -> Subscription:
         point = options.pop("point", 0)

@@ -7,16 +7,16 @@ for each variable that is carried.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from itertools import product
+from typing import Protocol
 
-from broker.matching.clauses import Alternative, Clause, ClauseSource, Edge, Published, term
-from joins.classes import QueryClass
+from templates.clause import Alternative, Clause, ClauseSource, Edge, Published, term
 from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
+from templates.queryclass import QueryClass
 from templates.template import template_of
-from xpath_eval.catalog import PatternCatalog
 from xscl.path import Axis, Literal, NodeTest, Parameter
 from xscl.pattern import DOCUMENT, Constant, PatternNode, TreePattern, term_variable, tree_pattern
 from xscl.query import (
@@ -35,11 +35,21 @@ from xscl.query import (
     operand_variables,
 )
 
-__all__ = ["compile_query"]
+__all__ = ["Catalog", "compile_query"]
+
+
+class Catalog(Protocol):
+    """Where the patterns of all queries are, and what is wanted of their variables."""
+
+    def add(self, pattern: TreePattern) -> tuple[int, ...]:
+        """Return the variable of each node of a pattern, in the pattern's order."""
+
+    def want(self, edges: Iterable[Edge], valued: Iterable[int]) -> None:
+        """Ask for pairs of variables and for the values of variables."""
 
 
 def compile_query(
-    query: Query, point: int, catalog: PatternCatalog, published: Mapping[str, Published]
+    query: Query, point: int, catalog: Catalog, published: Mapping[str, Published]
 ) -> list[Alternative]:
     """Return the alternatives of a query, its patterns added to the catalog.
 
@@ -113,7 +123,7 @@ class _Side:
 class _Compiler:
     query: Query
     point: int
-    catalog: PatternCatalog
+    catalog: Catalog
     published: Mapping[str, Published]
     choice: Mapping[int, Disjunct]
     patterns: list[TreePattern] = field(default_factory=list)

@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
-from joins.classes import QueryClass
-from xscl.path import Literal, Parameter
-from xscl.pattern import Constant, TreePattern
-from xscl.query import Call, Derived, Operand, Residual, VariableValue
+from templates.queryclass import QueryClass
+from xscl.path import Literal, Parameter, condition_parameters
+from xscl.pattern import Constant, PatternNode, TreePattern
+from xscl.query import Call, Derived, Operand, Residual, VariableValue, operand_parameters
 
 __all__ = ["Alternative", "Clause", "ClauseSource", "Edge", "Published", "is_prepared", "term"]
 
@@ -119,11 +120,16 @@ def is_prepared(alternatives: Sequence[Alternative]) -> bool:
     """
     return all(
         len(alternative.clauses) == 1
-        and "Parameter(" not in repr([[n.filters for n in p.nodes] for p in alternative.patterns])
-        and "Parameter("
-        not in repr([[n.derivation for n in p.nodes] for p in alternative.patterns])
+        and not any(map(_has_parameter, (n for p in alternative.patterns for n in p.nodes)))
         for alternative in alternatives
     )
+
+
+def _has_parameter(node: PatternNode) -> bool:
+    """Return whether a parameter stands in what defines a node: in a filter, or in a function."""
+    in_filters = (parameter for each in node.filters for parameter in condition_parameters(each))
+    in_function = operand_parameters(node.derivation) if node.derivation else ()
+    return any(chain(in_filters, in_function))
 
 
 def term(operand: Derived) -> str:

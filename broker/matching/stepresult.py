@@ -1,0 +1,40 @@
+"""What an engine finds in a batch of documents: one value, from the engine to the outbox."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from broker.documents.document import Document
+from broker.matching.budget import Pause, Spent
+from broker.matching.match import Match
+
+__all__ = ["StepResult"]
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """What a batch brought, in order: matches, documents published, documents that are not XML.
+
+    The newest document of a match is in the batch.  A dead letter is a docid with its reason.
+    `pauses` are the queries that went over their budget, `spent` is what the others have found in
+    the last block of documents.
+    """
+
+    matches: Sequence[Match] = ()
+    published: Sequence[Document] = ()
+    dead_letters: Sequence[tuple[int, str]] = ()
+    pauses: Sequence[Pause] = ()
+    spent: Sequence[Spent] = ()
+
+    @classmethod
+    def of_parts(cls, parts: Sequence[StepResult]) -> StepResult:
+        """Return the result of a batch that was processed in parts, one after the other."""
+        return cls(
+            matches=list(chain.from_iterable(part.matches for part in parts)),
+            published=list(chain.from_iterable(part.published for part in parts)),
+            dead_letters=list(chain.from_iterable(part.dead_letters for part in parts)),
+            pauses=list(chain.from_iterable(part.pauses for part in parts)),
+            spent=parts[-1].spent,
+        )

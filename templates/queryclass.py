@@ -1,0 +1,57 @@
+"""Query classes: what is evaluated once for all queries that share it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from templates.template import Template, TemplateRow
+
+__all__ = ["QueryClass", "Sides"]
+
+Sides = tuple[frozenset[int], frozenset[int]]
+"""Variables of the left and of the right side of a class."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryClass:
+    """What queries have in common that differ only in window, constants, SELECT and subscriber.
+
+    A template, its row, whether the operator is symmetric (JOIN), and its stratum: the level of
+    operators that it belongs to (`processor`).
+    """
+
+    template: Template
+    row: TemplateRow
+    is_symmetric: bool
+    stratum: int
+
+    def value_pairs(self) -> Iterator[tuple[int, int]]:
+        """Yield the pairs of variables whose values are joined."""
+        for left, right in self.template.value_joins:
+            yield self.row.variables[left], self.row.variables[right]
+
+    def in_no_stratum(self) -> QueryClass:
+        """Return what stays of the class when a stream that it reads moves to another stratum."""
+        return replace(self, stratum=-1)
+
+    def asked(self) -> Sides:
+        """Return what an instance must have on each side to be paired: a value under each of these.
+
+        Without a value join it is all of the side's variables, with or without a value.
+        """
+        if joins := list(self.value_pairs()):
+            return frozenset(left for left, _ in joins), frozenset(right for _, right in joins)
+        variables, size = self.row.variables, self.template.left_size
+        return frozenset(variables[:size]), frozenset(variables[size:])
+
+    def sides(self) -> set[frozenset[int]]:
+        """Return the different sides that an instance may fill; a block alone remembers none."""
+        return set(self.asked()) if self.template.has_right else set()
+
+    def compared(self) -> set[int]:
+        """Return the variables whose values the class joins or tests."""
+        ends = {i for pair in self.template.value_joins for i in pair}
+        for left, _, right in self.template.residuals:
+            ends |= {left, right}
+        return {self.row.variables[i] for i in ends}

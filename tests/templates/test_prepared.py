@@ -1,0 +1,53 @@
+"""Which parameters are data, so that a query is compiled once for all its assignments."""
+
+from __future__ import annotations
+
+import pytest
+
+import xscl
+from templates.clause import is_prepared
+from templates.compiler import compile_query
+from xpath_eval.catalog import PatternCatalog
+
+
+def prepared(text: str) -> bool:
+    [query] = xscl.parse(text)
+    return is_prepared(compile_query(query, 0, PatternCatalog(), {}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "S//a[k = $k]",
+        "S//a[k->x] FOLLOWED BY {x = y AND y != $k, 1 h} S//b[k->y]",
+        "S//a[k->x] FOLLOWED BY {x = y, $within} S//b[k->y]",
+        "S//a[k->x][n->m] FOLLOWED BY {x = y AND m > $low, 1 h} S//b[k->y]",
+        # Words that look like a parameter where it is written down are none.
+        "S//a[contains(k, 'Parameter(')][k = $k]",
+    ],
+)
+def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
+    assert prepared(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "S//a[n > $low]",
+        "S//a[not(n > $low)]",
+        "S//a[n = 1 or n > $low]",
+        "S//a[b[n > $low]]",
+        "S//a[not(b[n > $low]/c)]",
+        "S//a[contains(k, $part)]",
+        "S//a[contains(substring-after(k, $mark), 'x')]",
+        "S//a[contains(b[n > $low], 'x')]",
+        "S//a[position() < $first]",
+        "S//a[count(b) > $few]",
+        "S//a[k->x] FOLLOWED BY {substring-after(x, $mark) = y, 1 h} S//b[k->y]",
+        "S//a[k->x] FOLLOWED BY {lower-case(substring-after(x, $mark)) = y, 1 h} S//b[k->y]",
+        # Below another operator an assignment has instances of its own.
+        "S//a[k->x] JOIN {x = y, 1 h} S//b[k->y] JOIN {y = z, 1 h} S//c[k->z][m = $m]",
+    ],
+)
+def test_a_parameter_that_decides_what_a_pattern_is_is_not_data(text: str) -> None:
+    assert not prepared(text)
