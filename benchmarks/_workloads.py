@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from broker.documents.document import DocumentLine, parse_document_line
 from joins.classes import QueryClass
+from joins.engines import Processor
 from joins.memory.instance import INSTANCE_SCHEMA
-from joins.sql.engine import Processor
 from templates.joingraph import GraphNode, JoinGraph, reduce
 from templates.template import template_of
 

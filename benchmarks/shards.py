@@ -65,7 +65,7 @@ class TimedShards:
 
     def __init__(self, shards: int) -> None:
         self.store = CountingStore()
-        join = Join("signatures", DAY_US, shards)
+        join = Join(DAY_US, shards)
         self._members = [join.shard(number, self.store) for number in range(shards)]
         self.seconds: Counter[int] = Counter()
         self.processor = ShardedProcessor(shards, self.store, self._answer)

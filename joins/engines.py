@@ -1,20 +1,117 @@
-"""The engines by name."""
+"""The engines by name, and what each of them does.
+
+`signatures` is the default, and the only one that a running broker has: it keeps to a budget of
+pairs, and its state can be spread over shards.  The others are the paper's, for reference.
+
+An engine works through batches of instances, stratum by stratum.  A **stratum** is a level of
+operators: those over documents from outside are in stratum 0; an operator over tuples of another
+operator, or over a published stream, is one above what it reads.  All that a stratum reads is
+known when it is probed, so each is probed once a batch.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
-from joins.budget.pairs import UNBOUNDED, Bounds
+import pyarrow as pa
+
+from joins.budget.pairs import CLOSED, UNBOUNDED, Bounds, Overrun
+from joins.classes import ClassTuple, QueryClass, Retaining
+from joins.memory.instance import Instance
 from joins.memory.remembered import hash_values
+from joins.memory.slots import Edge
 from joins.signature.engine import SignatureProcessor
 from joins.sql.engine import SqlProcessor
+from templates.template import Template
 
-__all__ = ["DEFAULT_ENGINE", "ENGINES", "EngineName", "make_processor"]
+__all__ = ["DEFAULT_ENGINE", "ENGINES", "EngineName", "Processor", "make_processor"]
 
 EngineName = Literal["sequential", "mmqjp", "mmqjp-views", "signatures"]
 ENGINES: tuple[EngineName, ...] = ("sequential", "mmqjp", "mmqjp-views", "signatures")
 DEFAULT_ENGINE: EngineName = "signatures"
+
+
+class Processor(Protocol):
+    """What every engine does, each in its way; they find equal tuples, always."""
+
+    @property
+    def next_instance(self) -> int:
+        """The number that the next instance will get."""
+
+    @property
+    def strata(self) -> list[int]:
+        """The strata in use, lowest first."""
+
+    def add(self, query_class: QueryClass, window_us: int, point: int = 0) -> int:
+        """Add one use of a class, from a registration point on; return the class's number."""
+
+    def remove(self, number: int, window_us: int, point: int = 0) -> None:
+        """Undo one `add`."""
+
+    def retain(self, number: int, retention_us: int) -> None:
+        """Keep what can fill a class for longer than its window: its tuples are joined again."""
+
+    def release(self, number: int, retention_us: int) -> None:
+        """Undo one `retain`."""
+
+    def template_of(self, number: int) -> Template:
+        """Return the template of a class."""
+
+    def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
+        """Learn witness shapes by their edges."""
+
+    def shape_number(self, shape: str) -> int | None:
+        """Return the number of a witness shape, or None while it is not known."""
+
+    def begin_batch(self) -> None:
+        """Start a batch: what is absorbed from now on is new."""
+
+    def absorb(self, instances: pa.Table) -> None:
+        """Remember instances (`INSTANCE_SCHEMA` without numbers); they get the next numbers."""
+
+    def probe(self, stratum: int) -> list[ClassTuple]:
+        """Return the tuples of a stratum's classes that have a new instance in them."""
+
+    def tuples(self, stratum: int) -> Iterable[ClassTuple]:
+        """Yield the same as they are found, roughly in the order of their documents."""
+
+    def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
+        """Leave out, where that saves work, what is outside a window of a class's tuples.
+
+        That is from a document on, in this batch.
+        """
+
+    def remembered(self, horizon_us: int) -> int:
+        """Return how many instances are remembered that some class can still use.
+
+        `horizon_us` is the newest event time less the allowed lateness.
+        """
+
+    def retaining(self, horizon_us: int) -> Retaining:
+        """Return the classes because of which most of those are remembered."""
+
+    def overruns(self) -> Sequence[Overrun]:
+        """Return the uses of classes that went over the budget in this batch.
+
+        Their tuples from the document of the overrun on may be missing.
+        """
+
+    def evict(self, horizon_us: int) -> int:
+        """Free instances that no class can use any more, lazily; return how many went.
+
+        They end before the horizon by more than the retention of their shapes (`retention`).
+        """
+
+    def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
+        """Return remembered instances by number."""
+
+    def figures(self) -> dict[str, int]:
+        """Return how much is remembered: `documents`, `shapes`, `memory_bytes` and the like.
+
+        Names that end in `_total` count from the start.
+        """
 
 
 def make_processor(
@@ -22,17 +119,15 @@ def make_processor(
     *,
     lateness_us: int,
     pairs_max: int = UNBOUNDED,
-    is_part: bool = False,
     spill_directory: Path | None = None,
-) -> SignatureProcessor | SqlProcessor:
+) -> Processor:
     """Return a join without classes and without state.
 
-    Uses of classes in which a document makes more than `pairs_max` pairs are stopped;
-    `is_part`: see `Bounds`.  What does not fit into memory `signatures` writes to
-    `spill_directory`, or to
-    where the system has temporary files.
+    Two things are for `signatures` alone: uses of classes in which a document makes more than
+    `pairs_max` pairs are stopped, and what does not fit into memory is written to
+    `spill_directory`, or to where the system has temporary files.
     """
-    bounds = Bounds(lateness_us, pairs_max, is_part)
     if engine == "signatures":
+        bounds = Bounds(lateness_us, pairs_max)
         return SignatureProcessor(bounds, hashing=hash_values, spill_directory=spill_directory)
-    return SqlProcessor(lateness_us=lateness_us, engine=engine, bounds=bounds)
+    return SqlProcessor(lateness_us=lateness_us, engine=engine)

@@ -65,7 +65,7 @@ class Running:
 
     def _engine(self) -> Engine:
         paused = {pause.query for pause in self.pauses}
-        join = Join(self._way.engine, 0, self._way.shards, self._budget.pairs_max)
+        join = Join(0, self._way.shards, self._budget.pairs_max)
         return Engine(
             [each for each in self._queries if each.query.id not in paused],
             lateness_us=0,

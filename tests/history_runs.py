@@ -58,7 +58,7 @@ from broker.pipeline.steps import Pipeline
 from broker.registry.queries import QueryState, Registry
 from broker.registry.registered import Engines, check_among, parsed
 from broker.registry.subscription import Destination
-from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
+from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor, make_processor
 from xscl.query import Query
 
 __all__ = ["BOUNDS", "Way", "bounded", "random_way", "run_history"]
@@ -192,13 +192,11 @@ class _Broker:
         self._ingest = Ingest(
             self._spool, dedup_horizon_us=None, recorded_time_us=self._recorded_us
         )
-        join = Join(way.engine, self._lateness_us, way.shards)
         engines = Engines(
             self._registry,
             lateness_us=self._lateness_us,
-            engine=way.engine,
             budget=UNLIMITED,
-            processors=lambda: join.processor(None),
+            processors=self._processor,
         )
         self._pipeline = Pipeline(
             Spool(directory / "spool"),
@@ -210,6 +208,12 @@ class _Broker:
             snapshot=Snapshot(directory / "state", disk=disk, documents=way.snapshot_documents),
         )
         self._pipeline.recover(self._registry.revision())
+
+    def _processor(self) -> Processor | None:
+        way = self._way
+        if way.engine != DEFAULT_ENGINE:
+            return make_processor(way.engine, lateness_us=self._lateness_us)
+        return Join(self._lateness_us, way.shards).processor(None)
 
     def close(self) -> None:
         self._files.close()
@@ -307,6 +311,5 @@ class _Broker:
             self._outbox,
             Spool(self._directory / "spool"),
             lateness_us=self._lateness_us,
-            engine=self._way.engine,
             budget=UNLIMITED,
         )

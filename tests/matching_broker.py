@@ -34,7 +34,7 @@ class MatchingBroker:
         self.writer = SpoolWriter(directory / "spool", Disk(is_durable=False))
         self.spool = Spool(directory / "spool")
         self.ingest = Ingest(self.writer)
-        engines = Engines(self.registry, lateness_us=lateness_us, engine="signatures")
+        engines = Engines(self.registry, lateness_us=lateness_us)
         self.pipeline = Pipeline(
             Spool(directory / "spool"),
             self.outbox,

@@ -14,8 +14,7 @@ from broker.documents.document import Document
 from broker.matching.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
-from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
-from joins.sql.engine import Processor
+from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor
 
 __all__ = [
     "DEFAULT_ENGINE",

@@ -15,7 +15,7 @@ from broker.matching.fanout import Use
 from broker.matching.queryset import QuerySet
 from joins.budget.pairs import Overrun
 from joins.classes import UseKind
-from joins.sql.engine import Processor
+from joins.engines import Processor
 
 __all__ = ["Accounts"]
 

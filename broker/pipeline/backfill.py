@@ -35,7 +35,6 @@ from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Backfill, QueryState, Registry
 from broker.registry.registered import fits, queries_of
 from broker.registry.subscription import parameters_key
-from joins.engines import DEFAULT_ENGINE, EngineName
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 from xscl.query import Query
@@ -120,7 +119,6 @@ def backfill(
     spool: Spool,
     *,
     lateness_us: int,
-    engine: EngineName = DEFAULT_ENGINE,
     budget: Budget = DEFAULT_BUDGET,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> int:
@@ -137,7 +135,7 @@ def backfill(
         present = {each.query.id: each for each in queries_of(registry, registry.revision())}
         if query not in present and not _is_over(registry, those):
             continue  # it has been paused, or resumed, in between
-        for step in _steps(present, outbox, spool, those, lateness_us, engine, budget):
+        for step in _steps(present, outbox, spool, those, lateness_us, budget):
             if is_stopping():
                 return found
             matches = [m for m in step.matches if m.query == query and _is_asked(m, those)]
@@ -186,7 +184,6 @@ def _steps(
     spool: Spool,
     waiting: Sequence[Backfill],
     lateness_us: int,
-    engine: EngineName,
     budget: Budget,
 ) -> Iterator[StepResult]:
     """Yield what one query and those it reads from find in retained documents, in order."""
@@ -197,9 +194,7 @@ def _steps(
     if not waiting:
         return  # nobody subscribes yet
     behind = upstream(asked, list(present.values()))
-    alone = Engine(
-        [*behind, _asking(asked, waiting)], lateness_us=lateness_us, engine=engine, budget=budget
-    )
+    alone = Engine([*behind, _asking(asked, waiting)], lateness_us=lateness_us, budget=budget)
     spool.refresh()
     first = 1 if behind else min(each.point for each in waiting) + 1
     for batch in retained_documents(spool, first, max(each.through for each in waiting)):

@@ -121,8 +121,10 @@ def replay(
 ) -> ReplaySummary:
     """Run queries over files of document lines and write their match lines.
 
-    `assignments` are the canonical parameter values of each parameterised query, by its id.
+    `assignments` are the canonical parameter values of each parameterised query, by its id.  Only
+    the default engine keeps to the budget of pairs and is spread over `shards`.
     """
+    assert shards == 1 or engine == DEFAULT_ENGINE
     by_query = assignments or {}
     registered = [
         RegisteredQuery(query, assignments=tuple(by_query.get(query.id, ()))) for query in queries
@@ -130,7 +132,7 @@ def replay(
     sessions: list[Spark] = []
 
     def make_engine(directory: Path) -> Engine:
-        join = Join(engine, lateness_us, shards, budget.pairs_max)
+        join = Join(lateness_us, shards, budget.pairs_max)
         tasks = Tasks(lambda some: sessions[0].run_tasks(some), directory / "shards")
         processor = join.processor(tasks if spark else None)
         return Engine(

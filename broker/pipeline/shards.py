@@ -18,11 +18,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from joins.budget.pairs import UNBOUNDED
-from joins.engines import EngineName
+from joins.engines import Processor
 from joins.shards.driver import ShardedProcessor
 from joins.shards.orders import Answer, Catalog, Order, Store
 from joins.shards.shard import Shard
-from joins.sql.engine import Processor
 
 __all__ = ["DirectoryStore", "Join", "MemoryStore", "RunTasks", "ShardTask", "Tasks", "carry_out"]
 
@@ -53,12 +52,11 @@ class Tasks:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """How documents are joined: by which engine, and spread over how many shards.
+    """How documents are joined: spread over how many shards, of the engine `signatures`.
 
     Uses of classes in which a document makes more than `pairs_max` pairs are stopped.
     """
 
-    engine: EngineName
     lateness_us: int
     shards: int = 1
     pairs_max: int = UNBOUNDED
@@ -96,7 +94,6 @@ class Join:
             number,
             self.shards,
             store,
-            engine=self.engine,
             lateness_us=self.lateness_us,
             pairs_max=self.pairs_max,
         )

@@ -17,8 +17,7 @@ from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange
 from broker.registry.queries import RegisteredText, Registry
 from joins.classes import ClassRegistry
-from joins.engines import EngineName
-from joins.sql.engine import Processor
+from joins.engines import Processor
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xscl.files import check_added
 
@@ -79,7 +78,6 @@ class Engines:
         registry: Registry,
         *,
         lateness_us: int,
-        engine: EngineName,
         budget: Budget = DEFAULT_BUDGET,
         pauses: Pauses = tuple,
         spill_directory: Path | None = None,
@@ -87,7 +85,6 @@ class Engines:
     ) -> None:
         self._registry = registry
         self._lateness_us = lateness_us
-        self._engine = engine
         self._budget = budget
         self._pauses = pauses
         self._spill_directory = spill_directory
@@ -102,7 +99,6 @@ class Engines:
         engine = Engine(
             queries_of(self._registry, registry_version, pauses=self._pauses()),
             lateness_us=self._lateness_us,
-            engine=self._engine,
             numbering=self._numbering,
             budget=self._budget,
             spill_directory=self._spill_directory,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Ints", "Layout", "Layouts", "ranges"]
+__all__ = ["Edge", "Ints", "Layout", "Layouts", "ranges"]
 
 Ints = npt.NDArray[np.int64]
 Edge = tuple[int, int, int, int]

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.budget.pairs import UNBOUNDED, SkewedPair
+from joins.budget.pairs import UNBOUNDED, Bounds, SkewedPair
 from joins.budget.probe import ProbeRow, ValueJoin
-from joins.classes import ClassTuple, QueryClass
-from joins.engines import EngineName, make_processor
+from joins.classes import QueryClass
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
-from joins.memory.slots import Ints
+from joins.memory.remembered import hash_values
+from joins.memory.slots import Edge, Ints
 from joins.memory.times import Flags
 from joins.shards.orders import Answer, Catalog, Limit, Order, Piece, Question, Store, Tuples
 from joins.shards.ownership import Ownership
@@ -29,8 +29,6 @@ from joins.signature.engine import SignatureProcessor
 from joins.signature.tuples import TupleColumns
 
 __all__ = ["Shard"]
-
-Edge = tuple[int, int, int, int]
 
 
 class Shard:
@@ -42,22 +40,17 @@ class Shard:
         shards: int,
         store: Store,
         *,
-        engine: EngineName,
         lateness_us: int,
         pairs_max: int = UNBOUNDED,
     ) -> None:
         self._number = number
         self._shards = shards
         self._store = store
-        self._engine: EngineName = engine
-        self._lateness_us = lateness_us
-        self._pairs_max = pairs_max
+        self._bounds = Bounds(lateness_us, pairs_max, is_part=True)
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self._processor = make_processor(
-            self._engine, lateness_us=self._lateness_us, pairs_max=self._pairs_max, is_part=True
-        )
+        self._processor = SignatureProcessor(self._bounds, hashing=hash_values)
         self._ownership = Ownership(self._number, self._shards, self._processor)
         self._shapes_name = self._catalog_name = ""
         self._shapes: dict[int, list[Edge]] = {}
@@ -225,11 +218,8 @@ class Shard:
         names = np.zeros(1 + max((own for own, *_ in self._classes.values()), default=0), np.int64)
         for number, (own, *_) in self._classes.items():
             names[own] = number
-        if isinstance(self._processor, SignatureProcessor):
-            for columns in self._processor.probe_columns(stratum, asked):
-                yield _of_columns(columns, names)
-        else:
-            yield _of_rows(self._processor.probe(stratum, asked), names)
+        for columns in self._processor.probe_columns(stratum, asked):
+            yield _of_columns(columns, names)
 
     def _instances(self, tuples: Tuples, order: Order) -> list[Instance]:
         """Return the instances that the driver does not have any more, as it numbers them."""
@@ -269,14 +259,3 @@ def _of_columns(columns: TupleColumns, names: Ints) -> Tuples:
     right = np.zeros_like(left) if columns.right is None else columns.right[columns.pairs]
     nodes = [nodes for _, nodes in columns.tuples()]
     return Tuples(names[columns.classes], left, right, columns.span, columns.which, nodes)
-
-
-def _of_rows(found: list[ClassTuple], names: Ints) -> Tuples:
-    return Tuples(
-        names[np.array([t.query_class for t in found], np.int64)],
-        np.array([t.left for t in found], np.int64),
-        np.array([t.right or 0 for t in found], np.int64),
-        np.array([t.span_us for t in found], np.int64),
-        np.arange(len(found)),
-        [t.nodes for t in found],
-    )

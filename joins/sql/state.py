@@ -12,20 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from joins.budget.probe import TIME_COLUMNS
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
-from joins.memory.slots import Ints
+from joins.memory.slots import Edge
 from joins.sql import rows, schema
 
 __all__ = ["JoinState"]
 
 STREAMED_ROWS = 10_000
 """Rows of a statement that are taken over at a time."""
-
-Edge = tuple[int, int, int, int]
 
 
 class JoinState:
@@ -86,17 +82,14 @@ class JoinState:
         """Append rows to a table; columns go by position."""
         rows.insert(self.db, table, arrow)
 
-    def absorb(self, instances: pa.Table) -> pa.Table:
-        """Remember instances; return them with numbers: the next ones, where they have none."""
+    def absorb(self, instances: pa.Table) -> None:
+        """Remember instances; they get the next numbers."""
         first = self.next_instance
-        if "instance" not in instances.column_names:
-            numbers = pa.array(range(first, first + len(instances)), pa.int64())
-            instances = instances.add_column(0, INSTANCE_SCHEMA.field("instance"), numbers)
-        instances = instances.select(INSTANCE_SCHEMA.names)
-        if len(instances):
-            self.next_instance = instances.column("instance")[-1].as_py() + 1
+        self.next_instance += len(instances)
+        numbers = pa.array(range(first, self.next_instance), pa.int64())
+        instances = instances.add_column(0, INSTANCE_SCHEMA.field("instance"), numbers)
         self.instance_count += len(instances)
-        self.insert(schema.REMEMBERED, instances)
+        self.insert(schema.REMEMBERED, instances.select(INSTANCE_SCHEMA.names))
         self.run(
             f"""INSERT INTO {schema.BINDING}
 SELECT instance, variable, node, value FROM (
@@ -105,13 +98,6 @@ SELECT instance, variable, node, value FROM (
     WHERE d.instance >= {first} AND s.shape = d.shape AND j.variable = s.variable)
 WHERE value <> ''"""
         )
-        return instances
-
-    def first_docid(self, first: int) -> int:
-        """Return the smallest docid of instances from `first` on."""
-        newer = f"FROM {schema.REMEMBERED} WHERE instance >= {first}"
-        ((docid,),) = self.run(f"SELECT min(docid) {newer}")
-        return docid or 0
 
     def set_joined_variables(self, variables: Iterable[int]) -> None:
         """Say which variables' values are kept for value joins, from the next instance on."""
@@ -127,65 +113,6 @@ WHERE value <> ''"""
 WHERE end_us >= needed_from GROUP BY shape"""
                 )
             )
-
-    def having(self, variable: int, values: Iterable[str], others: Iterable[int]) -> Ints:
-        """Return who has one of some values under a variable, and any under all `others`."""
-        conditions = [f"variable = {variable} AND value IN (SELECT value FROM wanted)"]
-        conditions += [
-            f"instance IN (SELECT instance FROM {schema.BINDING} WHERE variable = {other})"
-            for other in others
-        ]
-        return self._asked(
-            f"SELECT DISTINCT instance FROM {schema.BINDING} WHERE {' AND '.join(conditions)}",
-            pa.table({"value": pa.array(values, pa.string())}),
-        )["instance"]
-
-    def binding(self, variables: Iterable[int]) -> Ints:
-        """Return who has a shape that binds all of some variables."""
-        conditions = [
-            f"shape IN (SELECT shape FROM {schema.SHAPE_BINDING} WHERE variable = {variable})"
-            for variable in variables
-        ]
-        return self._asked(
-            f"SELECT instance FROM {schema.REMEMBERED} WHERE {' AND '.join(conditions)}"
-        )["instance"]
-
-    def there(self, numbers: Ints) -> Ints:
-        """Return those of some numbers that instances have, in order."""
-        return self._asked(
-            f"SELECT instance FROM {schema.REMEMBERED} SEMI JOIN wanted USING (instance)"
-            " ORDER BY instance",
-            pa.table({"instance": numbers}),
-        )["instance"]
-
-    def values(self, variable: int, instances: Ints) -> tuple[Ints, pa.Array]:
-        """Return all values under a joined variable, as (index into `instances`, value)."""
-        found = self._asked(
-            f"SELECT row, value FROM wanted JOIN {schema.BINDING} USING (instance)"
-            f" WHERE variable = {variable} ORDER BY row",
-            pa.table({"instance": instances, "row": np.arange(len(instances))}),
-        )
-        return found["row"], pa.array(found["value"], pa.string())
-
-    def times(self, numbers: Ints) -> tuple[dict[str, Ints], dict[int, str]]:
-        """Return when instances came, a row for each number, and the match ids of some rows."""
-        found = self._asked(
-            f"""SELECT {", ".join(TIME_COLUMNS)}, match_id
-FROM wanted JOIN {schema.REMEMBERED} USING (instance) ORDER BY row""",
-            pa.table({"instance": numbers, "row": np.arange(len(numbers))}),
-        )
-        ids = found.pop("match_id").tolist()
-        return found, {i: ids[i] for i in np.flatnonzero(found["depth"] > 0).tolist()}
-
-    def _asked(self, sql: str, wanted: pa.Table | None = None) -> dict[str, Ints]:
-        """Return the columns of a query, over rows `wanted` if there are any."""
-        if wanted is not None:
-            self.db.register("wanted", wanted)
-        try:
-            return {name: np.asarray(c) for name, c in self.db.execute(sql).fetchnumpy().items()}
-        finally:
-            if wanted is not None:
-                self.db.unregister("wanted")
 
     def evict(self, needed_from: Mapping[int, int]) -> int:
         """Free instances that end before their shapes' times, once they are half of all."""

@@ -116,7 +116,7 @@ def test_an_engine_finds_the_same_in_parts(seed: int, shards: int) -> None:
         found = run_engine(
             case,
             batch_size=5,
-            processors=lambda: Join("signatures", case.lateness_us, shards).processor(None),
+            processors=lambda: Join(case.lateness_us, shards).processor(None),
         )
     assert [match.render() for match in found] == expected
 

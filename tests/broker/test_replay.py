@@ -184,3 +184,10 @@ def test_a_document_that_cannot_be_read_is_told_once(tmp_path: Path) -> None:
         [sys.executable, "-m", "broker.cli", *verb], capture_output=True, text=True, check=True
     )
     assert done.stderr.count("Premature end of data") == 1
+
+
+def test_an_engine_for_reference_is_not_spread() -> None:
+    arguments = ["replay", "examples/queries", "--documents", __file__]
+    result = CliRunner().invoke(main, [*arguments, "--engine", "mmqjp", "--shards", "3"])
+    assert result.exit_code == 2
+    assert "leave out one of --shards and --engine" in result.stderr

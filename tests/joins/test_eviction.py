@@ -20,6 +20,7 @@ from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
 from broker.pipeline.shards import Join, MemoryStore
+from joins.engines import Processor
 from joins.memory import column, eviction, places, spill, valueindex
 from joins.memory.instance import INSTANCE_SCHEMA
 from joins.memory.remembered import Remembered, hash_values
@@ -29,7 +30,6 @@ from joins.shards import pieces, retained
 from joins.shards.driver import ShardedProcessor
 from joins.shards.orders import Answer, Order
 from joins.signature import engine as signatures
-from joins.sql.engine import Processor
 
 SECOND_US = 1_000_000
 RARE = "R//i->a FOLLOWED BY {a/c = b/c, INF} R//i->b"
@@ -115,7 +115,7 @@ def test_all_engines_agree_when_documents_are_forgotten_before_a_restart(
 @settings(max_examples=25)
 @given(mixed(), st.integers(1, 4))
 def test_shards_forget_as_soon_and_miss_nothing(case: Case, size: int) -> None:
-    join = Join("signatures", case.lateness_us, shards=2)
+    join = Join(case.lateness_us, shards=2)
     with (
         eager(),
         mock.patch.multiple(pieces, PIECES_MAX=3, PIECE_ROWS=9, THINNED_PIECES=2),
@@ -203,7 +203,7 @@ def test_a_window_without_end_over_a_rare_stream_keeps_nothing_of_a_busy_one(
 def test_shards_keep_nothing_of_a_busy_stream_for_a_window_without_end_over_a_rare_one(
     busy: Sequence[Document],
 ) -> None:
-    join, store = Join("signatures", 0, shards=2), MemoryStore()
+    join, store = Join(0, shards=2), MemoryStore()
     members = [join.shard(number, store) for number in range(2)]
     most = 0
 
@@ -226,7 +226,7 @@ def test_shards_keep_nothing_of_a_busy_stream_for_a_window_without_end_over_a_ra
 def test_shards_hear_of_tuples_that_are_to_be_joined_for_longer(
     busy: Sequence[Document], retention_us: int, is_kept: bool
 ) -> None:
-    processor = Join("signatures", 0, shards=2).processor(None)
+    processor = Join(0, shards=2).processor(None)
     assert processor is not None
     running = Running.of(BUSY.replace("1 h", "1 m"), processor=processor)
     running.take(busy[:1_000])
@@ -236,7 +236,7 @@ def test_shards_hear_of_tuples_that_are_to_be_joined_for_longer(
 
 
 def test_when_a_wide_query_goes_shards_let_go_at_once(busy: Sequence[Document]) -> None:
-    processor = Join("signatures", 0, shards=2).processor(None)
+    processor = Join(0, shards=2).processor(None)
     running = Running.of(
         RARE.replace("R//", "*//"), BUSY.replace("1 h", "1 m"), processor=processor
     )
@@ -283,7 +283,7 @@ def test_documents_that_no_query_can_join_are_not_remembered(busy: Sequence[Docu
 
 def test_shards_keep_no_pieces_and_no_shapes_that_are_of_no_use() -> None:
     store = MemoryStore()
-    join = Join("signatures", 0, shards=2)
+    join = Join(0, shards=2)
     members = [join.shard(number, store) for number in range(2)]
     with mock.patch.multiple(sharded, SHAPES_MIN=4):
         processor = ShardedProcessor(

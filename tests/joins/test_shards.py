@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kit import Case, cases, check, parse_case
-from runners import ENGINES, EngineName, engine_of, run_engine, run_oracle, seeds_with_joins
+from runners import engine_of, run_engine, run_oracle, seeds_with_joins
 from strategies import case_texts, random_case
 
 import joins.shards.pieces
@@ -24,12 +24,12 @@ import xscl
 from broker.matching.match import Match
 from broker.matching.registration import SetChange
 from broker.pipeline.shards import DirectoryStore, Join, MemoryStore
+from joins.engines import Processor
 from joins.memory.retention import Retention
 from joins.shards.driver import ShardedProcessor
 from joins.shards.orders import Answer, Order, Piece, Store
 from joins.shards.pieces import Pieces
 from joins.shards.shard import Shard
-from joins.sql.engine import Processor
 
 ALL = dict(cases())
 SEEDS = seeds_with_joins(12)
@@ -40,11 +40,9 @@ def lines(matches: Iterable[Match]) -> list[str]:
     return [match.render() for match in matches]
 
 
-def spread(
-    case: Case, shards: int, engine: EngineName = "signatures"
-) -> Callable[[], Processor | None]:
+def spread(case: Case, shards: int) -> Callable[[], Processor | None]:
     """Return what makes a join of some shards in this process."""
-    return lambda: Join(engine, case.lateness_us, shards).processor(None)
+    return lambda: Join(case.lateness_us, shards).processor(None)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -57,13 +55,6 @@ def test_shards_find_what_a_case_expects(name: str) -> None:
 def test_shards_find_what_the_oracle_finds(text: str, shards: int, batch_size: int | None) -> None:
     case = parse_case(text)
     found = run_engine(case, batch_size=batch_size, processors=spread(case, shards))
-    assert lines(found) == lines(run_oracle(case))
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_every_engine_can_be_spread(engine: EngineName) -> None:
-    case = parse_case(random_case(SEEDS[1]))
-    found = run_engine(case, batch_size=3, processors=spread(case, 2, engine))
     assert lines(found) == lines(run_oracle(case))
 
 
@@ -120,7 +111,7 @@ class ShardsHere:
         self, shards: int, lateness_us: int, *, seed: int | None = None, store: Store | None = None
     ) -> None:
         self.store = store or MemoryStore()
-        self.join = Join("signatures", lateness_us, shards)
+        self.join = Join(lateness_us, shards)
         self.chance = random.Random(seed)
         self.workers: list[dict[int, Shard]] = [{}] if seed is None else [{}, {}, {}]
         self.processor = ShardedProcessor(shards, self.store, self.answer)
