@@ -1,1 +1,66 @@
-"""Stage 2: join state, the views on it, and the joins of all queries at once."""
+"""Stage 2: what documents have in common, for all queries at once.
+
+    memory      what is remembered of instances: rows, times, values, and for how long
+    classes     query classes: what is evaluated once for all queries that share it
+    budget      what a document may cost: pairs are counted before they are made
+    sql         the engines of the paper, for reference, and the templates' conjunctive queries
+    signature   the default engine
+    engines     all engines by name, behind one interface
+    shards      the default engine over N processes
+    files       witnesses that outlive a process
+
+Invariant: tuples depend on instances and classes alone, never on the engine, on batches, on shards
+or on what is still remembered.
+
+This module is the package's face: who joins needs these names, `joins.shards` and `joins.files`.
+A name is looked up where it is when it is used first, so that verbs of the command line that join
+nothing start without NumPy, Arrow and DuckDB.  Begin with `engines`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from joins.budget.pairs import UNBOUNDED, Overrun
+    from joins.classes import ClassRegistry, ClassTuple, QueryClass, UseKind
+    from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor, make_processor
+    from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
+    from joins.sql.render import template_sql
+
+__all__ = [
+    "DEFAULT_ENGINE",
+    "ENGINES",
+    "INSTANCE_SCHEMA",
+    "UNBOUNDED",
+    "ClassRegistry",
+    "ClassTuple",
+    "EngineName",
+    "Instance",
+    "Overrun",
+    "Processor",
+    "QueryClass",
+    "UseKind",
+    "make_processor",
+    "rows_in_sub_batches",
+    "template_sql",
+]
+
+_HOMES = {
+    "joins.budget.pairs": ("UNBOUNDED", "Overrun"),
+    "joins.classes": ("ClassRegistry", "ClassTuple", "QueryClass", "UseKind"),
+    "joins.engines": ("DEFAULT_ENGINE", "ENGINES", "EngineName", "Processor", "make_processor"),
+    "joins.memory.instance": ("INSTANCE_SCHEMA", "Instance", "rows_in_sub_batches"),
+    "joins.sql.render": ("template_sql",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -70,3 +71,25 @@ def imported_by(path: Path) -> set[str]:
 def test_there_is_no_room_for_leftovers() -> None:
     names = {path.stem for package in PACKAGES for path in (ROOT / package).rglob("*.py")}
     assert not names & {"utils", "util", "common", "helpers", "misc"}
+
+
+@pytest.mark.parametrize("package", ["joins", "xscl"])
+def test_a_package_has_what_its_face_names(package: str) -> None:
+    face = importlib.import_module(package)
+    assert all(hasattr(face, name) for name in face.__all__)
+    assert not hasattr(face, "no_such_name")
+
+
+def test_joins_has_rooms_and_few_modules_beside_them() -> None:
+    assert modules_of(ROOT / "joins") == {"__init__", "classes", "engines"}
+
+
+@pytest.mark.parametrize("package", ["broker", "joins", "templates", "xpath_eval"])
+def test_no_folder_is_too_full_to_be_read(package: str) -> None:
+    folders = {path.parent for path in (ROOT / package).rglob("*.py")}
+    full = {each for each in folders if len(modules_of(each) - {"__init__"}) > 25}
+    assert full <= {ROOT / "broker" / "cli"}, "which has a module for each verb"
+
+
+def modules_of(folder: Path) -> set[str]:
+    return {path.stem for path in folder.glob("*.py")}

@@ -20,7 +20,7 @@ from broker.documents.recorded import count_lines
 from broker.pipeline.jvm import JvmError
 from broker.pipeline.replay import BATCH_DOCUMENTS, ReplayError, ReplaySummary, read_assignments
 from broker.pipeline.replay import replay as run_replay
-from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
+from joins import DEFAULT_ENGINE, ENGINES, EngineName
 from xscl.durations import DurationError, read_duration
 
 __all__ = ["replay"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from joins.classes import QueryClass
+from joins import QueryClass
 from templates.template import Template
 from xscl.query import INFINITE_US
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from joins.classes import QueryClass
+from joins import QueryClass
 from xscl.path import Literal, Parameter
 from xscl.pattern import Constant, TreePattern
 from xscl.query import Call, Derived, Operand, Residual, VariableValue

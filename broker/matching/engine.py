@@ -41,9 +41,15 @@ from broker.matching.publications import Publications, published_document
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange, publishers_first
 from broker.matching.trees import Trees
-from joins.classes import ClassTuple
-from joins.engines import DEFAULT_ENGINE, EngineName, Processor, make_processor
-from joins.memory.instance import Instance, rows_in_sub_batches
+from joins import (
+    DEFAULT_ENGINE,
+    ClassTuple,
+    EngineName,
+    Instance,
+    Processor,
+    make_processor,
+    rows_in_sub_batches,
+)
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xpath_eval.stage import VALUES_CHARACTERS_MAX, evaluate_batches
 from xpath_eval.witnesses import DOCUMENT_SCHEMA, WITNESS_SCHEMA

@@ -14,8 +14,7 @@ from operator import attrgetter, eq
 from typing import Any, NamedTuple
 
 from broker.matching.clauses import Clause
-from joins.classes import ClassTuple
-from joins.memory.instance import Instance
+from joins import ClassTuple, Instance
 from xscl import functions
 from xscl.query import Query, Residual
 

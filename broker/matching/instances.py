@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.documents.sub_batches import in_sub_batches
-from joins.memory.instance import INSTANCE_SCHEMA
+from joins import INSTANCE_SCHEMA
 from xpath_eval.stage import VALUES_CHARACTERS_MAX
 
 __all__ = ["WATERMARK_MIN_US", "of_rows", "of_witnesses"]

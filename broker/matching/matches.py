@@ -14,7 +14,7 @@ from lxml import etree
 
 from broker.matching.fanout import BoundNode, FoundTuple, Subscriber
 from broker.matching.match import Match, MatchDocument, MatchNode, match_id
-from joins.memory.instance import Instance
+from joins import Instance
 from xscl.output import build
 from xscl.query import SelectAll
 

@@ -13,7 +13,7 @@ from hashlib import blake2b
 from itertools import product
 
 from broker.matching.clauses import Alternative, Clause, ClauseSource, Edge, Published, term
-from joins.classes import QueryClass
+from joins import QueryClass
 from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
 from templates.template import template_of
 from xpath_eval.catalog import PatternCatalog

@@ -19,7 +19,7 @@ from broker.matching.fanout import FanOut, Subscriber, Use
 from broker.matching.member import Member, name_of, retention_of, window_of
 from broker.matching.queryclasses import compile_query
 from broker.matching.registration import Assignment, RegisteredQuery, SetChange, publishers_first
-from joins.classes import QueryClass
+from joins import QueryClass
 from xpath_eval.catalog import EvaluationPlan, Numbering, PatternCatalog
 from xscl.query import INFINITE_US, Query
 from xscl.substitution import substitute

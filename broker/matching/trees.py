@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from lxml import etree
 
-from joins.memory.instance import Instance
+from joins import Instance
 from xpath_eval.structure import parse_xml
 
 __all__ = ["Trees"]

@@ -39,7 +39,7 @@ from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.joinstate import JoinEngine
 from broker.pipeline.shards import Join, Tasks
 from broker.pipeline.steps import Pipeline, StepSummary
-from joins.engines import DEFAULT_ENGINE, EngineName
+from joins import DEFAULT_ENGINE, EngineName
 from xscl.query import Query
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from joins.budget.pairs import UNBOUNDED
-from joins.engines import Processor
+from joins import UNBOUNDED, Processor
 from joins.shards.driver import ShardedProcessor
 from joins.shards.orders import Answer, Catalog, Order, Store
 from joins.shards.shard import Shard

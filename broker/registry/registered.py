@@ -16,8 +16,7 @@ from broker.matching.engine import Engine
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange
 from broker.registry.queries import RegisteredText, Registry
-from joins.classes import ClassRegistry
-from joins.engines import Processor
+from joins import ClassRegistry, Processor
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xscl.files import check_added
 

@@ -59,7 +59,7 @@ from broker.settings.config import KafkaSettings, Settings
 from broker.settings.feeds import configured_feeds
 from broker.web import pages
 from feeds import FeedStore, networks
-from joins.engines import Processor
+from joins import Processor
 from joins.shards.orders import Answer
 from xpath_eval.counters import counters_of
 

@@ -22,10 +22,10 @@ from dataclasses import dataclass, replace
 
 from joins.sql import schema
 from joins.sql.select import Select, Steps
-from templates.conjunctive import Atom, ConjunctiveQuery
+from templates.conjunctive import Atom, ConjunctiveQuery, view_query
 from templates.template import Template
 
-__all__ = ["ProbeStep", "render_sql", "signature_sql", "value_join_sql"]
+__all__ = ["ProbeStep", "render_sql", "signature_sql", "template_sql", "value_join_sql"]
 
 _RELATIONS = {
     "R_vj": (
@@ -131,6 +131,11 @@ def render_sql(
         _probe_sql(query, number, probe_step, probe_step.later("{r}", "{l}")),
         _probe_sql(query, number, probe_step, probe_step.later("{l}", "{r}")),
     ]
+
+
+def template_sql(template: Template, number: int, *, stratum: int, lateness_us: int) -> list[str]:
+    """Return the statements by which `mmqjp-views` answers a template's query for one batch."""
+    return render_sql(view_query(template), template, number, ProbeStep(1, stratum, lateness_us))
 
 
 @dataclass
