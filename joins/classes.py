@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from joins.memory.durations import Durations
 from joins.memory.retention import Retention
+from joins.memory.shapes import Edge, Shapes
 from templates.template import Template, TemplateRow
 
 __all__ = [
@@ -117,14 +118,14 @@ class ClassRegistry:
     change; `watch` says what has changed, so that nobody goes through all classes for one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shapes: Shapes | None = None) -> None:
         self.by_number: dict[int, QueryClass] = {}
         self.version = 0
         self.last_number = 0
         self._numbers: dict[QueryClass, int] = {}
         self._windows: dict[int, Durations] = defaultdict(Durations)
         self._retained_for: dict[int, Counter[int]] = defaultdict(Counter)
-        self.retention = Retention()
+        self.retention = Retention(Shapes() if shapes is None else shapes)
         self._kinds: dict[int, Counter[UseKind]] = defaultdict(Counter)
         self._strata: Counter[int] = Counter()
         self._compared: Counter[int] = Counter()
@@ -257,10 +258,19 @@ class Retaining(NamedTuple):
 
 
 class Classified(ABC):
-    """What every processor does with its classes."""
+    """What every processor does with classes and shapes."""
 
     def __init__(self) -> None:
-        self.classes = ClassRegistry()
+        self.shapes = Shapes()
+        self.classes = ClassRegistry(self.shapes)
+
+    def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
+        """Learn witness shapes by their edges."""
+        self.shapes.add(shapes)
+
+    def shape_number(self, shape: str) -> int | None:
+        """Return the number of a witness shape, or None while it is not known."""
+        return self.shapes.number(shape)
 
     @property
     def strata(self) -> list[int]:

@@ -21,7 +21,7 @@ from joins.budget.pairs import CLOSED, UNBOUNDED, Bounds, Overrun
 from joins.classes import ClassTuple, QueryClass, Retaining
 from joins.memory.instance import Instance
 from joins.memory.remembered import hash_values
-from joins.memory.slots import Edge
+from joins.memory.shapes import Edge
 from joins.signature.engine import SignatureProcessor
 from joins.sql.engine import SqlProcessor
 from templates.template import Template

@@ -32,12 +32,12 @@ import joins.memory.column
 import joins.memory.eviction
 import joins.memory.instance
 import joins.memory.places
+import joins.memory.shapes
 import joins.memory.spill
 import joins.memory.valueindex
 import joins.shards.driver
 import joins.shards.pieces
 import joins.signature.candidates
-import joins.signature.engine
 import joins.signature.joinedvalues
 import joins.signature.pair
 import joins.signature.sample
@@ -90,7 +90,7 @@ BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
     joins.memory.places: {"_NUMBERED_ROWS": (2,)},
     joins.signature.sample: {"CHANGE": (0, 4), "FIRST_LOOK": (1,), "LOOKS_APART": (1,)},
     joins.shards.driver: {"LOOKED_EVERY": (1, 3), "TUPLES_MAX": (1, 3)},
-    joins.signature.engine: {"SHAPES_MIN": (0, 2)},
+    joins.memory.shapes: {"KEPT_SHAPES": (0, 2)},
     joins.signature.view: {"ENTRIES_MAX": (0, 3), "ROWS_MAX": (0, 5)},
     joins.memory.spill: {
         "MEMORY_BYTES": (0, 300),

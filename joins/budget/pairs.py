@@ -82,7 +82,10 @@ Count = Callable[[ValueJoin | None, Sequence[UseKind]], Ints]
 
 
 class PairBudget:
-    """Which uses of classes are over the budget in the batch in hand."""
+    """Which uses of classes are over the budget in one batch.
+
+    Who asks takes those uses away after the batch, or has them looked at again in the next one.
+    """
 
     def __init__(self, classes: ClassRegistry, bounds: Bounds) -> None:
         self.pairs_max = bounds.pairs_max
@@ -93,14 +96,6 @@ class PairBudget:
         self._classes = classes
         self._open: dict[int, list[UseKind]] = {}
         self._limits: dict[int, list[tuple[int, int]]] = {}
-
-    def begin_batch(self) -> None:
-        """Forget the overruns: who asks takes those uses away, or has them looked at again."""
-        self.overruns = []
-        self.skewed = set()
-        self._skewed_from = {}
-        self._open = {}
-        self._limits = {}
 
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
         """Pair an instance from a document on for a class within a window only in this batch."""

@@ -10,15 +10,15 @@ same one (`repeats`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
 import numpy as np
 
 from joins.budget.pairs import UNBOUNDED
 from joins.budget.probe import ValueJoin
-from joins.budget.repeats import Repeats
-from joins.budget.sketch import FrequencySketch
+from joins.budget.repeats import Most, Repeats
+from joins.budget.sketch import CountedInstances, FrequencySketch
 from joins.classes import ClassRegistry
 from joins.memory.slots import Ints
 
@@ -39,8 +39,13 @@ class SubBatches:
         self._sketch = sketch
         self._repeats = repeats
 
-    def of(self, stratum: int, new: range) -> Iterator[range]:
-        """Yield the new instances of a batch in sub-batches, in order, for a stratum."""
+    def of(
+        self, stratum: int, new: range, counted: Sequence[CountedInstances], most: Most
+    ) -> Iterator[range]:
+        """Yield the new instances of a batch in sub-batches, in order, for a stratum.
+
+        `counted` and `most` are what has been noted of them.
+        """
         if not self._sketch.is_needed:
             yield new
             return
@@ -49,22 +54,30 @@ class SubBatches:
             for query_class in self._classes.by_number.values()
             if query_class.stratum == stratum
         )
-        equal_max = {join: self._repeats.equal_max(join) for joins in joined for join in joins}
-        most = max((prod(equal_max[join] for join in joins) for joins in joined), default=0)
-        if most <= REPEATED:
+        equal_max = {
+            join: self._repeats.equal_max(join, most) for joins in joined for join in joins
+        }
+        combined = max((prod(equal_max[join] for join in joins) for joins in joined), default=0)
+        if combined <= REPEATED:
             yield new
             return
-        tuples = self._tuples(joined, equal_max, len(new))
+        tuples = self._tuples(joined, equal_max, counted, len(new))
         part = (np.cumsum(tuples) - tuples) // LISTED_MAX
         starts = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist()]
         for start, stop in zip(starts, [*starts[1:], len(new)], strict=True):
             yield new[start:stop]
 
     def _tuples(
-        self, joined: Counter[tuple[ValueJoin, ...]], equal_max: dict[ValueJoin, int], count: int
+        self,
+        joined: Counter[tuple[ValueJoin, ...]],
+        equal_max: dict[ValueJoin, int],
+        counted: Sequence[CountedInstances],
+        count: int,
     ) -> Ints:
         """Return how many tuples each new instance has at most, in all classes together."""
-        equal = {join: self._sketch.equal_nodes(join).astype(np.float64) for join in equal_max}
+        equal = {
+            join: self._sketch.equal_nodes(join, counted).astype(np.float64) for join in equal_max
+        }
         tuples = np.zeros(count)
         for joins, classes in joined.items():
             bounds = [

@@ -20,7 +20,8 @@ from joins.budget.probe import ProbeRow, ValueJoin
 from joins.classes import QueryClass
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
 from joins.memory.remembered import hash_values
-from joins.memory.slots import Edge, Ints
+from joins.memory.shapes import Edge
+from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.shards.orders import Answer, Catalog, Limit, Order, Piece, Question, Store, Tuples
 from joins.shards.ownership import Ownership

@@ -38,6 +38,12 @@ class NewValues(NamedTuple):
     slots: Ints
     values: Hashes
 
+    @classmethod
+    def none(cls) -> NewValues:
+        """Return no values."""
+        nothing = np.zeros(0, np.int64)
+        return cls(nothing, nothing, nothing, np.zeros(0, np.uint64))
+
     def take(self, rows: Ints | slice) -> NewValues:
         """Return some of the entries."""
         owners, variables, slots, values = self
@@ -54,20 +60,12 @@ class NewValues(NamedTuple):
 
 
 class JoinedValues:
-    """The index of remembered values, and the new ones of a batch."""
+    """The index of remembered values."""
 
     def __init__(self, remembered: Remembered, layouts: Layouts) -> None:
         self.index = ValueIndex()
         self._remembered = remembered
         self._layouts = layouts
-        self._new: list[NewValues] = []
-        self._shared: SharedSlots | None = None
-        self._first = 1
-
-    def begin_batch(self) -> None:
-        """Make what is absorbed from now on new."""
-        self._first = self._remembered.next_instance
-        self._new, self._shared = [], None
 
     def absorb(self, first: int, layouts: Ints) -> NewValues:
         """Index the values of instances that have just been remembered, and return them."""
@@ -82,43 +80,18 @@ class JoinedValues:
         new = entries.take(np.flatnonzero(values != EMPTY))
         if counts.max(initial=0) > REPEATS:
             new = new.without_repeats()
-        self._new.append(new)
-        self._shared = None
         keys = entry_keys(new.values, new.variables)
         self.index.add(keys, new.owners, self._remembered.base, self._remembered.are_there)
         return new
 
-    def new(self) -> NewValues:
-        """Return the values of new instances; owners ascend."""
-        if len(self._new) != 1:
-            parts = [_NOTHING, *self._new]
-            self._new = [NewValues(*map(np.concatenate, zip(*parts, strict=True)))]
-        return self._new[0]
-
-    @property
-    def shared(self) -> SharedSlots:
-        """The slots of new instances whose values another instance may have too."""
-        if self._shared is None:
-            remembered = self._remembered
-            new = np.arange(self._first, remembered.next_instance)
-            counts = self._layouts.arrays.slot_counts[remembered.take("layout", new)]
-            first = int(remembered.slots(new[:1])[0])
-            hashes, _ = remembered.hashes
-            flags = self.index.shared(hashes[first:], np.repeat(new, counts))
-            self._shared = SharedSlots(first, flags)
-        return self._shared
-
-    def new_of_shared_slots(self) -> NewValues:
-        """Return the values of new instances that another one may have too."""
-        new = self.new()
-        places = self._remembered.slots(new.owners) + new.slots
-        return new.take(np.flatnonzero(self.shared.has(places)))
-
-    def values_of(self, owner: int) -> dict[int, Hashes]:
-        """Return the values of a new instance by variable."""
-        entries = self.new()
-        own = entries.take(slice(*np.searchsorted(entries.owners, [owner, owner + 1])))
-        return {int(v): own.values[own.variables == v] for v in np.unique(own.variables)}
+    def shared_slots(self, first: int) -> SharedSlots:
+        """Return which slots of the instances from `first` on hold a value that others may have."""
+        remembered = self._remembered
+        new = np.arange(first, remembered.next_instance)
+        counts = self._layouts.arrays.slot_counts[remembered.take("layout", new)]
+        start = int(remembered.slots(new[:1])[0])
+        hashes, _ = remembered.hashes
+        return SharedSlots(start, self.index.shared(hashes[start:], np.repeat(new, counts)))
 
     def partners(
         self,
@@ -179,7 +152,3 @@ class JoinedValues:
         positions = np.repeat(np.arange(len(instances)), counts)
         slots = self._remembered.slots(instances)[positions] + arrays.binding_slots[bindings]
         return positions, arrays.binding_variables[bindings], self._remembered.hashes[0][slots]
-
-
-_INTS = np.zeros(0, np.int64)
-_NOTHING = NewValues(_INTS, _INTS, _INTS, np.zeros(0, np.uint64))

@@ -27,6 +27,7 @@ from joins.budget.pairs import UNBOUNDED
 from joins.budget.probe import ValueJoin
 from joins.budget.skew import Skew, skew_of
 from joins.classes import ClassRegistry
+from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layout
 from joins.signature.compared import SLOT_BITS, Equal, Grouped
 from joins.signature.needs import SlotNeeds
@@ -114,16 +115,14 @@ class _Joined(NamedTuple):
     counts: Counter[ValueJoin]
 
     @classmethod
-    def of(
-        cls, entry: ViewEntry, bound: Mapping[int, Bound], joins: Set[ValueJoin], rows_max: int
-    ) -> _Joined:
+    def of(cls, entry: ViewEntry, shapes: Shapes, joins: Set[ValueJoin], rows_max: int) -> _Joined:
         """Return those of an entry."""
         left, right, _ = entry.signature
         counts: Counter[ValueJoin] = Counter()
         parts: list[tuple[ValueJoin, list[int], list[int]]] = []
         if right is not None:
             for nodes in entry.equal_nodes():
-                sides = bound[left.shape], bound[right.shape]
+                sides = shapes[left.shape].binding, shapes[right.shape].binding
                 of_left, of_right = map(_by_variable, nodes, sides)
                 for value_join in product(of_left, of_right):
                     if value_join in joins:
@@ -154,16 +153,19 @@ class SignatureView:
     Of a class in which a pair has more than `tuples_max` there are none.
     """
 
-    def __init__(self, registry: ClassRegistry, tuples_max: int = UNBOUNDED) -> None:
+    def __init__(
+        self, shapes: Shapes, registry: ClassRegistry, tuples_max: int = UNBOUNDED
+    ) -> None:
         # Its statements are small: a second thread costs more than it brings.
         self.db = connect(threads=1)
+        self._shapes = shapes
+        self._unwritten = 0
+        shapes.watch(self._forget_shapes)
         self._registry = registry
         self._tuples_max = tuples_max
         self._tables = TemplateTables(self.db, registry)
         self._needs = SlotNeeds(registry)
         self._entries: dict[Signature, ViewEntry] = {}
-        self._edges: list[tuple[int, ...]] = []
-        self._bound: dict[int, dict[int, set[int]]] = {}
         self.hits = 0
         self.misses = 0
         self.rows = 0
@@ -187,25 +189,13 @@ class SignatureView:
             self.rows += _size(signature[2])
         return entry
 
-    def add_shape(self, shape: int, edges: Sequence[tuple[int, int, int, int]]) -> None:
-        """Learn a shape by its edges."""
-        self._edges += [(shape, *edge) for edge in edges]
-        bound = self._bound[shape] = defaultdict(set)
-        for v1, v2, n1, n2 in edges:
-            bound[n1].add(v1)
-            bound[n2].add(v2)
-
-    def forget_shapes(self, shapes: Set[int]) -> None:
-        """Forget shapes that nothing remembered has."""
-        self._write_shapes()
+    def _forget_shapes(self, shapes: Set[int]) -> None:
         self._entries = {
             signature: entry
             for signature, entry in self._entries.items()
             if not any(side is not None and side.shape in shapes for side in signature[:2])
         }
         self.rows = sum(entry.size for entry in self._entries.values())
-        for shape in shapes:
-            del self._bound[shape]
         gone = pa.table({"shape": pa.array(sorted(shapes), pa.int64())})
         self.db.register("gone", gone)
         # Rows that DELETE removes would stay in memory.
@@ -217,8 +207,10 @@ class SignatureView:
 
     def _write_shapes(self) -> None:
         """Write the shapes learnt since the last time: each statement costs a millisecond."""
-        self._insert(schema.SHAPE_EDGE, self._edges)
-        self._edges = []
+        shapes = {number: self._shapes[number] for number in self._shapes.since(self._unwritten)}
+        edges = [(number, *edge) for number, shape in shapes.items() for edge in shape.edges]
+        self._insert(schema.SHAPE_EDGE, edges)
+        self._unwritten = self._shapes.next_number
 
     def _insert(self, table: str, rows: Sequence[tuple[int, ...]]) -> None:
         if rows:
@@ -245,7 +237,7 @@ class SignatureView:
         joins = self._needs.joins_after(since)
         light: list[tuple[ViewEntry, _Joined]] = []
         for entry in entries:
-            joined = _Joined.of(entry, self._bound, joins, self._tuples_max)
+            joined = _Joined.of(entry, self._shapes, joins, self._tuples_max)
             if skewed := self._skewed(entry, joined):
                 entry.skewed = np.concatenate([entry.skewed, np.array(skewed, np.int64)])
                 self._ask([(entry, joined)], since, skewed)

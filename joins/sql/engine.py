@@ -18,7 +18,7 @@ Invariant: tuples do not depend on how documents are grouped into batches.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Literal
 
@@ -26,7 +26,6 @@ import pyarrow as pa
 
 from joins.classes import Classified, ClassTuple
 from joins.memory.instance import Instance
-from joins.memory.slots import Edge
 from joins.sql import schema
 from joins.sql.render import ProbeStep, render_sql, value_join_sql
 from joins.sql.rows import TemplateTables
@@ -52,7 +51,7 @@ class SqlProcessor(Classified):
         view_rows_max: int = ROWS_MAX,
     ) -> None:
         super().__init__()
-        self.state = JoinState()
+        self.state = JoinState(self.shapes)
         self._engine = engine
         self._lateness_us = lateness_us
         self._tables = TemplateTables(self.state.db, self.classes)
@@ -62,15 +61,6 @@ class SqlProcessor(Classified):
     def next_instance(self) -> int:
         """The number that the next instance will get."""
         return self.state.next_instance
-
-    def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
-        """Learn witness shapes by their edges."""
-        for number, edges in self.state.add_shapes(shapes):
-            self.classes.retention.add_shape(number, edges)
-
-    def shape_number(self, shape: str) -> int | None:
-        """Return the number of a witness shape, or None while it is not known."""
-        return self.state.shape_number(shape)
 
     def begin_batch(self) -> None:
         """Start a batch: instances that are absorbed from now on are new."""

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
-from joins.memory.slots import Edge
+from joins.memory.shapes import Shapes
 from joins.sql import rows, schema
 
 __all__ = ["JoinState"]
@@ -27,9 +27,10 @@ STREAMED_ROWS = 10_000
 class JoinState:
     """The tables of one join, in one DuckDB database in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, shapes: Shapes) -> None:
         self.db = rows.connect(threads=2)
-        self._shapes: dict[str, int] = {}
+        self._shapes = shapes
+        self._unwritten = 0
         self.next_instance = 1
         self.first_instance = 1
         self.instance_count = 0
@@ -49,26 +50,18 @@ class JoinState:
         """Make what is absorbed from now on the new instances of a batch."""
         self.first_instance = self.next_instance
 
-    def shape_number(self, shape: str) -> int | None:
-        """Return the number of a witness shape, or None while it is not known."""
-        return self._shapes.get(shape)
-
-    def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> list[tuple[int, Sequence[Edge]]]:
-        """Learn witness shapes by their edges; return those that were not known, by number."""
-        added: list[tuple[int, Sequence[Edge]]] = []
+    def _write_shapes(self) -> None:
+        """Write the shapes learnt since the last time."""
         edges: list[tuple[int, ...]] = []
         bindings: list[tuple[int, ...]] = []
-        for shape, shape_edges in shapes.items():
-            if shape in self._shapes:
-                continue
-            number = self._shapes[shape] = len(self._shapes)
-            added.append((number, shape_edges))
-            edges += [(number, *edge) for edge in shape_edges]
-            ends = {(v, n) for v1, v2, n1, n2 in shape_edges for v, n in ((v1, n1), (v2, n2))}
+        for number in self._shapes.since(self._unwritten):
+            shape = self._shapes[number]
+            edges += [(number, *edge) for edge in shape.edges]
+            ends = {(v, node) for node, variables in shape.binding.items() for v in variables}
             bindings += [(number, *end) for end in sorted(ends)]
         self._insert(schema.SHAPE_EDGE, ("shape", "var1", "var2", "node1", "node2"), edges)
         self._insert(schema.SHAPE_BINDING, ("shape", "variable", "node"), bindings)
-        return added
+        self._unwritten = self._shapes.next_number
 
     def _insert(self, table: str, names: Sequence[str], found: Sequence[tuple[int, ...]]) -> None:
         if found:
@@ -84,6 +77,7 @@ class JoinState:
 
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances; they get the next numbers."""
+        self._write_shapes()
         first = self.next_instance
         self.next_instance += len(instances)
         numbers = pa.array(range(first, self.next_instance), pa.int64())

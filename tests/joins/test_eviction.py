@@ -21,15 +21,15 @@ from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
 from broker.pipeline.shards import Join, MemoryStore
 from joins.engines import Processor
-from joins.memory import column, eviction, places, spill, valueindex
+from joins.memory import column, eviction, places, shapes, spill, valueindex
 from joins.memory.instance import INSTANCE_SCHEMA
 from joins.memory.remembered import Remembered, hash_values
+from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layouts
 from joins.shards import driver as sharded
 from joins.shards import pieces, retained
 from joins.shards.driver import ShardedProcessor
 from joins.shards.orders import Answer, Order
-from joins.signature import engine as signatures
 
 SECOND_US = 1_000_000
 RARE = "R//i->a FOLLOWED BY {a/c = b/c, INF} R//i->b"
@@ -56,7 +56,7 @@ def eager() -> Iterator[None]:
             column: {"RESERVED_ROWS": 64, "_MOVED_ROWS": 3, "_HUGE_PAGES_FROM": 64},
             eviction: {"EVICTED_ROWS": 2, "_SCANNED_ROWS": 2},
             places: {"_NUMBERED_ROWS": 2},
-            signatures: {"SHAPES_MIN": 0},
+            shapes: {"KEPT_SHAPES": 0},
             spill: {"MEMORY_BYTES": 300, "FILE_BYTES": 300, "CHUNK_ROWS": 2, "_SWEPT_ROWS": 3},
             valueindex: {"RUN_ENTRIES": 8, "FILTERED_ENTRIES": 2},
         }.items():
@@ -119,7 +119,8 @@ def test_shards_forget_as_soon_and_miss_nothing(case: Case, size: int) -> None:
     with (
         eager(),
         mock.patch.multiple(pieces, PIECES_MAX=3, PIECE_ROWS=9, THINNED_PIECES=2),
-        mock.patch.multiple(sharded, SHAPES_MIN=0, LOOKED_EVERY=1),
+        mock.patch.multiple(shapes, KEPT_SHAPES=0),
+        mock.patch.multiple(sharded, LOOKED_EVERY=1),
     ):
         found = run_engine(case, batch_size=size, processors=lambda: join.processor(None))
     assert lines(found) == lines(run_oracle(case))
@@ -285,7 +286,7 @@ def test_shards_keep_no_pieces_and_no_shapes_that_are_of_no_use() -> None:
     store = MemoryStore()
     join = Join(0, shards=2)
     members = [join.shard(number, store) for number in range(2)]
-    with mock.patch.multiple(sharded, SHAPES_MIN=4):
+    with mock.patch.multiple(shapes, KEPT_SHAPES=4):
         processor = ShardedProcessor(
             2, store, lambda orders: [members[o.shard].answer(o) for o in orders]
         )
@@ -295,7 +296,10 @@ def test_shards_keep_no_pieces_and_no_shapes_that_are_of_no_use() -> None:
         [RegisteredQuery(wide), RegisteredQuery(query)], lateness_us=0, processor=processor
     )
     batch: list[Document] = []
-    with mock.patch.multiple(sharded, SHAPES_MIN=4, LOOKED_EVERY=20):
+    with (
+        mock.patch.multiple(shapes, KEPT_SHAPES=4),
+        mock.patch.multiple(sharded, LOOKED_EVERY=20),
+    ):
         for one in items(500, rare_every=50):
             # Every ten documents have a structure of their own.
             more = "".join(f"<c>{one.docid}.{i}</c>" for i in range(one.docid // 10))
@@ -360,9 +364,10 @@ def rows_of(numbers: Sequence[int], kinds: Sequence[int], ends: Sequence[int]) -
 def test_rows_stay_what_they_are_while_others_go_from_between_them(
     steps: list[tuple[list[tuple[int, int]], int, bool]],
 ) -> None:
-    layouts, retention = Layouts(), Retention()
+    known = Shapes()
+    layouts, retention = Layouts(known), Retention()
     for shape in range(3):
-        layouts.add_shape(shape, [(v, v, v, v) for v in range(shape + 1)])
+        known.add({str(shape): [(v, v, v, v) for v in range(shape + 1)]})
     layouts.compare({0, 1, 2})
     layouts.current(np.arange(3))
     with eager():

@@ -14,8 +14,7 @@ from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
 from joins.engines import EngineName
-from joins.memory import eviction
-from joins.signature import engine as signatures
+from joins.memory import eviction, shapes
 from joins.signature import pair as pairsignature
 from joins.signature import view as signatureview
 from joins.signature.engine import SignatureProcessor
@@ -126,7 +125,7 @@ def test_structures_that_never_repeat_are_forgotten_with_their_documents() -> No
 def test_rows_of_forgotten_structures_are_not_counted_any_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(signatures, "SHAPES_MIN", 0)
+    monkeypatch.setattr(shapes, "KEPT_SHAPES", 0)
     monkeypatch.setattr(eviction, "EVICTED_ROWS", 1)
     bodies = [f"<c>{n % 3}</c>" * (n % 20 + 1) for n in range(60)]
     running = agrees(["S//i->a FOLLOWED BY {a/c = b/c, 4 m} S//i->b"], documents(bodies))
@@ -164,7 +163,7 @@ def test_a_template_is_asked_only_for_signatures_with_as_many_equal_values_as_it
 def test_operators_without_a_value_join_outlive_forgotten_structures(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(signatures, "SHAPES_MIN", 0)
+    monkeypatch.setattr(shapes, "KEPT_SHAPES", 0)
     monkeypatch.setattr(eviction, "EVICTED_ROWS", 1)
     bodies = [f"<c>{n % 3}</c>" * (n + 1) for n in range(14)] + ["<c>3</c>"] * 10
     windows = ["{, 3 m}", "{a/c = b/c, 2 m}"]

@@ -26,6 +26,7 @@ from broker.matching.registration import SetChange
 from broker.pipeline.shards import DirectoryStore, Join, MemoryStore
 from joins.engines import Processor
 from joins.memory.retention import Retention
+from joins.memory.shapes import Shapes
 from joins.shards.driver import ShardedProcessor
 from joins.shards.orders import Answer, Order, Piece, Store
 from joins.shards.pieces import Pieces
@@ -297,8 +298,9 @@ def test_small_pieces_are_few_and_a_row_is_written_a_few_times(
 ) -> None:
     monkeypatch.setattr(joins.shards.pieces, "PIECE_ROWS", 64)
     monkeypatch.setattr(joins.shards.pieces, "PIECES_MAX", 4)
-    retention = Retention()
-    retention.add_shape(0, [(1, 1, 0, 0)])
+    shapes = Shapes()
+    shapes.add({"one node": [(1, 1, 0, 0)]})
+    retention = Retention(shapes)
     retention.add({frozenset({1})}, 1 << 40)
     pieces, chance, rows, merged_rows = Pieces(MemoryStore(), retention), random.Random(1), 0, 0
     while rows < 2_000:

@@ -19,6 +19,7 @@ from broker.matching.engine import Engine, RegisteredQuery
 from joins.memory import remembered, valueindex
 from joins.memory.remembered import EMPTY, Remembered, hash_values
 from joins.memory.retention import LayoutRetention, Retention
+from joins.memory.shapes import Shapes
 from joins.memory.slots import Layouts, ranges
 from joins.memory.times import Pairs, distinct, pair_codes
 from joins.memory.valueindex import ValueIndex, entry_keys
@@ -300,9 +301,10 @@ def test_pairs_in_codes_are_what_they_were(
             "vals": pa.array([[""]] * len(times)),
         }
     )
-    layouts = Layouts()
-    layouts.add_shape(0, [(1, 1, 0, 0)])
-    kept = Remembered(layouts, LayoutRetention(Retention(), layouts), hash_values)
+    shapes = Shapes()
+    shapes.add({"one node": [(1, 1, 0, 0)]})
+    layouts = Layouts(shapes)
+    kept = Remembered(layouts, LayoutRetention(Retention(shapes), layouts), hash_values)
     kept.append(rows)
     every = [(a + 1, b + 1) for a in range(len(times)) for b in range(len(times)) if a != b]
     chosen = random_.sample(every, random_.randint(1, len(every)))

@@ -22,11 +22,10 @@ import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
-from joins.memory import column, eviction, places, spill, valueindex
+from joins.memory import column, eviction, places, shapes, spill, valueindex
 from joins.memory.column import SPARE_ROWS, Column
 from joins.memory.spill import InstanceRows, SpillError
 from joins.memory.valueindex import ValueIndex
-from joins.signature import engine as signatures
 
 MINUTE_US = 60_000_000
 
@@ -41,7 +40,7 @@ def tiny() -> Iterator[None]:
             eviction: {"EVICTED_ROWS": 1, "_SCANNED_ROWS": 2},
             places: {"_NUMBERED_ROWS": 2},
             valueindex: {"RUN_ENTRIES": 4, "FILTERED_ENTRIES": 2},
-            signatures: {"SHAPES_MIN": 0},
+            shapes: {"KEPT_SHAPES": 0},
         }.items():
             stack.enter_context(mock.patch.multiple(module, **bounds))
         yield
@@ -175,7 +174,7 @@ def engine_over(stream: Sequence[Document], batch: int) -> Engine:
 
 
 def test_shapes_that_nothing_has_any_more_are_forgotten() -> None:
-    with mock.patch.multiple(signatures, SHAPES_MIN=8):
+    with mock.patch.multiple(shapes, KEPT_SHAPES=8):
         figures = engine_over(documents(120, is_new_shape=True), 1).processor.figures()
     assert figures["documents"] < 40
     assert figures["shapes"] < 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 from kit import parse_case
@@ -25,8 +26,8 @@ def test_sub_batches_change_no_match(shards: int, monkeypatch: pytest.MonkeyPatc
     cut: list[int] = []
     of = SubBatches.of
 
-    def listen(self: SubBatches, stratum: int, new: range) -> Iterator[range]:
-        found = list(of(self, stratum, new))
+    def listen(self: SubBatches, stratum: int, new: range, *noted: Any) -> Iterator[range]:
+        found = list(of(self, stratum, new, *noted))
         assert [number for sub_batch in found for number in sub_batch] == list(new)
         cut.append(len(found))
         return iter(found)
