@@ -23,9 +23,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from joins.budget.pairs import UNBOUNDED, Overrun
+    from joins.budget.pairs import Overrun
     from joins.classes import ClassRegistry, ClassTuple, QueryClass, UseKind
     from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor, make_processor
+    from joins.memory.durations import UNBOUNDED
     from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
     from joins.sql.render import template_sql
 
@@ -48,9 +49,10 @@ __all__ = [
 ]
 
 _HOMES = {
-    "joins.budget.pairs": ("UNBOUNDED", "Overrun"),
+    "joins.budget.pairs": ("Overrun",),
     "joins.classes": ("ClassRegistry", "ClassTuple", "QueryClass", "UseKind"),
     "joins.engines": ("DEFAULT_ENGINE", "ENGINES", "EngineName", "Processor", "make_processor"),
+    "joins.memory.durations": ("UNBOUNDED",),
     "joins.memory.instance": ("INSTANCE_SCHEMA", "Instance", "rows_in_sub_batches"),
     "joins.sql.render": ("template_sql",),
 }

@@ -17,8 +17,9 @@ from typing import Literal, Protocol
 
 import pyarrow as pa
 
-from joins.budget.pairs import CLOSED, UNBOUNDED, Bounds, Overrun
+from joins.budget.pairs import Bounds, Overrun
 from joins.classes import ClassTuple, QueryClass, Retaining
+from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.instance import Instance
 from joins.memory.remembered import hash_values
 from joins.memory.shapes import Edge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from joins.memory.durations import Durations
+from joins.memory.durations import CLOSED, Durations
 
 __all__ = ["ClassGroup"]
 
@@ -27,8 +27,8 @@ class ClassGroup:
 
     @property
     def window_us(self) -> int:
-        """The widest of their windows; -1 without any class."""
-        return self._windows.longest if self._windows else -1
+        """The widest of their windows; `CLOSED` without any class."""
+        return self._windows.longest if self._windows else CLOSED
 
     @property
     def is_symmetric(self) -> bool:

@@ -24,16 +24,11 @@ from typing import NamedTuple
 from joins.budget.groups import ClassGroup
 from joins.budget.probe import Probe, ValueJoin
 from joins.classes import ClassRegistry, UseKind
+from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.slots import Ints
 from joins.memory.times import Pairs
 
-__all__ = ["CLOSED", "UNBOUNDED", "Bounds", "Overrun", "PairBudget", "SkewedPair"]
-
-UNBOUNDED = 1 << 62
-"""A budget that nothing goes over."""
-
-CLOSED = -1
-"""A window that holds nothing."""
+__all__ = ["Bounds", "Overrun", "PairBudget", "SkewedPair"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,9 +22,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from joins.budget.entries import Entries
-from joins.budget.pairs import UNBOUNDED
 from joins.budget.probe import TIME_COLUMNS, ProbeRow, ValueJoin
 from joins.classes import ClassRegistry
+from joins.memory.durations import UNBOUNDED
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints
 from joins.memory.times import Flags

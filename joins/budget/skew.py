@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from enum import Enum
 from math import prod
 
-from joins.budget.pairs import UNBOUNDED
+from joins.memory.durations import UNBOUNDED
 
 __all__ = ["Skew", "skew_of"]
 

@@ -15,11 +15,11 @@ from math import prod
 
 import numpy as np
 
-from joins.budget.pairs import UNBOUNDED
 from joins.budget.probe import ValueJoin
 from joins.budget.repeats import Most, Repeats
 from joins.budget.sketch import CountedInstances, FrequencySketch
 from joins.classes import ClassRegistry
+from joins.memory.durations import UNBOUNDED
 from joins.memory.slots import Ints
 
 __all__ = ["SubBatches"]

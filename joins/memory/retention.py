@@ -14,14 +14,11 @@ from collections.abc import Collection, Set
 
 import numpy as np
 
-from joins.memory.durations import Durations
+from joins.memory.durations import UNBOUNDED, Durations
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layouts
 
-__all__ = ["NO_RETENTION_US", "LayoutRetention", "Retention"]
-
-NO_RETENTION_US = -(1 << 62)
-"""The retention of a shape that nothing asks for: whatever its end, it is not kept."""
+__all__ = ["LayoutRetention", "Retention"]
 
 Variables = frozenset[int]
 
@@ -74,7 +71,7 @@ class Retention:
             self._by_shape.pop(shape, None)
 
     def of(self, shape: int) -> int:
-        """Return a shape's retention in microseconds, `NO_RETENTION_US` where nobody asks."""
+        """Return a shape's retention in microseconds, `-UNBOUNDED` where nobody asks."""
         self._forget_changed()
         retention = self._by_shape.get(shape)
         if retention is None:
@@ -96,7 +93,7 @@ class Retention:
             for variables, durations in self._asked[first].items()
             if variables <= bound
         )
-        return max(durations, default=NO_RETENTION_US)
+        return max(durations, default=-UNBOUNDED)
 
     def retaining(self, shape: int) -> list[frozenset[int]]:
         """Return what must be bound to be of use for the whole retention of a shape."""
@@ -113,7 +110,7 @@ class Retention:
         asked = (
             durations.longest for sides in self._asked.values() for durations in sides.values()
         )
-        return max(asked, default=NO_RETENTION_US)
+        return max(asked, default=-UNBOUNDED)
 
     def of_shapes(self) -> dict[int, int]:
         """Return the retentions of all shapes."""

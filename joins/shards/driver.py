@@ -26,11 +26,12 @@ import numpy as np
 import pyarrow as pa
 
 from joins.budget.entries import EntryReader
-from joins.budget.pairs import CLOSED, UNBOUNDED, Bounds, Overrun, PairBudget
+from joins.budget.pairs import Bounds, Overrun, PairBudget
 from joins.budget.repeats import Repeats
 from joins.budget.sketch import FrequencySketch
 from joins.budget.sub_batches import SubBatches
 from joins.classes import Classified, ClassTuple
+from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, read_instances
 from joins.memory.remembered import hash_values
 from joins.memory.slots import Ints
@@ -81,7 +82,7 @@ class ShardedProcessor(Classified):
         self._pieces = Pieces(store, self.classes.retention)
         self._figures: dict[int, Mapping[str, int]] = {}
         self._evicted = 0
-        self._horizon_us = -(1 << 62)
+        self._horizon_us = -UNBOUNDED
         self._retained = RetainedCounts()
         self._looked_at = self._shortened = 0
         self.next_instance = 1

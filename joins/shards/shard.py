@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.budget.pairs import UNBOUNDED, Bounds, SkewedPair
+from joins.budget.pairs import Bounds, SkewedPair
 from joins.budget.probe import ProbeRow, ValueJoin
 from joins.classes import QueryClass
+from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
 from joins.memory.remembered import hash_values
 from joins.memory.shapes import Edge

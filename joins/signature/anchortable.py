@@ -6,6 +6,7 @@ import numpy as np
 
 from joins.budget.groups import ClassGroup
 from joins.budget.probe import ValueJoin
+from joins.memory.durations import CLOSED
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 
@@ -30,7 +31,7 @@ class AnchorTable:
 
     def __init__(self) -> None:
         self.groups = [ClassGroup()]
-        self.window: Ints = np.full(_ROWS_MIN, -1, np.int64)
+        self.window: Ints = np.full(_ROWS_MIN, CLOSED, np.int64)
         self.is_symmetric: Flags = np.zeros(_ROWS_MIN, np.bool_)
         self._value_joins: list[ValueJoin] = [(_NO_VARIABLE, _NO_VARIABLE)]
         self._anchors: dict[ValueJoin, int] = {}
@@ -101,7 +102,7 @@ class AnchorTable:
             self.groups.append(ClassGroup())
             self._value_joins.append(anchor)
         if i == len(self.window):
-            self.window = np.append(self.window, np.full(i, -1))
+            self.window = np.append(self.window, np.full(i, CLOSED))
             self.is_symmetric = np.append(self.is_symmetric, np.zeros(i, np.bool_))
         self._anchors[anchor] = i
         self._value_joins[i] = anchor

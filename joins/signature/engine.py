@@ -48,9 +48,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from joins.budget.pairs import CLOSED, UNBOUNDED, Bounds, Overrun, PairBudget, SkewedPair
+from joins.budget.pairs import Bounds, Overrun, PairBudget, SkewedPair
 from joins.budget.probe import TIME_COLUMNS, Partners, Probe, ProbeRow, ValueJoin
 from joins.classes import Classified, ClassTuple, QueryClass
+from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.instance import Instance
 from joins.memory.remembered import Hashes, HashValues, Remembered
 from joins.memory.retention import LayoutRetention
@@ -67,9 +68,6 @@ __all__ = ["SignatureProcessor"]
 TUPLES_MAX = 100_000
 """Tuples that pairs are expanded into at once, unless one pair alone has more: as many are found in
 vain when a class is asked for no more."""
-
-_EVER = int(np.iinfo(np.int64).min)
-"""Before all times."""
 
 
 class SignatureProcessor(Classified):
@@ -236,9 +234,9 @@ class SignatureProcessor(Classified):
         """Return who is paired with a probe row in a class by a value join; None: there is none."""
         asked = query_class.asked()
         if value_join is None:
-            return self._candidates.products.partners(probe_row.bound, asked, _EVER)
+            return self._candidates.products.partners(probe_row.bound, asked, -UNBOUNDED)
         values = {v: self._hashing(pa.array(own))[0] for v, own in probe_row.values.items()}
-        return self._candidates.values.partners(values, value_join, asked, _EVER)
+        return self._candidates.values.partners(values, value_join, asked, -UNBOUNDED)
 
     def probe_of(self, probe_row: ProbeRow, found: Partners) -> Probe:
         """Return the probe of a probe row with partners."""

@@ -23,10 +23,10 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from joins.budget.pairs import UNBOUNDED
 from joins.budget.probe import ValueJoin
 from joins.budget.skew import Skew, skew_of
 from joins.classes import ClassRegistry
+from joins.memory.durations import UNBOUNDED
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layout
 from joins.signature.compared import SLOT_BITS, Equal, Grouped

@@ -25,6 +25,7 @@ from typing import Literal
 import pyarrow as pa
 
 from joins.classes import Classified, ClassTuple
+from joins.memory.durations import CLOSED
 from joins.memory.instance import Instance
 from joins.sql import schema
 from joins.sql.render import ProbeStep, render_sql, value_join_sql
@@ -107,7 +108,7 @@ class SqlProcessor(Classified):
         )
         return [sql for each in steps for sql in render_sql(query, template, number, each)]
 
-    def limit(self, number: int, docid: int, window_us: int = 0) -> None:
+    def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
         """Leave out nothing: who reads tuples leaves out what was not asked for."""
 
     def overruns(self) -> tuple[()]:
