@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor, make_processor
     from joins.memory.durations import UNBOUNDED
     from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
+    from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
     from joins.sql.render import template_sql
 
 __all__ = [
     "DEFAULT_ENGINE",
+    "DEFAULT_LIMITS",
     "ENGINES",
     "INSTANCE_SCHEMA",
     "UNBOUNDED",
@@ -42,6 +44,7 @@ __all__ = [
     "Overrun",
     "Processor",
     "QueryClass",
+    "SignatureLimits",
     "UseKind",
     "make_processor",
     "rows_in_sub_batches",
@@ -54,6 +57,7 @@ _HOMES = {
     "joins.engines": ("DEFAULT_ENGINE", "ENGINES", "EngineName", "Processor", "make_processor"),
     "joins.memory.durations": ("UNBOUNDED",),
     "joins.memory.instance": ("INSTANCE_SCHEMA", "Instance", "rows_in_sub_batches"),
+    "joins.signature.limits": ("DEFAULT_LIMITS", "SignatureLimits"),
     "joins.sql.render": ("template_sql",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

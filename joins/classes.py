@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from joins.memory.durations import Durations
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.retention import Retention
 from joins.memory.shapes import Edge, Shapes
 from templates.template import Template, TemplateRow
@@ -260,8 +261,8 @@ class Retaining(NamedTuple):
 class Classified(ABC):
     """What every processor does with classes and shapes."""
 
-    def __init__(self) -> None:
-        self.shapes = Shapes()
+    def __init__(self, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS) -> None:
+        self.shapes = Shapes(limits)
         self.classes = ClassRegistry(self.shapes)
 
     def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:

@@ -21,9 +21,9 @@ from joins.budget.pairs import Bounds, Overrun
 from joins.classes import ClassTuple, QueryClass, Retaining
 from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.instance import Instance
-from joins.memory.remembered import hash_values
 from joins.memory.shapes import Edge
 from joins.signature.engine import SignatureProcessor
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.sql.engine import SqlProcessor
 from templates.template import Template
 
@@ -121,14 +121,15 @@ def make_processor(
     lateness_us: int,
     pairs_max: int = UNBOUNDED,
     spill_directory: Path | None = None,
+    limits: SignatureLimits = DEFAULT_LIMITS,
 ) -> Processor:
     """Return a join without classes and without state.
 
-    Two things are for `signatures` alone: uses of classes in which a document makes more than
-    `pairs_max` pairs are stopped, and what does not fit into memory is written to
-    `spill_directory`, or to where the system has temporary files.
+    Three things are for `signatures` alone: it stops uses of classes in which a document makes more
+    than `pairs_max` pairs; it writes what does not fit into memory to `spill_directory`, or to
+    where the system has temporary files; and it keeps to `limits`.
     """
     if engine == "signatures":
         bounds = Bounds(lateness_us, pairs_max)
-        return SignatureProcessor(bounds, hashing=hash_values, spill_directory=spill_directory)
+        return SignatureProcessor(bounds, spill_directory=spill_directory, limits=limits)
     return SqlProcessor(lateness_us=lateness_us, engine=engine)

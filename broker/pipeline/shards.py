@@ -18,7 +18,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from joins import UNBOUNDED, Processor
-from joins.shards.driver import ShardedProcessor
+from joins.shards.driver import Answerer, ShardedProcessor
+from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
 from joins.shards.orders import Answer, Catalog, Order, Store
 from joins.shards.shard import Shard
 
@@ -59,6 +60,7 @@ class Join:
     lateness_us: int
     shards: int = 1
     pairs_max: int = UNBOUNDED
+    limits: ShardLimits = DEFAULT_SHARD_LIMITS
 
     def processor(self, tasks: Tasks | None) -> Processor | None:
         """Return the join, its shards in tasks, or in this process where there are none.
@@ -76,7 +78,12 @@ class Join:
         def answer(orders: Sequence[Order]) -> Iterable[Answer]:
             return [members[order.shard].answer(order) for order in orders]
 
-        return ShardedProcessor(self.shards, store, answer, pairs_max=self.pairs_max)
+        return self._spread(store, answer)
+
+    def _spread(self, store: Store, answer: Answerer) -> Processor:
+        return ShardedProcessor(
+            self.shards, store, answer, pairs_max=self.pairs_max, limits=self.limits
+        )
 
     def _in_tasks(self, tasks: Tasks) -> Processor:
         run = tasks.directory.resolve() / uuid.uuid4().hex
@@ -85,7 +92,7 @@ class Join:
             return tasks.run([ShardTask(self, str(run), order) for order in orders])
 
         store = DirectoryStore(run)
-        return ShardedProcessor(self.shards, store, answer, pairs_max=self.pairs_max)
+        return self._spread(store, answer)
 
     def shard(self, number: int, store: Store) -> Shard:
         """Return a shard, without state."""
@@ -95,6 +102,7 @@ class Join:
             store,
             lateness_us=self.lateness_us,
             pairs_max=self.pairs_max,
+            limits=self.limits.shard,
         )
 
 

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import xscl
 from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause
 from broker.matching.engine import Engine
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange
 from broker.registry.queries import RegisteredText, Registry
@@ -81,6 +82,7 @@ class Engines:
         pauses: Pauses = tuple,
         spill_directory: Path | None = None,
         processors: Callable[[], Processor | None] = lambda: None,
+        limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
     ) -> None:
         self._registry = registry
         self._lateness_us = lateness_us
@@ -88,6 +90,7 @@ class Engines:
         self._pauses = pauses
         self._spill_directory = spill_directory
         self._processors = processors
+        self._limits = limits
         self._numbering = Numbering()
         self._planned = QuerySet(ClassRegistry(), self._numbering, plans_only=True)
         self._planned_at = 0
@@ -102,6 +105,7 @@ class Engines:
             budget=self._budget,
             spill_directory=self._spill_directory,
             processor=self._processors(),
+            limits=self._limits,
         )
         self._engines_at[engine] = registry_version
         return engine

@@ -24,17 +24,25 @@ from joins.memory.slots import Ints
 
 __all__ = ["SubBatches"]
 
-REPEATED = 100
-"""Tuples of one pair in a class up to which a batch is joined whole."""
-
-LISTED_MAX = 1_000_000
-"""Tuples that a sub-batch has at most, unless one instance alone has more: some 200 MB of rows."""
-
 
 class SubBatches:
-    """Cuts batches; `repeats` has noted what `sketch` has."""
+    """Cuts batches; `repeats` has noted what `sketch` has.
 
-    def __init__(self, classes: ClassRegistry, sketch: FrequencySketch, repeats: Repeats) -> None:
+    A batch is joined whole where one pair has no more than `pair_tuples` tuples in a class; else a
+    sub-batch has `listed_tuples` at most, unless one instance alone has more.
+    """
+
+    def __init__(
+        self,
+        classes: ClassRegistry,
+        sketch: FrequencySketch,
+        repeats: Repeats,
+        *,
+        pair_tuples: int,
+        listed_tuples: int,
+    ) -> None:
+        self._pair_tuples = pair_tuples
+        self._listed_tuples = listed_tuples
         self._classes = classes
         self._sketch = sketch
         self._repeats = repeats
@@ -58,11 +66,11 @@ class SubBatches:
             join: self._repeats.equal_max(join, most) for joins in joined for join in joins
         }
         combined = max((prod(equal_max[join] for join in joins) for joins in joined), default=0)
-        if combined <= REPEATED:
+        if combined <= self._pair_tuples:
             yield new
             return
         tuples = self._tuples(joined, equal_max, counted, len(new))
-        part = (np.cumsum(tuples) - tuples) // LISTED_MAX
+        part = (np.cumsum(tuples) - tuples) // self._listed_tuples
         starts = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist()]
         for start, stop in zip(starts, [*starts[1:], len(new)], strict=True):
             yield new[start:stop]
@@ -86,4 +94,4 @@ class SubBatches:
             ]
             if bounds:
                 tuples += classes * np.minimum.reduce(bounds)
-        return np.minimum(tuples, LISTED_MAX + 1).astype(np.int64)
+        return np.minimum(tuples, self._listed_tuples + 1).astype(np.int64)

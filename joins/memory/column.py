@@ -18,20 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SPARE_ROWS", "Column"]
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 
-RESERVED_ROWS = 1 << 16
-"""Rows that a mapping has addresses for, at least."""
+__all__ = ["SPARE_ROWS", "Column"]
 
 SPARE_ROWS = 1 << 13
 """Places that a mapping always has behind the last row."""
-
-_MOVED_ROWS = 1 << 18
-"""Rows that are in memory twice while a column moves."""
-
-_HUGE_PAGES_FROM = 8 << 20
-"""Bytes from which on large pages are asked for: they make random access faster, and would make
-a small column large."""
 
 
 class _Mapping:
@@ -62,10 +54,13 @@ class Column:
     Row `start` is the first that is alive; what `values` holds of earlier ones is anything.
     """
 
-    def __init__(self, dtype: type, first: int = 0) -> None:
+    def __init__(
+        self, dtype: type, first: int = 0, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS
+    ) -> None:
+        self._limits = limits
         self._dtype = np.dtype(dtype)
-        self._mapping = _Mapping(self._dtype, RESERVED_ROWS + SPARE_ROWS)
-        self._huge_from = _HUGE_PAGES_FROM // self._dtype.itemsize
+        self._mapping = _Mapping(self._dtype, limits.column_rows + SPARE_ROWS)
+        self._huge_from = limits.huge_page_bytes // self._dtype.itemsize
         self._size = 0
         self.start = self.origin = first
 
@@ -127,12 +122,12 @@ class Column:
     def _move(self, rows: int) -> None:
         """Move the living rows to a new mapping, with room for at least `rows` more."""
         old, dropped, alive = self._mapping, self.start - self.origin, self.end - self.start
-        room = max(RESERVED_ROWS, 4 * alive, alive + rows)
+        room = max(self._limits.column_rows, 4 * alive, alive + rows)
         new = _Mapping(self._dtype, room + SPARE_ROWS)
         if alive >= self._huge_from:
             new.use_huge_pages()
-        for start in range(0, alive, _MOVED_ROWS):
-            stop = min(alive, start + _MOVED_ROWS)
+        for start in range(0, alive, self._limits.moved_rows):
+            stop = min(alive, start + self._limits.moved_rows)
             new.array[start:stop] = old.array[dropped + start : dropped + stop]
             old.release(dropped + stop)
         self._mapping, self._size, self.origin = new, alive, self.start

@@ -16,18 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from joins.memory.instancetable import InstanceTable
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.retention import LayoutRetention
 from joins.memory.slots import Ints
 
-__all__ = ["EVICTED_ROWS", "Eviction", "Flags"]
+__all__ = ["Eviction", "Flags"]
 
 Flags = npt.NDArray[np.bool_]
-
-EVICTED_ROWS = 16_384
-"""Rows that are looked at, and moved, at a time: some 3 ms.  As many of no use are left alone,
-unless half of all can go: eviction costs by the piece."""
-
-_SCANNED_ROWS = 4_096
 
 _PACE = 8
 """Rows that a sweep looks at for each one that is appended meanwhile."""
@@ -37,8 +32,14 @@ class Eviction:
     """Drops rows from a table; `forget` hears of the places of those that go."""
 
     def __init__(
-        self, table: InstanceTable, retention: LayoutRetention, forget: Callable[[Ints], None]
+        self,
+        table: InstanceTable,
+        retention: LayoutRetention,
+        forget: Callable[[Ints], None],
+        limits: MemoryLimits = DEFAULT_MEMORY_LIMITS,
     ) -> None:
+        self._rows = limits.evicted_rows
+        self._scanned_rows = limits.scanned_rows
         self._table = table
         self._places = table.places
         self._retention = retention
@@ -68,7 +69,7 @@ class Eviction:
                 return
             self._shortened = self._retention.shortened
             self._sweep = self._swept()
-        for _ in range(1 + _PACE * appended // EVICTED_ROWS):
+        for _ in range(1 + _PACE * appended // self._rows):
             if next(self._sweep, self._places) is self._places:
                 self._sweep = None
                 self.sweeps += 1
@@ -78,7 +79,7 @@ class Eviction:
         """Drop the rows in front that are of no use, when they are many."""
         self._scan()
         gone = self._scanned - self._places.start
-        if gone and (gone >= EVICTED_ROWS or 2 * gone >= len(self._places)):
+        if gone and (gone >= self._rows or 2 * gone >= len(self._places)):
             self._forget(np.arange(self._places.start, self._scanned))
             self._table.drop(self._scanned)
 
@@ -86,7 +87,7 @@ class Eviction:
         """Move `_scanned` to the first row that is of use."""
         self._scanned = max(self._scanned, self._places.start)
         while self._scanned < self._places.end:
-            stop = min(self._scanned + _SCANNED_ROWS, self._places.end)
+            stop = min(self._scanned + self._scanned_rows, self._places.end)
             rows = np.arange(self._scanned, stop)
             of_use = np.flatnonzero(self.are_of_use(rows, self._horizon_us))
             if len(of_use):
@@ -97,7 +98,7 @@ class Eviction:
     def _is_sweep_due(self) -> bool:
         rows = len(self._places)
         has_shortened = self._shortened != self._retention.shortened
-        return rows > 2 * self._left + EVICTED_ROWS or (has_shortened and rows > 0)
+        return rows > 2 * self._left + self._rows or (has_shortened and rows > 0)
 
     def _swept(self) -> Iterator[None]:
         """Move what is of use together, and drop the rest; yield between two pieces."""
@@ -106,7 +107,7 @@ class Eviction:
         if stop > places.start:
             yield from table.begin_sweep(stop)
             while places.read > places.start:
-                self._sweep_piece(max(places.start, places.read - EVICTED_ROWS))
+                self._sweep_piece(max(places.start, places.read - self._rows))
                 yield
             table.end_sweep()
             self._scanned = places.start
@@ -117,7 +118,7 @@ class Eviction:
         places = self._places
         place = places.end
         while place > max(places.start, places.moved_to):
-            first = max(places.start, places.moved_to, place - EVICTED_ROWS)
+            first = max(places.start, places.moved_to, place - self._rows)
             of_use = self.are_of_use(np.arange(first, place), self._horizon_us)
             if 2 * np.count_nonzero(of_use) <= place - first:
                 break

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from joins.memory.column import Column
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.places import Places
 from joins.memory.slots import Ints, Layouts, ranges
 
@@ -58,15 +59,22 @@ class InstanceTable:
     Instances of a part of a join (`is_part`) have numbers in the whole, which ascend.
     """
 
-    def __init__(self, layouts: Layouts, hashing: HashValues, *, is_part: bool = False) -> None:
+    def __init__(
+        self,
+        layouts: Layouts,
+        hashing: HashValues,
+        limits: MemoryLimits = DEFAULT_MEMORY_LIMITS,
+        *,
+        is_part: bool = False,
+    ) -> None:
         self._layouts = layouts
         self._hashing = hashing
         columns = _PART_COLUMNS if is_part else _COLUMNS
-        self._columns = {name: Column(dtype, _FIRST) for name, dtype in columns.items()}
-        self._hashes = Column(np.uint64), Column(np.uint64)
+        self._columns = {name: Column(dtype, _FIRST, limits) for name, dtype in columns.items()}
+        self._hashes = Column(np.uint64, 0, limits), Column(np.uint64, 0, limits)
         self._newest_us = np.iinfo(np.int64).min
         self._moved_slots = 0
-        self.places = Places(_FIRST)
+        self.places = Places(_FIRST, limits)
 
     @property
     def memory_bytes(self) -> int:

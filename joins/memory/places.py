@@ -18,19 +18,18 @@ import numpy as np
 import numpy.typing as npt
 
 from joins.memory.column import Column
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.slots import Ints
 
 __all__ = ["Places"]
-
-_NUMBERED_ROWS = 1 << 18
-"""Rows whose numbers are written at a time, before they move."""
 
 
 class Places:
     """The places `start` to `end` of rows, but for those from `read` to `write` in a sweep."""
 
-    def __init__(self, first: int) -> None:
-        self._numbers = Column(np.int64, first)  # written of places below `moved_to` only
+    def __init__(self, first: int, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS) -> None:
+        self._numbered_rows = limits.numbered_rows
+        self._numbers = Column(np.int64, first, limits)  # written of places below `moved_to` only
         self.start = self.read = self.write = self.end = self.moved_to = first
 
     def __len__(self) -> int:
@@ -105,8 +104,8 @@ class Places:
 
     def begin_sweep(self, stop: int) -> Iterator[None]:
         """Prepare to move rows before `stop`, some at a time."""
-        for first in range(max(self.start, self.moved_to), stop, _NUMBERED_ROWS):
-            last = min(first + _NUMBERED_ROWS, stop)
+        for first in range(max(self.start, self.moved_to), stop, self._numbered_rows):
+            last = min(first + self._numbered_rows, stop)
             self._numbers.write(first, np.arange(first, last))
             yield
         self.moved_to = self.read = self.write = stop

@@ -11,6 +11,7 @@ import pyarrow as pa
 from joins.memory.eviction import Eviction, Flags
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
 from joins.memory.instancetable import EMPTY, Hashes, HashValues, InstanceTable, hash_values
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.retention import LayoutRetention
 from joins.memory.slots import Ints, Layouts
 from joins.memory.spill import InstanceRows
@@ -31,13 +32,14 @@ class Remembered:
         retention: LayoutRetention,
         hashing: HashValues,
         spill_directory: Path | None = None,
+        limits: MemoryLimits = DEFAULT_MEMORY_LIMITS,
         *,
         is_part: bool = False,
     ) -> None:
-        self._table = InstanceTable(layouts, hashing, is_part=is_part)
+        self._table = InstanceTable(layouts, hashing, limits, is_part=is_part)
         self._places = self._table.places
-        self._eviction = Eviction(self._table, retention, self._forget_published)
-        self._rows = InstanceRows(spill_directory)
+        self._eviction = Eviction(self._table, retention, self._forget_published, limits)
+        self._rows = InstanceRows(spill_directory, limits)
         self._rows_sweep: Iterator[None] = iter(())
         self._newest_docid = -1
         self.sweeps = 0

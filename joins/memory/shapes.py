@@ -15,13 +15,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from itertools import takewhile
 
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
+
 __all__ = ["Edge", "Shapes", "WitnessShape"]
 
 Edge = tuple[int, int, int, int]
 """Two variables and the nodes that they bind in a shape, one below the other."""
-
-KEPT_SHAPES = 1_000
-"""So many shapes are kept in any case: to look which of them are in use costs by the instance."""
 
 Forget = Callable[[Set[int]], None]
 """Hears of the numbers of shapes before they are forgotten."""
@@ -49,11 +48,12 @@ class WitnessShape:
 class Shapes:
     """The shapes that are known; `version` grows with every change."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS) -> None:
         self._numbers: dict[str, int] = {}
         self._shapes: dict[int, WitnessShape] = {}
         self._next = 0
-        self._many = KEPT_SHAPES
+        self._kept = limits.shapes_kept
+        self._many = self._kept
         self._watchers: list[Forget] = []
         self.version = 0
 
@@ -105,7 +105,7 @@ class Shapes:
     def keep(self, used: Collection[int]) -> None:
         """Forget all shapes but those in use."""
         self.forget(self._shapes.keys() - set(used))
-        self._many = max(KEPT_SHAPES, 2 * len(self._shapes))
+        self._many = max(self._kept, 2 * len(self._shapes))
 
     def forget(self, numbers: Iterable[int]) -> None:
         """Forget shapes that no instance has."""

@@ -11,11 +11,14 @@ A class without a value join is anchored in itself: all its instances go to one 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from joins.budget.probe import ValueJoin
 from joins.classes import ClassRegistry, QueryClass
-from joins.signature.sample import InstanceSample, PairCounts, rarest
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
+from joins.signature.sample import InstanceSample, rarest
 
 __all__ = ["Anchor", "Anchors", "Epochs"]
 
@@ -35,11 +38,12 @@ Epochs = tuple[Anchor, ...]
 class Anchors:
     """The anchors of all classes that have value joins, by class number."""
 
-    def __init__(self, classes: ClassRegistry) -> None:
+    def __init__(self, classes: ClassRegistry, limits: SignatureLimits = DEFAULT_LIMITS) -> None:
         self._classes = classes
         self.epochs: dict[int, Epochs] = {}
         self._known: dict[QueryClass, int] = {}
-        self.sample = InstanceSample()
+        self.sample = InstanceSample(limits)
+        self._change = limits.anchor_change
 
     def variables(self) -> set[int]:
         """Return the variables of all anchors."""
@@ -58,7 +62,8 @@ class Anchors:
                 lasting = query_class.in_no_stratum()
                 known[lasting] = number
                 before = number if number in self.epochs else self._known.get(lasting, number)
-                chosen[number] = _chosen(self.epochs.get(before, ()), joins, since, counts)
+                best = partial(rarest, joins, counts, change=self._change)
+                chosen[number] = _chosen(self.epochs.get(before, ()), since, best)
         self._known = known
         has_changed = chosen != self.epochs
         self.epochs = chosen
@@ -72,10 +77,10 @@ class Anchors:
         return has_changed
 
 
-def _chosen(epochs: Epochs, joins: list[ValueJoin], since: int, counts: PairCounts) -> Epochs:
+def _chosen(epochs: Epochs, since: int, choose: Callable[[ValueJoin | None], ValueJoin]) -> Epochs:
     """Return a class's epochs, with a new one where it is worth it."""
     now = epochs[-1][1:] if epochs else None
-    best = rarest(joins, counts, now)
+    best = choose(now)
     if best == now:
         return epochs
     # What no instance has gone by is no epoch.

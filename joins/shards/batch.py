@@ -12,6 +12,7 @@ from joins.budget.pairs import PairBudget
 from joins.budget.repeats import Most
 from joins.budget.sketch import CountedInstances
 from joins.memory.instance import Instance
+from joins.memory.limits import MemoryLimits
 from joins.memory.slots import Ints
 from joins.memory.spill import InstanceRows
 
@@ -25,10 +26,10 @@ class RoutedBatch:
     values, `read` are older ones that shards have sent.
     """
 
-    def __init__(self, first: int, pair_budget: PairBudget) -> None:
+    def __init__(self, first: int, pair_budget: PairBudget, limits: MemoryLimits) -> None:
         self.first = first
         self.pair_budget = pair_budget
-        self.rows = InstanceRows()
+        self.rows = InstanceRows(None, limits)
         self.counted: list[CountedInstances] = []
         self.most: Most = {}
         self.read: dict[int, Instance] = {}

@@ -37,40 +37,46 @@ from joins.memory.remembered import hash_values
 from joins.memory.slots import Ints
 from joins.shards.anchors import Anchors
 from joins.shards.batch import RoutedBatch
+from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
 from joins.shards.orders import SHAPE_SCHEMA, Answer, Catalog, Limit, Order, Question, Store, Tuples
 from joins.shards.pieces import Pieces
 from joins.shards.retained import RetainedCount, RetainedCounts, merged
 from joins.shards.routing import Router
-from joins.signature.engine import TUPLES_MAX
 
 __all__ = ["Answerer", "ShardedProcessor"]
 
 Answerer = Callable[[Sequence[Order]], Iterable[Answer]]
 """Has orders carried out, each by its shard."""
 
-LOOKED_EVERY = 1_000
-"""Instances after which it is looked again at what is of use no more: it costs by the shape."""
-
-FIRST_ASKED = 16
-"""New instances of which shards are asked at once whether they go over the budget, then four times
-as many, and so on: the first of them closes a class that explodes, and most do not."""
-
 
 class ShardedProcessor(Classified):
     """See the module; the interface is `processor.Processor`."""
 
     def __init__(
-        self, shards: int, store: Store, answer: Answerer, *, pairs_max: int = UNBOUNDED
+        self,
+        shards: int,
+        store: Store,
+        answer: Answerer,
+        *,
+        pairs_max: int = UNBOUNDED,
+        limits: ShardLimits = DEFAULT_SHARD_LIMITS,
     ) -> None:
-        super().__init__()
+        super().__init__(limits.shard.memory)
+        self._limits = limits
         self._shards = shards
         self._store = store
         self._answer = answer
-        self._anchors = Anchors(self.classes)
+        self._anchors = Anchors(self.classes, limits.shard)
         self._router = Router(shards, self.shapes)
         self._sketch = FrequencySketch(self.shapes, self.classes, pairs_max)
         self._repeats = Repeats()
-        self._sub_batches = SubBatches(self.classes, self._sketch, self._repeats)
+        self._sub_batches = SubBatches(
+            self.classes,
+            self._sketch,
+            self._repeats,
+            pair_tuples=limits.pair_tuples,
+            listed_tuples=limits.listed_tuples,
+        )
         self._bounds = Bounds(0, pairs_max)
         self._reader = EntryReader(self.shapes, hash_values)
         # What all shards have to know, by kind: under which name it is in the store, if it is yet.
@@ -79,17 +85,18 @@ class ShardedProcessor(Classified):
         self._shapes_version = -1
         self._notices = 0
         self._version = (-1, -1)
-        self._pieces = Pieces(store, self.classes.retention)
+        self._pieces = Pieces(store, self.classes.retention, limits)
         self._figures: dict[int, Mapping[str, int]] = {}
         self._evicted = 0
         self._horizon_us = -UNBOUNDED
-        self._retained = RetainedCounts()
+        self._retained = RetainedCounts(limits.counted_instances)
         self._looked_at = self._shortened = 0
         self.next_instance = 1
         self._batch = self._begin()
 
     def _begin(self) -> RoutedBatch:
-        return RoutedBatch(self.next_instance, PairBudget(self.classes, self._bounds))
+        budget = PairBudget(self.classes, self._bounds)
+        return RoutedBatch(self.next_instance, budget, self._limits.shard.memory)
 
     @property
     def routed_rows(self) -> int:
@@ -169,7 +176,7 @@ class ShardedProcessor(Classified):
     def _judge(self, stratum: int) -> None:
         """Stop uses that new instances take over the budget, before any shard pairs these."""
         suspects = self._sketch.suspects(stratum, self._batch.counted)
-        asked = FIRST_ASKED
+        asked = self._limits.first_asked
         while some := list(islice(suspects, asked)):
             asked *= 4
             questions = [
@@ -198,8 +205,9 @@ class ShardedProcessor(Classified):
         """
         for found in self._probe(stratum):
             order = np.argsort(np.maximum(found.left, found.right), kind="stable")
-            for start in range(0, len(order), TUPLES_MAX):
-                yield from self._still_asked(found.take(order[start : start + TUPLES_MAX])).rows()
+            for start in range(0, len(order), self._limits.shard.tuples):
+                some = found.take(order[start : start + self._limits.shard.tuples])
+                yield from self._still_asked(some).rows()
 
     def _still_asked(self, tuples: Tuples) -> Tuples:
         docids = self._batch.docids(np.maximum(tuples.left, tuples.right))
@@ -289,7 +297,7 @@ class ShardedProcessor(Classified):
         self._horizon_us = horizon_us
         self._sketch.evict(horizon_us - self.classes.retention.widest())
         retention = self.classes.retention
-        is_soon = self.next_instance < self._looked_at + LOOKED_EVERY
+        is_soon = self.next_instance < self._looked_at + self._limits.looked_every
         if is_soon and self._shortened == retention.shortened:
             return 0
         self._looked_at, self._shortened = self.next_instance, retention.shortened

@@ -12,9 +12,6 @@ from joins.memory.retention import Retention
 
 __all__ = ["RetainedCount", "RetainedCounts", "merged"]
 
-MERGED_INSTANCES = 20_000
-"""Neighbouring counts are put together up to so many instances: few are left of any number."""
-
 
 class RetainedCount(NamedTuple):
     """How many instances there are of each shape, and the latest end among them."""
@@ -57,9 +54,10 @@ def merged(counts: Iterable[RetainedCount]) -> RetainedCount:
 
 
 class RetainedCounts:
-    """All that is remembered, the oldest first."""
+    """All that is remembered, the oldest first; neighbours are merged up to `counted_max`."""
 
-    def __init__(self) -> None:
+    def __init__(self, counted_max: int) -> None:
+        self._counted_max = counted_max
         self._retained: list[RetainedCount] = []
 
     def __iter__(self) -> Iterator[RetainedCount]:
@@ -78,7 +76,7 @@ class RetainedCounts:
         kept: list[RetainedCount] = []
         for retained in self._retained:
             left = retained.of_use(retention, horizon_us)
-            if kept and len(kept[-1]) + len(left) <= MERGED_INSTANCES:
+            if kept and len(kept[-1]) + len(left) <= self._counted_max:
                 kept[-1] = merged([kept[-1], left])
             elif left.by_shape:
                 kept.append(left)

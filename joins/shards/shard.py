@@ -20,7 +20,6 @@ from joins.budget.probe import ProbeRow, ValueJoin
 from joins.classes import QueryClass
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
-from joins.memory.remembered import hash_values
 from joins.memory.shapes import Edge
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
@@ -28,6 +27,7 @@ from joins.shards.orders import Answer, Catalog, Limit, Order, Piece, Question, 
 from joins.shards.ownership import Ownership
 from joins.shards.routing import is_product, shard_of_class
 from joins.signature.engine import SignatureProcessor
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.signature.tuples import TupleColumns
 
 __all__ = ["Shard"]
@@ -44,7 +44,9 @@ class Shard:
         *,
         lateness_us: int,
         pairs_max: int = UNBOUNDED,
+        limits: SignatureLimits = DEFAULT_LIMITS,
     ) -> None:
+        self._limits = limits
         self._number = number
         self._shards = shards
         self._store = store
@@ -52,7 +54,7 @@ class Shard:
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self._processor = SignatureProcessor(self._bounds, hashing=hash_values)
+        self._processor = SignatureProcessor(self._bounds, limits=self._limits)
         self._ownership = Ownership(self._number, self._shards, self._processor)
         self._shapes_name = self._catalog_name = ""
         self._shapes: dict[int, list[Edge]] = {}
@@ -145,7 +147,7 @@ class Shard:
                     yield rows.filter(is_missing)
 
     def _absorb(self, rows: pa.Table) -> None:
-        for part in rows_in_sub_batches(rows):
+        for part in rows_in_sub_batches(rows, self._limits.memory.sub_batch_bytes):
             self._absorb_part(part)
 
     def _absorb_part(self, rows: pa.Table) -> None:

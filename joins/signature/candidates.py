@@ -34,14 +34,11 @@ from joins.signature.anchoring import Anchoring
 from joins.signature.anchortable import NONE, AnchorTable
 from joins.signature.batch import Batch
 from joins.signature.compared import SharedSlots
-from joins.signature.joinedvalues import FOUND_MAX, JoinedValues, NewValues
+from joins.signature.joinedvalues import JoinedValues, NewValues
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.signature.products import Products
 
-__all__ = ["PAIRS_MAX", "Candidates"]
-
-PAIRS_MAX = 32_000
-"""Pairs that are worked on at once: what describes them then stays in a core's cache.  On recorded
-news, 57 pairs a document, 20,000 to 80,000 take the same time, and 8,000 a tenth more."""
+__all__ = ["Candidates"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +74,9 @@ class Candidates:
         layouts: Layouts,
         classes: ClassRegistry,
         bounds: Bounds,
+        limits: SignatureLimits = DEFAULT_LIMITS,
     ) -> None:
+        self._limits = limits
         self._remembered = remembered
         self._layouts = layouts
         self._classes = classes
@@ -85,8 +84,8 @@ class Candidates:
         self._changes = classes.watch()
         self._present: set[int] = set()
         self._anchors: dict[int, AnchorTable] = {}
-        self.anchoring = Anchoring()
-        self.values = JoinedValues(remembered, layouts)
+        self.anchoring = Anchoring(limits)
+        self.values = JoinedValues(remembered, layouts, limits)
         self.products = Products(shapes, remembered, layouts, bounds.lateness_us)
 
     def follow(self) -> None:
@@ -148,8 +147,8 @@ class Candidates:
         bases = self._remembered.base, batch.first
         for found in self._found(batch, stratum, new):
             codes = distinct(found)
-            for start in range(0, len(codes), PAIRS_MAX):
-                part = codes[start : start + PAIRS_MAX]
+            for start in range(0, len(codes), self._limits.pairs):
+                part = codes[start : start + self._limits.pairs]
                 yield Pairs.of_codes(self._remembered, part, bases, self._lateness_us)
 
     def _found(self, batch: Batch, stratum: int, new: range) -> Iterator[list[Ints]]:
@@ -161,7 +160,7 @@ class Candidates:
         if has_products:
             partners += self.products.partners_max(stratum, batch.first)
         over_budget = np.flatnonzero(partners > batch.pair_budget.pairs_max)
-        if not has_products and not len(over_budget) and partners.sum() <= FOUND_MAX:
+        if not has_products and not len(over_budget) and partners.sum() <= self._limits.found:
             yield list(self._list(look_ups))
             return
         over = self._over(look_ups, over_budget)
@@ -232,13 +231,13 @@ class Candidates:
         return over
 
     def _sub_batches(self, batch: Batch, partners: Ints, new: range) -> Iterator[Ints]:
-        """Cut new instances, in the order of their docids, into parts of `FOUND_MAX` hits.
+        """Cut new instances, in the order of their docids, into parts of `found` hits.
 
         They are counted from the first new one.
         """
         docids = self._remembered.take("docid", np.arange(new.start, new.stop))
         order = np.argsort(docids, kind="stable") + (new.start - batch.first)
-        part = (np.cumsum(partners[order]) - partners[order]) // FOUND_MAX
+        part = (np.cumsum(partners[order]) - partners[order]) // self._limits.found
         yield from np.split(order, np.flatnonzero(np.diff(part)) + 1)
 
     def _some(self, look_ups: _LookUps, chosen: Flags, over: dict[int, list[int]]) -> _LookUps:
@@ -263,7 +262,7 @@ class Candidates:
     def _list(self, look_ups: _LookUps) -> Iterator[Ints]:
         """Yield the codes of the pairs that an anchor's classes could hold in time."""
         for hits in look_ups.hits:
-            for found, counts, partners in hits.listed(PAIRS_MAX):
+            for found, counts, partners in hits.listed(self._limits.pairs):
                 earlier = self._remembered.are_there(partners)
                 if not self._remembered.is_ordered:
                     earlier &= partners < np.repeat(look_ups.owners[found], counts)

@@ -31,11 +31,11 @@ Values are compared by two independent 64-bit hashes.  A collision adds an equal
 add tuples but lose none, for the body has no negation; `FanOut` checks the strings of the value
 joins of all that is reported.  A residual takes two values that agree in all 128 bits for equal.
 
-Bounds: pairs are worked on in slices of `PAIRS_MAX`; instances with k equal values on either side
-have k * k equal pairs, of which many are named by their value, and a class with too many tuples on
-them is stopped before these are found (`skew`); the view keeps `ENTRIES_MAX` entries and `ROWS_MAX`
-tuples, then finds them again; a class whose pairs exceed its budget is paired by a rarer value join
-or stopped (`pairs`).
+Bounds (`limits`): pairs are worked on in slices of `pairs`.  Instances with k equal values on
+either side have k * k equal pairs, of which many are named by their value, and a class with too
+many tuples on them is stopped before these are found (`skew`).  The view keeps `entries` entries
+and `entry_rows` tuples, then finds them again.  A class whose pairs exceed its budget is paired by
+a rarer value join or stopped (`pairs`).
 """
 
 from __future__ import annotations
@@ -53,44 +53,52 @@ from joins.budget.probe import TIME_COLUMNS, Partners, Probe, ProbeRow, ValueJoi
 from joins.classes import Classified, ClassTuple, QueryClass
 from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.instance import Instance
-from joins.memory.remembered import Hashes, HashValues, Remembered
+from joins.memory.remembered import Hashes, HashValues, Remembered, hash_values
 from joins.memory.retention import LayoutRetention
 from joins.memory.slots import Ints, Layouts
 from joins.memory.times import Pairs
 from joins.signature.batch import Batch
 from joins.signature.candidates import Candidates
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.signature.pair import pair_signatures
 from joins.signature.tuples import ClassLimits, TupleColumns, without_failed
 from joins.signature.view import SignatureView, ViewEntry
 
 __all__ = ["SignatureProcessor"]
 
-TUPLES_MAX = 100_000
-"""Tuples that pairs are expanded into at once, unless one pair alone has more: as many are found in
-vain when a class is asked for no more."""
-
 
 class SignatureProcessor(Classified):
     """See the module; the interface is `processor.Processor`."""
 
     def __init__(
-        self, bounds: Bounds, *, hashing: HashValues, spill_directory: Path | None = None
+        self,
+        bounds: Bounds,
+        *,
+        hashing: HashValues = hash_values,
+        spill_directory: Path | None = None,
+        limits: SignatureLimits = DEFAULT_LIMITS,
     ) -> None:
-        super().__init__()
-        self.view = SignatureView(self.shapes, self.classes, bounds.pairs_max)
+        super().__init__(limits.memory)
+        self._limits = limits
+        self.view = SignatureView(self.shapes, self.classes, bounds.pairs_max, limits)
         self._lateness_us = bounds.lateness_us
         self._layouts = Layouts(self.shapes)
         self._retention = LayoutRetention(self.classes.retention, self._layouts)
         self._remembered = Remembered(
-            self._layouts, self._retention, hashing, spill_directory, is_part=bounds.is_part
+            self._layouts,
+            self._retention,
+            hashing,
+            spill_directory,
+            limits.memory,
+            is_part=bounds.is_part,
         )
         self._candidates = Candidates(
-            self.shapes, self._remembered, self._layouts, self.classes, bounds
+            self.shapes, self._remembered, self._layouts, self.classes, bounds, limits
         )
         self._hashing = hashing
         self._evicted = 0
         self._index_sweep: Iterator[None] = iter(())
-        self._limits: dict[int, ClassLimits] = {}
+        self._asked: dict[int, ClassLimits] = {}
         self._changes = self.classes.watch()
         self._version = -1
         self._bounds = bounds
@@ -128,7 +136,7 @@ class SignatureProcessor(Classified):
         """
         new = range(self._batch.first, self.next_instance) if asked is None else asked
         self._follow_classes()
-        limits = self._limits.get(stratum)
+        limits = self._asked.get(stratum)
         if limits is None or not new:
             return
         if limits.has_singles:
@@ -139,13 +147,13 @@ class SignatureProcessor(Classified):
     def _follow_classes(self) -> None:
         """Bring what is known of classes by stratum up to date."""
         for number, query_class in self._changes.take().items():
-            limits = self._limits.setdefault(query_class.stratum, ClassLimits())
+            limits = self._asked.setdefault(query_class.stratum, ClassLimits())
             limits.make_room(self.classes.last_number)
             if number in self.classes.by_number:
                 limits.put(number, query_class, self.classes.window_us(number))
             else:
                 limits.drop(number)
-        for limits in self._limits.values():
+        for limits in self._asked.values():
             limits.make_room(self.classes.last_number)
 
     def _singles(self, limits: ClassLimits, asked: range) -> TupleColumns:
@@ -158,17 +166,17 @@ class SignatureProcessor(Classified):
         return without_failed(columns, limits, self._remembered)
 
     def _pairs(self, limits: ClassLimits, pairs: Pairs) -> Iterator[TupleColumns]:
-        """Yield the tuples on some pairs, some `TUPLES_MAX` at a time."""
+        """Yield the tuples on some pairs, some at a time."""
         shared = self._candidates.shared(self._batch)
         codes, inverse = pair_signatures(
-            self._remembered, self._layouts, pairs.left, pairs.right, shared
+            self._remembered, self._layouts, pairs.left, pairs.right, shared, self._limits
         )
         layouts = self._layouts.layouts
         entries = self.view.look_up([(layouts[a], layouts[b], equal) for a, b, equal in codes])
         self._overrun_skewed(pairs, entries, inverse, limits)
         sizes = np.array([len(entry.classes) for entry in entries], np.int64)[inverse]
         ends = np.cumsum(sizes)
-        part = (ends - sizes) // TUPLES_MAX
+        part = (ends - sizes) // self._limits.tuples
         cuts = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(pairs)]
         for start, stop in pairwise(cuts):
             rows = self._still_open(pairs, np.arange(start, stop), entries, inverse)

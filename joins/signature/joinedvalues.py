@@ -18,16 +18,9 @@ from joins.memory.slots import Ints, Layouts, ranges
 from joins.memory.times import Flags
 from joins.memory.valueindex import ValueIndex, entry_keys
 from joins.signature.compared import SharedSlots
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 
-__all__ = ["FOUND_MAX", "JoinedValues", "NewValues"]
-
-FOUND_MAX = 1_000_000
-"""Partners that are listed at once (25 MB), where one value alone does not have more."""
-
-
-REPEATS = 64
-"""Values of an instance from which on those that it has more than once are looked for: one with n
-equal values would otherwise be found n times by each of n equal ones."""
+__all__ = ["JoinedValues", "NewValues"]
 
 
 class NewValues(NamedTuple):
@@ -62,8 +55,11 @@ class NewValues(NamedTuple):
 class JoinedValues:
     """The index of remembered values."""
 
-    def __init__(self, remembered: Remembered, layouts: Layouts) -> None:
-        self.index = ValueIndex()
+    def __init__(
+        self, remembered: Remembered, layouts: Layouts, limits: SignatureLimits = DEFAULT_LIMITS
+    ) -> None:
+        self.index = ValueIndex(limits.memory)
+        self._limits = limits
         self._remembered = remembered
         self._layouts = layouts
 
@@ -78,7 +74,7 @@ class JoinedValues:
         values = hashes[self._remembered.slots(owners) + slots]
         entries = NewValues(owners, arrays.binding_variables[bindings], slots, values)
         new = entries.take(np.flatnonzero(values != EMPTY))
-        if counts.max(initial=0) > REPEATS:
+        if counts.max(initial=0) > self._limits.repeats:
             new = new.without_repeats()
         keys = entry_keys(new.values, new.variables)
         self.index.add(keys, new.owners, self._remembered.base, self._remembered.are_there)
@@ -124,7 +120,7 @@ class JoinedValues:
         parts = [
             partners
             for hits in self.index.find(keys)
-            for *_, partners in hits.since(oldest[hits.positions]).listed(FOUND_MAX)
+            for *_, partners in hits.since(oldest[hits.positions]).listed(self._limits.found)
         ]
         found: Ints = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
         return found[self._remembered.are_there(found)]

@@ -23,20 +23,9 @@ import pandas as pd
 from joins.memory.remembered import EMPTY, Hashes, Remembered
 from joins.memory.slots import Ints, Layouts, ranges
 from joins.signature.compared import Code, Codes, Compared, SharedSlots
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 
 __all__ = ["pair_signatures"]
-
-FEW_PAIRS = 100
-"""Up to so many pairs are compared in one list: what a call costs is what a hundred pairs cost."""
-
-WIDE = 4_096
-"""From more combinations of a left slot and a right one on, values are sorted instead."""
-
-SORTED_SLOTS = 1_000_000
-"""Slots whose values are sorted at once, unless one pair alone has more."""
-
-LISTED_MAX = 4_096
-"""Equal pairs of slots that are listed one by one for a pair."""
 
 SPARSE = 8
 """Pairs are looked at one by one where they are no more than one in so many."""
@@ -51,7 +40,12 @@ DENSE = 4_096
 
 
 def pair_signatures(
-    remembered: Remembered, layouts: Layouts, left: Ints, right: Ints, shared: SharedSlots
+    remembered: Remembered,
+    layouts: Layouts,
+    left: Ints,
+    right: Ints,
+    shared: SharedSlots,
+    limits: SignatureLimits = DEFAULT_LIMITS,
 ) -> tuple[list[Code], Ints]:
     """Return the signatures of the pairs (left, right), and for each pair which one it has.
 
@@ -60,12 +54,12 @@ def pair_signatures(
     pairs = Compared.of(remembered, layouts, left, right)
     numbers: dict[Code, int] = {}
     which = np.zeros(len(pairs), np.int64)
-    for rows in _of_like_width(pairs):
+    for rows in _of_like_width(pairs, limits):
         is_all = len(rows) == len(pairs)
         part = pairs if is_all else Compared.of(remembered, layouts, left[rows], right[rows])
-        if part.widest > WIDE:
-            found, which_of_part = _by_sorting(remembered, part, shared)
-        elif len(part) <= FEW_PAIRS:
+        if part.widest > limits.wide:
+            found, which_of_part = _by_sorting(remembered, part, shared, limits.listed_slots)
+        elif len(part) <= limits.few_pairs:
             found, which_of_part = _in_one_list(remembered, part, shared)
         else:
             found, which_of_part = _slot_by_slot(remembered, part, shared)
@@ -74,12 +68,12 @@ def pair_signatures(
     return list(numbers), which
 
 
-def _of_like_width(pairs: Compared) -> Iterator[Ints]:
+def _of_like_width(pairs: Compared, limits: SignatureLimits) -> Iterator[Ints]:
     """Yield pairs by how many slots they have, to a power of two: little is padding then."""
     rows = np.arange(len(pairs))
-    is_wide = pairs.widest > WIDE
+    is_wide = pairs.widest > limits.wide
     uniform = _is_uniform(pairs.newer_count) and _is_uniform(pairs.older_count)
-    if not is_wide and (uniform or len(pairs) <= FEW_PAIRS):
+    if not is_wide and (uniform or len(pairs) <= limits.few_pairs):
         yield rows
         return
     _, log2_newer = np.frexp(pairs.newer_count.astype(np.float64))
@@ -91,7 +85,7 @@ def _of_like_width(pairs: Compared) -> Iterator[Ints]:
             yield like
             continue
         slots = pairs.spread(pairs.newer_count)[like] + pairs.older_count[like]
-        part = (np.cumsum(slots) - slots) // SORTED_SLOTS
+        part = (np.cumsum(slots) - slots) // limits.sorted_slots
         yield from np.split(like, np.flatnonzero(np.diff(part)) + 1)
 
 
@@ -241,7 +235,7 @@ def _in_one_list(
 
 
 def _by_sorting(
-    remembered: Remembered, pairs: Compared, shared: SharedSlots
+    remembered: Remembered, pairs: Compared, shared: SharedSlots, listed_max: int
 ) -> tuple[list[Code], Ints]:
     """Return signatures, and which of them each pair has; instances with many slots."""
     first, _ = remembered.hashes
@@ -255,8 +249,8 @@ def _by_sorting(
     starts = np.searchsorted(keys2, keys1, "left", sorter=order)
     counts = np.searchsorted(keys2, keys1, "right", sorter=order) - starts
     equal = np.bincount(pair1, counts, len(pairs))
-    many = np.flatnonzero(equal > LISTED_MAX).tolist()
-    counts[equal[pair1] > LISTED_MAX] = 0
+    many = np.flatnonzero(equal > listed_max).tolist()
+    counts[equal[pair1] > listed_max] = 0
     grouped = {
         pair: _groups(remembered, pairs, pair, i[pair1 == pair], j[pair2 == pair]) for pair in many
     }

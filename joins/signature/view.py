@@ -30,22 +30,16 @@ from joins.memory.durations import UNBOUNDED
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layout
 from joins.signature.compared import SLOT_BITS, Equal, Grouped
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.signature.needs import SlotNeeds
 from joins.sql import schema
 from joins.sql.render import signature_sql
 from joins.sql.rows import TemplateTables, connect, insert, run
 from templates.conjunctive import view_query
+from templates.template import Template
 
 __all__ = ["Signature", "SignatureView", "ViewEntry"]
 
-ENTRIES_MAX = 200_000
-"""Kept entries; then all are dropped and found again.  6,636 real pairs that share a category had
-1,417 signatures."""
-
-
-ROWS_MAX = 2_000_000
-"""Kept tuples and equal pairs of all entries together, some 250 MB; then the same.  Documents with
-many equal values have few signatures in common, and long ones."""
 
 Bound = Mapping[int, Set[int]]
 """The variables that bind each node of a shape."""
@@ -154,8 +148,13 @@ class SignatureView:
     """
 
     def __init__(
-        self, shapes: Shapes, registry: ClassRegistry, tuples_max: int = UNBOUNDED
+        self,
+        shapes: Shapes,
+        registry: ClassRegistry,
+        tuples_max: int = UNBOUNDED,
+        limits: SignatureLimits = DEFAULT_LIMITS,
     ) -> None:
+        self._limits = limits
         # Its statements are small: a second thread costs more than it brings.
         self.db = connect(threads=1)
         self._shapes = shapes
@@ -175,7 +174,8 @@ class SignatureView:
 
     def look_up(self, signatures: Sequence[Signature]) -> list[ViewEntry]:
         """Return the entries of signatures, complete for all classes."""
-        if len(self._entries) + len(signatures) > ENTRIES_MAX or self.rows > ROWS_MAX:
+        count = len(self._entries) + len(signatures)
+        if count > self._limits.entries or self.rows > self._limits.entry_rows:
             self._entries.clear()
             self.rows = 0
         entries = [self._entry(signature) for signature in signatures]
@@ -264,7 +264,7 @@ class SignatureView:
         """Return whether a class has too many tuples on the one signature that is written."""
         template = self._registry.by_number[number].template
         asked = f"t.class = {number}"
-        sql = signature_sql(view_query(template), template, self._tables.numbers[template], asked)
+        sql = self._sql(template, asked)
         ((count,),) = run(
             self.db, f"SELECT count(*) FROM (FROM ({sql}) LIMIT {self._tuples_max + 1})"
         )
@@ -288,8 +288,7 @@ class SignatureView:
         if without:
             wanted += f" AND t.class NOT IN ({', '.join(map(str, without))})"
         for template in asked:
-            number = self._tables.numbers[template]
-            sql = signature_sql(view_query(template), template, number, wanted)
+            sql = self._sql(template, wanted)
             found: dict[int, tuple[list[int], list[tuple[int, ...]]]] = {}
             for query_class, i, *nodes in run(self.db, sql):
                 is_new = query_class > entries[i].complete_for
@@ -300,6 +299,10 @@ class SignatureView:
             for i, rows in found.items():
                 entries[i].add(*rows)
                 self.rows += len(rows[0])
+
+    def _sql(self, template: Template, asked: str) -> str:
+        number, step_tables = self._tables.numbers[template], self._limits.step_tables
+        return signature_sql(view_query(template), template, number, asked, step_tables)
 
     def _write(
         self, entries: Sequence[ViewEntry], joined: Sequence[Sequence[tuple[int, ...]]]

@@ -28,10 +28,11 @@ from joins.classes import Classified, ClassTuple
 from joins.memory.durations import CLOSED
 from joins.memory.instance import Instance
 from joins.sql import schema
+from joins.sql.limits import DEFAULT_SQL_LIMITS, SqlLimits
 from joins.sql.render import ProbeStep, render_sql, value_join_sql
 from joins.sql.rows import TemplateTables
 from joins.sql.state import JoinState
-from joins.sql.viewcache import ROWS_MAX, ViewCache
+from joins.sql.viewcache import ViewCache
 from templates.conjunctive import conjunctive_query, view_query
 from templates.template import Template
 
@@ -49,14 +50,15 @@ class SqlProcessor(Classified):
         *,
         lateness_us: int,
         engine: SqlEngineName = "mmqjp-views",
-        view_rows_max: int = ROWS_MAX,
+        limits: SqlLimits = DEFAULT_SQL_LIMITS,
     ) -> None:
         super().__init__()
-        self.state = JoinState(self.shapes)
+        self.state = JoinState(self.shapes, limits)
         self._engine = engine
+        self._step_tables = limits.step_tables
         self._lateness_us = lateness_us
         self._tables = TemplateTables(self.state.db, self.classes)
-        self.view_cache = ViewCache(self.state, view_rows_max)
+        self.view_cache = ViewCache(self.state, limits.slice_rows)
 
     @property
     def next_instance(self) -> int:
@@ -82,7 +84,9 @@ class SqlProcessor(Classified):
 
     def tuples(self, stratum: int) -> Iterator[ClassTuple]:
         """Yield the same tuples as they are found, template by template."""
-        probe_step = ProbeStep(self.state.first_instance, stratum, self._lateness_us)
+        probe_step = ProbeStep(
+            self.state.first_instance, stratum, self._lateness_us, step_tables=self._step_tables
+        )
         members: dict[Template, list[int]] = defaultdict(list)
         for number, query_class in self.classes.by_number.items():
             if query_class.stratum == stratum:

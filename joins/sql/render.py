@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from joins.sql import schema
+from joins.sql.limits import STEP_TABLES
 from joins.sql.select import Select, Steps
 from templates.conjunctive import Atom, ConjunctiveQuery, view_query
 from templates.template import Template
@@ -50,13 +51,14 @@ class ProbeStep:
     """What a probe is for: a batch, a stratum, the allowed lateness.
 
     Instances from `first_instance` on are new; a pair belongs to the later of its instances.
-    `only` restricts the probe to one class.
+    `only` restricts the probe to one class; a statement joins `step_tables` tables in a step.
     """
 
     first_instance: int
     stratum: int
     lateness_us: int
     only: int | None = None
+    step_tables: int = STEP_TABLES
 
     def wanted(self) -> tuple[str, ...]:
         """Return conditions on template rows."""
@@ -150,10 +152,11 @@ class _Probe:
     number: int
     documents: tuple[str, str]
     wanted: tuple[str, ...]
+    step_tables: int
     kept: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        atoms, self._steps = self.query.atoms, Steps(self.kept)
+        atoms, self._steps = self.query.atoms, Steps(self.kept, self.step_tables)
         self.has_right = "r" in self.query.head.terms
         self.values = [atom for atom in atoms if atom.relation in _VALUE_RELATIONS]
         others = (atom for atom in atoms if atom.relation not in (*_VALUE_RELATIONS, "R_T"))
@@ -225,7 +228,8 @@ def _probe_sql(
 ) -> str:
     """Return a query's statement; `instances` are conditions on the numbers `{l}` and `{r}`."""
     tables = (schema.REMEMBERED, schema.REMEMBERED)
-    probe = _Probe(query, number, tables, probe_step.wanted(), ("window_us", "is_symmetric"))
+    kept = ("window_us", "is_symmetric")
+    probe = _Probe(query, number, tables, probe_step.wanted(), probe_step.step_tables, kept)
     if probe.values:
         _join_values(probe, instances)
         probe.add_others()
@@ -260,7 +264,13 @@ def _join_values(probe: _Probe, instances: Sequence[str]) -> None:
     probe.add_values(first)
 
 
-def signature_sql(query: ConjunctiveQuery, template: Template, number: int, asked: str) -> str:
+def signature_sql(
+    query: ConjunctiveQuery,
+    template: Template,
+    number: int,
+    asked: str,
+    step_tables: int = STEP_TABLES,
+) -> str:
     """Return the statement that answers a conjunctive query for signatures.
 
     Both sides of a pair have the signature's number for their instance; times and residuals are
@@ -269,7 +279,7 @@ def signature_sql(query: ConjunctiveQuery, template: Template, number: int, aske
     tables = (schema.SIGNATURE_LEFT, schema.SIGNATURE_RIGHT)
     atoms = tuple(atom for atom in query.atoms if not atom.relation.startswith("R_value"))
     query = replace(query, atoms=atoms, residuals=())
-    probe = _Probe(query, number, tables, (asked,))
+    probe = _Probe(query, number, tables, (asked,), step_tables)
     probe.add_rows()
     probe.add_values()
     probe.add_others()

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-__all__ = ["Select", "Steps"]
+from joins.sql.limits import STEP_TABLES
 
-STEP_TABLES = 12
-"""Tables that are joined in one step: 64 value joins take as long with 8 to 16."""
+__all__ = ["Select", "Steps"]
 
 
 @dataclass
@@ -49,15 +48,16 @@ class Steps:
     their columns `kept`, which are no terms, are handed on to the end.
     """
 
-    def __init__(self, kept: Collection[str] = ()) -> None:
+    def __init__(self, kept: Collection[str] = (), tables_max: int = STEP_TABLES) -> None:
         self.select = Select()
+        self._tables_max = tables_max
         self._kept = tuple(kept)
         self._done: list[str] = []
 
     @property
     def is_full(self) -> bool:
         """Whether a further table is to go to a step of its own."""
-        return len(self.select.tables) >= STEP_TABLES
+        return len(self.select.tables) >= self._tables_max
 
     def end(self, needed: Collection[str]) -> None:
         """End the step in hand; of its terms those that are `needed` are handed on."""

@@ -17,17 +17,16 @@ import pyarrow as pa
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
 from joins.memory.shapes import Shapes
 from joins.sql import rows, schema
+from joins.sql.limits import DEFAULT_SQL_LIMITS, SqlLimits
 
 __all__ = ["JoinState"]
-
-STREAMED_ROWS = 10_000
-"""Rows of a statement that are taken over at a time."""
 
 
 class JoinState:
     """The tables of one join, in one DuckDB database in memory."""
 
-    def __init__(self, shapes: Shapes) -> None:
+    def __init__(self, shapes: Shapes, limits: SqlLimits = DEFAULT_SQL_LIMITS) -> None:
+        self._streamed_rows = limits.streamed_rows
         self.db = rows.connect(threads=2)
         self._shapes = shapes
         self._unwritten = 0
@@ -43,7 +42,7 @@ class JoinState:
         """Yield the rows of a statement some at a time; others may be run meanwhile."""
         with self.db.cursor() as cursor:
             found = cursor.execute(sql)
-            while some := found.fetchmany(STREAMED_ROWS):
+            while some := found.fetchmany(self._streamed_rows):
                 yield some
 
     def begin_batch(self) -> None:

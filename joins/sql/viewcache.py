@@ -18,12 +18,10 @@ from collections import OrderedDict
 import pyarrow as pa
 
 from joins.sql import rows, schema
+from joins.sql.limits import DEFAULT_SQL_LIMITS
 from joins.sql.state import JoinState
 
-__all__ = ["ROWS_MAX", "ViewCache"]
-
-ROWS_MAX = 1_000_000
-"""Rows of slices that are kept: about 60 bytes each."""
+__all__ = ["ViewCache"]
 
 _BINDING = "value, instance, variable, node"
 
@@ -31,7 +29,7 @@ _BINDING = "value, instance, variable, node"
 class ViewCache:
     """The slices of one join.  `hits`, `misses` and `evictions` count values."""
 
-    def __init__(self, state: JoinState, rows_max: int = ROWS_MAX) -> None:
+    def __init__(self, state: JoinState, rows_max: int = DEFAULT_SQL_LIMITS.slice_rows) -> None:
         self._state = state
         self.rows_max = rows_max
         self._sizes: OrderedDict[str, int] = OrderedDict()

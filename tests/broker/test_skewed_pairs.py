@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from budget_runs import FREE, Running, Way, run
 
-import broker.matching.engine
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.budget import DEFAULT_BUDGET, Budget
 from broker.matching.fanout import FanOut
-from joins.budget import sub_batches
+from broker.matching.limits import MatchingLimits
 from joins.budget.skew import Skew, skew_of
 from joins.classes import ClassTuple
-from joins.signature import engine as signatures
+from joins.shards.limits import ShardLimits
+from joins.signature.limits import SignatureLimits
 
 MINUTE_US = 60_000_000
 ONE = "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b"
@@ -145,9 +145,9 @@ def test_many_documents_of_equal_nodes_are_joined_in_portions_until_they_pause(
     way: Way, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Each pair is within the budget; the third document is not, and nothing behind it is listed.
-    monkeypatch.setattr(sub_batches, "LISTED_MAX", 2_000)
-    monkeypatch.setattr(signatures, "TUPLES_MAX", 2_000)
-    monkeypatch.setattr(broker.matching.engine, "_TUPLES_MAX", 1_000)
+    join = SignatureLimits(tuples=2_000)
+    limits = MatchingLimits(join=join, tuples=1_000)
+    way = replace(way, limits=limits, shard_limits=ShardLimits(shard=join, listed_tuples=2_000))
     listed = Counter[int]()
     expand = FanOut.expand
 

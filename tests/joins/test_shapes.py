@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-import pytest
-
-from joins.memory import shapes as module
+from joins.memory.limits import MemoryLimits
 from joins.memory.shapes import Shapes
 
 ONE = [(1, 2, 0, 1), (1, 3, 0, 1)]
@@ -45,11 +43,8 @@ def test_who_watches_hears_of_a_shape_while_it_is_there() -> None:
     assert shapes.get(0) is None
 
 
-def test_shapes_in_use_are_looked_for_when_there_are_twice_as_many(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(module, "KEPT_SHAPES", 2)
-    shapes = Shapes()
+def test_shapes_in_use_are_looked_for_when_there_are_twice_as_many() -> None:
+    shapes = Shapes(MemoryLimits(shapes_kept=2))
     due = []
     for number in range(12):
         shapes.add({str(number): TWO})

@@ -12,17 +12,17 @@ from runners import run_engine, run_oracle, seeds_with_joins
 from strategies import random_case
 
 from broker.pipeline.shards import Join
-from joins.budget import sub_batches
 from joins.budget.sub_batches import SubBatches
+from joins.shards.limits import ShardLimits
 
 BUDGET = 1_000_000
 """Without one nothing is counted, and so nothing cut; nothing goes over this one."""
 
+LIMITS = ShardLimits(pair_tuples=0, listed_tuples=2)
+
 
 @pytest.mark.parametrize("shards", [2, 3])
 def test_sub_batches_change_no_match(shards: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sub_batches, "REPEATED", 0)
-    monkeypatch.setattr(sub_batches, "LISTED_MAX", 2)
     cut: list[int] = []
     of = SubBatches.of
 
@@ -35,7 +35,7 @@ def test_sub_batches_change_no_match(shards: int, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(SubBatches, "of", listen)
     for seed in seeds_with_joins(6):
         case = parse_case(random_case(seed))
-        join = Join(case.lateness_us, shards, pairs_max=BUDGET)
+        join = Join(case.lateness_us, shards, BUDGET, LIMITS)
         found = run_engine(case, processors=partial(join.processor, None))
         assert [m.render() for m in found] == [m.render() for m in run_oracle(case)]
     assert max(cut) > 1
