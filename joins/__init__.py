@@ -1,8 +1,8 @@
-"""Stage 2: what documents have in common, for all queries at once.
+"""Stage 2: the join of documents by equal values, for all queries at once.
 
-    memory      what is remembered of instances: rows, times, values, and for how long
-    classes     query classes: what is evaluated once for all queries that share it
-    budget      what a document may cost: pairs are counted before they are made
+    memory      instances, remembered: rows, times, values, and for how long
+    classes     query classes: queries that differ only in data share one evaluation
+    budget      the cost of a document: pairs are counted before they are made
     sql         the engines of the paper, for reference, and the templates' conjunctive queries
     signature   the default engine
     engines     all engines by name, behind one interface
@@ -12,9 +12,9 @@
 Invariant: tuples depend on instances and classes alone, never on the engine, on batches, on shards
 or on what is still remembered.
 
-This module is the package's face: who joins needs these names, `joins.shards` and `joins.files`.
-A name is looked up where it is when it is used first, so that verbs of the command line that join
-nothing start without NumPy, Arrow and DuckDB.  Begin with `engines`.
+This module is the package's face: a user of the package needs its names, `joins.shards` and
+`joins.files`.  A name is imported when it is used first, so that verbs of the command line that
+join nothing start without NumPy, Arrow and DuckDB.  Begin with `engines`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Query classes: what is evaluated once for all queries that share it."""
+"""Query classes: queries that differ only in data share one, and one evaluation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Sides = tuple[frozenset[int], frozenset[int]]
 
 
 class UseKind(NamedTuple):
-    """What tells uses of a class apart for the join: window, and registration point."""
+    """The window and the registration point of a use: for the join, uses differ in these alone."""
 
     window_us: int
     point: int
@@ -38,10 +38,10 @@ class UseKind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class QueryClass:
-    """What queries have in common that differ only in window, constants, SELECT and subscriber.
+    """The common part of queries that differ only in window, constants, SELECT and subscriber.
 
-    A template, its row, whether the operator is symmetric (JOIN), and its stratum: the level of
-    operators that it belongs to (`processor`).
+    It is a template, its row, whether the operator is symmetric (JOIN), and the stratum that the
+    operator belongs to (`engines`).
     """
 
     template: Template
@@ -55,11 +55,11 @@ class QueryClass:
             yield self.row.variables[left], self.row.variables[right]
 
     def in_no_stratum(self) -> QueryClass:
-        """Return what stays of the class when a stream that it reads moves to another stratum."""
+        """Return the class without its stratum, which the streams that it reads decide."""
         return replace(self, stratum=-1)
 
     def asked(self) -> Sides:
-        """Return what an instance must have on each side to be paired: a value under each of these.
+        """Return, by side, the variables under which an instance must have a value to be paired.
 
         Without a value join it is all of the side's variables, with or without a value.
         """
@@ -114,9 +114,10 @@ class ClassChanges:
 class ClassRegistry:
     """The classes in use, by number, and how often with which window and registration point.
 
-    Numbers only grow.  `retention` says for how long what can fill a class is kept: for its widest
-    window, or longer, where its tuples are joined again (`retain`).  `version` changes with every
-    change; `watch` says what has changed, so that nobody goes through all classes for one.
+    Numbers only grow.  `retention` says for how long instances that can fill a class are kept: for
+    its widest window, or longer where its tuples are joined again (`retain`).  `version` grows with
+    every change, and `watch` returns the classes that have changed, so that one change does not
+    cost a look at all classes.
     """
 
     def __init__(self, shapes: Shapes | None = None) -> None:
@@ -178,7 +179,7 @@ class ClassRegistry:
             self._touch(number, query_class)
 
     def retain(self, number: int, retention_us: int) -> None:
-        """Keep what can fill a class for longer than its window."""
+        """Keep instances that can fill a class for longer than its window."""
         query_class = self.by_number[number]
         self._retained_for[number][retention_us] += 1
         self.retention.add(query_class.sides(), retention_us)
@@ -194,11 +195,11 @@ class ClassRegistry:
         self.retention.remove(query_class.sides(), retention_us)
 
     def retention_us(self, number: int) -> int:
-        """Return for how long what can fill a class is kept."""
+        """Return for how long instances that can fill a class are kept."""
         return max(self.window_us(number), *self._retained_for.get(number, (0,)))
 
     def retaining(self, of_use: Mapping[int, int]) -> Retaining:
-        """Return the classes that keep the most instances, of those counted by shape."""
+        """Return the classes that keep the most instances; `of_use` counts instances by shape."""
         kept: Counter[tuple[frozenset[int], int]] = Counter()
         for shape, count in of_use.items():
             retention_us = self.retention.of(shape)
@@ -243,7 +244,7 @@ class ClassRegistry:
 
 
 def _release(counter: Counter[int], numbers: Iterable[int]) -> None:
-    """Undo one `update` of a counter; what is not counted any more is not in it."""
+    """Undo one `update` of a counter; a number that is not counted any more is not in it."""
     for number in numbers:
         counter[number] -= 1
         if not counter[number]:
@@ -251,7 +252,7 @@ def _release(counter: Counter[int], numbers: Iterable[int]) -> None:
 
 
 class Retaining(NamedTuple):
-    """The classes with a retention because of which the most documents are remembered."""
+    """The classes with one retention that keep the most documents."""
 
     classes: frozenset[int]
     retention_us: int
@@ -259,7 +260,7 @@ class Retaining(NamedTuple):
 
 
 class Classified(ABC):
-    """What every processor does with classes and shapes."""
+    """The part that all processors have in common: their classes and shapes."""
 
     def __init__(self, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS) -> None:
         self.shapes = Shapes(limits)
@@ -287,7 +288,7 @@ class Classified(ABC):
         self.classes.remove(number, window_us, point)
 
     def retain(self, number: int, retention_us: int) -> None:
-        """Keep what can fill a class for longer than its window: its tuples are joined again."""
+        """Keep instances that can fill a class for longer than its window, to be joined again."""
         self.classes.retain(number, retention_us)
 
     def release(self, number: int, retention_us: int) -> None:
@@ -299,11 +300,11 @@ class Classified(ABC):
         """Return how many instances of each shape some class can still use."""
 
     def remembered(self, horizon_us: int) -> int:
-        """Return how many instances are remembered that some class can still use."""
+        """Return how many of the remembered instances some class can still use."""
         return sum(self.of_use(horizon_us).values())
 
     def retaining(self, horizon_us: int) -> Retaining:
-        """Return the classes because of which most of those are remembered."""
+        """Return the classes because of which most of the remembered instances are kept."""
         return self.classes.retaining(self.of_use(horizon_us))
 
     def template_of(self, number: int) -> Template:

@@ -1,12 +1,12 @@
-"""The engines by name, and what each of them does.
+"""The engines by name, and the interface that all of them have.
 
-`signatures` is the default, and the only one that a running broker has: it keeps to a budget of
-pairs, and its state can be spread over shards.  The others are the paper's, for reference.
+`signatures` is the default, and the only engine of a running broker: it keeps to a budget of pairs,
+and its state can be spread over shards.  The others are the paper's, for reference.
 
 An engine works through batches of instances, stratum by stratum.  A **stratum** is a level of
-operators: those over documents from outside are in stratum 0; an operator over tuples of another
-operator, or over a published stream, is one above what it reads.  All that a stratum reads is
-known when it is probed, so each is probed once a batch.
+operators.  Operators over documents from outside are in stratum 0; an operator over tuples of
+another operator, or over a published stream, is one above that.  All inputs of a stratum are known
+when it is probed, so each stratum is probed once a batch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DEFAULT_ENGINE: EngineName = "signatures"
 
 
 class Processor(Protocol):
-    """What every engine does, each in its way; they find equal tuples, always."""
+    """The interface of all engines; each finds the same tuples."""
 
     @property
     def next_instance(self) -> int:
@@ -52,7 +52,7 @@ class Processor(Protocol):
         """Undo one `add`."""
 
     def retain(self, number: int, retention_us: int) -> None:
-        """Keep what can fill a class for longer than its window: its tuples are joined again."""
+        """Keep instances that can fill a class for longer than its window, to be joined again."""
 
     def release(self, number: int, retention_us: int) -> None:
         """Undo one `retain`."""
@@ -67,7 +67,7 @@ class Processor(Protocol):
         """Return the number of a witness shape, or None while it is not known."""
 
     def begin_batch(self) -> None:
-        """Start a batch: what is absorbed from now on is new."""
+        """Start a batch: instances that are absorbed from now on are new."""
 
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances (`INSTANCE_SCHEMA` without numbers); they get the next numbers."""
@@ -76,12 +76,12 @@ class Processor(Protocol):
         """Return the tuples of a stratum's classes that have a new instance in them."""
 
     def tuples(self, stratum: int) -> Iterable[ClassTuple]:
-        """Yield the same as they are found, roughly in the order of their documents."""
+        """Yield the tuples of `probe` as they are found, roughly in their documents' order."""
 
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
-        """Leave out, where that saves work, what is outside a window of a class's tuples.
+        """Leave out tuples of a class outside a window, from a document on, in this batch.
 
-        That is from a document on, in this batch.
+        It saves work and is no promise: an engine may yield them all the same.
         """
 
     def remembered(self, horizon_us: int) -> int:
@@ -91,7 +91,7 @@ class Processor(Protocol):
         """
 
     def retaining(self, horizon_us: int) -> Retaining:
-        """Return the classes because of which most of those are remembered."""
+        """Return the classes because of which most of the remembered instances are kept."""
 
     def overruns(self) -> Sequence[Overrun]:
         """Return the uses of classes that went over the budget in this batch.

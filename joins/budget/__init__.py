@@ -1,9 +1,10 @@
-"""What a document may cost the join: pairs are counted before they are made.
+"""The budget of a document: its pairs are counted before they are made.
 
-Where an index says how many pairs a document makes the count is exact; elsewhere a frequency
-sketch says what has to be counted.
+In one process the index of values says how many pairs a document makes.  The driver of shards has
+no such index: a frequency sketch tells it which documents to count in the shards.
 
-Invariant: what is stopped depends on documents and classes alone, not on batches or on the engine.
+Invariant: the uses that are stopped depend on documents and classes alone, never on batches or
+shards.
 
 Begin with `pairs`.
 """

@@ -1,4 +1,4 @@
-"""Which values stand under which variables of instances: what decides their shards."""
+"""The entries of instances: which values they have under which variables."""
 
 from __future__ import annotations
 

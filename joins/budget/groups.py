@@ -1,4 +1,4 @@
-"""Groups of query classes that are paired alike."""
+"""Groups of query classes that are paired in the same way."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ __all__ = ["ClassGroup"]
 
 
 class ClassGroup:
-    """Classes that are paired alike, with the widest of their windows.
+    """Classes that are paired in the same way, with the widest of their windows.
 
-    To add and to remove one costs the same however many there are.
+    Adding and removing a class costs the same however many there are.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""How often instances have values: what bounds the equal nodes of all their pairs."""
+"""Repeats: how often instances have the same value, which bounds a pair's equal nodes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Repeats:
 
 
 def _equal_max(one: tuple[int, int] | None, two: tuple[int, int] | None) -> int:
-    """Return how many equal nodes two instances have at most, by what each has at most."""
+    """Return how many equal nodes two instances have at most, by the (values, repeats) of each."""
     if one is None or two is None:
         return 0
     return min(one[0] * two[1], one[1] * two[0])

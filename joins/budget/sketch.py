@@ -1,13 +1,13 @@
-"""Which new instances may go over the budget: who has too little in common with others is left out.
+"""A frequency sketch: it finds the few new instances that may go over the budget.
 
-It keeps no instances.  Each value under a variable has a counter, which it shares with others
-whose hashes fall on it; so what the counters of an instance's values add up to is at least the
-number of pairs that it makes by a value join.  Only where that exceeds the budget, by every value
-join of a class, is it worth to have those counted who can be joined, hold in time, and so on.
+The sketch keeps no instances.  It has a counter for each value under a variable; several values may
+share one.  So the counters of an instance's values add up to at least the number of pairs that it
+makes by a value join.  Only an instance for which this sum exceeds the budget, by every value join
+of a class, is a **suspect**: its pairs are counted exactly.
 
-Counters lie in **layers**, the instances of one stretch each: those that no window reaches any more
-are dropped, and those behind a join's widest window are not added up.  Neighbours of like size are
-laid together, so there are few, and all take some megabytes whatever is remembered.
+Counters lie in **layers**, one for each stretch of instances.  A layer is dropped once no window
+reaches its instances, and left out where the window of a join does not.  Neighbouring layers of
+like size are merged, so there are few, and all take some megabytes whatever is remembered.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class _AskedJoins:
 
     @classmethod
     def of(cls, classes: ClassRegistry, stratum: int) -> _AskedJoins:
-        """Return what the classes of a stratum ask for."""
+        """Return the value joins of a stratum's classes."""
         paired = {
             number: frozenset(query_class.value_pairs())
             for number, query_class in classes.by_number.items()
@@ -155,7 +155,7 @@ class FrequencySketch:
                 yield Suspect(probe_row, classes)
 
     def _asked(self, stratum: int) -> _AskedJoins:
-        """Return what the classes of a stratum ask for."""
+        """Return the value joins of a stratum's classes, kept until a class changes."""
         if self._version != self._classes.version:
             self._version = self._classes.version
             self._by_stratum = {s: _AskedJoins.of(self._classes, s) for s in self._classes.strata}
@@ -188,7 +188,7 @@ class FrequencySketch:
         return self._equal(new, value_join, window_us) > self._pairs_max
 
     def _equal(self, new: CountedInstances, value_join: ValueJoin, window_us: int) -> Ints:
-        """Return how many equal nodes new instances have at most with those within a window."""
+        """Return how many equal nodes new instances have at most with others within a window."""
         left, right = value_join
         oldest_us = int(new.rows.column("end_us").to_numpy().min()) - window_us
         layers = [layer.counters for layer in self._layers if layer.newest_us >= oldest_us]

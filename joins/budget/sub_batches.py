@@ -1,10 +1,10 @@
-"""A batch in sub-batches: few new instances are joined at a time, so that tuples fit into memory.
+"""Sub-batches: few new instances are joined at a time, so that their tuples fit into memory.
 
-Where each document has a value once, or a few times, a batch is joined whole.  Two documents with
-300 equal nodes have 90,000 tuples, a thousand such documents 45 billion: the query is paused at one
-of the first, but not before somebody has seen their tuples.  So what each new instance makes is
-bounded before it is listed, from counts of values (`sketch`) and of how often one instance has the
-same one (`repeats`).
+Where each document has a value once, or a few times, a batch is joined whole.  But two documents
+with 300 equal nodes have 90,000 tuples, and a thousand such documents 45 billion: their query is
+paused at one of the first, but only when the tuples of that one have been listed.  So the tuples of
+each new instance are bounded before they are listed, from counts of values (`sketch`) and from how
+often one instance has the same value (`repeats`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["SubBatches"]
 
 
 class SubBatches:
-    """Cuts batches; `repeats` has noted what `sketch` has.
+    """Cuts batches by what a frequency sketch and `repeats` have noted of their instances.
 
     A batch is joined whole where one pair has no more than `pair_tuples` tuples in a class; else a
     sub-batch has `listed_tuples` at most, unless one instance alone has more.
@@ -52,7 +52,7 @@ class SubBatches:
     ) -> Iterator[range]:
         """Yield the new instances of a batch in sub-batches, in order, for a stratum.
 
-        `counted` and `most` are what has been noted of them.
+        `counted` and `most` have been noted of the new instances.
         """
         if not self._sketch.is_needed:
             yield new

@@ -1,12 +1,12 @@
-"""Columns of numbers that grow at the end and shrink at the front without being copied for it.
+"""Columns of numbers that grow at the end and shrink at the front without being copied.
 
-A column lies in one mapping of anonymous memory, larger than what is in it: memory is taken page
-by page as it is written, and rows that are dropped from the front give their pages back at once.
-So what is held is what is alive, to a page.  When the end of the mapping is reached the living rows
-are moved, piece by piece, to a new one of four times their size: one row at most is moved for
-three that are appended.
+A column lies in one mapping of anonymous memory that is larger than its rows.  Memory is taken page
+by page as rows are written, and rows that are dropped from the front give their pages back at once:
+a column takes the memory of its living rows, to a page.  When the end of the mapping is reached,
+the living rows are moved, piece by piece, to a new one of four times their size: one row at most is
+moved for three that are appended.
 
-Addresses are taken sparingly all the same: the system counts them as if they were memory when it
+Addresses are taken sparingly all the same.  The system counts them as if they were memory when it
 copies a process, and a broker on a small machine must be able to start others.
 """
 
@@ -43,7 +43,7 @@ class _Mapping:
             self._released = stop
 
     def use_huge_pages(self) -> None:
-        """Ask for large pages, where there are such."""
+        """Ask for large pages, where the system has them."""
         if hasattr(mmap, "MADV_HUGEPAGE"):
             self._memory.madvise(mmap.MADV_HUGEPAGE)
 
@@ -51,7 +51,7 @@ class _Mapping:
 class Column:
     """Rows of one number each, numbered from `first` on; row `origin` stands first in `values`.
 
-    Row `start` is the first that is alive; what `values` holds of earlier ones is anything.
+    Row `start` is the first living one; the values of earlier rows are undefined.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Column:
         return self._mapping.array[: self._size]
 
     def padded(self, width: int) -> npt.NDArray[Any]:
-        """Return the rows from `origin` on and `width` further places, whatever is in them.
+        """Return the rows from `origin` on and `width` further places with undefined values.
 
         `width` is at most `SPARE_ROWS`: so nothing is moved for it, and `origin` stays.
         """
@@ -97,7 +97,7 @@ class Column:
         self._size = size
 
     def extend(self, rows: int) -> None:
-        """Add rows at the end that hold anything, and take no memory until they are written."""
+        """Add rows of undefined values at the end; they take no memory until they are written."""
         self._make_room(rows)
         self._size += rows
 

@@ -1,11 +1,10 @@
-"""When instances go that no class can use any more: lazily, and a bounded number at a time.
+"""Eviction drops instances that no class can use any more: lazily, and some at a time.
 
-Where all have the same retention, those that are of no use stand in front, and are dropped there.
-Where retentions differ, they stand between others.  So once there are twice as many rows as were
-left after the last time, or a retention has become shorter, a sweep looks at all of them, a piece
-at a time, and moves those together that are of use (`places`): from the first piece, counted from
-the youngest one, of which half is of no use.  So a row is moved about as often as others have gone
-for it.
+Where all instances have the same retention, the useless ones stand in front, and are dropped there.
+Where retentions differ, they stand between others.  So a **sweep** begins once there are twice as
+many rows as after the last one, or a retention has become shorter.  It looks at pieces of rows from
+the youngest on, begins to move at the first piece of which half is useless, and moves the useful
+rows together (`places`).  So a row is moved about as often as others have gone for it.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _PACE = 8
 
 
 class Eviction:
-    """Drops rows from a table; `forget` hears of the places of those that go."""
+    """Drops rows from a table; `forget` gets the places of rows before they go."""
 
     def __init__(
         self,
@@ -59,7 +58,7 @@ class Eviction:
         return of_use
 
     def run(self, horizon_us: int) -> None:
-        """Do a bounded part of what is to be done."""
+        """Do a bounded part of the work that is due."""
         self._horizon_us = horizon_us
         appended = self._places.end - self._seen
         self._seen = self._places.end
@@ -101,7 +100,7 @@ class Eviction:
         return rows > 2 * self._left + self._rows or (has_shortened and rows > 0)
 
     def _swept(self) -> Iterator[None]:
-        """Move what is of use together, and drop the rest; yield between two pieces."""
+        """Move useful rows together, and drop the others; yield between two pieces."""
         places, table, end = self._places, self._table, self._places.end
         stop = yield from self._crowded_from()
         if stop > places.start:
@@ -114,7 +113,7 @@ class Eviction:
         self._left = len(places) - (places.end - end)
 
     def _crowded_from(self) -> Generator[None, None, int]:
-        """Return the place from which on, to the youngest row, more than half are of use."""
+        """Return the place from which on more than half of each piece is useful."""
         places = self._places
         place = places.end
         while place > max(places.start, places.moved_to):

@@ -1,8 +1,8 @@
-"""Instances: what a join joins.
+"""Instances: the rows that the join pairs.
 
 Documents from outside, documents that queries publish, and the tuples of inner operators are all
 instances: a witness shape, the nodes and values that fill it, and a place in time.  They are
-numbered from 1 in the order in which they came to be known.
+numbered from 1 in the order in which the join gets to know them.
 """
 
 from __future__ import annotations

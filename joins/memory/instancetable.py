@@ -54,9 +54,10 @@ def hash_values(values: pa.Array) -> tuple[Hashes, Hashes]:
 
 
 class InstanceTable:
-    """A row for each instance, at its place; the row's slots stand elsewhere, in the same order.
+    """A row for each instance, at its place; the slots of rows stand elsewhere, in the same order.
 
-    Instances of a part of a join (`is_part`) have numbers in the whole, which ascend.
+    In a shard, which has a part of all instances (`is_part`), a row also has the instance's number
+    in the whole join; these numbers ascend.
     """
 
     def __init__(
@@ -164,7 +165,7 @@ class InstanceTable:
         self._moved_slots = self._slot(stop)
 
     def move(self, kept: Ints, read: int) -> None:
-        """Move rows up against those moved before; drop the others from place `read` on."""
+        """Move rows up against the rows moved before; drop the others from place `read` on."""
         is_still = self.places.read - read == len(kept) and self.places.read == self.places.write
         counts = self._layouts.arrays.slot_counts[self.at("layout", kept)]
         self._moved_slots -= int(counts.sum())

@@ -53,7 +53,7 @@ class MemoryLimits:
     costs some kilobytes."""
 
     thinned_bytes: int = 1 << 20
-    """What is left of chunks in memory is put together up to this many bytes."""
+    """Bytes up to which the rests of chunks in memory are put together."""
 
     swept_rows: int = 16_384
     """Rows of chunks that are looked at between two other things."""

@@ -1,10 +1,10 @@
-"""For how long instances can be of use: the widest window among the classes that one can fill.
+"""The retention of instances: the widest window among the classes that an instance can fill.
 
-What an instance can fill is a matter of its witness shape: on one side of the class, the shape
-must bind all variables of the value joins, or all variables where there is no value join.  So a
-shape has a **retention**: an instance is of use until its end lies further than that behind the
-horizon, which is the newest event time less the allowed lateness (section 1.1 of the semantics).
-A query with a wide window over a rare stream makes nothing last but what it can join there.
+The witness shape of an instance decides which classes it can fill: on one side of the class, the
+shape must bind all variables of the value joins, or all variables where there is no value join.  So
+a shape has a **retention**: an instance is of use until its end lies further than that behind the
+horizon, which is the newest event time less the allowed lateness (section 1.1 of the semantics).  A
+query with a wide window over a rare stream keeps only instances that it can join there.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Retention:
         shapes.watch(self._forget)
 
     def add(self, sides: Set[Variables], retention_us: int) -> None:
-        """Have what can fill one of a class's sides last that long."""
+        """Keep instances that can fill one of a class's sides for a duration."""
         for variables in sides:
             first = min(variables)
             durations = self._asked[first].setdefault(variables, Durations())
@@ -96,7 +96,7 @@ class Retention:
         return max(durations, default=-UNBOUNDED)
 
     def retaining(self, shape: int) -> list[frozenset[int]]:
-        """Return what must be bound to be of use for the whole retention of a shape."""
+        """Return the sides, as sets of variables, that ask for the whole retention of a shape."""
         bound, retention_us = self._shapes[shape].variables, self.of(shape)
         return [
             variables

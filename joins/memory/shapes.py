@@ -1,12 +1,12 @@
-"""The witness shapes of a join, each kept once, for all who ask what a shape binds.
+"""The witness shapes of a join, each kept once for all parts of it.
 
 Documents with equal witnesses up to values have one shape: the edges between the nodes that
-variables bind.  A shape has a name, which whoever evaluates documents has given, and here a number,
-from 0 up; no number is given twice.  Shapes that no instance has any more are forgotten now and
+variables bind.  A shape has a name, given by the evaluation of documents, and here a number, from 0
+up; no number is given twice.  Shapes that no instance has any more are forgotten now and
 then (`keep`); one that comes again is spelled out again, and gets another number.
 
-What is derived from a shape and kept elsewhere, as a layout or a row in a database, goes with it:
-`watch` says who hears of that.
+Parts that keep something derived from a shape, as a layout or a row in a database, `watch`, to drop
+it with the shape.
 """
 
 from __future__ import annotations

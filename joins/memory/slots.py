@@ -1,11 +1,11 @@
-"""Shapes as slots: which nodes of a witness shape have values that some class compares.
+"""Layouts: the nodes of a witness shape that have values which some class compares.
 
-A **layout** is a witness shape with its slots: the shape's nodes whose values are joined, tested or
-held against constants, in the order of their positions.  An instance keeps, for each slot of its
-layout, the hash of a value.  When further variables come to be compared, shapes get new layouts;
-instances that came before keep theirs, since no query sees documents older than itself.
+A **layout** is a witness shape with its **slots**: the shape's nodes whose values are joined,
+tested or held against constants, in the order of their positions.  An instance keeps, for each slot
+of its layout, the hash of a value.  When further variables come to be compared, shapes get new
+layouts; earlier instances keep theirs, since no query sees documents older than itself.
 
-All is kept as flat arrays, so that a batch is laid out without a loop over its instances.
+All layouts are kept as flat arrays, so that a batch is laid out without a loop over its instances.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Layouts:
         return len(self._numbers)
 
     def keep(self, used: Collection[int]) -> set[int]:
-        """Forget all layouts but those in use; return the shapes of these."""
+        """Forget the layouts that are not in use; return the shapes of the others."""
         self._forget([number for number in self._numbers.values() if number not in used])
         self._current = {s: n for s, n in self._current.items() if n in used}
         return {self.layouts[number].shape for number in used}

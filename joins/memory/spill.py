@@ -1,10 +1,9 @@
 """The rows of instances, strings and all: the newest in memory, older ones in files.
 
-The join itself reads times and hashes only.  Rows are read for what is found: a few for each match.
-So at most `rows_bytes` of them (`limits`) stay in memory; when there are more, the oldest are
-written as an Arrow file and mapped, and the operating system keeps of it what is read.  The file
-has no name: it is gone with this process, however that ends, or once all of its instances are
-evicted.
+The join itself reads times and hashes only; whole rows are read for matches, a few for each.  So at
+most `rows_bytes` of them (`limits`) stay in memory.  When there are more, the oldest are written as
+an Arrow file and mapped, and the operating system keeps the parts in memory that are read.  The
+file has no name: it goes with this process, however that ends, or with the last of its instances.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ AreThere = Callable[[Ints], npt.NDArray[np.bool_]]
 class _Chunk(NamedTuple):
     """Rows of instances from number `first` on; `is_spilled` if they are in a file.
 
-    `chosen` are the numbers of those that are there, where others between them are not.
+    `chosen` are their numbers, where these are not consecutive.
     """
 
     first: int
@@ -99,7 +98,7 @@ class InstanceRows:
     def append(self, first: int, rows: pa.Table) -> None:
         """Add the rows of instances from number `first` on; raises `SpillError`.
 
-        What is in memory meanwhile is `rows_bytes`, `file_bytes` and these rows.
+        Meanwhile memory holds `rows_bytes`, `file_bytes` and these rows.
         """
         for batch in rows.to_batches():
             self._add(_Chunk(first, batch, is_spilled=False))
@@ -183,9 +182,9 @@ class InstanceRows:
         self._replace(0, gone)
 
     def sweep(self, are_there: AreThere) -> Iterator[None]:
-        """Forget rows between others, chunk by chunk, of which half are not there any more.
+        """Forget rows of evicted instances, in the chunks of which they are half or more.
 
-        Yields once in a while: between two steps, anything may be appended and evicted.
+        Yields between two steps; rows may be appended and evicted then.
         """
         seen = 0
         for chunk in list(self._chunks):
@@ -228,7 +227,7 @@ class InstanceRows:
 
 
 def _are_worth_merging(earlier: _Chunk, kept: _Chunk, chunk: _Chunk, most: int) -> bool:
-    """Return whether an earlier chunk is to be merged with what is kept of the next one."""
+    """Return whether an earlier chunk is to be merged with the kept rows of the next one."""
     sizes = earlier.rows.nbytes, kept.rows.nbytes
     return earlier.is_spilled == chunk.is_spilled and sizes[0] < min(most - sizes[1], 2 * sizes[1])
 

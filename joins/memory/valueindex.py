@@ -1,14 +1,15 @@
 """An index of hashed values: which instances have a value under a variable.
 
-It is a log-structured set of sorted runs: every batch adds one, and neighbours of like size are
-merged up to `run_entries` (`limits`), so an entry is moved log2(run_entries) times, no merge takes
-longer than one of that size, and a run whose instances have all been evicted is dropped as it is.
+It is a log-structured set of sorted runs.  Every batch adds one, and neighbours of like size are
+merged up to `run_entries` (`limits`): an entry is moved log2(run_entries) times, no merge takes
+longer than one of that size, and a run is dropped whole once all of its instances have been
+evicted.
 
-Most values occur once.  So the first half of a key is that of the value's hash alone, whatever the
-variable: entries of one value stand together, and one binary search says that a value stands in
-no other instance, before it is looked up under any variable (`shared`).  And a long run has a
-filter, 8 bits for an entry, of which a value sets one: it tells seven values out of eight that are
-not in the run, at the price of one look into a table that stays in the cache.
+Most values occur once.  So the first half of a key comes from the value's hash alone, whatever the
+variable: the entries of one value stand together, and one binary search says that no other instance
+has a value, before it is looked up under any variable (`shared`).  And a long run has a filter, 8
+bits for an entry, of which a value sets one.  It answers for seven out of eight values that are not
+in the run, at the price of one look into a table that stays in the cache.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ AreThere = Callable[[Ints], npt.NDArray[np.bool_]]
 
 
 def entry_keys(hashes: Hashes, variables: Ints) -> Hashes:
-    """Return the keys of values under variables; those of one value have the first half in common.
+    """Return the keys of values under variables; the keys of one value begin with the same half.
 
     Variables below 2 ** 29 differ in the other half: their multiples of the golden ratio do.
     """
@@ -126,7 +127,7 @@ class _SortedRun:
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """Which first bits occur among the keys of a run."""
+    """The first bits that occur among the keys of a run."""
 
     bits: npt.NDArray[np.uint8]
     shift: np.uint64
@@ -162,9 +163,9 @@ class ValueIndex:
         return sum(run.memory_bytes for run in self._runs)
 
     def add(self, keys: Hashes, instances: Ints, base: int, are_there: AreThere) -> None:
-        """Add entries as a run; those of instances that are not there may be dropped.
+        """Add entries as a run; entries of instances that are not there may be dropped.
 
-        None is there below `base`.
+        No instance below `base` is there.
         """
         while self._runs and self._runs[0].last < base:
             del self._runs[0]
@@ -193,9 +194,9 @@ class ValueIndex:
         return [_SortedRun.of(keys, instances, self._limits)] if len(keys) else []
 
     def sweep(self, are_there: AreThere) -> Iterator[None]:
-        """Write anew the runs of which half are entries of instances that are not there.
+        """Write runs anew of which half or more are entries of instances that are not there.
 
-        Yields between two runs; anything may be added then.
+        Yields between two runs; entries may be added then.
         """
         for run in list(self._runs):
             yield
@@ -205,7 +206,7 @@ class ValueIndex:
                     self._put(self._runs.index(run), keys, instances, are_there)
 
     def _put(self, i: int, keys: Hashes, instances: Ints, are_there: AreThere) -> None:
-        """Put what is left in the place of a run; merge it with those before it."""
+        """Put the rest of a run in its place; merge it with the runs before it."""
         self._runs[i : i + 1] = self._sorted(keys, instances)
         while self._is_worth_merging(i):
             self._merge(i, are_there)
@@ -214,7 +215,7 @@ class ValueIndex:
     def shared(self, hashes: Hashes, owners: Ints) -> Flags:
         """Return which values may occur in another instance than their owner, under any variable.
 
-        Which do occur there is among them; the empty string occurs nowhere.
+        Every value that does occur is among them; the empty string occurs nowhere.
         """
         order = np.argsort(hashes)
         order = order[np.searchsorted(hashes, EMPTY, "right", sorter=order) :]
@@ -293,7 +294,7 @@ class Hits:
 
 
 def _slices(counts: Ints, total_max: int) -> Iterator[slice]:
-    """Cut into slices whose counts add up to at most `total_max`, or of one count over it."""
+    """Cut into slices whose counts add up to `total_max` at most, or of one larger count."""
     ends = np.cumsum(counts)
     start, done = 0, 0
     while start < len(counts):

@@ -1,10 +1,10 @@
-"""Anchors of classes: the value join by whose values a class's instances go to shards.
+"""The anchors of classes: by the values of which value join instances go to shards.
 
 The anchor of a class is the value join that makes the fewest pairs in a sample of recent instances
-(`sample`).  It may change while documents flow.  Then it begins an **epoch**: instances from some
-number on.  For a pair of instances the anchor in force at the earlier one counts, so it is the same
-for all shards; and an instance goes to shards by the anchors of all epochs from which instances are
-still remembered, so it meets the earlier ones where they are.
+(`sample`).  It may change while documents flow; then an **epoch** begins with the next instance.
+For a pair the anchor in force at its earlier instance counts, so it is the same for all shards.
+And an instance goes to shards by the anchors of all epochs from which instances are still
+remembered, so it meets the earlier ones where they are.
 
 A class without a value join is anchored in itself: all its instances go to one shard.
 """
@@ -50,10 +50,10 @@ class Anchors:
         return {v for epochs in self.epochs.values() for _, *pair in epochs for v in pair}
 
     def choose(self, since: int) -> bool:
-        """Anchor every class where it makes the fewest pairs; return whether anything changed.
+        """Anchor every class where it makes the fewest pairs; return whether any anchor changed.
 
-        A class that has just moved to another stratum is a new one; its instances stay where they
-        are, so its epochs go on.
+        A class that has moved to another stratum counts as a new one.  Its instances stay where
+        they are, so its epochs go on.
         """
         counts = self.sample.counts()
         chosen, known = dict[int, Epochs](), dict[QueryClass, int]()

@@ -20,10 +20,10 @@ __all__ = ["RoutedBatch"]
 
 
 class RoutedBatch:
-    """The instances from `first` on are new.
+    """A batch in which the instances from `first` on are new.
 
-    `counted` are those that a frequency sketch has taken in, `most` says how often one of them has
-    values, `read` are older ones that shards have sent.
+    `counted` and `most` have been noted of them, by a frequency sketch and by `repeats`; `read` are
+    older instances that shards have sent.
     """
 
     def __init__(self, first: int, pair_budget: PairBudget, limits: MemoryLimits) -> None:

@@ -1,16 +1,16 @@
-"""A join whose state and work are spread over shards: the driver's side.
+"""The driver of a join whose state and work are spread over shards.
 
-It looks like any other processor.  Behind it,
+It has the interface of every processor.  Behind that,
 
-    absorb    new instances get numbers, are sent to the shards of their values (`routing`), and
-              are written there as immutable pieces; nothing else of them is kept
+    absorb    new instances get numbers and go, as immutable pieces, to the shards of their values
+              (`routing`); the driver keeps nothing else of them
     judge     instances that may go over the budget are counted in all shards (`sketch`, `pairs`)
-    probe     every shard with something new gets an order that names its pieces, finds the tuples
-              that it owns, and answers with them and with the older instances that they consist of;
-              of a batch with very many tuples for one sub-batch after the other (`sub_batches`)
-    evict     pieces in which nothing is of use are deleted, and thin ones written anew
+    probe     every shard with something new gets an order that names its pieces.  It finds the
+              tuples that it owns, and answers with them and with the older instances in them.  A
+              batch with very many tuples is probed in sub-batches (`sub_batches`)
+    evict     pieces without a useful instance are deleted, and thin ones written anew
 
-Who carries out orders is not said here: N shards in this process, or tasks of Spark.
+An `Answerer` has orders carried out: by N shards in this process, or by tasks of Spark.
 
 Invariants: tuples do not depend on the number of shards, on which process answers, nor on how often
 it is asked; an order is given only when all that it names is in the store.
@@ -50,7 +50,7 @@ Answerer = Callable[[Sequence[Order]], Iterable[Answer]]
 
 
 class ShardedProcessor(Classified):
-    """See the module; the interface is `processor.Processor`."""
+    """A join over shards; the module says how it works, `engines.Processor` what its methods do."""
 
     def __init__(
         self,
@@ -191,7 +191,7 @@ class ShardedProcessor(Classified):
                 )
 
     def _count(self, questions: list[Question]) -> Iterator[list[Ints]]:
-        """Yield the answers to questions, put together from those of all shards."""
+        """Yield the answer to each question: the sums of the shards' counts."""
         shards = self._pieces.shards()
         orders = [self._order(shard, questions=tuple(questions)) for shard in shards]
         answers = self._ask(orders) if questions else []
@@ -199,9 +199,9 @@ class ShardedProcessor(Classified):
             yield [np.sum(parts, axis=0) for parts in zip(*counts, strict=True)]
 
     def tuples(self, stratum: int) -> Iterator[ClassTuple]:
-        """Yield the same in the order of their newest instances.
+        """Yield the tuples of `probe` in the order of their newest instances.
 
-        A class that is closed meanwhile (`limit`) has no further ones from its last document on.
+        A class that is closed meanwhile (`limit`) has no further tuples from its last document on.
         """
         for found in self._probe(stratum):
             order = np.argsort(np.maximum(found.left, found.right), kind="stable")
@@ -225,7 +225,7 @@ class ShardedProcessor(Classified):
         return self._batch.pair_budget.overruns
 
     def of_use(self, horizon_us: int) -> dict[int, int]:
-        """Return how many instances of each shape some class can still use, or some more."""
+        """Return how many instances of each shape some class can still use, or somewhat more."""
         of_use = merged(
             retained.of_use(self.classes.retention, horizon_us) for retained in self._retained
         )
@@ -262,7 +262,7 @@ class ShardedProcessor(Classified):
         )
 
     def _current(self, kind: str, put: Callable[[str], None]) -> str:
-        """Return the name of what all shards have to know, written if it has changed."""
+        """Return the name of the current shapes or catalog; write them if they have changed."""
         if kind in self._outdated:
             self._outdated.remove(kind)
             self._store.remove([self._names[kind]] if kind in self._names else [])
@@ -282,7 +282,7 @@ class ShardedProcessor(Classified):
         self._store.put_catalog(name, Catalog(uses, self._anchors.epochs, retention))
 
     def _ask(self, orders: list[Order]) -> list[Answer]:
-        """Have orders carried out; take note of what is read and merged."""
+        """Have orders carried out; note the instances that were read and the merged pieces."""
         answers = list(self._answer(orders)) if orders else []
         for order, answer in zip(orders, answers, strict=True):
             assert order.shard == answer.shard
@@ -293,7 +293,7 @@ class ShardedProcessor(Classified):
         return answers
 
     def evict(self, horizon_us: int) -> int:
-        """Delete pieces in which no class can use any instance; return how many of those went."""
+        """Delete pieces without a useful instance; return how many instances went."""
         self._horizon_us = horizon_us
         self._sketch.evict(horizon_us - self.classes.retention.widest())
         retention = self.classes.retention
@@ -316,9 +316,9 @@ class ShardedProcessor(Classified):
             self._outdated.add("catalog")
 
     def figures(self) -> dict[str, int]:
-        """Return what is remembered, in numbers; see `Processor.figures`.
+        """Return figures of the memory; see `Processor.figures`.
 
-        Documents and shapes count once; what shards take, as they said last, is added up.
+        Documents and shapes count once; the latest figures of all shards are added up.
         """
         of_shards = Counter[str]()
         for figures in self._figures.values():

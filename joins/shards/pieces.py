@@ -1,10 +1,9 @@
-"""The pieces that make up the state of each shard, as the driver of shards knows them.
+"""The pieces of each shard's state, as the driver knows them.
 
-What goes to a shard waits until there is enough for a piece, or until somebody asks.  Of a piece it
-is known how many instances of each shape it holds and how new they are (`retained`): pieces
-of which no class can use anything are deleted, those of which half is of no use are thin.  A
-shard makes one of its thin pieces, or of its newest ones where there are many, when it is asked the
-next time.
+Instances for a shard wait until they are enough for a piece, or until the shard is asked.  The
+driver counts the instances of each piece by shape and keeps the newest end (`retained`).  It
+deletes a piece without a useful instance; a piece of which half is useless is **thin**.  With its
+next order a shard merges its thin pieces, or its newest small ones where there are many.
 """
 
 from __future__ import annotations
@@ -53,13 +52,13 @@ class Pieces:
         self._pending_bytes += rows.nbytes
 
     def write_much(self, shards: int) -> None:
-        """Write what waits for one of `shards` shards where that is much."""
+        """Write the waiting instances of `shards` shards once they are many."""
         rows_max, bytes_max = self._limits.pending_rows * shards, self._limits.pending_bytes
         if self._pending_rows > rows_max or self._pending_bytes > bytes_max:
             self.write()
 
     def write(self) -> None:
-        """Write what waits."""
+        """Write the waiting instances."""
         for shard, tables in self._pending.items():
             rows = pa.concat_tables(tables)
             numbers = rows.column("instance")
@@ -87,7 +86,7 @@ class Pieces:
         return self._last[shard]
 
     def to_merge(self, shard: int) -> tuple[Piece, ...]:
-        """Return neighbours of which half is of no use, or the newest of too many."""
+        """Return neighbouring thin pieces, or the newest small pieces where there are too many."""
         pieces, limits = self._pieces[shard], self._limits
         for is_thin, group in groupby(pieces, lambda piece: piece.name in self._thin):
             if is_thin:
@@ -100,7 +99,7 @@ class Pieces:
         return tuple(_newest(small[::-1], limits.piece_rows))
 
     def replace(self, shard: int, old: tuple[Piece, ...], new: Piece, horizon_us: int) -> None:
-        """Put a piece in the place of those of which it was made."""
+        """Put a merged piece in the place of the old ones."""
         pieces = self._pieces[shard]
         start = pieces.index(old[0])
         pieces[start : start + len(old)] = [new]

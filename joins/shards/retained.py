@@ -1,4 +1,4 @@
-"""Instances that came together, counted: what the driver of shards knows of what they remember."""
+"""Counts of instances that came together: the driver of shards keeps these, not the instances."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class RetainedCount(NamedTuple):
         return sum(count for count, _ in self.by_shape.values())
 
     def of_use(self, retention: Retention, horizon_us: int) -> RetainedCount:
-        """Return what is left without the shapes of which no class can use any instance."""
+        """Return the count without the shapes of which no class can use any instance."""
         return RetainedCount(
             {
                 shape: (count, end_us)
@@ -67,7 +67,7 @@ class RetainedCounts:
         return sum(map(len, self._retained))
 
     def append(self, retained: RetainedCount) -> None:
-        """Add what has come."""
+        """Add a count of new instances."""
         self._retained.append(retained)
 
     def evict(self, retention: Retention, horizon_us: int) -> int:

@@ -1,4 +1,4 @@
-"""Where instances go: to the shards of their values under anchors.
+"""Routing: instances go to the shards of their values under anchors.
 
     a class with value joins   an instance goes to the shard of each value under its anchor; a pair
                                belongs to the shard of the smallest value that both have there
@@ -54,7 +54,7 @@ def is_product(query_class: QueryClass) -> bool:
 
 
 class Router:
-    """Says to which of `shards` shards instances go."""
+    """Assigns instances to `shards` shards."""
 
     def __init__(self, shards: int, shapes: Shapes) -> None:
         self._shards = shards
@@ -74,7 +74,7 @@ class Router:
         self._products = {shard: frozenset(bound) for shard, bound in products.items()}
 
     def route(self, numbers: Ints, shapes: Ints, entries: Entries) -> list[Ints]:
-        """Return for each shard the rows that go there; `entries` are those under anchors."""
+        """Return the rows for each shard; `entries` are the rows' values under anchors."""
         rows = [entries.owners]
         shards = [shards_of(entries.hashes, self._shards)]
         single = np.flatnonzero(self._binds(shapes, self._singles))

@@ -1,4 +1,4 @@
-"""In which value join classes are anchored: the one whose values are rarest, as values drift."""
+"""The choice of anchors: each class is anchored in its value join with the rarest values."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ValueJoins = tuple[ValueJoin, ...]
 
 
 class Moved(NamedTuple):
-    """Classes that are to be anchored elsewhere."""
+    """Classes that get another anchor."""
 
     classes: Collection[int]
     before: ValueJoin
@@ -50,7 +50,7 @@ class Anchoring:
         return self.anchor_of[value_joins]
 
     def leave(self, number: int, value_joins: ValueJoins) -> ValueJoin:
-        """Forget a class, and return what its anchor was."""
+        """Forget a class; return its anchor."""
         anchor = self.anchor_of[value_joins]
         self._classes[value_joins].remove(number)
         if not self._classes[value_joins]:
@@ -72,7 +72,7 @@ class Anchoring:
             del self._anchored[anchor], self._others[anchor]
 
     def follow_values(self) -> Iterator[Moved]:
-        """Anchor classes anew where, now and then, the values of late say so."""
+        """Yield classes that get another anchor; most calls look at nothing and yield nothing."""
         if not self.sample.is_due():
             return
         counts = self.sample.counts()

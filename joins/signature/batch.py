@@ -16,10 +16,10 @@ __all__ = ["Batch"]
 
 
 class Batch:
-    """The instances from `first` on are new.
+    """A batch in which the instances from `first` on are new.
 
-    `shared` are the slots of new instances whose values another instance may have too, None while
-    nobody has looked; further instances make them unknown again.
+    `shared` are the slots of new instances whose values another instance may have too.  It is None
+    until it is asked for, and again when further instances come.
     """
 
     def __init__(self, first: int, pair_budget: PairBudget) -> None:

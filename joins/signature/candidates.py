@@ -1,15 +1,20 @@
-"""Candidate pairs: a new instance, and another one that has an anchored value in common with it.
+"""Candidate pairs: a new instance, and an earlier one with an anchored value in common.
 
 Every class is anchored in one of its value joins: the one that makes the fewest pairs in a sample
 of recent values (`sample`).  The classes of a stratum have few different anchors, however many they
 are, so the new values of a batch are looked up under all of them at once.  All joined values are in
-the index, not only anchored ones, so a class may be anchored anew at any time.  Classes without a
+the index, not only anchored ones, so a class may get another anchor at any time.  Classes without a
 value join are paired by `products`.
 
-A pair is found from the instance that came later.  How many partners a new instance has under an
+The newer instance of a pair, its **owner**, finds it.  How many partners an owner has under an
 anchor is known before they are listed.  Where that exceeds the budget, the anchor's classes are
-looked at one by one (`pairs`): one that has a value join with fewer partners is paired by that
-here; the uses of one that has none are stopped, and paired no more in this batch.
+looked at one by one (`pairs`).  A class that has a value join with fewer partners is paired by that
+one, for this owner; the uses of a class that has none are stopped, and not paired any more in this
+batch.
+
+Arrays are grouped by owner throughout: `counts[i]` partners belong to `owners[i]`, and the partners
+of all owners stand one after the other.  `np.repeat` gives each partner its owner's value, and
+`runs` turns owners that stand next to each other into counts again.
 """
 
 from __future__ import annotations
@@ -142,7 +147,7 @@ class Candidates:
     def pairs(self, batch: Batch, stratum: int, new: range) -> Iterator[Pairs]:
         """Yield the pairs of some new instances that a class of a stratum may hold on, each once.
 
-        The newer instance of each is one of these.
+        The newer instance of each pair is among the new ones asked for.
         """
         bases = self._remembered.base, batch.first
         for found in self._found(batch, stratum, new):
@@ -183,16 +188,21 @@ class Candidates:
             owners = shared.owners
             are_asked = (owners >= new_instances.start) & (owners < new_instances.stop)
             shared = shared.take(np.flatnonzero(are_asked))
+        # In the order of variables, the new values under each `anchors.mine` are one range.
         order = np.argsort(shared.variables, kind="stable")
         starts = np.searchsorted(shared.variables, anchors.mine, "left", sorter=order)
         counts = np.searchsorted(shared.variables, anchors.mine, "right", sorter=order) - starts
         new = shared.take(order[ranges(starts, counts)])
         under = np.repeat(np.arange(len(counts)), counts)
         found = self.values.index.find(entry_keys(new.values, anchors.other[under]))
+        # No window of these anchors reaches an instance before `oldest`: its hits are cut off here,
+        # by a binary search, and never listed.
         ends = self._remembered.take("end_us", new.owners)
         oldest = self._remembered.first_from(ends - anchors.widest[under])
         hits = [each.since(oldest[each.positions]) for each in found]
         if self._remembered.is_ordered:
+            # Positions ascend with numbers, so later instances are cut off alike; else `_list`
+            # tests them one by one.
             hits = [
                 each.before(new.owners[each.positions]) if each.run.last >= batch.first else each
                 for each in hits
@@ -217,7 +227,7 @@ class Candidates:
         return partners
 
     def _over(self, look_ups: _LookUps, over_budget: Ints) -> dict[int, list[int]]:
-        """Return, by new instance, the anchors under which alone it goes over the budget."""
+        """Return, by new instance, the anchors under each of which it goes over the budget."""
         batch = look_ups.batch
         by_anchor: Counter[tuple[int, int]] = Counter()
         for hits in look_ups.hits:
@@ -235,6 +245,7 @@ class Candidates:
 
         They are counted from the first new one.
         """
+        # A part ends where the hits up to an instance pass another multiple of `found`.
         docids = self._remembered.take("docid", np.arange(new.start, new.stop))
         order = np.argsort(docids, kind="stable") + (new.start - batch.first)
         part = (np.cumsum(partners[order]) - partners[order]) // self._limits.found
@@ -245,6 +256,7 @@ class Candidates:
         batch, anchors, owners = look_ups.batch, look_ups.anchors, look_ups.owners
         closed_from = np.array(list(map(batch.pair_budget.closed_from, anchors.groups)), np.int64)
         docids = self._remembered.take("docid", owners)
+        # Few owners are over, so they are looked at in Python.
         are_over = np.flatnonzero(np.isin(owners, list(over)))
 
         def allowed(which: Ints) -> Ints:
@@ -277,18 +289,21 @@ class Candidates:
     def _in_time(
         self, found: Ints, counts: Ints, partners: Ints, look_ups: _LookUps
     ) -> Iterator[Ints]:
-        """Yield the same of earlier instances that have a value in common with their owners.
+        """Yield the codes of pairs that an anchor's classes could hold in time.
 
-        Most are on the left, what came before them on the right: those that are not are few.
+        The earlier instance, the partner, is on the left of most pairs.
         """
         remembered, batch = self._remembered, look_ups.batch
         bases = remembered.base, batch.first
+        # The partner on the left: what time asks of it is a range of ends for each owner.
         owners, ends = look_ups.owners[found], remembered.take("end_us", partners)
         window, is_symmetric = look_ups.asked(look_ups.as_right[found])
         oldest, newest = held_ends(remembered, owners, window, is_symmetric, self._lateness_us)
         held = (ends >= np.repeat(oldest, counts)) & (ends <= np.repeat(newest, counts))
         codes = codes_of_runs(owners, counts, partners, bases)
         yield codes if held.all() else codes[held]
+        # The partner on the right: for FOLLOWED BY it starts behind an owner that came later, which
+        # is rare, so `oldest` cuts most of them before the rest is tested in full.
         window, is_symmetric = look_ups.asked(look_ups.as_left[found])
         oldest = remembered.take("end_us", owners) - window
         oldest = np.where(

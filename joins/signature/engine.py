@@ -68,7 +68,7 @@ __all__ = ["SignatureProcessor"]
 
 
 class SignatureProcessor(Classified):
-    """See the module; the interface is `processor.Processor`."""
+    """The default engine; the module says how it works, `engines.Processor` what its methods do."""
 
     def __init__(
         self,
@@ -130,9 +130,9 @@ class SignatureProcessor(Classified):
         return [found for columns in self.probe_columns(stratum) for found in columns.rows()]
 
     def probe_columns(self, stratum: int, asked: range | None = None) -> Iterator[TupleColumns]:
-        """Yield the same in columns, some candidate pairs at a time.
+        """Yield the tuples of `probe` in columns, some candidate pairs at a time.
 
-        With `asked` those of which the newest instance is one of these new ones.
+        With `asked` the newest instance of each tuple is in that range of new ones.
         """
         new = range(self._batch.first, self.next_instance) if asked is None else asked
         self._follow_classes()
@@ -145,7 +145,7 @@ class SignatureProcessor(Classified):
             yield from self._pairs(limits, pairs)
 
     def _follow_classes(self) -> None:
-        """Bring what is known of classes by stratum up to date."""
+        """Bring the limits of classes in time, by stratum, up to date."""
         for number, query_class in self._changes.take().items():
             limits = self._asked.setdefault(query_class.stratum, ClassLimits())
             limits.make_room(self.classes.last_number)
@@ -228,7 +228,7 @@ class SignatureProcessor(Classified):
                     self._batch.pair_budget.overrun_by(skewed)
 
     def tuples(self, stratum: int) -> Iterator[ClassTuple]:
-        """Yield the same as they are found, roughly in the order of their documents."""
+        """Yield the tuples of `probe` as they are found, roughly in their documents' order."""
         for columns in self.probe_columns(stratum):
             yield from columns.rows()
 
@@ -239,7 +239,7 @@ class SignatureProcessor(Classified):
     def partners(
         self, probe_row: ProbeRow, query_class: QueryClass, value_join: ValueJoin | None
     ) -> Partners:
-        """Return who is paired with a probe row in a class by a value join; None: there is none."""
+        """Return the partners of a probe row in a class by a value join, or by none."""
         asked = query_class.asked()
         if value_join is None:
             return self._candidates.products.partners(probe_row.bound, asked, -UNBOUNDED)
@@ -263,7 +263,7 @@ class SignatureProcessor(Classified):
         return self._remembered.numbered(numbers)
 
     def under(self, variable: int, instances: Ints) -> tuple[Ints, Hashes]:
-        """Return all that stands under a variable, as (index into `instances`, hash of a value)."""
+        """Return all values under a variable, as (index into `instances`, hash of a value)."""
         return self._candidates.values.under(variable, instances)
 
     def of_use(self, horizon_us: int) -> Counter[int]:
@@ -296,7 +296,7 @@ class SignatureProcessor(Classified):
         return evicted
 
     def figures(self) -> dict[str, int]:
-        """Return what is remembered, in numbers; see `Processor.figures`."""
+        """Return figures of the memory and the view; see `Processor.figures`."""
         remembered, index = self._remembered, self._candidates.values.index
         return {
             "documents": len(remembered),

@@ -1,7 +1,6 @@
-"""The values of instances that some class compares: which are new, and who has one in common.
+"""The joined values: an index of all values that some class compares.
 
-All of them are in the index, under every variable that binds their nodes.  Those of the batch in
-hand are kept beside it, to be looked up.
+A value is in the index under every variable that binds its node.
 """
 
 from __future__ import annotations
@@ -96,10 +95,10 @@ class JoinedValues:
         asked: Sides | None,
         since_us: int,
     ) -> Partners:
-        """Return who has a value in common, under a value join, with an instance of some values.
+        """Return the instances that have a value in common with an instance of some values.
 
-        Both have values under all variables that are `asked` for on their sides.  Those that end
-        before `since_us` may be left out.
+        `value_join` says under which variables.  Both instances have values under all variables
+        `asked` for on their sides.  Instances that end before `since_us` may be left out.
         """
         left, right = value_join
         found: Partners = []
@@ -135,7 +134,7 @@ class JoinedValues:
         return have
 
     def under(self, variable: int, instances: Ints) -> tuple[Ints, Hashes]:
-        """Return all that stands under a variable, as (index into `instances`, value)."""
+        """Return all values under a variable, as (index into `instances`, value)."""
         positions, bound, values = self._bindings(instances)
         held = (bound == variable) & (values != EMPTY)
         return positions[held], values[held]

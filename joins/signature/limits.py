@@ -45,8 +45,8 @@ class SignatureLimits:
     """Equal pairs of slots that are listed one by one for a pair; more are named by value."""
 
     repeats: int = 64
-    """Values of an instance from which on those that it has more than once are looked for: one with
-    n equal values would otherwise be found n times by each of n equal ones."""
+    """Values of an instance from which on repeated ones are looked for: an instance with n equal
+    values would otherwise be found n times by each of n equal ones."""
 
     entries: int = 200_000
     """Entries that the view keeps; then all are dropped and found again.  6,636 real pairs that

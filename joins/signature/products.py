@@ -1,7 +1,7 @@
-"""Candidate pairs of classes without a value join: all that fits their two sides.
+"""Products: candidate pairs of classes without a value join.
 
 An instance fits a side if its shape binds all of the side's variables.  So such a class costs the
-product of both sides within its window, and other classes nothing.
+product of both sides within its window, and other classes cost nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Products"]
 
 
 class Products:
-    """Pairs new instances with all others, for the classes that ask for it."""
+    """Pairs new instances with all others, for classes without a value join."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Products:
         return 2 * len(self._products[stratum]) * older
 
     def pairs(self, pair_budget: PairBudget, stratum: int, owner: int) -> Iterator[Pairs]:
-        """Yield the pairs of a new instance and those that came before it."""
+        """Yield the pairs of a new instance with instances that came before it."""
         docid, layout, end_us = (
             int(self._remembered.take(name, np.array([owner]))[0])
             for name in ("docid", "layout", "end_us")
@@ -76,9 +76,9 @@ class Products:
             yield from pair_budget.pairs(group, docid, met, lambda *_, met=met: met)
 
     def partners(self, bound: Set[int], sides: Sides, since_us: int) -> Partners:
-        """Return who fits the other side, for each side that an instance of some variables fits.
+        """Return the instances that fit the other side, for each side that `bound` fits.
 
-        All that do not end before a time are among them.
+        All that end at `since_us` or later are among them.
         """
         (first,) = self._remembered.first_from(np.array([since_us]))
         numbers = self._remembered.numbers()

@@ -1,8 +1,8 @@
 """A sample of recent values: how many pairs of instances each value join makes.
 
 Anchors are chosen by it, in one process and for shards alike.  It counts under every value join,
-whether it is an anchor or not, and knows the recent past only, so anchors follow a drift however
-long the broker has run.  A value that is heavy enough to cost anything shows in few instances.
+whether that is an anchor or not, and knows the recent past only.  So anchors follow a drift however
+long the broker has run.  A value that is frequent enough to cost anything shows in few instances.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class InstanceSample:
         self._look_after = self._limits.first_look
 
     def is_due(self) -> bool:
-        """Return whether it is time for a look; if so, the next one is due later."""
+        """Return whether it is time for a look; if so, the next look is due later."""
         if self._unseen < self._look_after:
             return False
         self._unseen = 0

@@ -19,11 +19,11 @@ __all__ = ["ClassLimits", "TupleColumns", "without_failed"]
 
 
 class ClassLimits:
-    """What a stratum's classes ask of time, by class number.
+    """The windows and residuals of a stratum's classes, by class number.
 
-    `window` is the widest one of a class, `CLOSED` where the number is not in use in the stratum;
-    `is_symmetric` is the operator's; `form` is the place of the class's template in `forms`, which
-    are those with residuals, or -1.
+    `window` is the widest one of a class, `CLOSED` where the number is not in use in the stratum.
+    `is_symmetric` is the operator's.  `form` is the place of the class's template in `forms`, the
+    templates with residuals, or -1.
     """
 
     def __init__(self) -> None:
@@ -174,7 +174,7 @@ def without_failed(
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """The values of meta-variables in rows of one template; `tuples` are those of `columns`."""
+    """The values of meta-variables in rows of one template; `tuples` belong to `columns`."""
 
     columns: TupleColumns
     template: Template

@@ -1,15 +1,15 @@
 """The view from pair signatures to the tuples of query classes.
 
-An **entry** stands for one signature: two layouts and the pairs of slots with equal values.  What
-it maps to is found by the templates' conjunctive queries, over the entry's own equal pairs, for
-all entries of a batch that are not known yet in one statement a template.  Windows, residuals,
-constants and registration points are no part of it: they differ from pair to pair.
+An **entry** stands for one signature: two layouts and the pairs of slots with equal values.  Its
+tuples come from the templates' conjunctive queries over its own equal pairs: one statement a
+template for all entries of a batch that are not known yet.  Windows, residuals, constants and
+registration points are no part of an entry: they differ from pair to pair.
 
-An entry names the last class that it is complete for; when it is met again after classes were
-added, only those are asked.  Classes that were removed are skipped by whoever reads the entry.
+An entry names the last class that it is complete for.  When it is met again after classes were
+added, only these are asked.  Removed classes stay in it; its reader skips them.
 
-What a signature would map to is bounded before it is found: classes in which its pairs are skewed
-(`skew`) are named by the entry, without tuples.
+The tuples of a signature are bounded before they are found: an entry names the classes in which its
+pairs are skewed (`skew`), and has no tuples of these.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ The right layout is None for a single instance, which classes of one block are l
 
 @dataclass(slots=True, eq=False)
 class ViewEntry:
-    """What a signature maps to: `classes[i]` holds with the nodes `nodes[i]`.
+    """The tuples of a signature: class `classes[i]` holds with the nodes `nodes[i]`.
 
-    In the classes `skewed` its pairs are skewed; their tuples are left out.
+    In the classes `skewed` its pairs are skewed; it has no tuples of these.
     """
 
     signature: Signature
@@ -80,7 +80,7 @@ class ViewEntry:
         return self.signature[1] is not None
 
     def equal_nodes(self) -> list[tuple[list[int], list[int]]]:
-        """Return shape nodes with equal values, left and right: all of the one with all others."""
+        """Return groups of (left nodes, right nodes) that have one value, all with all."""
         left, right, equal = self.signature
         if right is None:
             return []
@@ -99,10 +99,10 @@ def _size(equal: Equal) -> int:
 
 
 class _Joined(NamedTuple):
-    """The equal nodes of a signature under the variables that are joined, and how many they are.
+    """The equal nodes of a signature under joined variables, and how many there are.
 
-    Those that are more than the budget allows are not listed: (left variable, right variable, left
-    node, right node).
+    A row is (left variable, right variable, left node, right node).  Value joins with more rows
+    than the budget allows have none.
     """
 
     rows: list[tuple[int, int, int, int]]
@@ -110,7 +110,7 @@ class _Joined(NamedTuple):
 
     @classmethod
     def of(cls, entry: ViewEntry, shapes: Shapes, joins: Set[ValueJoin], rows_max: int) -> _Joined:
-        """Return those of an entry."""
+        """Return the equal nodes of an entry."""
         left, right, _ = entry.signature
         counts: Counter[ValueJoin] = Counter()
         parts: list[tuple[ValueJoin, list[int], list[int]]] = []
@@ -144,7 +144,7 @@ def _by_variable(nodes: Sequence[int], bound: Bound) -> dict[int, list[int]]:
 class SignatureView:
     """Evaluates signatures; its database holds nothing but shapes, template rows, signatures.
 
-    Of a class in which a pair has more than `tuples_max` there are none.
+    It has no tuples of a class in which a pair has more than `tuples_max`.
     """
 
     def __init__(
@@ -218,7 +218,7 @@ class SignatureView:
             insert(self.db, table, pa.table(columns, [str(i) for i in range(len(columns))]))
 
     def _complete(self, entries: Sequence[ViewEntry]) -> None:
-        """Bring entries up to date with the classes: new ones, and those that know some."""
+        """Bring entries up to date with the classes: new entries first, then older ones."""
         self._needs.follow()
         last = self._registry.last_number
         stale = [entry for entry in entries if entry.complete_for < last]
@@ -232,7 +232,7 @@ class SignatureView:
                 entry.complete_for = last
 
     def _evaluate(self, entries: list[ViewEntry]) -> None:
-        """Find the tuples of entries, of classes that they do not know, but for skewed ones."""
+        """Find the tuples of entries in classes that they do not know, without skewed pairs."""
         since = min(entry.complete_for for entry in entries)
         joins = self._needs.joins_after(since)
         light: list[tuple[ViewEntry, _Joined]] = []
@@ -275,7 +275,7 @@ class SignatureView:
     ) -> None:
         """Ask the templates' queries for all entries at once, of classes after `since`.
 
-        Classes `without` are not asked; what an entry knows already is left out.
+        Classes `without` are not asked; tuples that an entry knows already are left out.
         """
         entries = [entry for entry, _ in some]
         equal = {frozenset(joined.counts) for _, joined in some}
@@ -307,7 +307,7 @@ class SignatureView:
     def _write(
         self, entries: Sequence[ViewEntry], joined: Sequence[Sequence[tuple[int, ...]]]
     ) -> None:
-        """Write what the statements for some signatures read."""
+        """Write the tables that the statements for some signatures read."""
         self._tables.refresh()
         self._write_shapes()
         left: list[tuple[int, ...]] = []

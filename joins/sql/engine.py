@@ -83,7 +83,7 @@ class SqlProcessor(Classified):
         return list(self.tuples(stratum))
 
     def tuples(self, stratum: int) -> Iterator[ClassTuple]:
-        """Yield the same tuples as they are found, template by template."""
+        """Yield the tuples of `probe` as they are found, template by template."""
         probe_step = ProbeStep(
             self.state.first_instance, stratum, self._lateness_us, step_tables=self._step_tables
         )
@@ -113,7 +113,7 @@ class SqlProcessor(Classified):
         return [sql for each in steps for sql in render_sql(query, template, number, each)]
 
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
-        """Leave out nothing: who reads tuples leaves out what was not asked for."""
+        """Leave out nothing: the reader of the tuples leaves out what it did not ask for."""
 
     def overruns(self) -> tuple[()]:
         """Return nothing: a reference engine has no budget."""

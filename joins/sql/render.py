@@ -2,17 +2,17 @@
 
 Every statement answers for one whole batch of instances at once.  An instance is new when its
 number is at least the batch's first; a pair is looked at in the batch in which its second instance
-arrives, whichever side that is on.
+arrives, on either side.
 
-Tables are named in the order in which they are joined, each to those before it (`rows.connect`
-says why the optimizer is not asked): the pairs of nodes that have equal values first, then the
-template rows that ask for these, then the other value joins.  That much is a materialised part of
-its own; documents and the edges of their shapes are joined to what survives it.
+Tables are named in the order in which they are joined, each to those before it (`rows.connect` says
+why the optimizer is not asked).  First come the pairs of nodes that have equal values, then the
+template rows that ask for these, then the other value joins.  These are a materialised part of
+their own; documents and the edges of their shapes are joined to its rows.
 
-What the semantics say of time is one number for each pair, `SPAN`: the pair joins under a window
-`T` exactly if `T >= SPAN`, and for FOLLOWED BY if also `_FOLLOWS`.  With `Y` the instance with the
-larger position and `X` the other, `T` must hold `|R.end - L.end|` and reach back from what was
-known before `Y` to `X.end`: `T >= W(Y) - A - X.end` (section 1.1).
+The rules of time become one number for each pair, `SPAN`: the pair joins under a window `T` exactly
+if `T >= SPAN`, and for FOLLOWED BY if also `_FOLLOWS`.  With `Y` the instance with the larger
+position and `X` the other, `T` must hold `|R.end - L.end|` and reach back from the watermark before
+`Y` to `X.end`: `T >= W(Y) - A - X.end` (section 1.1).
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ _FOLLOWS = "dl.end_us < dr.start_us"
 
 @dataclass(frozen=True, slots=True)
 class ProbeStep:
-    """What a probe is for: a batch, a stratum, the allowed lateness.
+    """The parameters of a probe: a batch, a stratum, the allowed lateness.
 
-    Instances from `first_instance` on are new; a pair belongs to the later of its instances.
-    `only` restricts the probe to one class; a statement joins `step_tables` tables in a step.
+    Instances from `first_instance` on are new; a pair belongs to the later of its instances. `only`
+    restricts the probe to one class; a statement joins `step_tables` tables in a step.
     """
 
     first_instance: int
@@ -182,7 +182,7 @@ class _Probe:
             self._add_atom(atom, f"j{i + 1}")
 
     def add_others(self) -> None:
-        """Add documents, and all atoms that are not over values, to what has been joined so far."""
+        """Add documents, and all atoms that are not over values, to the tables joined so far."""
         if self.values:
             self._end_step(self._others)
         self._add_document("l")

@@ -1,9 +1,9 @@
-"""What the join remembers: instances, their shapes, and the values that are joined.
+"""The state of a reference engine: instances, their shapes, and the values that are joined.
 
-Eviction has two halves.  Which instances a join may still see is decided in its SQL, by the rule
-of section 1.1, and does not depend on what is stored.  Freeing memory is lazy: once half of what
-is stored is of no use to any class (`retention`), the tables are written anew without it.  (Rows
-removed by DELETE stay in DuckDB's memory, so nothing is ever deleted.)
+Eviction has two halves.  The SQL of a join decides which instances it may still see, by the rule of
+section 1.1, whatever is stored.  Memory is freed lazily: once half of the stored instances is of no
+use to any class (`retention`), the tables are written anew without these.  (Rows removed by DELETE
+stay in DuckDB's memory, so nothing is ever deleted.)
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class JoinState:
         return rows.run(self.db, sql)
 
     def stream(self, sql: str) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the rows of a statement some at a time; others may be run meanwhile."""
+        """Yield the rows of a statement some at a time; other statements may be run meanwhile."""
         with self.db.cursor() as cursor:
             found = cursor.execute(sql)
             while some := found.fetchmany(self._streamed_rows):
                 yield some
 
     def begin_batch(self) -> None:
-        """Make what is absorbed from now on the new instances of a batch."""
+        """Start a batch: instances that are absorbed from now on are new."""
         self.first_instance = self.next_instance
 
     def _write_shapes(self) -> None:
