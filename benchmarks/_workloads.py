@@ -12,10 +12,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from broker.documents.document import DocumentLine, parse_document_line
-from joins.classes import QueryClass
+from joins.engines import Processor
 from joins.memory.instance import INSTANCE_SCHEMA
-from joins.sql.engine import Processor
 from templates.joingraph import GraphNode, JoinGraph, reduce
+from templates.queryclass import QueryClass
 from templates.template import template_of
 
 __all__ = ["ROW", "Side", "flat_side", "join_class", "news_lines", "random_classes", "table"]

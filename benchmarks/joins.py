@@ -39,10 +39,9 @@ import xscl
 from benchmarks._workloads import Side, flat_side, news_lines, random_classes, run, table
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
-from joins.classes import QueryClass
-from joins.engines import make_processor
-from joins.sql.engine import Processor
+from joins.engines import Processor, make_processor
 from templates.joingraph import JoinGraph, reduce
+from templates.queryclass import QueryClass
 from templates.template import template_of
 from xpath_eval.structure import parse_xml
 

@@ -39,11 +39,11 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks._paper_news import figure_6_16
 from benchmarks._paper_plots import Curves, plot_bars, plot_curves, print_head, print_row
 from benchmarks._workloads import Side, complex_side, flat_side, random_classes, run, table
-from joins.classes import QueryClass
-from joins.engines import EngineName, make_processor
+from joins.engines import EngineName, Processor, make_processor
 from joins.sql import schema
-from joins.sql.engine import Processor, SqlProcessor
+from joins.sql.engine import SqlProcessor
 from templates.joingraph import GraphNode, JoinGraph
+from templates.queryclass import QueryClass
 from templates.template import Template, template_of
 from xscl.query import INFINITE_US
 

@@ -195,7 +195,7 @@ def run_register(queries: int, subscriptions: int) -> None:
     """Register queries one by one, then load subscriptions, into a registry and an engine."""
     with tempfile.TemporaryDirectory() as name:
         registry = Registry(Path(name) / "registry.db")
-        engines = Engines(registry, lateness_us=86_400_000_000, engine="signatures")
+        engines = Engines(registry, lateness_us=86_400_000_000)
         engine = engines.make(0)
         print("| what | s | processor s | memory MB |\n|---|---|---|---|")
 

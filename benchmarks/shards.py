@@ -35,9 +35,9 @@ from benchmarks._workloads import flat_side, join_class, news_lines, random_clas
 from benchmarks.joins import DAY_US, LEAVES, news_batches
 from broker.documents.document import DocumentLine
 from broker.pipeline.shards import Join, MemoryStore
-from joins.classes import QueryClass
 from joins.shards.driver import ShardedProcessor
 from joins.shards.orders import Answer, Order
+from templates.queryclass import QueryClass
 
 BATCH = 1_000
 SHARDS = (1, 2, 8, 32, 128)
@@ -65,7 +65,7 @@ class TimedShards:
 
     def __init__(self, shards: int) -> None:
         self.store = CountingStore()
-        join = Join("signatures", DAY_US, shards)
+        join = Join(DAY_US, shards)
         self._members = [join.shard(number, self.store) for number in range(shards)]
         self.seconds: Counter[int] = Counter()
         self.processor = ShardedProcessor(shards, self.store, self._answer)

@@ -289,7 +289,7 @@ def build(directory: Path, documents: int) -> None:
 
 
 def pipeline_of(directory: Path, registry: Registry) -> Pipeline:
-    engines = Engines(registry, lateness_us=DAY_US, engine="signatures")
+    engines = Engines(registry, lateness_us=DAY_US)
     return Pipeline(
         Spool(directory / "spool"),
         Outbox(directory / "outbox.db"),

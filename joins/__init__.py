@@ -1,14 +1,75 @@
 """Stage 2: remembers witnesses of documents, and joins new ones with them for all queries at once.
 
-A query class (`classes`) is what queries share; an engine (`engines`) absorbs instances, probes for
-tuples of all classes, and evicts what no class can use any more.
+    memory      instances, remembered: rows, times, values, and for how long
+    classes     query classes: queries that differ only in data share one evaluation
+    budget      the cost of a document: pairs are counted before they are made
+    sql         the engines of the paper, for reference, and the templates' conjunctive queries
+    signature   the default engine
+    engines     all engines by name, behind one interface
+    shards      the default engine over N processes
+    files       witnesses that outlive a process
 
-Its parts, in the order of the imports, with `files` for witnesses of a later process beside them:
+Invariant: tuples depend on instances and classes alone, never on the engine, on batches, on shards
+or on what is still remembered.
 
-    shards > engines > signature > sql > budget > classes > memory
-
-Invariant: every engine finds the same tuples, in whatever batches instances come.  Nothing here
-knows the language: relations and conjunctive queries are all there is.
-
-Begin with `classes`, then `signature`.
+This module is the package's face: a user of the package needs its names, `joins.shards` and
+`joins.files`.  A name is imported when it is used first, so that verbs of the command line that
+join nothing start without NumPy, Arrow and DuckDB.  Begin with `engines`.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from joins.budget.pairs import Overrun
+    from joins.classes import ClassRegistry, ClassTuple, UseKind
+    from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor, make_processor
+    from joins.memory.durations import UNBOUNDED, Durations
+    from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
+    from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
+    from joins.sql.render import template_sql
+    from templates.queryclass import QueryClass
+
+__all__ = [
+    "DEFAULT_ENGINE",
+    "DEFAULT_LIMITS",
+    "ENGINES",
+    "INSTANCE_SCHEMA",
+    "UNBOUNDED",
+    "ClassRegistry",
+    "ClassTuple",
+    "Durations",
+    "EngineName",
+    "Instance",
+    "Overrun",
+    "Processor",
+    "QueryClass",
+    "SignatureLimits",
+    "UseKind",
+    "make_processor",
+    "rows_in_sub_batches",
+    "template_sql",
+]
+
+_HOMES = {
+    "joins.budget.pairs": ("Overrun",),
+    "joins.classes": ("ClassRegistry", "ClassTuple", "UseKind"),
+    "joins.engines": ("DEFAULT_ENGINE", "ENGINES", "EngineName", "Processor", "make_processor"),
+    "joins.memory.durations": ("UNBOUNDED", "Durations"),
+    "joins.memory.instance": ("INSTANCE_SCHEMA", "Instance", "rows_in_sub_batches"),
+    "joins.signature.limits": ("DEFAULT_LIMITS", "SignatureLimits"),
+    "joins.sql.render": ("template_sql",),
+    "templates.queryclass": ("QueryClass",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value

@@ -1,16 +1,18 @@
-"""The query classes in use, each with its number, and the tuples that they have."""
+"""Query classes: queries that differ only in data share one, and one evaluation."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from joins.memory.durations import Durations
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.retention import Retention
-from templates.queryclass import QueryClass, Sides
+from joins.memory.shapes import Edge, Shapes
+from templates.queryclass import QueryClass
 from templates.template import Template
 
 __all__ = [
@@ -18,15 +20,13 @@ __all__ = [
     "ClassRegistry",
     "ClassTuple",
     "Classified",
-    "QueryClass",
     "Retaining",
-    "Sides",
     "UseKind",
 ]
 
 
 class UseKind(NamedTuple):
-    """What tells uses of a class apart for the join: window, and registration point."""
+    """The window and the registration point of a use: for the join, uses differ in these alone."""
 
     window_us: int
     point: int
@@ -66,19 +66,20 @@ class ClassChanges:
 class ClassRegistry:
     """The classes in use, by number, and how often with which window and registration point.
 
-    Numbers only grow.  `retention` says for how long what can fill a class is kept: for its widest
-    window, or longer, where its tuples are joined again (`retain`).  `version` changes with every
-    change; `watch` says what has changed, so that nobody goes through all classes for one.
+    Numbers only grow.  `retention` says for how long instances that can fill a class are kept: for
+    its widest window, or longer where its tuples are joined again (`retain`).  `version` grows with
+    every change, and `watch` returns the classes that have changed, so that one change does not
+    cost a look at all classes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, shapes: Shapes | None = None) -> None:
         self.by_number: dict[int, QueryClass] = {}
         self.version = 0
         self.last_number = 0
         self._numbers: dict[QueryClass, int] = {}
         self._windows: dict[int, Durations] = defaultdict(Durations)
         self._retained_for: dict[int, Counter[int]] = defaultdict(Counter)
-        self.retention = Retention()
+        self.retention = Retention(Shapes() if shapes is None else shapes)
         self._kinds: dict[int, Counter[UseKind]] = defaultdict(Counter)
         self._strata: Counter[int] = Counter()
         self._compared: Counter[int] = Counter()
@@ -130,7 +131,7 @@ class ClassRegistry:
             self._touch(number, query_class)
 
     def retain(self, number: int, retention_us: int) -> None:
-        """Keep what can fill a class for longer than its window."""
+        """Keep instances that can fill a class for longer than its window."""
         query_class = self.by_number[number]
         self._retained_for[number][retention_us] += 1
         self.retention.add(query_class.sides(), retention_us)
@@ -146,11 +147,11 @@ class ClassRegistry:
         self.retention.remove(query_class.sides(), retention_us)
 
     def retention_us(self, number: int) -> int:
-        """Return for how long what can fill a class is kept."""
+        """Return for how long instances that can fill a class are kept."""
         return max(self.window_us(number), *self._retained_for.get(number, (0,)))
 
     def retaining(self, of_use: Mapping[int, int]) -> Retaining:
-        """Return the classes that keep the most instances, of those counted by shape."""
+        """Return the classes that keep the most instances; `of_use` counts instances by shape."""
         kept: Counter[tuple[frozenset[int], int]] = Counter()
         for shape, count in of_use.items():
             retention_us = self.retention.of(shape)
@@ -195,7 +196,7 @@ class ClassRegistry:
 
 
 def _release(counter: Counter[int], numbers: Iterable[int]) -> None:
-    """Undo one `update` of a counter; what is not counted any more is not in it."""
+    """Undo one `update` of a counter; a number that is not counted any more is not in it."""
     for number in numbers:
         counter[number] -= 1
         if not counter[number]:
@@ -203,7 +204,7 @@ def _release(counter: Counter[int], numbers: Iterable[int]) -> None:
 
 
 class Retaining(NamedTuple):
-    """The classes with a retention because of which the most documents are remembered."""
+    """The classes with one retention that keep the most documents."""
 
     classes: frozenset[int]
     retention_us: int
@@ -211,10 +212,19 @@ class Retaining(NamedTuple):
 
 
 class Classified(ABC):
-    """What every processor does with its classes."""
+    """The part that all processors have in common: their classes and shapes."""
 
-    def __init__(self) -> None:
-        self.classes = ClassRegistry()
+    def __init__(self, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS) -> None:
+        self.shapes = Shapes(limits)
+        self.classes = ClassRegistry(self.shapes)
+
+    def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
+        """Learn witness shapes by their edges."""
+        self.shapes.add(shapes)
+
+    def shape_number(self, shape: str) -> int | None:
+        """Return the number of a witness shape, or None while it is not known."""
+        return self.shapes.number(shape)
 
     @property
     def strata(self) -> list[int]:
@@ -230,7 +240,7 @@ class Classified(ABC):
         self.classes.remove(number, window_us, point)
 
     def retain(self, number: int, retention_us: int) -> None:
-        """Keep what can fill a class for longer than its window: its tuples are joined again."""
+        """Keep instances that can fill a class for longer than its window, to be joined again."""
         self.classes.retain(number, retention_us)
 
     def release(self, number: int, retention_us: int) -> None:
@@ -242,11 +252,11 @@ class Classified(ABC):
         """Return how many instances of each shape some class can still use."""
 
     def remembered(self, horizon_us: int) -> int:
-        """Return how many instances are remembered that some class can still use."""
+        """Return how many of the remembered instances some class can still use."""
         return sum(self.of_use(horizon_us).values())
 
     def retaining(self, horizon_us: int) -> Retaining:
-        """Return the classes because of which most of those are remembered."""
+        """Return the classes because of which most of the remembered instances are kept."""
         return self.classes.retaining(self.of_use(horizon_us))
 
     def template_of(self, number: int) -> Template:

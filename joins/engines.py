@@ -1,20 +1,119 @@
-"""The engines by name."""
+"""The engines by name, and the interface that all of them have.
+
+`signatures` is the default, and the only engine of a running broker: it keeps to a budget of pairs,
+and its state can be spread over shards.  The others are the paper's, for reference.
+
+An engine works through batches of instances, stratum by stratum.  A **stratum** is a level of
+operators.  Operators over documents from outside are in stratum 0; an operator over tuples of
+another operator, or over a published stream, is one above that.  All inputs of a stratum are known
+when it is probed, so each stratum is probed once a batch.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
-from joins.budget.pairs import UNBOUNDED, Bounds
-from joins.memory.remembered import hash_values
+import pyarrow as pa
+
+from joins.budget.pairs import Bounds, Overrun
+from joins.classes import ClassTuple, Retaining
+from joins.memory.durations import CLOSED, UNBOUNDED
+from joins.memory.instance import Instance
+from joins.memory.shapes import Edge
 from joins.signature.engine import SignatureProcessor
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.sql.engine import SqlProcessor
+from templates.queryclass import QueryClass
+from templates.template import Template
 
-__all__ = ["DEFAULT_ENGINE", "ENGINES", "EngineName", "make_processor"]
+__all__ = ["DEFAULT_ENGINE", "ENGINES", "EngineName", "Processor", "make_processor"]
 
 EngineName = Literal["sequential", "mmqjp", "mmqjp-views", "signatures"]
 ENGINES: tuple[EngineName, ...] = ("sequential", "mmqjp", "mmqjp-views", "signatures")
 DEFAULT_ENGINE: EngineName = "signatures"
+
+
+class Processor(Protocol):
+    """The interface of all engines; each finds the same tuples."""
+
+    @property
+    def next_instance(self) -> int:
+        """The number that the next instance will get."""
+
+    @property
+    def strata(self) -> list[int]:
+        """The strata in use, lowest first."""
+
+    def add(self, query_class: QueryClass, window_us: int, point: int = 0) -> int:
+        """Add one use of a class, from a registration point on; return the class's number."""
+
+    def remove(self, number: int, window_us: int, point: int = 0) -> None:
+        """Undo one `add`."""
+
+    def retain(self, number: int, retention_us: int) -> None:
+        """Keep instances that can fill a class for longer than its window, to be joined again."""
+
+    def release(self, number: int, retention_us: int) -> None:
+        """Undo one `retain`."""
+
+    def template_of(self, number: int) -> Template:
+        """Return the template of a class."""
+
+    def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
+        """Learn witness shapes by their edges."""
+
+    def shape_number(self, shape: str) -> int | None:
+        """Return the number of a witness shape, or None while it is not known."""
+
+    def begin_batch(self) -> None:
+        """Start a batch: instances that are absorbed from now on are new."""
+
+    def absorb(self, instances: pa.Table) -> None:
+        """Remember instances (`INSTANCE_SCHEMA` without numbers); they get the next numbers."""
+
+    def probe(self, stratum: int) -> list[ClassTuple]:
+        """Return the tuples of a stratum's classes that have a new instance in them."""
+
+    def tuples(self, stratum: int) -> Iterable[ClassTuple]:
+        """Yield the tuples of `probe` as they are found, roughly in their documents' order."""
+
+    def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
+        """Leave out tuples of a class outside a window, from a document on, in this batch.
+
+        It saves work and is no promise: an engine may yield them all the same.
+        """
+
+    def remembered(self, horizon_us: int) -> int:
+        """Return how many instances are remembered that some class can still use.
+
+        `horizon_us` is the newest event time less the allowed lateness.
+        """
+
+    def retaining(self, horizon_us: int) -> Retaining:
+        """Return the classes because of which most of the remembered instances are kept."""
+
+    def overruns(self) -> Sequence[Overrun]:
+        """Return the uses of classes that went over the budget in this batch.
+
+        Their tuples from the document of the overrun on may be missing.
+        """
+
+    def evict(self, horizon_us: int) -> int:
+        """Free instances that no class can use any more, lazily; return how many went.
+
+        They end before the horizon by more than the retention of their shapes (`retention`).
+        """
+
+    def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
+        """Return remembered instances by number."""
+
+    def figures(self) -> dict[str, int]:
+        """Return how much is remembered: `documents`, `shapes`, `memory_bytes` and the like.
+
+        Names that end in `_total` count from the start.
+        """
 
 
 def make_processor(
@@ -22,17 +121,16 @@ def make_processor(
     *,
     lateness_us: int,
     pairs_max: int = UNBOUNDED,
-    is_part: bool = False,
     spill_directory: Path | None = None,
-) -> SignatureProcessor | SqlProcessor:
+    limits: SignatureLimits = DEFAULT_LIMITS,
+) -> Processor:
     """Return a join without classes and without state.
 
-    Uses of classes in which a document makes more than `pairs_max` pairs are stopped;
-    `is_part`: see `Bounds`.  What does not fit into memory `signatures` writes to
-    `spill_directory`, or to
-    where the system has temporary files.
+    Three things are for `signatures` alone: it stops uses of classes in which a document makes more
+    than `pairs_max` pairs; it writes what does not fit into memory to `spill_directory`, or to
+    where the system has temporary files; and it keeps to `limits`.
     """
-    bounds = Bounds(lateness_us, pairs_max, is_part)
     if engine == "signatures":
-        return SignatureProcessor(bounds, hashing=hash_values, spill_directory=spill_directory)
-    return SqlProcessor(lateness_us=lateness_us, engine=engine, bounds=bounds)
+        bounds = Bounds(lateness_us, pairs_max)
+        return SignatureProcessor(bounds, spill_directory=spill_directory, limits=limits)
+    return SqlProcessor(lateness_us=lateness_us, engine=engine)

@@ -1,4 +1,4 @@
-"""Query classes: what is evaluated once for all queries that share it."""
+"""A query class: queries that differ only in data share one, and one evaluation."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Sides = tuple[frozenset[int], frozenset[int]]
 
 @dataclass(frozen=True, slots=True)
 class QueryClass:
-    """What queries have in common that differ only in window, constants, SELECT and subscriber.
+    """The common part of queries that differ only in window, constants, SELECT and subscriber.
 
-    A template, its row, whether the operator is symmetric (JOIN), and its stratum: the level of
-    operators that it belongs to (`processor`).
+    It is a template, its row, whether the operator is symmetric (JOIN), and the stratum that the
+    operator belongs to.
     """
 
     template: Template
@@ -32,11 +32,11 @@ class QueryClass:
             yield self.row.variables[left], self.row.variables[right]
 
     def in_no_stratum(self) -> QueryClass:
-        """Return what stays of the class when a stream that it reads moves to another stratum."""
+        """Return the class without its stratum, which the streams that it reads decide."""
         return replace(self, stratum=-1)
 
     def asked(self) -> Sides:
-        """Return what an instance must have on each side to be paired: a value under each of these.
+        """Return, by side, the variables under which an instance must have a value to be paired.
 
         Without a value join it is all of the side's variables, with or without a value.
         """

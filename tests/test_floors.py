@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import re
 import subprocess
 import sys
@@ -89,3 +90,14 @@ def test_the_broker_has_no_module_outside_its_rooms() -> None:
 def test_a_room_is_seen_at_a_glance(room: Path) -> None:
     assert room.name == "cli" or len(modules(room)) <= MODULES_MAX
     assert {name for name in modules(room) if room.name in name} == set()
+
+
+@pytest.mark.parametrize("package", ["joins", "xscl"])
+def test_a_package_has_what_its_face_names(package: str) -> None:
+    face = importlib.import_module(package)
+    assert all(hasattr(face, name) for name in face.__all__)
+    assert not hasattr(face, "no_such_name")
+
+
+def test_joins_has_rooms_and_few_modules_beside_them() -> None:
+    assert modules(ROOT / "joins") == {"classes", "engines"}

@@ -30,7 +30,7 @@ from broker.operations.printable import printable
 from broker.pipeline.jvm import JvmError
 from broker.pipeline.replay import BATCH_DOCUMENTS, ReplayError, ReplaySummary, read_assignments
 from broker.pipeline.replay import replay as run_replay
-from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
+from joins import DEFAULT_ENGINE, ENGINES, EngineName
 from xscl.durations import DurationError, read_duration
 
 __all__ = ["replay"]
@@ -89,7 +89,9 @@ class _Duration(click.ParamType[int]):
     type=click.Choice(ENGINES),
     default=DEFAULT_ENGINE,
     show_default=True,
-    help="How the join is evaluated.  It changes the speed, never the matches.",
+    help="How the join is evaluated.  It changes the speed, never the matches.  All but the default"
+    " are for reference: they are not spread over shards, and pause no query over its budget of"
+    " pairs.",
 )
 @click.option(
     "--shards",
@@ -125,6 +127,11 @@ def replay(
     Example:
       xscl replay examples/queries --documents docs.jsonl.gz --matches matches.jsonl
     """
+    if shards > 1 and engine != DEFAULT_ENGINE:
+        raise click.UsageError(
+            f"--shards: the engine {engine!r} is for reference and is not spread;"
+            " leave out one of --shards and --engine"
+        )
     # Of dead letters the summary speaks: without a handler they would be printed here, too.
     logging.getLogger("broker.pipeline.steps").addHandler(logging.NullHandler())
     try:

@@ -33,7 +33,7 @@ from broker.explain.spelling import (
     spell_step,
 )
 from broker.matching.registration import RegisteredQuery, publishers_first
-from joins.sql.render import ProbeStep, render_sql
+from joins import template_sql
 from templates.clause import Alternative, Clause, Published, is_prepared, term
 from templates.compiler import compile_query
 from templates.conjunctive import conjunctive_query, view_query
@@ -152,14 +152,13 @@ class _Surveyor:
     def _template(self, template: Template, number: int) -> TemplateView:
         classes = [c for key, c in self.classes.items() if key.template == template]
         stratum = next(key.stratum for key in self.classes if key.template == template)
-        view = view_query(template)
-        sql = render_sql(view, template, number, ProbeStep(1, stratum, self.lateness_us))
+        sql = template_sql(template, number, stratum=stratum, lateness_us=self.lateness_us)
         return TemplateView(
             number,
             template,
             tuple(c.number for c in classes),
             conjunctive_query(template).render(),
-            view.render(),
+            view_query(template).render(),
             tuple(sql),
         )
 

@@ -13,9 +13,7 @@ from dataclasses import replace
 from broker.matching.budget import Budget, Pause, Spending, Spent, Tally
 from broker.matching.fanout import Use
 from broker.matching.queryset import QuerySet
-from joins.budget.pairs import Overrun
-from joins.classes import UseKind
-from joins.sql.engine import Processor
+from joins import Overrun, Processor, UseKind
 
 __all__ = ["Accounts"]
 

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from joins.budget.pairs import UNBOUNDED
+from joins import UNBOUNDED
 
 __all__ = ["DEFAULT_BUDGET", "Budget", "Pause", "Spending", "Spent", "Tally", "block_of"]
 

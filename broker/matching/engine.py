@@ -34,6 +34,7 @@ from broker.matching.bulk import Bulk
 from broker.matching.collector import Collector
 from broker.matching.fanout import Subscriber
 from broker.matching.instances import WATERMARK_MIN_US, of_rows, of_witnesses
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import Match, in_order
 from broker.matching.matches import MatchBuilder
 from broker.matching.publications import Publications, published_document
@@ -41,13 +42,18 @@ from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange, publishers_first
 from broker.matching.stepresult import StepResult
 from broker.matching.trees import Trees
-from joins.classes import ClassTuple
-from joins.engines import DEFAULT_ENGINE, EngineName, make_processor
-from joins.memory.instance import Instance, rows_in_sub_batches
-from joins.sql.engine import Processor
+from joins import (
+    DEFAULT_ENGINE,
+    ClassTuple,
+    EngineName,
+    Instance,
+    Processor,
+    make_processor,
+    rows_in_sub_batches,
+)
 from templates.clause import Clause
 from xpath_eval.catalog import EvaluationPlan, Numbering
-from xpath_eval.stage import VALUES_CHARACTERS_MAX, evaluate_batches
+from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import DOCUMENT_SCHEMA, WITNESS_SCHEMA
 from xscl.query import INFINITE_US
 
@@ -55,9 +61,6 @@ __all__ = ["Engine", "RegisteredQuery", "document_batch"]
 
 Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
 """Looks up the XML of documents from outside by docid."""
-
-_TUPLES_MAX = 50_000
-"""Tuples that are fanned out at a time: a query that explodes is noticed before it fills memory."""
 
 
 @dataclass
@@ -94,13 +97,16 @@ class Engine:
         budget: Budget = DEFAULT_BUDGET,
         spill_directory: Path | None = None,
         processor: Processor | None = None,
+        limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
     ) -> None:
         self._lateness_us = lateness_us
+        self._limits = limits
         self._processor = processor or make_processor(
             engine,
             lateness_us=lateness_us,
             pairs_max=budget.pairs_max,
             spill_directory=spill_directory,
+            limits=limits.join,
         )
         self._queries = QuerySet(self._processor, numbering)
         self._accounts = Accounts(budget, self._queries, self._processor)
@@ -176,7 +182,9 @@ class Engine:
 
     def evaluate(self, documents: Iterable[Document]) -> pa.Table:
         """Return the witnesses of documents: stage 1, in this process."""
-        parts = in_sub_batches(documents, lambda document: len(document.xml), VALUES_CHARACTERS_MAX)
+        parts = in_sub_batches(
+            documents, lambda document: len(document.xml), self._limits.characters
+        )
         batches = evaluate_batches(self.plan, map(document_batch, parts))
         return pa.Table.from_batches(batches, WITNESS_SCHEMA)
 
@@ -244,7 +252,7 @@ class Engine:
         # A document in which no query finds anything takes part in no join.
         found = witnesses.filter(pc.greater(pc.list_value_length(witnesses.column("nodes")), 0))
         rows = of_witnesses(found, self._processor.next_instance, self._processor.shape_number)
-        self._absorb(rows_in_sub_batches(rows))
+        self._absorb(rows_in_sub_batches(rows, self._limits.join.memory.sub_batch_bytes))
         return dead
 
     def _absorb(self, parts: Iterable[pa.Table]) -> None:
@@ -265,14 +273,14 @@ class Engine:
     def _probe(self, stratum: int, batch: _Batch) -> None:
         collector = Collector(self._accounts, self._tuple_shape, is_known=batch.is_known)
         tuples = iter(self._processor.tuples(stratum))
-        while part := list(islice(tuples, _TUPLES_MAX)):
+        while part := list(islice(tuples, self._limits.tuples)):
             self._accounts.stop_overrun()
             for some in self._bulk.sub_batches(part, lambda each: (each.left, each.right)):
                 self._fan_out(some, collector)
             self._accounts.close()
         self._accounts.stop_overrun()
         self._accounts.close()
-        self._absorb(of_rows(collector.rows()))
+        self._absorb(of_rows(collector.rows(), self._limits.characters))
         self._make_matches(collector.builders(), batch)
 
     def _fan_out(self, tuples: Sequence[ClassTuple], collector: Collector) -> None:

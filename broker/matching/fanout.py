@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from operator import attrgetter, eq
 from typing import Any, NamedTuple
 
-from joins.classes import ClassTuple
-from joins.memory.instance import Instance
+from joins import ClassTuple, Instance
 from templates.clause import Clause
 from templates.template import Template
 from xscl import functions

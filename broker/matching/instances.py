@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.documents.sub_batches import in_sub_batches
-from joins.memory.instance import INSTANCE_SCHEMA
-from xpath_eval.stage import VALUES_CHARACTERS_MAX
+from joins import INSTANCE_SCHEMA
 
 __all__ = ["WATERMARK_MIN_US", "of_rows", "of_witnesses"]
 
@@ -45,9 +44,9 @@ def of_witnesses(
     return pa.table([columns[name] for name in _ROW.names], _ROW)
 
 
-def of_rows(rows: list[dict[str, Any]]) -> Iterator[pa.Table]:
-    """Yield rows as such tables, those of so many values at a time that a column can hold them."""
-    for part in in_sub_batches(rows, _characters, VALUES_CHARACTERS_MAX):
+def of_rows(rows: list[dict[str, Any]], characters_max: int) -> Iterator[pa.Table]:
+    """Yield rows as such tables, of so many characters at a time: a column must hold them."""
+    for part in in_sub_batches(rows, _characters, characters_max):
         yield pa.Table.from_pylist(part, _ROW)
 
 

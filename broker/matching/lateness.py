@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 
 from broker.matching.member import name_of
 from broker.matching.registration import Assignment, RegisteredQuery, SetChange
-from joins.memory.durations import Durations
+from joins import Durations
 from xscl.query import INFINITE_US, Operator, OperatorKind, Query, Window
 
 __all__ = ["Lateness"]

@@ -14,7 +14,7 @@ from broker.matching.budget import Tally
 from broker.matching.fanout import BoundNode, FoundTuple, Subscriber
 from broker.matching.match import Match, MatchDocument, MatchNode, match_id
 from broker.matching.trees import DocumentTree
-from joins.memory.instance import Instance
+from joins import Instance
 from templates.clause import Clause
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build

@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from broker.documents.document import Document
 from broker.matching.match import Match
-from joins.memory.instance import Instance
+from joins import Instance
 
 __all__ = ["HELD_MIN", "Publications", "published_document"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
-from joins.memory.instance import Instance
+from joins import Instance
 from xpath_eval.structure import parse_xml
 from xscl.nodes import NumberedTree
 

@@ -40,7 +40,6 @@ from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Backfill, Registry
 from broker.registry.registered import fits, queries_of, statement
 from broker.registry.subscription import parameters_key
-from joins.engines import DEFAULT_ENGINE, EngineName
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 from xscl import XsclError
@@ -128,7 +127,6 @@ def backfill(
     spool: Spool,
     *,
     lateness_us: int,
-    engine: EngineName = DEFAULT_ENGINE,
     budget: Budget = DEFAULT_BUDGET,
     is_stopping: Callable[[], bool] = lambda: False,
 ) -> int:
@@ -142,7 +140,7 @@ def backfill(
     while waiting := _ready(registry, outbox, spool):
         those = [each for each in waiting if each.revision == waiting[0].revision]
         asked = _asked(registry, those)
-        for step in _steps(asked, outbox, spool, those, lateness_us, engine, budget):
+        for step in _steps(asked, outbox, spool, those, lateness_us, budget):
             if is_stopping():
                 return found
             matches = [match for match in step.matches if _is_asked(match, those)]
@@ -217,13 +215,12 @@ def _steps(
     spool: Spool,
     waiting: Sequence[Backfill],
     lateness_us: int,
-    engine: EngineName,
     budget: Budget,
 ) -> Iterator[StepResult]:
     """Yield what one query finds in retained documents, in order."""
     if asked is None:
         return
-    alone = Engine([asked], lateness_us=lateness_us, engine=engine, budget=budget)
+    alone = Engine([asked], lateness_us=lateness_us, budget=budget)
     spool.refresh()
     through = max(each.through for each in waiting)
     for batch in retained_documents(spool, asked.registration_point + 1, through):

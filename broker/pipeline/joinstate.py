@@ -54,7 +54,7 @@ class JoinEngine(Protocol):
         """Return the same by stream, for documents up to a docid; see `compaction.Needed`."""
 
     def figures(self) -> dict[str, int]:
-        """Return how much is remembered; see `joins.sql.engine.Processor.figures`."""
+        """Return how much is remembered; see `joins.Processor.figures`."""
 
     def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
         """Return the lowest registration point of the queries that ask for any of these."""

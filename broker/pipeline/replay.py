@@ -40,7 +40,7 @@ from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.joinstate import JoinEngine
 from broker.pipeline.shards import Join, Tasks
 from broker.pipeline.steps import Pipeline, StepSummary
-from joins.engines import DEFAULT_ENGINE, EngineName
+from joins import DEFAULT_ENGINE, EngineName
 from xscl.query import Query
 
 if TYPE_CHECKING:
@@ -122,8 +122,10 @@ def replay(
 ) -> ReplaySummary:
     """Run queries over files of document lines and write their match lines.
 
-    `assignments` are the canonical parameter values of each parameterised query, by its id.
+    `assignments` are the canonical parameter values of each parameterised query, by its id.  Only
+    the default engine keeps to the budget of pairs and is spread over `shards`.
     """
+    assert shards == 1 or engine == DEFAULT_ENGINE
     by_query = assignments or {}
     registered = [
         RegisteredQuery(query, assignments=tuple(by_query.get(query.id, ()))) for query in queries
@@ -131,7 +133,7 @@ def replay(
     sessions: list[Spark] = []
 
     def make_engine(directory: Path) -> Engine:
-        join = Join(engine, lateness_us, shards, budget.pairs_max)
+        join = Join(lateness_us, shards, budget.pairs_max)
         tasks = Tasks(lambda some: sessions[0].run_tasks(some), directory / "shards")
         processor = join.processor(tasks if spark else None)
         return Engine(

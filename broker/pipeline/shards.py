@@ -17,12 +17,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from joins.budget.pairs import UNBOUNDED
-from joins.engines import EngineName
-from joins.shards.driver import ShardedProcessor
+from joins import UNBOUNDED, Processor
+from joins.shards.driver import Answerer, ShardedProcessor
+from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
 from joins.shards.orders import Answer, Catalog, Order, Store
 from joins.shards.shard import Shard
-from joins.sql.engine import Processor
 
 __all__ = ["DirectoryStore", "Join", "MemoryStore", "RunTasks", "ShardTask", "Tasks", "carry_out"]
 
@@ -53,15 +52,15 @@ class Tasks:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """How documents are joined: by which engine, and spread over how many shards.
+    """How documents are joined: spread over how many shards, of the engine `signatures`.
 
     Uses of classes in which a document makes more than `pairs_max` pairs are stopped.
     """
 
-    engine: EngineName
     lateness_us: int
     shards: int = 1
     pairs_max: int = UNBOUNDED
+    limits: ShardLimits = DEFAULT_SHARD_LIMITS
 
     def processor(self, tasks: Tasks | None) -> Processor | None:
         """Return the join, its shards in tasks, or in this process where there are none.
@@ -79,7 +78,12 @@ class Join:
         def answer(orders: Sequence[Order]) -> Iterable[Answer]:
             return [members[order.shard].answer(order) for order in orders]
 
-        return ShardedProcessor(self.shards, store, answer, pairs_max=self.pairs_max)
+        return self._spread(store, answer)
+
+    def _spread(self, store: Store, answer: Answerer) -> Processor:
+        return ShardedProcessor(
+            self.shards, store, answer, pairs_max=self.pairs_max, limits=self.limits
+        )
 
     def _in_tasks(self, tasks: Tasks) -> Processor:
         run = tasks.directory.resolve() / uuid.uuid4().hex
@@ -88,7 +92,7 @@ class Join:
             return tasks.run([ShardTask(self, str(run), order) for order in orders])
 
         store = DirectoryStore(run)
-        return ShardedProcessor(self.shards, store, answer, pairs_max=self.pairs_max)
+        return self._spread(store, answer)
 
     def shard(self, number: int, store: Store) -> Shard:
         """Return a shard, without state."""
@@ -96,9 +100,9 @@ class Join:
             number,
             self.shards,
             store,
-            engine=self.engine,
             lateness_us=self.lateness_us,
             pairs_max=self.pairs_max,
+            limits=self.limits.shard,
         )
 
 

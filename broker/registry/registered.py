@@ -15,12 +15,11 @@ import xscl
 from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause
 from broker.matching.engine import Engine
 from broker.matching.lateness import Lateness
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange
 from broker.registry.queries import RegisteredText, Registry
-from joins.classes import ClassRegistry
-from joins.engines import EngineName
-from joins.sql.engine import Processor
+from joins import ClassRegistry, Processor
 from xpath_eval.catalog import EvaluationPlan, Numbering
 from xscl.files import check_added
 
@@ -83,19 +82,19 @@ class Engines:
         registry: Registry,
         *,
         lateness_us: int,
-        engine: EngineName,
         budget: Budget = DEFAULT_BUDGET,
         pauses: Pauses = tuple,
         spill_directory: Path | None = None,
         processors: Callable[[], Processor | None] = lambda: None,
+        limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
     ) -> None:
         self._registry = registry
         self._lateness_us = lateness_us
-        self._engine = engine
         self._budget = budget
         self._pauses = pauses
         self._spill_directory = spill_directory
         self._processors = processors
+        self._limits = limits
         self._numbering = Numbering()
         self._planned = QuerySet(ClassRegistry(), self._numbering, plans_only=True)
         self._planned_at = 0
@@ -107,11 +106,11 @@ class Engines:
         engine = Engine(
             queries_of(self._registry, registry_version, pauses=self._pauses()),
             lateness_us=self._lateness_us,
-            engine=self._engine,
             numbering=self._numbering,
             budget=self._budget,
             spill_directory=self._spill_directory,
             processor=self._processors(),
+            limits=self._limits,
         )
         self._engines_at[engine] = registry_version
         return engine

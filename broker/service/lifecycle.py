@@ -63,8 +63,8 @@ from broker.settings.directory import ADDRESS_FILE, is_copy, keep_private
 from broker.settings.feeds import configured_feeds
 from broker.web import pages
 from feeds import FeedStore, networks
+from joins import Processor
 from joins.shards.orders import Answer
-from joins.sql.engine import Processor
 from xpath_eval.counters import counters_of
 
 __all__ = ["Service"]
@@ -99,7 +99,6 @@ class Service:
         self._engines = Engines(
             self._registry,
             lateness_us=self._lateness_us,
-            engine=settings.engine,
             budget=settings.budget,
             pauses=self._outbox.pauses,
             spill_directory=self._data / "spill",
@@ -166,7 +165,7 @@ class Service:
     def _processor(self) -> Processor | None:
         """Return a join that is spread over tasks of Spark, where the settings ask for shards."""
         settings = self._settings
-        join = Join(settings.engine, self._lateness_us, settings.shards, settings.budget.pairs_max)
+        join = Join(self._lateness_us, settings.shards, settings.budget.pairs_max)
         return join.processor(Tasks(self._run_tasks, self._data / "shards"))
 
     def _run_tasks(self, tasks: Sequence[ShardTask]) -> Sequence[Answer]:
@@ -347,7 +346,6 @@ class Service:
                     self._outbox,
                     spool,
                     lateness_us=self._lateness_us,
-                    engine=self._settings.engine,
                     budget=self._settings.budget,
                     is_stopping=stop.is_set,
                 )

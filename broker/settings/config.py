@@ -227,6 +227,8 @@ class KafkaSettings:
 
 _DATA = "xscl-data"
 
+_REFERENCE_ENGINES = ("sequential", "mmqjp", "mmqjp-views")
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -239,7 +241,7 @@ class Settings:
 
     data: Path = Path(_DATA)
     lateness: timedelta = timedelta(days=1)
-    engine: Literal["sequential", "mmqjp", "mmqjp-views", "signatures"] = "signatures"
+    engine: Literal["signatures"] = "signatures"
     shards: int = 1
     allow_networks: tuple[str, ...] = ()
     apprise: bool = False
@@ -287,6 +289,8 @@ def parse_settings(text: str, path: Path) -> Settings:
     reader = _SettingsReader(text, path)
     # What is left out stands beside the file, too: not where a verb happens to be called.
     values.setdefault("data", _DATA)
+    if values.get("engine") in _REFERENCE_ENGINES:
+        raise reader.error(("engine",), _for_reference(values["engine"]))
     settings: Settings = reader.table(Settings, values, ())
     try:
         for text in settings.allow_networks:
@@ -294,6 +298,13 @@ def parse_settings(text: str, path: Path) -> Settings:
     except ValueError as error:
         raise reader.error(("allow_networks",), str(error)) from error
     return settings
+
+
+def _for_reference(engine: str) -> str:
+    return (
+        f"a broker joins with 'signatures'; {engine!r} is for reference and finds the same matches:"
+        f" leave this out, and compare with `xscl replay --engine {engine}`"
+    )
 
 
 _Where = tuple[str | int, ...]

@@ -1,11 +1,10 @@
-"""What a document may cost the join: pairs are counted before they are made.
+"""The budget of a document: its pairs are counted before they are made.
 
-Where an index says how many pairs an instance makes the count is exact; elsewhere a frequency
-sketch says which instances have to be counted.  What would not fit into memory at a time is joined
-in sub-batches.
+In one process the index of values says how many pairs a document makes.  The driver of shards has
+no such index: a frequency sketch tells it which documents to count in the shards.
 
-Invariant: which uses of a class are stopped, and where, depends on the documents and on these uses
-alone, not on batches, shards or the engine.
+Invariant: the uses that are stopped depend on documents and classes alone, never on batches or
+shards.
 
 Begin with `pairs`.
 """

@@ -1,19 +1,18 @@
-"""Which values stand under which variables of instances: what decides their shards."""
+"""The entries of instances: which values they have under which variables."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from joins.memory.remembered import EMPTY, Hashes, HashValues
+from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layouts, ranges
 
 __all__ = ["Entries", "EntryReader"]
-
-Edge = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +35,9 @@ class Entries:
 class EntryReader:
     """Reads the entries of instances under the variables that are wanted."""
 
-    def __init__(self, hashing: HashValues) -> None:
-        self._layouts = Layouts()
+    def __init__(self, shapes: Shapes, hashing: HashValues) -> None:
+        self._layouts = Layouts(shapes)
         self._hashing = hashing
-
-    def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
-        """Learn a shape by its edges."""
-        self._layouts.add_shape(shape, edges)
-
-    def forget_shapes(self, shapes: Set[int]) -> None:
-        """Forget shapes; their numbers are not given again."""
-        self._layouts.forget_shapes(shapes)
 
     def want(self, variables: Collection[int]) -> None:
         """Say under which variables values are read from now on."""

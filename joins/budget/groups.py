@@ -1,18 +1,18 @@
-"""Groups of query classes that are paired alike."""
+"""Groups of query classes that are paired in the same way."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
-from joins.memory.durations import Durations
+from joins.memory.durations import CLOSED, Durations
 
 __all__ = ["ClassGroup"]
 
 
 class ClassGroup:
-    """Classes that are paired alike, with the widest of their windows.
+    """Classes that are paired in the same way, with the widest of their windows.
 
-    To add and to remove one costs the same however many there are.
+    Adding and removing a class costs the same however many there are.
     """
 
     def __init__(self) -> None:
@@ -27,8 +27,8 @@ class ClassGroup:
 
     @property
     def window_us(self) -> int:
-        """The widest of their windows; -1 without any class."""
-        return self._windows.longest if self._windows else -1
+        """The widest of their windows; `CLOSED` without any class."""
+        return self._windows.longest if self._windows else CLOSED
 
     @property
     def is_symmetric(self) -> bool:

@@ -1,17 +1,16 @@
-"""The budget of predicted work: how many pairs a new instance may make in a class.
+"""The budget of pairs: how many of them a new instance may make in a class.
 
-A use of a class goes over it at an instance that makes more than `pairs_max` pairs by every one of
-the class's value joins.  What counts is a pair with an instance that
+A use of a class goes over its budget at an instance that makes more than `pairs_max` pairs by every
+one of the class's value joins.  A pair counts if its other instance
 
     stands before it     has no larger docid
     can be joined        has a value under all variables that the class joins on its side
     is near              is held by the use's own window
     is the use's         came after the use's registration point
 
-and a pair counts once, however many values both have in common.  A use also goes over its budget at
-an instance that makes one skewed pair that it sees (`skew`).  That is a matter of the documents
-and of the use alone: neither other queries, nor the anchor that happens to be in use, nor batches,
-shards or engines decide it.
+and it counts once, however many values both have in common.  A use also goes over its budget at an
+instance that makes one skewed pair (`skew`) which the use sees.  So the budget is a matter of the
+documents and of the use: other queries, the anchor in use, batches and shards do not decide it.
 """
 
 from __future__ import annotations
@@ -24,24 +23,19 @@ from typing import NamedTuple
 from joins.budget.groups import ClassGroup
 from joins.budget.probe import Probe, ValueJoin
 from joins.classes import ClassRegistry, UseKind
+from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.slots import Ints
 from joins.memory.times import Pairs
 
-__all__ = ["CLOSED", "UNBOUNDED", "Bounds", "Overrun", "PairBudget", "SkewedPair"]
-
-UNBOUNDED = 1 << 62
-"""A budget that nothing goes over."""
-
-CLOSED = -1
-"""A window that holds nothing."""
+__all__ = ["Bounds", "Overrun", "PairBudget", "SkewedPair"]
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What bounds the partners of an instance: allowed lateness, and a number.
+    """The allowed lateness, and how many pairs an instance may make.
 
-    `is_part` says that a part of all instances is here, as in a shard: too many are then met by
-    the value join that meets fewest, and who knows all of them stops.
+    In a shard, which has a part of all instances (`is_part`), an instance with too many partners is
+    paired by the value join that makes the fewest; the driver, which knows all parts, stops uses.
     """
 
     lateness_us: int
@@ -82,7 +76,10 @@ Count = Callable[[ValueJoin | None, Sequence[UseKind]], Ints]
 
 
 class PairBudget:
-    """Which uses of classes are over the budget in the batch in hand."""
+    """The uses of classes that are over the budget in one batch.
+
+    After the batch they are removed, or the next batch counts for them again.
+    """
 
     def __init__(self, classes: ClassRegistry, bounds: Bounds) -> None:
         self.pairs_max = bounds.pairs_max
@@ -94,14 +91,6 @@ class PairBudget:
         self._open: dict[int, list[UseKind]] = {}
         self._limits: dict[int, list[tuple[int, int]]] = {}
 
-    def begin_batch(self) -> None:
-        """Forget the overruns: who asks takes those uses away, or has them looked at again."""
-        self.overruns = []
-        self.skewed = set()
-        self._skewed_from = {}
-        self._open = {}
-        self._limits = {}
-
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
         """Pair an instance from a document on for a class within a window only in this batch."""
         limits = self._limits.setdefault(number, [])
@@ -109,7 +98,7 @@ class PairBudget:
             limits.append((docid, window_us))
 
     def limits(self) -> dict[int, list[tuple[int, int]]]:
-        """Return within which windows, from which documents on, classes are still asked for."""
+        """Return, for each limited class, its limits as (first document, window)."""
         limits = {number: list(own) for number, own in self._limits.items()}
         for number in {overrun.query_class for overrun in self.overruns}:
             overruns = [overrun for overrun in self.overruns if overrun.query_class == number]
@@ -126,7 +115,7 @@ class PairBudget:
         return max(map(self._closed_from, group.members), default=UNBOUNDED)
 
     def closed(self) -> dict[int, int]:
-        """Return from which document on classes are not asked for, of those that are closed."""
+        """Return the closed classes, each with the document from which on it is not asked for."""
         closed = {number: self._closed_from(number) for number in self._limits}
         return {number: docid for number, docid in closed.items() if docid != UNBOUNDED}
 
@@ -176,8 +165,8 @@ class PairBudget:
     ) -> Iterator[Pairs]:
         """Yield the pairs of a new instance that a group's classes ask for.
 
-        `first` is its probe by the group's anchor; if that is too large, `meet` is asked class by
-        class.
+        `first` is the instance's probe by the group's anchor.  If it is too large, the group's
+        classes are looked at one by one, each with probes by its own value joins (`meet`).
         """
         window_us, is_symmetric = group.window_us, group.is_symmetric
         if docid >= self.closed_from(group) or not any(map(self.is_open, group.members)):
@@ -199,7 +188,7 @@ class PairBudget:
     ) -> None:
         """Stop the uses of a class that an instance takes over the budget.
 
-        `counts` are what it makes by each value join, for each of some uses that were open.
+        `counts` are the pairs that the instance makes, by value join and by use in `kinds`.
         """
         joins: list[ValueJoin | None] = [*self._classes.by_number[number].value_pairs()] or [None]
         places = {kind: i for i, kind in enumerate(kinds)}
@@ -212,7 +201,7 @@ class PairBudget:
     def judge(
         self, number: int, docid: int, count: Count
     ) -> list[tuple[ValueJoin | None, list[UseKind]]]:
-        """Return by which value joins to pair an instance for a class, each for which uses.
+        """Return the value joins by which to pair an instance for a class, each with its uses.
 
         Uses that this instance takes over the budget are stopped.
         """

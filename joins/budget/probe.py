@@ -1,7 +1,7 @@
-"""What one instance meets: the pairs that it is part of by one value join, and how many they are.
+"""A probe: the pairs that one instance makes by one value join, and how many they are.
 
-The instance may be remembered where its partners are, or be a **probe row** from elsewhere: a join
-that is spread over shards asks each of them for its part.
+The instance may be remembered where its partners are.  Or it is a **probe row** from elsewhere: the
+driver of shards asks each shard for its part of the pairs.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from joins.classes import QueryClass, UseKind
+from joins.classes import UseKind
 from joins.memory.slots import Ints
 from joins.memory.times import Flags, Pairs, Times
+from templates.queryclass import QueryClass
 
 __all__ = ["TIME_COLUMNS", "Partners", "Probe", "ProbeRow", "TimeColumns", "ValueJoin"]
 
@@ -71,11 +72,11 @@ class TimeColumns:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The pairs of one instance, its owner, with partners that have the docids `docids`.
+    """The pairs of one instance, the owner, with partners that have the docids `docids`.
 
-    Partners with a docid that is not above the owner's count (`is_counted`); pairs with those
-    that came before it are the owner's to list (`is_own`).  The two differ only for tuples of
-    operators, which come after all documents of their batch.
+    A pair counts against the owner's budget if the partner's docid is not larger (`is_counted`).
+    The owner lists a pair if the partner came before it (`is_own`).  The two differ only for tuples
+    of operators, which come after all documents of their batch.
     """
 
     met: Pairs
@@ -108,7 +109,7 @@ class Probe:
         ids: Mapping[int, str],
         lateness_us: int,
     ) -> Probe:
-        """Return the probe of a probe row with partners, whose columns stand in `found`'s order."""
+        """Return the probe of a probe row; `columns` are its partners', in the order of `found`."""
         ends = np.cumsum([0, *(len(partners) for partners, _ in found)])
         places = [
             (np.arange(start, end), is_right)

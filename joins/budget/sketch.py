@@ -1,13 +1,13 @@
-"""Which new instances may go over the budget: who has too little in common with others is left out.
+"""A frequency sketch: it finds the few new instances that may go over the budget.
 
-It keeps no instances.  Each value under a variable has a counter, which it shares with others
-whose hashes fall on it; so what the counters of an instance's values add up to is at least the
-number of pairs that it makes by a value join.  Only where that exceeds the budget, by every value
-join of a class, is it worth to have those counted who can be joined, hold in time, and so on.
+The sketch keeps no instances.  It has a counter for each value under a variable; several values may
+share one.  So the counters of an instance's values add up to at least the number of pairs that it
+makes by a value join.  Only an instance for which this sum exceeds the budget, by every value join
+of a class, is a **suspect**: its pairs are counted exactly.
 
-Counters lie in **layers**, the instances of one stretch each: those that no window reaches any more
-are dropped, and those behind a join's widest window are not added up.  Neighbours of like size are
-laid together, so there are few, and all take some megabytes whatever is remembered.
+Counters lie in **layers**, one for each stretch of instances.  A layer is dropped once no window
+reaches its instances, and left out where the window of a join does not.  Neighbouring layers of
+like size are merged, so there are few, and all take some megabytes whatever is remembered.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from joins.budget.entries import Entries
-from joins.budget.pairs import UNBOUNDED
 from joins.budget.probe import TIME_COLUMNS, ProbeRow, ValueJoin
 from joins.classes import ClassRegistry
+from joins.memory.durations import UNBOUNDED
+from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.memory.valueindex import entry_keys
 
-__all__ = ["FrequencySketch", "Suspect"]
+__all__ = ["CountedInstances", "FrequencySketch", "Suspect"]
 
 _COUNTERS_BITS = 16
 """Two to this many counters in a layer, 256 KB: ten values in each of 100,000 documents that are
@@ -37,8 +38,6 @@ all different add 15 to a counter."""
 
 _LAYER_INSTANCES = 5_000
 _LAYERS_MAX = 12
-
-Edge = tuple[int, int, int, int]
 
 
 class Suspect(NamedTuple):
@@ -58,8 +57,8 @@ class _Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class _New:
-    """Instances that have come in this batch, and their values, by variable."""
+class CountedInstances:
+    """Instances that were counted together, and their values, by variable."""
 
     rows: pa.Table
     values: dict[int, tuple[Ints, npt.NDArray[np.uint64]]]
@@ -75,7 +74,7 @@ class _AskedJoins:
 
     @classmethod
     def of(cls, classes: ClassRegistry, stratum: int) -> _AskedJoins:
-        """Return what the classes of a stratum ask for."""
+        """Return the value joins of a stratum's classes."""
         paired = {
             number: frozenset(query_class.value_pairs())
             for number, query_class in classes.by_number.items()
@@ -88,12 +87,11 @@ class _AskedJoins:
 class FrequencySketch:
     """Counts the values of a join's instances, and says which new ones are to be looked at."""
 
-    def __init__(self, classes: ClassRegistry, pairs_max: int) -> None:
+    def __init__(self, shapes: Shapes, classes: ClassRegistry, pairs_max: int) -> None:
+        self._shapes = shapes
         self._classes = classes
         self._pairs_max = pairs_max
-        self._edges: dict[int, Sequence[Edge]] = {}
         self._layers: list[_Layer] = []
-        self._new: list[_New] = []
         self._by_stratum: dict[int, _AskedJoins] = {}
         self._version = -1
 
@@ -102,23 +100,11 @@ class FrequencySketch:
         """Whether there is a budget."""
         return self._pairs_max != UNBOUNDED
 
-    def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
-        """Learn a shape by its edges."""
-        self._edges[shape] = edges
+    def note(self, rows: pa.Table, entries: Entries) -> CountedInstances:
+        """Count instances, rows of `INSTANCE_SCHEMA`, with their entries under joined variables.
 
-    def forget_shapes(self, shapes: Set[int]) -> None:
-        """Forget shapes that nothing will have any more."""
-        for shape in shapes:
-            del self._edges[shape]
-
-    def begin_batch(self) -> None:
-        """Make what is counted from now on new."""
-        self._new = []
-
-    def note(self, rows: pa.Table, entries: Entries) -> None:
-        """Count instances, rows of `INSTANCE_SCHEMA`, with their entries under joined variables."""
-        if not self.is_needed or not rows.num_rows:
-            return
+        There is at least one.
+        """
         if not self._layers or self._layers[-1].instances >= _LAYER_INSTANCES:
             self._begin_layer()
         layer = self._layers[-1]
@@ -130,7 +116,7 @@ class FrequencySketch:
         for variable in np.unique(entries.variables).tolist():
             held = entries.variables == variable
             values[variable] = entries.owners[held], entries.hashes[held]
-        self._new.append(_New(rows, values))
+        return CountedInstances(rows, values)
 
     def _begin_layer(self) -> None:
         """Begin a layer; lay the two neighbours together that are smallest where there are many."""
@@ -151,7 +137,7 @@ class FrequencySketch:
         """Forget stretches of instances that all end before a time."""
         self._layers = [layer for layer in self._layers if layer.newest_us >= before_us]
 
-    def suspects(self, stratum: int) -> Iterator[Suspect]:
+    def suspects(self, stratum: int, batch: Sequence[CountedInstances]) -> Iterator[Suspect]:
         """Yield the new instances that may go over the budget in a stratum, by their docids."""
         remembered = sum(layer.instances for layer in self._layers)
         if not self.is_needed or 2 * remembered <= self._pairs_max:
@@ -159,7 +145,7 @@ class FrequencySketch:
         asked = self._asked(stratum)
         found = [
             (new.rows.column("docid")[row].as_py(), new, row, numbers)
-            for new in self._new
+            for new in batch
             for row, numbers in self._suspected(new, asked).items()
         ]
         for _, new, row, numbers in sorted(found, key=lambda each: each[0]):
@@ -169,13 +155,13 @@ class FrequencySketch:
                 yield Suspect(probe_row, classes)
 
     def _asked(self, stratum: int) -> _AskedJoins:
-        """Return what the classes of a stratum ask for."""
+        """Return the value joins of a stratum's classes, kept until a class changes."""
         if self._version != self._classes.version:
             self._version = self._classes.version
             self._by_stratum = {s: _AskedJoins.of(self._classes, s) for s in self._classes.strata}
         return self._by_stratum[stratum]
 
-    def _suspected(self, new: _New, asked: _AskedJoins) -> dict[int, list[int]]:
+    def _suspected(self, new: CountedInstances, asked: _AskedJoins) -> dict[int, list[int]]:
         """Return the rows that may go over the budget, and the classes in which they may."""
         over = {join: self._is_over(new, join, window) for join, window in asked.joins.items()}
         over = {join: flags for join, flags in over.items() if flags.any()}
@@ -191,18 +177,18 @@ class FrequencySketch:
         query_class = self._classes.by_number[number]
         return any(probe_row.fits(query_class, is_right=is_right) for is_right in (True, False))
 
-    def equal_nodes(self, value_join: ValueJoin) -> Ints:
+    def equal_nodes(self, value_join: ValueJoin, batch: Sequence[CountedInstances]) -> Ints:
         """Return how many equal nodes new instances have at most with others by a value join."""
         every_us = int(np.iinfo(np.int64).max)
-        parts = [self._equal(new, value_join, every_us) for new in self._new]
+        parts = [self._equal(new, value_join, every_us) for new in batch]
         return np.concatenate([np.zeros(0, np.int64), *parts])
 
-    def _is_over(self, new: _New, value_join: ValueJoin, window_us: int) -> Flags:
+    def _is_over(self, new: CountedInstances, value_join: ValueJoin, window_us: int) -> Flags:
         """Return which new instances may make too many pairs by a value join."""
         return self._equal(new, value_join, window_us) > self._pairs_max
 
-    def _equal(self, new: _New, value_join: ValueJoin, window_us: int) -> Ints:
-        """Return how many equal nodes new instances have at most with those within a window."""
+    def _equal(self, new: CountedInstances, value_join: ValueJoin, window_us: int) -> Ints:
+        """Return how many equal nodes new instances have at most with others within a window."""
         left, right = value_join
         oldest_us = int(new.rows.column("end_us").to_numpy().min()) - window_us
         layers = [layer.counters for layer in self._layers if layer.newest_us >= oldest_us]
@@ -220,14 +206,13 @@ class FrequencySketch:
         (instance,) = row.select(
             ["instance", "match_id", "shape", "vals", *TIME_COLUMNS]
         ).to_pylist()
-        edges, strings = self._edges[instance.pop("shape")], instance.pop("vals")
-        nodes: dict[int, set[int]] = defaultdict(set)
-        for left, right, left_node, right_node in edges:
-            nodes[left].add(left_node)
-            nodes[right].add(right_node)
-        values = {v: {strings[n] or "" for n in nodes[v]} - {""} for v in nodes.keys() & joined}
-        filled = {variable: tuple(sorted(own)) for variable, own in values.items() if own}
-        return ProbeRow(**instance, values=filled, bound=frozenset(nodes))
+        shape, strings = self._shapes[instance.pop("shape")], instance.pop("vals")
+        values: dict[int, set[str]] = defaultdict(set)
+        for node, variables in shape.binding.items():
+            for variable in variables & joined if strings[node] else ():
+                values[variable].add(strings[node])
+        filled = {variable: tuple(sorted(own)) for variable, own in values.items()}
+        return ProbeRow(**instance, values=filled, bound=shape.variables)
 
 
 def _places(hashes: npt.NDArray[np.uint64], variables: Ints) -> Ints:

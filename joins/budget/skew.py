@@ -1,16 +1,17 @@
-"""The skew of a pair: how many tuples of nodes it has in a class, before any is listed.
+"""The skew of a pair: a bound on its tuples in a class, before any is listed.
 
 Two documents with n nodes each of one value have n * n pairs of equal nodes, and further value
-joins multiply.  What bounds the tuples of a pair of instances is known from the number of its equal
-nodes by each value join, which costs no more than to read the values.  A pair is
+joins multiply.  The number of equal nodes by each value join is known from reading the values
+alone; it bounds the tuples of the pair.  A pair is
 
     even       if the product of these numbers is within the budget,
     skewed     if one of them alone exceeds it, where none is 0, or if the product exceeds it
                `COMBINATIONS` times,
-    uncertain  between the two: its tuples are counted, by whoever can do that, and it is skewed if
-               there are more than the budget allows.
+    uncertain  between the two: its tuples are counted, and it is skewed if there are more than
+               the budget allows.
 
-Tuples of skewed pairs are not found.  The uses of a class that see one are stopped (`pairs`).
+Tuples of skewed pairs are not listed.  The uses of a class that see a skewed pair are stopped
+(`pairs`).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Sequence
 from enum import Enum
 from math import prod
 
-from joins.budget.pairs import UNBOUNDED
+from joins.memory.durations import UNBOUNDED
 
 __all__ = ["Skew", "skew_of"]
 
@@ -29,7 +30,7 @@ documents of 100 entries that are alike in three elements each have 1,000,000, a
 
 
 class Skew(Enum):
-    """See the module."""
+    """How a pair stands to the budget; the module says when it is which."""
 
     EVEN = 1
     UNCERTAIN = 2

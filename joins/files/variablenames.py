@@ -38,9 +38,9 @@ class VariableNames:
 
 
 class Asked:
-    """What a plan asks for, by names, so that plans of different processes can be compared.
+    """The edges and values that a plan asks for, by names that hold in every process.
 
-    Witnesses of a plan serve whoever asks for no more than it did.
+    Witnesses of one plan serve any other plan that asks for no more.
     """
 
     def __init__(self, digests: Set[bytes]) -> None:
@@ -49,26 +49,26 @@ class Asked:
 
     @classmethod
     def of(cls, plan: EvaluationPlan, names: VariableNames) -> Asked:
-        """Return what a plan asks for."""
+        """Return the edges and values that a plan asks for."""
         edges, valued = _asked(plan, names)
         return cls(edges.keys() | valued.keys())
 
     @classmethod
     def read(cls, content: bytes) -> Asked:
-        """Return what was written; raises `ValueError` for anything else."""
+        """Return the value of bytes that `written` made; raises `ValueError` for others."""
         if len(content) % NAME_BYTES:
             raise ValueError("is cut short")
         places = range(0, len(content), NAME_BYTES)
         return cls({content[i : i + NAME_BYTES] for i in places})
 
     def written(self) -> bytes:
-        """Return this as bytes."""
+        """Return the value as bytes."""
         return b"".join(sorted(self._digests))
 
     def missing(
         self, plan: EvaluationPlan, names: VariableNames
     ) -> tuple[set[tuple[int, int]], set[int]]:
-        """Return the edges and the variables with values that a plan asks for beyond this."""
+        """Return the edges and the variables with values that a plan asks for beyond these."""
         edges, valued = _asked(plan, names)
         return (
             {edge for digest, edge in edges.items() if digest not in self._digests},

@@ -1,14 +1,14 @@
-"""Witnesses in a file: what a join remembers of some documents, to be absorbed again.
+"""Witnesses in a file: the instances of some documents, to be absorbed again.
 
     magic and format version, length and checksum of the header       20 bytes
     header    JSON: `Header`, variables and their names, length and checksum of the payload
     payload   an Arrow IPC stream of `WITNESS_SCHEMA`: a row for each document
 
-Variables are numbered as in the process that wrote the file; by the names in the header another
-process turns them into its own.  The first row of each shape spells the shape out.
+Variables have the numbers of the process that wrote the file; another process finds its own by the
+names in the header.  The first row of each shape spells the shape out.
 
-A file is written once.  It is a copy of what can be evaluated again: one that is torn, damaged or
-of a later format is a `WitnessFileError`, and the answer is to evaluate.
+A file is written once.  Its documents can always be evaluated again: for a file that is torn,
+damaged or of a later format the answer to `WitnessFileError` is to evaluate them.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ class WitnessFileError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is known of a file without reading its payload.
+    """The facts about a file that can be read without its payload.
 
-    It holds the witnesses of all documents from `first_docid` to `last_docid`; `end_max_us` is the
-    newest event time among them.  `facts` are what the writer says of them.
+    The file holds the witnesses of all documents from `first_docid` to `last_docid`; `end_max_us`
+    is the newest event time among them.  `facts` come from the writer.
     """
 
     first_docid: int
@@ -108,7 +108,7 @@ def compacted(witnesses: pa.Table, kept: npt.NDArray[np.bool_]) -> pa.Table:
 
 
 def read_header(path: Path) -> Header:
-    """Return what a file says of itself."""
+    """Return the header of a file."""
     header, _ = _read_header(path)
     return Header(**{name: header[name] for name in Header.__slots__})
 
@@ -182,7 +182,7 @@ def _spell_once(witnesses: pa.Table) -> tuple[pa.Array, dict[str, Column]]:
 
 
 def _renumber(witnesses: pa.Table, there: Column, here: Column) -> pa.Table:
-    """Turn variables `there[i]` into `here[i]`; give shapes names by what they are now."""
+    """Turn variables `there[i]` into `here[i]`; shapes get names by their new edges."""
     column = _flat(witnesses.column("edges"))
     items = _items(column)
     for name in ("var1", "var2"):

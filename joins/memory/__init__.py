@@ -1,12 +1,11 @@
-"""What the join remembers of instances: their rows, times and values, and for how long.
+"""The memory of the join: rows, times and values of instances, and for how long they are kept.
 
-Times and hashes of values lie in columns that grow at the end and shrink at the front
-(`remembered`, `instancetable`, `column`); whole rows are spilled to files once they take too much
-memory (`spill`).  An instance is kept for the widest window that it can fill, and then let go
-(`eviction`).
+Rows live in arrays that grow at the end and are dropped at the front (`remembered`,
+`instancetable`); strings go to files when they are many (`spill`).  `retention` says for how long
+an instance is kept, and `eviction` drops it.
 
-Invariant: an instance is remembered for as long as some class can still use it; that it is
-remembered longer changes cost, never tuples.
+Invariant: an instance is remembered for as long as some class can still use it; remembering it for
+longer changes cost, never tuples.
 
 Begin with `remembered`.
 """

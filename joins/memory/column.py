@@ -1,12 +1,12 @@
-"""Columns of numbers that grow at the end and shrink at the front without being copied for it.
+"""Columns of numbers that grow at the end and shrink at the front without being copied.
 
-A column lies in one mapping of anonymous memory, larger than what is in it: memory is taken page
-by page as it is written, and rows that are dropped from the front give their pages back at once.
-So what is held is what is alive, to a page.  When the end of the mapping is reached the living rows
-are moved, piece by piece, to a new one of four times their size: one row at most is moved for
-three that are appended.
+A column lies in one mapping of anonymous memory that is larger than its rows.  Memory is taken page
+by page as rows are written, and rows that are dropped from the front give their pages back at once:
+a column takes the memory of its living rows, to a page.  When the end of the mapping is reached,
+the living rows are moved, piece by piece, to a new one of four times their size: one row at most is
+moved for three that are appended.
 
-Addresses are taken sparingly all the same: the system counts them as if they were memory when it
+Addresses are taken sparingly all the same.  The system counts them as if they were memory when it
 copies a process, and a broker on a small machine must be able to start others.
 """
 
@@ -18,20 +18,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["SPARE_ROWS", "Column"]
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 
-RESERVED_ROWS = 1 << 16
-"""Rows that a mapping has addresses for, at least."""
+__all__ = ["SPARE_ROWS", "Column"]
 
 SPARE_ROWS = 1 << 13
 """Places that a mapping always has behind the last row."""
-
-_MOVED_ROWS = 1 << 18
-"""Rows that are in memory twice while a column moves."""
-
-_HUGE_PAGES_FROM = 8 << 20
-"""Bytes from which on large pages are asked for: they make random access faster, and would make
-a small column large."""
 
 
 class _Mapping:
@@ -51,7 +43,7 @@ class _Mapping:
             self._released = stop
 
     def use_huge_pages(self) -> None:
-        """Ask for large pages, where there are such."""
+        """Ask for large pages, where the system has them."""
         if hasattr(mmap, "MADV_HUGEPAGE"):
             self._memory.madvise(mmap.MADV_HUGEPAGE)
 
@@ -59,13 +51,16 @@ class _Mapping:
 class Column:
     """Rows of one number each, numbered from `first` on; row `origin` stands first in `values`.
 
-    Row `start` is the first that is alive; what `values` holds of earlier ones is anything.
+    Row `start` is the first living one; the values of earlier rows are undefined.
     """
 
-    def __init__(self, dtype: type, first: int = 0) -> None:
+    def __init__(
+        self, dtype: type, first: int = 0, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS
+    ) -> None:
+        self._limits = limits
         self._dtype = np.dtype(dtype)
-        self._mapping = _Mapping(self._dtype, RESERVED_ROWS + SPARE_ROWS)
-        self._huge_from = _HUGE_PAGES_FROM // self._dtype.itemsize
+        self._mapping = _Mapping(self._dtype, limits.column_rows + SPARE_ROWS)
+        self._huge_from = limits.huge_page_bytes // self._dtype.itemsize
         self._size = 0
         self.start = self.origin = first
 
@@ -85,7 +80,7 @@ class Column:
         return self._mapping.array[: self._size]
 
     def padded(self, width: int) -> npt.NDArray[Any]:
-        """Return the rows from `origin` on and `width` further places, whatever is in them.
+        """Return the rows from `origin` on and `width` further places with undefined values.
 
         `width` is at most `SPARE_ROWS`: so nothing is moved for it, and `origin` stays.
         """
@@ -102,7 +97,7 @@ class Column:
         self._size = size
 
     def extend(self, rows: int) -> None:
-        """Add rows at the end that hold anything, and take no memory until they are written."""
+        """Add rows of undefined values at the end; they take no memory until they are written."""
         self._make_room(rows)
         self._size += rows
 
@@ -127,12 +122,12 @@ class Column:
     def _move(self, rows: int) -> None:
         """Move the living rows to a new mapping, with room for at least `rows` more."""
         old, dropped, alive = self._mapping, self.start - self.origin, self.end - self.start
-        room = max(RESERVED_ROWS, 4 * alive, alive + rows)
+        room = max(self._limits.column_rows, 4 * alive, alive + rows)
         new = _Mapping(self._dtype, room + SPARE_ROWS)
         if alive >= self._huge_from:
             new.use_huge_pages()
-        for start in range(0, alive, _MOVED_ROWS):
-            stop = min(alive, start + _MOVED_ROWS)
+        for start in range(0, alive, self._limits.moved_rows):
+            stop = min(alive, start + self._limits.moved_rows)
             new.array[start:stop] = old.array[dropped + start : dropped + stop]
             old.release(dropped + stop)
         self._mapping, self._size, self.origin = new, alive, self.start

@@ -1,11 +1,18 @@
-"""Durations of time that many ask for, and the longest of them."""
+"""Durations of time that many ask for, and the longest of them; no bound at all."""
 
 from __future__ import annotations
 
 from collections import Counter
 from heapq import heapify, heappop, heappush
 
-__all__ = ["Durations"]
+__all__ = ["CLOSED", "UNBOUNDED", "Durations"]
+
+UNBOUNDED = 1 << 62
+"""No bound: more than any number of pairs, documents or microseconds.  `-UNBOUNDED`, as a time, is
+before all times; as a duration, nothing lasts so long."""
+
+CLOSED = -1
+"""A window that holds nothing."""
 
 _SPARE = 16
 

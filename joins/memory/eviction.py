@@ -1,11 +1,10 @@
-"""When instances go that no class can use any more: lazily, and a bounded number at a time.
+"""Eviction drops instances that no class can use any more: lazily, and some at a time.
 
-Where all have the same retention, those that are of no use stand in front, and are dropped there.
-Where retentions differ, they stand between others.  So once there are twice as many rows as were
-left after the last time, or a retention has become shorter, a sweep looks at all of them, a piece
-at a time, and moves those together that are of use (`places`): from the first piece, counted from
-the youngest one, of which half is of no use.  So a row is moved about as often as others have gone
-for it.
+Where all instances have the same retention, the useless ones stand in front, and are dropped there.
+Where retentions differ, they stand between others.  So a **sweep** begins once there are twice as
+many rows as after the last one, or a retention has become shorter.  It looks at pieces of rows from
+the youngest on, begins to move at the first piece of which half is useless, and moves the useful
+rows together (`places`).  So a row is moved about as often as others have gone for it.
 """
 
 from __future__ import annotations
@@ -16,29 +15,30 @@ import numpy as np
 import numpy.typing as npt
 
 from joins.memory.instancetable import InstanceTable
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.retention import LayoutRetention
 from joins.memory.slots import Ints
 
-__all__ = ["EVICTED_ROWS", "Eviction", "Flags"]
+__all__ = ["Eviction", "Flags"]
 
 Flags = npt.NDArray[np.bool_]
-
-EVICTED_ROWS = 16_384
-"""Rows that are looked at, and moved, at a time: some 3 ms.  As many of no use are left alone,
-unless half of all can go: eviction costs by the piece."""
-
-_SCANNED_ROWS = 4_096
 
 _PACE = 8
 """Rows that a sweep looks at for each one that is appended meanwhile."""
 
 
 class Eviction:
-    """Drops rows from a table; `forget` hears of the places of those that go."""
+    """Drops rows from a table; `forget` gets the places of rows before they go."""
 
     def __init__(
-        self, table: InstanceTable, retention: LayoutRetention, forget: Callable[[Ints], None]
+        self,
+        table: InstanceTable,
+        retention: LayoutRetention,
+        forget: Callable[[Ints], None],
+        limits: MemoryLimits = DEFAULT_MEMORY_LIMITS,
     ) -> None:
+        self._rows = limits.evicted_rows
+        self._scanned_rows = limits.scanned_rows
         self._table = table
         self._places = table.places
         self._retention = retention
@@ -58,7 +58,7 @@ class Eviction:
         return of_use
 
     def run(self, horizon_us: int) -> None:
-        """Do a bounded part of what is to be done."""
+        """Do a bounded part of the work that is due."""
         self._horizon_us = horizon_us
         appended = self._places.end - self._seen
         self._seen = self._places.end
@@ -68,7 +68,7 @@ class Eviction:
                 return
             self._shortened = self._retention.shortened
             self._sweep = self._swept()
-        for _ in range(1 + _PACE * appended // EVICTED_ROWS):
+        for _ in range(1 + _PACE * appended // self._rows):
             if next(self._sweep, self._places) is self._places:
                 self._sweep = None
                 self.sweeps += 1
@@ -78,7 +78,7 @@ class Eviction:
         """Drop the rows in front that are of no use, when they are many."""
         self._scan()
         gone = self._scanned - self._places.start
-        if gone and (gone >= EVICTED_ROWS or 2 * gone >= len(self._places)):
+        if gone and (gone >= self._rows or 2 * gone >= len(self._places)):
             self._forget(np.arange(self._places.start, self._scanned))
             self._table.drop(self._scanned)
 
@@ -86,7 +86,7 @@ class Eviction:
         """Move `_scanned` to the first row that is of use."""
         self._scanned = max(self._scanned, self._places.start)
         while self._scanned < self._places.end:
-            stop = min(self._scanned + _SCANNED_ROWS, self._places.end)
+            stop = min(self._scanned + self._scanned_rows, self._places.end)
             rows = np.arange(self._scanned, stop)
             of_use = np.flatnonzero(self.are_of_use(rows, self._horizon_us))
             if len(of_use):
@@ -97,27 +97,27 @@ class Eviction:
     def _is_sweep_due(self) -> bool:
         rows = len(self._places)
         has_shortened = self._shortened != self._retention.shortened
-        return rows > 2 * self._left + EVICTED_ROWS or (has_shortened and rows > 0)
+        return rows > 2 * self._left + self._rows or (has_shortened and rows > 0)
 
     def _swept(self) -> Iterator[None]:
-        """Move what is of use together, and drop the rest; yield between two pieces."""
+        """Move useful rows together, and drop the others; yield between two pieces."""
         places, table, end = self._places, self._table, self._places.end
         stop = yield from self._crowded_from()
         if stop > places.start:
             yield from table.begin_sweep(stop)
             while places.read > places.start:
-                self._sweep_piece(max(places.start, places.read - EVICTED_ROWS))
+                self._sweep_piece(max(places.start, places.read - self._rows))
                 yield
             table.end_sweep()
             self._scanned = places.start
         self._left = len(places) - (places.end - end)
 
     def _crowded_from(self) -> Generator[None, None, int]:
-        """Return the place from which on, to the youngest row, more than half are of use."""
+        """Return the place from which on more than half of each piece is useful."""
         places = self._places
         place = places.end
         while place > max(places.start, places.moved_to):
-            first = max(places.start, places.moved_to, place - EVICTED_ROWS)
+            first = max(places.start, places.moved_to, place - self._rows)
             of_use = self.are_of_use(np.arange(first, place), self._horizon_us)
             if 2 * np.count_nonzero(of_use) <= place - first:
                 break

@@ -1,8 +1,8 @@
-"""Instances: what a join joins.
+"""Instances: the rows that the join pairs.
 
 Documents from outside, documents that queries publish, and the tuples of inner operators are all
 instances: a witness shape, the nodes and values that fill it, and a place in time.  They are
-numbered from 1 in the order in which they came to be known.
+numbered from 1 in the order in which the join gets to know them.
 """
 
 from __future__ import annotations
@@ -14,15 +14,10 @@ import pyarrow as pa
 
 __all__ = [
     "INSTANCE_SCHEMA",
-    "SUB_BATCH_BYTES_MAX",
     "Instance",
     "read_instances",
     "rows_in_sub_batches",
 ]
-
-SUB_BATCH_BYTES_MAX = 256 << 20
-"""Bytes of instances that are remembered at a time, beside one more batch: their strings are put
-together in one column, whose offsets reach 2 GB."""
 
 INSTANCE_SCHEMA = pa.schema(
     [
@@ -71,12 +66,12 @@ class Instance:
         return self.docid, self.depth, self.match_id
 
 
-def rows_in_sub_batches(rows: pa.Table) -> Iterator[pa.Table]:
-    """Yield rows in order: one of their batches each, then up to `SUB_BATCH_BYTES_MAX`."""
+def rows_in_sub_batches(rows: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
+    """Yield rows in order: one of their batches each, then up to so many bytes."""
     part: list[pa.RecordBatch] = []
     nbytes = 0
     for batch in rows.to_batches():
-        if part and nbytes + batch.nbytes > SUB_BATCH_BYTES_MAX:
+        if part and nbytes + batch.nbytes > bytes_max:
             yield pa.Table.from_batches(part)
             part, nbytes = [], 0
         part.append(batch)

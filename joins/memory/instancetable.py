@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from joins.memory.column import Column
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.places import Places
 from joins.memory.slots import Ints, Layouts, ranges
 
@@ -53,20 +54,28 @@ def hash_values(values: pa.Array) -> tuple[Hashes, Hashes]:
 
 
 class InstanceTable:
-    """A row for each instance, at its place; the row's slots stand elsewhere, in the same order.
+    """A row for each instance, at its place; the slots of rows stand elsewhere, in the same order.
 
-    Instances of a part of a join (`is_part`) have numbers in the whole, which ascend.
+    In a shard, which has a part of all instances (`is_part`), a row also has the instance's number
+    in the whole join; these numbers ascend.
     """
 
-    def __init__(self, layouts: Layouts, hashing: HashValues, *, is_part: bool = False) -> None:
+    def __init__(
+        self,
+        layouts: Layouts,
+        hashing: HashValues,
+        limits: MemoryLimits = DEFAULT_MEMORY_LIMITS,
+        *,
+        is_part: bool = False,
+    ) -> None:
         self._layouts = layouts
         self._hashing = hashing
         columns = _PART_COLUMNS if is_part else _COLUMNS
-        self._columns = {name: Column(dtype, _FIRST) for name, dtype in columns.items()}
-        self._hashes = Column(np.uint64), Column(np.uint64)
+        self._columns = {name: Column(dtype, _FIRST, limits) for name, dtype in columns.items()}
+        self._hashes = Column(np.uint64, 0, limits), Column(np.uint64, 0, limits)
         self._newest_us = np.iinfo(np.int64).min
         self._moved_slots = 0
-        self.places = Places(_FIRST)
+        self.places = Places(_FIRST, limits)
 
     @property
     def memory_bytes(self) -> int:
@@ -156,7 +165,7 @@ class InstanceTable:
         self._moved_slots = self._slot(stop)
 
     def move(self, kept: Ints, read: int) -> None:
-        """Move rows up against those moved before; drop the others from place `read` on."""
+        """Move rows up against the rows moved before; drop the others from place `read` on."""
         is_still = self.places.read - read == len(kept) and self.places.read == self.places.write
         counts = self._layouts.arrays.slot_counts[self.at("layout", kept)]
         self._moved_slots -= int(counts.sum())

@@ -1,13 +1,12 @@
-"""Where the rows of instances stand in their columns.
+"""The places of instances' rows in their columns.
 
-A row is appended at the place that is its instance's number, and most rows never stand anywhere
-else: a look-up costs nothing.  A **sweep** moves the older rows that are of use up against the
-younger ones, in order, from the youngest of them to the oldest, and what is left at the front is
-dropped.  So places are without holes again, numbers stay what they are, and the numbers of rows
-that have moved are beside them, to be searched.
+A row is appended at the place that is its instance's number, and most rows stay there: looking one
+up costs nothing.  A **sweep** moves the older useful rows up against the younger ones, in order,
+from the youngest to the oldest, and drops the front.  Then places are without holes again.  Numbers
+stay the same; the numbers of rows that have moved stand beside them, to be searched.
 
     start      read        write                    moved_to                  end
-      | older  | anything    | rows that have moved    | rows at their numbers  |
+      | older  | undefined   | rows that have moved    | rows at their numbers  |
 """
 
 from __future__ import annotations
@@ -18,19 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from joins.memory.column import Column
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.slots import Ints
 
 __all__ = ["Places"]
 
-_NUMBERED_ROWS = 1 << 18
-"""Rows whose numbers are written at a time, before they move."""
-
 
 class Places:
-    """The places `start` to `end` of rows, but for those from `read` to `write` in a sweep."""
+    """The places of rows: `start` to `end`, without `read` to `write` while a sweep goes on."""
 
-    def __init__(self, first: int) -> None:
-        self._numbers = Column(np.int64, first)  # written of places below `moved_to` only
+    def __init__(self, first: int, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS) -> None:
+        self._numbered_rows = limits.numbered_rows
+        self._numbers = Column(np.int64, first, limits)  # written of places below `moved_to` only
         self.start = self.read = self.write = self.end = self.moved_to = first
 
     def __len__(self) -> int:
@@ -48,7 +46,7 @@ class Places:
         return int(self.numbers(np.array([first]))[0])
 
     def of(self, instances: Ints) -> Ints:
-        """Return the places of instances; of those that have none, any place."""
+        """Return the places of instances; an instance without a row gets any place."""
         if self.start >= self.moved_to:
             return instances
         have_moved = instances < self.moved_to
@@ -105,8 +103,8 @@ class Places:
 
     def begin_sweep(self, stop: int) -> Iterator[None]:
         """Prepare to move rows before `stop`, some at a time."""
-        for first in range(max(self.start, self.moved_to), stop, _NUMBERED_ROWS):
-            last = min(first + _NUMBERED_ROWS, stop)
+        for first in range(max(self.start, self.moved_to), stop, self._numbered_rows):
+            last = min(first + self._numbered_rows, stop)
             self._numbers.write(first, np.arange(first, last))
             yield
         self.moved_to = self.read = self.write = stop

@@ -1,4 +1,4 @@
-"""What the join remembers of instances: numbers and hashes in a table, whole rows beside them."""
+"""Remembered instances: numbers and hashes in a table, whole rows beside them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 from joins.memory.eviction import Eviction, Flags
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
 from joins.memory.instancetable import EMPTY, Hashes, HashValues, InstanceTable, hash_values
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.retention import LayoutRetention
 from joins.memory.slots import Ints, Layouts
 from joins.memory.spill import InstanceRows
@@ -19,10 +20,10 @@ __all__ = ["EMPTY", "HashValues", "Hashes", "Remembered", "hash_values"]
 
 
 class Remembered:
-    """What the join remembers of instances, by their numbers; `base` is the first of them.
+    """The remembered instances by number; `base` is the first of them.
 
     `is_ordered` says that so far every instance stands at a larger docid than all before it.
-    `sweeps` counts how often instances have gone from between others.
+    `sweeps` counts how often eviction has taken instances from between others.
     """
 
     def __init__(
@@ -31,13 +32,14 @@ class Remembered:
         retention: LayoutRetention,
         hashing: HashValues,
         spill_directory: Path | None = None,
+        limits: MemoryLimits = DEFAULT_MEMORY_LIMITS,
         *,
         is_part: bool = False,
     ) -> None:
-        self._table = InstanceTable(layouts, hashing, is_part=is_part)
+        self._table = InstanceTable(layouts, hashing, limits, is_part=is_part)
         self._places = self._table.places
-        self._eviction = Eviction(self._table, retention, self._forget_published)
-        self._rows = InstanceRows(spill_directory)
+        self._eviction = Eviction(self._table, retention, self._forget_published, limits)
+        self._rows = InstanceRows(spill_directory, limits)
         self._rows_sweep: Iterator[None] = iter(())
         self._newest_docid = -1
         self.sweeps = 0
@@ -58,7 +60,7 @@ class Remembered:
         return self._places.base
 
     def take(self, name: str, instances: Ints) -> Ints:
-        """Return a column's values of some instances; of those evicted, anything."""
+        """Return a column's values of some instances; the values of evicted ones are undefined."""
         return self._table.at(name, self._places.of(instances))
 
     def are_there(self, instances: Ints) -> Flags:
@@ -144,8 +146,8 @@ class Remembered:
     def evict(self, horizon_us: int) -> int:
         """Drop instances that no class can use any more; return how many went.
 
-        These end before the horizon by more than the retention of their shapes.  It is
-        lazy: those that are not dropped may still be found.
+        They end before the horizon by more than the retention of their shapes.  Eviction is lazy:
+        useless instances may still be found.
         """
         before, sweeps = len(self), self._eviction.sweeps
         self._eviction.run(horizon_us)
@@ -158,7 +160,7 @@ class Remembered:
         return before - len(self)
 
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
-        """Return those instances that are remembered, by number."""
+        """Return instances by number, without the numbers that are not remembered."""
         found: dict[int, Instance] = {}
         asked = np.array(sorted(set(numbers)), np.int64)
         for wanted, rows in self._rows.take(asked[self.are_there(asked)].tolist()):

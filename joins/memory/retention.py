@@ -1,26 +1,24 @@
-"""For how long instances can be of use: the widest window among the classes that one can fill.
+"""The retention of instances: the widest window among the classes that an instance can fill.
 
-What an instance can fill is a matter of its witness shape: on one side of the class, the shape
-must bind all variables of the value joins, or all variables where there is no value join.  So a
-shape has a **retention**: an instance is of use until its end lies further than that behind the
-horizon, which is the newest event time less the allowed lateness (section 1.1 of the semantics).
-A query with a wide window over a rare stream makes nothing last but what it can join there.
+The witness shape of an instance decides which classes it can fill: on one side of the class, the
+shape must bind all variables of the value joins, or all variables where there is no value join.  So
+a shape has a **retention**: an instance is of use until its end lies further than that behind the
+horizon, which is the newest event time less the allowed lateness (section 1.1 of the semantics).  A
+query with a wide window over a rare stream keeps only instances that it can join there.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence, Set
+from collections.abc import Collection, Set
 
 import numpy as np
 
-from joins.memory.durations import Durations
-from joins.memory.slots import Edge, Ints, Layouts
+from joins.memory.durations import UNBOUNDED, Durations
+from joins.memory.shapes import Shapes
+from joins.memory.slots import Ints, Layouts
 
-__all__ = ["NO_RETENTION_US", "LayoutRetention", "Retention"]
-
-NO_RETENTION_US = -(1 << 62)
-"""The retention of a shape that nothing asks for: whatever its end, it is not kept."""
+__all__ = ["LayoutRetention", "Retention"]
 
 Variables = frozenset[int]
 
@@ -31,17 +29,18 @@ class Retention:
     `shortened` counts how often a retention may have become shorter.
     """
 
-    def __init__(self) -> None:
-        # What a shape must bind, under one of its variables, with the reaches of all who ask.
+    def __init__(self, shapes: Shapes) -> None:
+        # What a shape must bind, under one of its variables, with the durations of all who ask.
         self._asked: dict[int, dict[Variables, Durations]] = defaultdict(dict)
-        self._bound: dict[int, Variables] = {}
+        self._shapes = shapes
         self._by_shape: dict[int, int] = {}
         self._changed: set[int] = set()
         self.version = 0
         self.shortened = 0
+        shapes.watch(self._forget)
 
     def add(self, sides: Set[Variables], retention_us: int) -> None:
-        """Have what can fill one of a class's sides last that long."""
+        """Keep instances that can fill one of a class's sides for a duration."""
         for variables in sides:
             first = min(variables)
             durations = self._asked[first].setdefault(variables, Durations())
@@ -67,29 +66,23 @@ class Retention:
         self._changed.add(variable)
         self.version += 1
 
-    def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
-        """Learn a shape by its edges."""
-        self._bound[shape] = frozenset(v for v1, v2, *_ in edges for v in (v1, v2))
-
-    def forget_shapes(self, shapes: Set[int]) -> None:
-        """Forget shapes that nothing remembered has."""
+    def _forget(self, shapes: Set[int]) -> None:
         for shape in shapes:
-            del self._bound[shape]
             self._by_shape.pop(shape, None)
 
     def of(self, shape: int) -> int:
-        """Return a shape's retention in microseconds, `NO_RETENTION_US` where nobody asks."""
+        """Return a shape's retention in microseconds, `-UNBOUNDED` where nobody asks."""
         self._forget_changed()
         retention = self._by_shape.get(shape)
         if retention is None:
-            retention = self._by_shape[shape] = self._widest(self._bound[shape])
+            retention = self._by_shape[shape] = self._widest(self._shapes[shape].variables)
         return retention
 
     def _forget_changed(self) -> None:
         if not self._changed:
             return
         for shape in list(self._by_shape):
-            if not self._bound[shape].isdisjoint(self._changed):
+            if not self._shapes[shape].variables.isdisjoint(self._changed):
                 del self._by_shape[shape]
         self._changed.clear()
 
@@ -100,11 +93,11 @@ class Retention:
             for variables, durations in self._asked[first].items()
             if variables <= bound
         )
-        return max(durations, default=NO_RETENTION_US)
+        return max(durations, default=-UNBOUNDED)
 
     def retaining(self, shape: int) -> list[frozenset[int]]:
-        """Return what must be bound to be of use for the whole retention of a shape."""
-        bound, retention_us = self._bound[shape], self.of(shape)
+        """Return the sides, as sets of variables, that ask for the whole retention of a shape."""
+        bound, retention_us = self._shapes[shape].variables, self.of(shape)
         return [
             variables
             for first in self._asked.keys() & bound
@@ -117,11 +110,11 @@ class Retention:
         asked = (
             durations.longest for sides in self._asked.values() for durations in sides.values()
         )
-        return max(asked, default=NO_RETENTION_US)
+        return max(asked, default=-UNBOUNDED)
 
     def of_shapes(self) -> dict[int, int]:
-        """Return the reaches of all shapes."""
-        return {shape: self.of(shape) for shape in self._bound}
+        """Return the retentions of all shapes."""
+        return {shape: self.of(shape) for shape in self._shapes}
 
 
 class LayoutRetention:
@@ -130,7 +123,7 @@ class LayoutRetention:
     def __init__(self, retention: Retention, layouts: Layouts) -> None:
         self._retention = retention
         self._layouts = layouts
-        self._version = -1
+        self._versions = -1, -1
         self._known = np.zeros(0, np.bool_)
         self._of = np.zeros(0, np.int64)
 
@@ -139,15 +132,12 @@ class LayoutRetention:
         """How often a retention may have become shorter."""
         return self._retention.shortened
 
-    def forget(self) -> None:
-        """Look at all layouts anew: numbers may have been given again."""
-        self._known[:] = False
-
     def of(self, layouts: Ints) -> Ints:
         """Return the retention of each of some layouts."""
-        if self._version != self._retention.version:
-            self._version = self._retention.version
-            self.forget()
+        versions = self._retention.version, self._layouts.version
+        if self._versions != versions:
+            self._versions = versions
+            self._known[:] = False
         size = len(self._layouts.layouts)
         if len(self._known) < size:
             more = 2 * size - len(self._known)

@@ -1,11 +1,11 @@
-"""Shapes as slots: which nodes of a witness shape have values that some class compares.
+"""Layouts: the nodes of a witness shape that have values which some class compares.
 
-A **layout** is a witness shape with its slots: the shape's nodes whose values are joined, tested or
-held against constants, in the order of their positions.  An instance keeps, for each slot of its
-layout, the hash of a value.  When further variables come to be compared, shapes get new layouts;
-instances that came before keep theirs, since no query sees documents older than itself.
+A **layout** is a witness shape with its **slots**: the shape's nodes whose values are joined,
+tested or held against constants, in the order of their positions.  An instance keeps, for each slot
+of its layout, the hash of a value.  When further variables come to be compared, shapes get new
+layouts; earlier instances keep theirs, since no query sees documents older than itself.
 
-All is kept as flat arrays, so that a batch is laid out without a loop over its instances.
+All layouts are kept as flat arrays, so that a batch is laid out without a loop over its instances.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from joins.memory.shapes import Shapes
+
 __all__ = ["Ints", "Layout", "Layouts", "ranges"]
 
 Ints = npt.NDArray[np.int64]
-Edge = tuple[int, int, int, int]
 
 
 def ranges(starts: Ints, counts: Ints) -> Ints:
@@ -49,24 +50,21 @@ _NO_LAYOUT = Layout(-1, (), ())
 
 
 class Layouts:
-    """All layouts, by number and as arrays."""
+    """All layouts, by number and as arrays.
 
-    def __init__(self) -> None:
+    `version` grows where numbers become free, which may be given again.
+    """
+
+    def __init__(self, shapes: Shapes) -> None:
+        self._shapes = shapes
         self.layouts: list[Layout] = []
         self._numbers: dict[Layout, int] = {}
         self._free: list[int] = []
-        self._bound: dict[int, dict[int, set[int]]] = {}
         self._current: dict[int, int] = {}
         self._compared: frozenset[int] = frozenset()
         self._arrays: _Arrays | None = None
-
-    def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
-        """Learn a shape by its edges."""
-        bound: dict[int, set[int]] = {}
-        for var1, var2, node1, node2 in edges:
-            bound.setdefault(node1, set()).add(var1)
-            bound.setdefault(node2, set()).add(var2)
-        self._bound[shape] = bound
+        self.version = 0
+        shapes.watch(self._forget_shapes)
 
     def compare(self, variables: Collection[int]) -> None:
         """Say which variables' values are compared from now on."""
@@ -83,7 +81,7 @@ class Layouts:
     def _layout(self, shape: int) -> int:
         number = self._current.get(shape)
         if number is None:
-            layout = self._make(shape, self._bound[shape])
+            layout = self._make(shape, self._shapes[shape].binding)
             number = self._numbers.get(layout)
             if number is None:
                 number = self._number(layout)
@@ -106,23 +104,15 @@ class Layouts:
         return len(self._numbers)
 
     def keep(self, used: Collection[int]) -> set[int]:
-        """Forget all layouts but some, and the shapes that have none of these; return the shapes.
-
-        Nothing may be remembered that has another layout; numbers are given again.
-        """
-        gone = [number for number in self._numbers.values() if number not in used]
-        self._forget(gone)
-        shapes = {self.layouts[number].shape for number in used}
+        """Forget the layouts that are not in use; return the shapes of the others."""
+        self._forget([number for number in self._numbers.values() if number not in used])
         self._current = {s: n for s, n in self._current.items() if n in used}
-        forgotten = self._bound.keys() - shapes
-        self._bound = {shape: self._bound[shape] for shape in shapes}
-        return forgotten
+        return {self.layouts[number].shape for number in used}
 
-    def forget_shapes(self, shapes: Set[int]) -> None:
-        """Forget shapes that nothing will have any more, and their layouts."""
+    def _forget_shapes(self, shapes: Set[int]) -> None:
+        """Forget the layouts of shapes."""
         self._forget([n for layout, n in self._numbers.items() if layout.shape in shapes])
         for shape in shapes:
-            del self._bound[shape]
             self._current.pop(shape, None)
 
     def _forget(self, gone: Sequence[int]) -> None:
@@ -131,8 +121,9 @@ class Layouts:
             self.layouts[number] = _NO_LAYOUT
         self._free += gone
         self._arrays = None
+        self.version += 1
 
-    def _make(self, shape: int, bound: Mapping[int, set[int]]) -> Layout:
+    def _make(self, shape: int, bound: Mapping[int, Set[int]]) -> Layout:
         compared = {n: sorted(vs & self._compared) for n, vs in bound.items()}
         nodes = tuple(sorted(n for n, variables in compared.items() if variables))
         bindings = tuple((i, v) for i, n in enumerate(nodes) for v in compared[n])

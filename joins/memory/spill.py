@@ -1,9 +1,9 @@
 """The rows of instances, strings and all: the newest in memory, older ones in files.
 
-The join itself reads times and hashes only.  Rows are read for what is found: a few for each match.
-So at most `MEMORY_BYTES` of them stay in memory; when there are more, the oldest are written as an
-Arrow file and mapped, and the operating system keeps of it what is read.  The file has no name: it
-is gone with this process, however that ends, or once all of its instances are evicted.
+The join itself reads times and hashes only; whole rows are read for matches, a few for each.  So at
+most `rows_bytes` of them (`limits`) stay in memory.  When there are more, the oldest are written as
+an Arrow file and mapped, and the operating system keeps the parts in memory that are read.  The
+file has no name: it goes with this process, however that ends, or with the last of its instances.
 """
 
 from __future__ import annotations
@@ -20,24 +20,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.slots import Ints
 
 __all__ = ["InstanceRows", "SpillError"]
-
-MEMORY_BYTES = 256 << 20
-"""Bytes of rows that are kept in memory: half a million news items."""
-
-FILE_BYTES = 64 << 20
-"""Bytes of rows that are written at a time: each file costs an open descriptor while it lives."""
-
-CHUNK_ROWS = 512
-"""Rows of small batches are put together up to this many, and up to `FILE_BYTES`: each batch costs
-some kilobytes."""
-
-THINNED_BYTES = 1 << 20
-"""What is left of chunks in memory is put together up to this many bytes."""
-
-_SWEPT_ROWS = 16_384
 
 
 class SpillError(RuntimeError):
@@ -51,7 +37,7 @@ AreThere = Callable[[Ints], npt.NDArray[np.bool_]]
 class _Chunk(NamedTuple):
     """Rows of instances from number `first` on; `is_spilled` if they are in a file.
 
-    `chosen` are the numbers of those that are there, where others between them are not.
+    `chosen` are their numbers, where these are not consecutive.
     """
 
     first: int
@@ -100,7 +86,10 @@ class InstanceRows:
     Without a directory they go where the system has its temporary files.
     """
 
-    def __init__(self, directory: Path | None = None) -> None:
+    def __init__(
+        self, directory: Path | None = None, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS
+    ) -> None:
+        self._limits = limits
         self._directory = directory
         self._chunks: list[_Chunk] = []
         self.memory_bytes = 0
@@ -109,12 +98,12 @@ class InstanceRows:
     def append(self, first: int, rows: pa.Table) -> None:
         """Add the rows of instances from number `first` on; raises `SpillError`.
 
-        What is in memory meanwhile is `MEMORY_BYTES`, `FILE_BYTES` and these rows.
+        Meanwhile memory holds `rows_bytes`, `file_bytes` and these rows.
         """
         for batch in rows.to_batches():
             self._add(_Chunk(first, batch, is_spilled=False))
             first += batch.num_rows
-        while self.memory_bytes > MEMORY_BYTES + FILE_BYTES:
+        while self.memory_bytes > self._limits.rows_bytes + self._limits.file_bytes:
             self._spill()
 
     def _add(self, chunk: _Chunk) -> None:
@@ -129,10 +118,10 @@ class InstanceRows:
             return False
         earlier, later = self._chunks[-2:]
         sizes = earlier.rows.num_rows, later.rows.num_rows
-        if earlier.is_spilled or sizes[0] >= min(CHUNK_ROWS, 2 * sizes[1]):
+        if earlier.is_spilled or sizes[0] >= min(self._limits.chunk_rows, 2 * sizes[1]):
             return False
         nbytes: int = earlier.rows.nbytes + later.rows.nbytes
-        return nbytes <= FILE_BYTES
+        return nbytes <= self._limits.file_bytes
 
     def _merge(self) -> None:
         earlier, later = self._chunks[-2:]
@@ -156,7 +145,7 @@ class InstanceRows:
         """Write the oldest rows in memory to a file, and map them from there."""
         start = next(i for i, chunk in enumerate(self._chunks) if not chunk.is_spilled)
         stop, size = start, 0
-        while size < FILE_BYTES and stop < len(self._chunks):
+        while size < self._limits.file_bytes and stop < len(self._chunks):
             size += self._chunks[stop].rows.nbytes
             stop += 1
         together = _together(self._chunks[start:stop])
@@ -183,8 +172,8 @@ class InstanceRows:
         reason = os.strerror(error.errno) if error.errno else str(error)
         return (
             f"the join's state cannot be written to {self._directory or tempfile.gettempdir()}: "
-            f"{reason}; {self.spilled_bytes >> 20} MB are there, {FILE_BYTES >> 20} MB more were "
-            "to come: make room there, or register shorter windows"
+            f"{reason}; {self.spilled_bytes >> 20} MB are there, {self._limits.file_bytes >> 20} MB"
+            " more were to come: make room there, or register shorter windows"
         )
 
     def evict(self, before: int) -> None:
@@ -193,9 +182,9 @@ class InstanceRows:
         self._replace(0, gone)
 
     def sweep(self, are_there: AreThere) -> Iterator[None]:
-        """Forget rows between others, chunk by chunk, of which half are not there any more.
+        """Forget rows of evicted instances, in the chunks of which they are half or more.
 
-        Yields once in a while: between two steps, anything may be appended and evicted.
+        Yields between two steps; rows may be appended and evicted then.
         """
         seen = 0
         for chunk in list(self._chunks):
@@ -203,7 +192,7 @@ class InstanceRows:
             if 2 * np.count_nonzero(there) <= len(there):
                 self._thin(chunk, there)
             seen += len(there)
-            if chunk.is_spilled or seen >= _SWEPT_ROWS:
+            if chunk.is_spilled or seen >= self._limits.swept_rows:
                 seen = 0
                 yield
 
@@ -216,7 +205,7 @@ class InstanceRows:
             self._replace(at, 1)
             return
         first, kept = at, chunk.of(there)
-        most = FILE_BYTES if chunk.is_spilled else THINNED_BYTES
+        most = self._limits.file_bytes if chunk.is_spilled else self._limits.thinned_bytes
         while first and _are_worth_merging(self._chunks[first - 1], kept, chunk, most):
             first -= 1
             kept = self._chunks[first].followed_by(kept)
@@ -238,7 +227,7 @@ class InstanceRows:
 
 
 def _are_worth_merging(earlier: _Chunk, kept: _Chunk, chunk: _Chunk, most: int) -> bool:
-    """Return whether an earlier chunk is to be merged with what is kept of the next one."""
+    """Return whether an earlier chunk is to be merged with the kept rows of the next one."""
     sizes = earlier.rows.nbytes, kept.rows.nbytes
     return earlier.is_spilled == chunk.is_spilled and sizes[0] < min(most - sizes[1], 2 * sizes[1])
 

@@ -1,4 +1,4 @@
-"""What the semantics say of time, for pairs of instances in arrays (sections 1.1 and 4)."""
+"""The rules of time for pairs of instances, in arrays (semantics, sections 1.1 and 4)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Times(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Pairs of instances, with what time says of them.
+    """Pairs of instances in columns.
 
     `span` is the smallest window that holds a pair, in microseconds; `follows` says that its left
     instance ends before its right one starts.
@@ -122,7 +122,7 @@ def pair_codes(left: Ints, right: Ints, bases: tuple[int, int]) -> Ints:
 
 
 def codes_of_runs(newer: Ints, counts: Ints, older: Ints, bases: tuple[int, int]) -> Ints:
-    """Return the same of pairs with the older instance on the left, as `Pairs.of_runs` has them."""
+    """Return the codes of pairs in runs, with the older instance on the left (`Pairs.of_runs`)."""
     base, first = bases
     codes = (older - base) << 1
     codes |= np.repeat((newer - first) << (_NUMBER_BITS + 1) | 1, counts)
@@ -132,9 +132,9 @@ def codes_of_runs(newer: Ints, counts: Ints, older: Ints, bases: tuple[int, int]
 def held_ends(
     times: Times, newer: Ints, window_us: Ints, is_symmetric: Flags, lateness_us: int
 ) -> tuple[Ints, Ints]:
-    """Return between which ends an older instance on the left is held with each newer one.
+    """Return the ends between which an older instance on the left is held with each newer one.
 
-    Where positions are not ordered, some of those between are not.
+    Where positions are not ordered, some instances that end between them are not held.
     """
     end_us = times.take("end_us", newer)
     oldest, newest = end_us, end_us + window_us
@@ -157,8 +157,8 @@ def runs(numbers: Ints) -> tuple[Ints, Ints]:
 def distinct(codes: Sequence[Ints]) -> Ints:
     """Put numbers together in ascending order, each once.
 
-    They come in few ascending pieces, which a stable sort merges at a fifth of what a hash table
-    costs.
+    They come in few ascending pieces: a stable sort merges these at a fifth of the cost of a hash
+    table.
     """
     ordered = np.concatenate([np.zeros(0, np.int64), *codes])
     ordered.sort(kind="stable")

@@ -1,14 +1,15 @@
 """An index of hashed values: which instances have a value under a variable.
 
-It is a log-structured set of sorted runs: every batch adds one, and neighbours of like size are
-merged up to `RUN_ENTRIES`, so an entry is moved log2(RUN_ENTRIES) times, no merge takes longer than
-one of that size, and a run whose instances have all been evicted is dropped as it is.
+It is a log-structured set of sorted runs.  Every batch adds one, and neighbours of like size are
+merged up to `run_entries` (`limits`): an entry is moved log2(run_entries) times, no merge takes
+longer than one of that size, and a run is dropped whole once all of its instances have been
+evicted.
 
-Most values occur once.  So the first half of a key is that of the value's hash alone, whatever the
-variable: entries of one value stand together, and one binary search says that a value stands in
-no other instance, before it is looked up under any variable (`shared`).  And a long run has a
-filter, 8 bits for an entry, of which a value sets one: it tells seven values out of eight that are
-not in the run, at the price of one look into a table that stays in the cache.
+Most values occur once.  So the first half of a key comes from the value's hash alone, whatever the
+variable: the entries of one value stand together, and one binary search says that no other instance
+has a value, before it is looked up under any variable (`shared`).  And a long run has a filter, 8
+bits for an entry, of which a value sets one.  It answers for seven out of eight values that are not
+in the run, at the price of one look into a table that stays in the cache.
 """
 
 from __future__ import annotations
@@ -19,18 +20,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.remembered import EMPTY, Hashes
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 
 __all__ = ["Hits", "ValueIndex", "entry_keys"]
-
-RUN_ENTRIES = 1 << 21
-"""Entries that a run has at most, unless one batch has more: to merge two of half that size takes
-some 50 ms, and ten million documents of five values make 35 runs."""
-
-FILTERED_ENTRIES = 1 << 16
-"""Entries from which on a run has a filter."""
 
 _FILTER_BITS = 8
 _KEY_BITS = 64
@@ -38,10 +33,6 @@ _KEY_BITS = 64
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _HALF_BITS = np.uint64(_KEY_BITS // 2)
 _LATTER_HALF = np.uint64((1 << _KEY_BITS // 2) - 1)
-
-OWN_ENTRIES = 8
-"""Entries of a value that are looked at to find that all are of the instance that asks; one that
-has a value more often, as under many variables, is taken to share it."""
 
 _OFFSETS = 1 << 32
 """Instances that the entries of a run can be apart."""
@@ -51,7 +42,7 @@ AreThere = Callable[[Ints], npt.NDArray[np.bool_]]
 
 
 def entry_keys(hashes: Hashes, variables: Ints) -> Hashes:
-    """Return the keys of values under variables; those of one value have the first half in common.
+    """Return the keys of values under variables; the keys of one value begin with the same half.
 
     Variables below 2 ** 29 differ in the other half: their multiples of the golden ratio do.
     """
@@ -69,13 +60,13 @@ class _SortedRun:
     filter: _Filter | None
 
     @classmethod
-    def of(cls, keys: Hashes, instances: Ints) -> _SortedRun:
+    def of(cls, keys: Hashes, instances: Ints, limits: MemoryLimits) -> _SortedRun:
         """Return a run of entries, which may stand in any order."""
         order = np.argsort(keys, kind="stable")
         keys = keys[order]
         first = int(instances.min())
         offsets = (instances - first).astype(np.uint32)[order]
-        filter_ = _Filter.of(keys) if len(keys) >= FILTERED_ENTRIES else None
+        filter_ = _Filter.of(keys) if len(keys) >= limits.filtered_entries else None
         return cls(keys, offsets, first, int(instances.max()), filter_)
 
     def __len__(self) -> int:
@@ -106,13 +97,13 @@ class _SortedRun:
         starts, needles = starts[hit], needles[hit]
         return (hit if asked is None else asked[hit]), starts, self._counts(needles, starts)
 
-    def shared(self, hashes: Hashes, owners: Ints) -> Flags:
+    def shared(self, hashes: Hashes, owners: Ints, own_entries: int) -> Flags:
         """Return which of sorted values may have an entry of another instance than their owner."""
         asked = np.arange(len(hashes)) if self.filter is None else self.filter.may_have(hashes)
         prefixes = hashes[asked] & ~_LATTER_HALF
         places = np.searchsorted(self.keys, prefixes, "left")
         found = np.zeros(len(hashes), np.bool_)
-        for _ in range(OWN_ENTRIES):
+        for _ in range(own_entries):
             inside = places < len(self.keys)
             is_same = (self.keys[places[inside]] & ~_LATTER_HALF) == prefixes[inside]
             rows = np.flatnonzero(inside)[is_same]
@@ -136,7 +127,7 @@ class _SortedRun:
 
 @dataclass(frozen=True, slots=True)
 class _Filter:
-    """Which first bits occur among the keys of a run."""
+    """The first bits that occur among the keys of a run."""
 
     bits: npt.NDArray[np.uint8]
     shift: np.uint64
@@ -159,7 +150,8 @@ class _Filter:
 class ValueIndex:
     """Sorted runs of (key, instance), oldest first."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS) -> None:
+        self._limits = limits
         self._runs: list[_SortedRun] = []
 
     def __len__(self) -> int:
@@ -171,15 +163,15 @@ class ValueIndex:
         return sum(run.memory_bytes for run in self._runs)
 
     def add(self, keys: Hashes, instances: Ints, base: int, are_there: AreThere) -> None:
-        """Add entries as a run; those of instances that are not there may be dropped.
+        """Add entries as a run; entries of instances that are not there may be dropped.
 
-        None is there below `base`.
+        No instance below `base` is there.
         """
         while self._runs and self._runs[0].last < base:
             del self._runs[0]
         if not len(keys):
             return
-        self._runs.append(_SortedRun.of(keys, instances))
+        self._runs.append(_SortedRun.of(keys, instances, self._limits))
         while self._is_worth_merging(len(self._runs) - 1):
             self._merge(len(self._runs) - 1, are_there)
 
@@ -190,17 +182,21 @@ class ValueIndex:
         earlier, later = self._runs[i - 1 : i + 1]
         are_near = later.last - earlier.first < _OFFSETS
         sizes = len(earlier), len(later)
-        return are_near and sizes[0] < 2 * sizes[1] and sum(sizes) <= RUN_ENTRIES
+        return are_near and sizes[0] < 2 * sizes[1] and sum(sizes) <= self._limits.run_entries
 
     def _merge(self, i: int, are_there: AreThere) -> None:
         earlier, later = (run.entries(are_there) for run in self._runs[i - 1 : i + 1])
         keys, instances = (np.concatenate(parts) for parts in zip(earlier, later, strict=True))
-        self._runs[i - 1 : i + 1] = [_SortedRun.of(keys, instances)] if len(keys) else []
+        self._runs[i - 1 : i + 1] = self._sorted(keys, instances)
+
+    def _sorted(self, keys: Hashes, instances: Ints) -> list[_SortedRun]:
+        """Return a run of entries, if there are any."""
+        return [_SortedRun.of(keys, instances, self._limits)] if len(keys) else []
 
     def sweep(self, are_there: AreThere) -> Iterator[None]:
-        """Write anew the runs of which half are entries of instances that are not there.
+        """Write runs anew of which half or more are entries of instances that are not there.
 
-        Yields between two runs; anything may be added then.
+        Yields between two runs; entries may be added then.
         """
         for run in list(self._runs):
             yield
@@ -210,8 +206,8 @@ class ValueIndex:
                     self._put(self._runs.index(run), keys, instances, are_there)
 
     def _put(self, i: int, keys: Hashes, instances: Ints, are_there: AreThere) -> None:
-        """Put what is left in the place of a run; merge it with those before it."""
-        self._runs[i : i + 1] = [_SortedRun.of(keys, instances)] if len(keys) else []
+        """Put the rest of a run in its place; merge it with the runs before it."""
+        self._runs[i : i + 1] = self._sorted(keys, instances)
         while self._is_worth_merging(i):
             self._merge(i, are_there)
             i -= 1
@@ -219,13 +215,13 @@ class ValueIndex:
     def shared(self, hashes: Hashes, owners: Ints) -> Flags:
         """Return which values may occur in another instance than their owner, under any variable.
 
-        Which do occur there is among them; the empty string occurs nowhere.
+        Every value that does occur is among them; the empty string occurs nowhere.
         """
         order = np.argsort(hashes)
         order = order[np.searchsorted(hashes, EMPTY, "right", sorter=order) :]
         found = np.zeros(len(hashes), np.bool_)
         for run in self._runs:
-            found_here = run.shared(hashes[order], owners[order])
+            found_here = run.shared(hashes[order], owners[order], self._limits.own_entries)
             found[order[found_here]] = True
             order = order[~found_here]
         return found
@@ -298,7 +294,7 @@ class Hits:
 
 
 def _slices(counts: Ints, total_max: int) -> Iterator[slice]:
-    """Cut into slices whose counts add up to at most `total_max`, or of one count over it."""
+    """Cut into slices whose counts add up to `total_max` at most, or of one larger count."""
     ends = np.cumsum(counts)
     start, done = 0, 0
     while start < len(counts):

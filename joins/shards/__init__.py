@@ -1,9 +1,9 @@
-"""The join over N processes: instances are routed to shards by value, shards answer orders.
+"""The join over N processes: instances go to shards by their values, and shards carry out orders.
 
-`driver` routes instances (`routing`), writes them into immutable pieces (`pieces`) and gives orders
-(`orders`); `shard` answers them, with the tuples that it owns (`ownership`).
+`driver` routes instances and gives orders; `pieces` are the files in which instances go to a shard;
+`orders` has the values that pass between them; `shard` carries orders out.
 
-Invariant: each tuple is given out by one shard, and a shard's answer depends on its pieces and its
+Invariant: a tuple is found by exactly one shard, and a shard's answer depends on its files and its
 order alone.
 
 Begin with `driver`.

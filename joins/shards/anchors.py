@@ -1,21 +1,25 @@
-"""Anchors of classes: the value join by whose values a class's instances go to shards.
+"""The anchors of classes: by the values of which value join instances go to shards.
 
 The anchor of a class is the value join that makes the fewest pairs in a sample of recent instances
-(`sample`).  It may change while documents flow.  Then it begins an **epoch**: instances from some
-number on.  For a pair of instances the anchor in force at the earlier one counts, so it is the same
-for all shards; and an instance goes to shards by the anchors of all epochs from which instances are
-still remembered, so it meets the earlier ones where they are.
+(`sample`).  It may change while documents flow; then an **epoch** begins with the next instance.
+For a pair the anchor in force at its earlier instance counts, so it is the same for all shards.
+And an instance goes to shards by the anchors of all epochs from which instances are still
+remembered, so it meets the earlier ones where they are.
 
 A class without a value join is anchored in itself: all its instances go to one shard.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from joins.budget.probe import ValueJoin
-from joins.classes import ClassRegistry, QueryClass
-from joins.signature.sample import InstanceSample, PairCounts, rarest
+from joins.classes import ClassRegistry
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
+from joins.signature.sample import InstanceSample, rarest
+from templates.queryclass import QueryClass
 
 __all__ = ["Anchor", "Anchors", "Epochs"]
 
@@ -35,21 +39,22 @@ Epochs = tuple[Anchor, ...]
 class Anchors:
     """The anchors of all classes that have value joins, by class number."""
 
-    def __init__(self, classes: ClassRegistry) -> None:
+    def __init__(self, classes: ClassRegistry, limits: SignatureLimits = DEFAULT_LIMITS) -> None:
         self._classes = classes
         self.epochs: dict[int, Epochs] = {}
         self._known: dict[QueryClass, int] = {}
-        self.sample = InstanceSample()
+        self.sample = InstanceSample(limits)
+        self._change = limits.anchor_change
 
     def variables(self) -> set[int]:
         """Return the variables of all anchors."""
         return {v for epochs in self.epochs.values() for _, *pair in epochs for v in pair}
 
     def choose(self, since: int) -> bool:
-        """Anchor every class where it makes the fewest pairs; return whether anything changed.
+        """Anchor every class where it makes the fewest pairs; return whether any anchor changed.
 
-        A class that has just moved to another stratum is a new one; its instances stay where they
-        are, so its epochs go on.
+        A class that has moved to another stratum counts as a new one.  Its instances stay where
+        they are, so its epochs go on.
         """
         counts = self.sample.counts()
         chosen, known = dict[int, Epochs](), dict[QueryClass, int]()
@@ -58,7 +63,8 @@ class Anchors:
                 lasting = query_class.in_no_stratum()
                 known[lasting] = number
                 before = number if number in self.epochs else self._known.get(lasting, number)
-                chosen[number] = _chosen(self.epochs.get(before, ()), joins, since, counts)
+                best = partial(rarest, joins, counts, change=self._change)
+                chosen[number] = _chosen(self.epochs.get(before, ()), since, best)
         self._known = known
         has_changed = chosen != self.epochs
         self.epochs = chosen
@@ -72,10 +78,10 @@ class Anchors:
         return has_changed
 
 
-def _chosen(epochs: Epochs, joins: list[ValueJoin], since: int, counts: PairCounts) -> Epochs:
+def _chosen(epochs: Epochs, since: int, choose: Callable[[ValueJoin | None], ValueJoin]) -> Epochs:
     """Return a class's epochs, with a new one where it is worth it."""
     now = epochs[-1][1:] if epochs else None
-    best = rarest(joins, counts, now)
+    best = choose(now)
     if best == now:
         return epochs
     # What no instance has gone by is no epoch.

@@ -1,8 +1,8 @@
-"""What passes between the driver of a sharded join and its shards: orders, answers, pieces.
+"""Orders, answers and pieces: the values that pass between the driver and its shards.
 
 Instances travel as **pieces**: immutable tables in a store that the driver and all shards reach,
-written once under a name of their own.  An order names all pieces that make up a shard's state, so
-whoever gets it, whatever it remembers, comes to the same state and finds the same tuples.
+written once under a name of their own.  An order names all pieces of a shard's state.  So any
+process that gets it, whatever it remembers, comes to the same state and finds the same tuples.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from joins.budget.pairs import SkewedPair
 from joins.budget.probe import ProbeRow
-from joins.classes import ClassTuple, QueryClass, UseKind
+from joins.classes import ClassTuple, UseKind
 from joins.memory.instance import Instance
 from joins.memory.slots import Ints
 from joins.shards.anchors import Epochs
+from templates.queryclass import QueryClass
 
 __all__ = [
     "SHAPE_SCHEMA",
@@ -69,9 +70,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """What all shards know of classes: each with its widest window, and its anchors.
+    """The classes as all shards know them: each with its widest window, and its anchors.
 
-    `retention` says for how long what can fill a class is kept.
+    `retention` says for how long instances that can fill a class are kept.
     """
 
     classes: Mapping[int, tuple[QueryClass, int]]
@@ -98,14 +99,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a shard is to do.
+    """The work of one shard.
 
-    `shapes` and `catalog` name what it has to know of shapes (`SHAPE_SCHEMA`) and of classes.  It
-    takes on the state that `pieces` make up: what is left of the shard's instances up to number
-    `last`, of which those from `first_new` on are new, and those that no class can use at
-    `horizon_us` any more may be gone.  Then it answers `questions`, finds the tuples of `stratum`,
-    if there is one, those apart that `limits` leave out, reads the instances `wanted`, and makes
-    one piece of `merged`.  With `asked` the newest instance of each tuple is one of these.
+    It learns the shapes (`SHAPE_SCHEMA`) and the classes under the names `shapes` and `catalog`.
+    It takes on the state of `pieces`: its instances up to number `last`, of which those from
+    `first_new` on are new; useless ones at `horizon_us` may be gone.  Then it answers `questions`,
+    finds the tuples of `stratum`, if there is one, without those outside `limits`, reads the
+    instances `wanted`, and makes one piece of `merged`.  With `asked` the newest instance of each
+    tuple is in that range.
     """
 
     shard: int
@@ -125,7 +126,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Tuples:
-    """Tuples of classes in columns; `right` is 0 in those of one instance.
+    """Tuples of classes in columns; `right` is 0 in a tuple of one instance.
 
     The nodes of tuple `i` are `nodes[which[i]]`.
     """
@@ -179,13 +180,11 @@ class Tuples:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a shard found: tuples, and the instances in them and wanted that are not new.
+    """The result of an order: tuples, and the older instances in them and among the wanted ones.
 
-    Of the `skewed` pairs, which other shards may have found too, there are no tuples.
-
-    `figures` say how much it remembers (`Processor.figures`).
-    `counts` answers each question as far as it is this shard's to answer, by value join and use;
-    `piece` is what has been merged.
+    There are no tuples of `skewed` pairs, which other shards may have found too.  `figures` say how
+    much the shard remembers (`Processor.figures`).  `counts` are this shard's part of the answer to
+    each question, by value join and use; `piece` is the merged one.
     """
 
     shard: int

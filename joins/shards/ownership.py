@@ -1,12 +1,12 @@
-"""Which tuples a shard owns.
+"""The ownership of tuples: which of the shards that find a tuple gives it out.
 
 A pair belongs, for a class, to the shard of the smallest hash that both instances have under the
 class's anchor, the one in force at the earlier instance (`anchors`).  A shard has all values of an
-instance, not only those that sent it there, so it knows of every pair that it finds whether another
-shard finds it too, and which of them is the owner.  Two values with one hash are one value here,
+instance, not only the value that sent it there.  So it knows of every pair that it finds which
+shards find it too, and which of them is the owner.  Two values with one hash count as one value,
 which is as good: both instances are in that hash's shard.
 
-Nothing is kept here of instances: it is all in what the shard's processor remembers.
+Ownership keeps nothing of instances: it reads the shard's processor.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Protocol
 
 import numpy as np
 
-from joins.classes import QueryClass
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.shards.anchors import Anchor, Epochs
 from joins.shards.routing import shard_of_class, shard_of_instances, shards_of
+from templates.queryclass import QueryClass
 
 __all__ = ["OwnedPart", "Ownership"]
 
 
 class OwnedPart(Protocol):
-    """What a processor that has a part of a join's instances says of those that it remembers."""
+    """The instances of one shard, as its processor remembers them."""
 
     def numbers(self, instances: Ints) -> Ints:
         """Return the numbers that the whole join has given to instances."""
@@ -36,14 +36,14 @@ class OwnedPart(Protocol):
         """Return the instances here to which the whole join has given some numbers, in order."""
 
     def under(self, variable: int, instances: Ints) -> tuple[Ints, Hashes]:
-        """Return all that stands under a variable, as (index into `instances`, hash of a value).
+        """Return all values under a variable, as (index into `instances`, hash of a value).
 
         Indices ascend.  The empty string, which joins nothing, is left out.
         """
 
 
 class Ownership:
-    """Says what shard `shard` of `shards` owns; `part` are the instances that it has."""
+    """The tuples that shard `shard` of `shards` owns; `part` are the instances that it has."""
 
     def __init__(self, shard: int, shards: int, part: OwnedPart) -> None:
         self._shard = shard
@@ -57,7 +57,7 @@ class Ownership:
         self._classes, self._epochs = classes, epochs
 
     def owned(self, classes: Ints, left: Ints, right: Ints) -> Flags:
-        """Return which tuples are this shard's; `right` is 0 in those of one instance."""
+        """Return which tuples belong to this shard; `right` is 0 in a tuple of one instance."""
         distinct, which = np.unique(classes, return_inverse=True)
         # Many classes have the same anchors, and pairs have the same owner in all of those.
         groups: dict[Epochs, int] = {}
@@ -102,10 +102,10 @@ class Ownership:
         return owned[inverse]
 
     def counted(self, number: int, instances: Ints, *, is_right: bool) -> Flags:
-        """Return which instances are this shard's to count as the left or the right of a class.
+        """Return which instances this shard counts as the left or the right of a class.
 
-        An instance may be in many shards.  It is counted in that of the smallest hash that it has
-        there under the class's anchor, the one in force when it came.
+        An instance may be in many shards.  It is counted in the shard of the smallest hash that it
+        has under the class's anchor, the one in force when it came.
         """
         epochs = self._epochs.get(number)
         if epochs is None:
@@ -121,7 +121,7 @@ class Ownership:
         return counted
 
     def _by_anchor(self, epochs: Epochs, instances: Ints) -> Iterator[tuple[Anchor, Ints]]:
-        """Yield the anchors in force when instances came, each with the rows of those."""
+        """Yield the anchors in force when instances came, each with the rows of its instances."""
         since = np.array([anchor.since for anchor in epochs[1:]], np.int64)
         epoch = np.searchsorted(since, self._part.numbers(instances), "right")
         for i in np.unique(epoch).tolist():

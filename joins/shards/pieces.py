@@ -1,10 +1,9 @@
-"""The pieces that make up the state of each shard, as the driver of shards knows them.
+"""The pieces of each shard's state, as the driver knows them.
 
-What goes to a shard waits until there is enough for a piece, or until somebody asks.  Of a piece it
-is known how many instances of each shape it holds and how new they are (`retained`): pieces
-of which no class can use anything are deleted, those of which half is of no use are thin.  A
-shard makes one of its thin pieces, or of its newest ones where there are many, when it is asked the
-next time.
+Instances for a shard wait until they are enough for a piece, or until the shard is asked.  The
+driver counts the instances of each piece by shape and keeps the newest end (`retained`).  It
+deletes a piece without a useful instance; a piece of which half is useless is **thin**.  With its
+next order a shard merges its thin pieces, or its newest small ones where there are many.
 """
 
 from __future__ import annotations
@@ -16,26 +15,11 @@ from itertools import accumulate, groupby, takewhile
 import pyarrow as pa
 
 from joins.memory.retention import Retention
+from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
 from joins.shards.orders import Piece, Store
 from joins.shards.retained import RetainedCount, merged
 
 __all__ = ["Pieces"]
-
-PENDING_ROWS = 20_000
-"""Instances that wait to be written while nothing is asked, by shard: so many are worth a file."""
-
-PENDING_BYTES = 256 << 20
-"""And so many bytes of them wait at most in all, beside those of one call of `append`."""
-
-THINNED_PIECES = 8
-"""Pieces that are written anew at a time, as one, for what is left of them."""
-
-PIECES_MAX = 24
-"""Small pieces of a shard; then the newest of them are merged, so a row is merged a few times."""
-
-PIECE_ROWS = 500_000
-"""Rows of a merged piece, at most; with more than half of them it is not small: some 200 MB are
-in memory at once where pieces are merged or read."""
 
 
 class Pieces:
@@ -45,7 +29,10 @@ class Pieces:
     that it goes to.
     """
 
-    def __init__(self, store: Store, retention: Retention) -> None:
+    def __init__(
+        self, store: Store, retention: Retention, limits: ShardLimits = DEFAULT_SHARD_LIMITS
+    ) -> None:
+        self._limits = limits
         self._store = store
         self._retention = retention
         self._pieces: dict[int, list[Piece]] = defaultdict(list)
@@ -65,12 +52,13 @@ class Pieces:
         self._pending_bytes += rows.nbytes
 
     def write_much(self, shards: int) -> None:
-        """Write what waits for one of `shards` shards where that is much."""
-        if self._pending_rows > PENDING_ROWS * shards or self._pending_bytes > PENDING_BYTES:
+        """Write the waiting instances of `shards` shards once they are many."""
+        rows_max, bytes_max = self._limits.pending_rows * shards, self._limits.pending_bytes
+        if self._pending_rows > rows_max or self._pending_bytes > bytes_max:
             self.write()
 
     def write(self) -> None:
-        """Write what waits."""
+        """Write the waiting instances."""
         for shard, tables in self._pending.items():
             rows = pa.concat_tables(tables)
             numbers = rows.column("instance")
@@ -98,18 +86,20 @@ class Pieces:
         return self._last[shard]
 
     def to_merge(self, shard: int) -> tuple[Piece, ...]:
-        """Return neighbours of which half is of no use, or the newest of too many."""
-        pieces = self._pieces[shard]
+        """Return neighbouring thin pieces, or the newest small pieces where there are too many."""
+        pieces, limits = self._pieces[shard], self._limits
         for is_thin, group in groupby(pieces, lambda piece: piece.name in self._thin):
             if is_thin:
-                thin = list(group)[:THINNED_PIECES]
+                thin = list(group)[: limits.thinned_pieces]
                 ends = accumulate(piece.rows for piece in thin)
-                return tuple(thin[: max(1, sum(end <= 2 * PIECE_ROWS for end in ends))])
-        small = list(takewhile(lambda piece: 2 * piece.rows <= PIECE_ROWS, reversed(pieces)))
-        return tuple(_newest(small[::-1])) if len(small) > PIECES_MAX else ()
+                return tuple(thin[: max(1, sum(end <= 2 * limits.piece_rows for end in ends))])
+        small = list(takewhile(lambda piece: 2 * piece.rows <= limits.piece_rows, reversed(pieces)))
+        if len(small) <= limits.pieces:
+            return ()
+        return tuple(_newest(small[::-1], limits.piece_rows))
 
     def replace(self, shard: int, old: tuple[Piece, ...], new: Piece, horizon_us: int) -> None:
-        """Put a piece in the place of those of which it was made."""
+        """Put a merged piece in the place of the old ones."""
         pieces = self._pieces[shard]
         start = pieces.index(old[0])
         pieces[start : start + len(old)] = [new]
@@ -152,14 +142,14 @@ class Pieces:
         return min(firsts, default=default)
 
 
-def _newest(pieces: list[Piece]) -> list[Piece]:
+def _newest(pieces: list[Piece], rows_max: int) -> list[Piece]:
     """Return the newest pieces, back to one that is larger than all after it twice over.
 
-    They are two at least, and all of them small; together they have `PIECE_ROWS` at most.
+    They are two at least, and all of them small; together they have `rows_max` rows at most.
     """
     start = len(pieces) - 2
     rows = pieces[-1].rows + pieces[-2].rows
-    while start > 0 and pieces[start - 1].rows < min(2 * rows, PIECE_ROWS - rows):
+    while start > 0 and pieces[start - 1].rows < min(2 * rows, rows_max - rows):
         start -= 1
         rows += pieces[start].rows
     return pieces[start:]

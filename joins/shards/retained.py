@@ -1,4 +1,4 @@
-"""Instances that came together, counted: what the driver of shards knows of what they remember."""
+"""Counts of instances that came together: the driver of shards keeps these, not the instances."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ import pyarrow as pa
 from joins.memory.retention import Retention
 
 __all__ = ["RetainedCount", "RetainedCounts", "merged"]
-
-MERGED_INSTANCES = 20_000
-"""Neighbouring counts are put together up to so many instances: few are left of any number."""
 
 
 class RetainedCount(NamedTuple):
@@ -36,7 +33,7 @@ class RetainedCount(NamedTuple):
         return sum(count for count, _ in self.by_shape.values())
 
     def of_use(self, retention: Retention, horizon_us: int) -> RetainedCount:
-        """Return what is left without the shapes of which no class can use any instance."""
+        """Return the count without the shapes of which no class can use any instance."""
         return RetainedCount(
             {
                 shape: (count, end_us)
@@ -57,9 +54,10 @@ def merged(counts: Iterable[RetainedCount]) -> RetainedCount:
 
 
 class RetainedCounts:
-    """All that is remembered, the oldest first."""
+    """All that is remembered, the oldest first; neighbours are merged up to `counted_max`."""
 
-    def __init__(self) -> None:
+    def __init__(self, counted_max: int) -> None:
+        self._counted_max = counted_max
         self._retained: list[RetainedCount] = []
 
     def __iter__(self) -> Iterator[RetainedCount]:
@@ -69,7 +67,7 @@ class RetainedCounts:
         return sum(map(len, self._retained))
 
     def append(self, retained: RetainedCount) -> None:
-        """Add what has come."""
+        """Add a count of new instances."""
         self._retained.append(retained)
 
     def evict(self, retention: Retention, horizon_us: int) -> int:
@@ -78,7 +76,7 @@ class RetainedCounts:
         kept: list[RetainedCount] = []
         for retained in self._retained:
             left = retained.of_use(retention, horizon_us)
-            if kept and len(kept[-1]) + len(left) <= MERGED_INSTANCES:
+            if kept and len(kept[-1]) + len(left) <= self._counted_max:
                 kept[-1] = merged([kept[-1], left])
             elif left.by_shape:
                 kept.append(left)

@@ -1,4 +1,4 @@
-"""Where instances go: to the shards of their values under anchors.
+"""Routing: instances go to the shards of their values under anchors.
 
     a class with value joins   an instance goes to the shard of each value under its anchor; a pair
                                belongs to the shard of the smallest value that both have there
@@ -11,22 +11,21 @@ pair's tuples in a class; both instances are there, so nothing is missed, and no
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping
 from zlib import crc32
 
 import numpy as np
 
 from joins.budget.entries import Entries
-from joins.classes import QueryClass
 from joins.memory.remembered import Hashes
+from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints
+from templates.queryclass import QueryClass
 
 __all__ = ["Router", "is_product", "is_single", "shard_of_class", "shard_of_instances", "shards_of"]
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 _HIGH = np.uint64(33)
-
-Edge = tuple[int, int, int, int]
 
 
 def shards_of(hashes: Hashes, shards: int) -> Ints:
@@ -55,22 +54,13 @@ def is_product(query_class: QueryClass) -> bool:
 
 
 class Router:
-    """Says to which of `shards` shards instances go."""
+    """Assigns instances to `shards` shards."""
 
-    def __init__(self, shards: int) -> None:
+    def __init__(self, shards: int, shapes: Shapes) -> None:
         self._shards = shards
-        self._bound: dict[int, frozenset[int]] = {}
+        self._shapes = shapes
         self._singles: frozenset[int] = frozenset()
         self._products: dict[int, frozenset[int]] = {}
-
-    def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
-        """Learn a shape by its edges."""
-        self._bound[shape] = frozenset(v for left, right, *_ in edges for v in (left, right))
-
-    def forget_shapes(self, shapes: Set[int]) -> None:
-        """Forget shapes that nothing will have any more."""
-        for shape in shapes:
-            del self._bound[shape]
 
     def follow(self, classes: Mapping[int, QueryClass]) -> None:
         """Route for these classes from now on."""
@@ -84,7 +74,7 @@ class Router:
         self._products = {shard: frozenset(bound) for shard, bound in products.items()}
 
     def route(self, numbers: Ints, shapes: Ints, entries: Entries) -> list[Ints]:
-        """Return for each shard the rows that go there; `entries` are those under anchors."""
+        """Return the rows for each shard; `entries` are the rows' values under anchors."""
         rows = [entries.owners]
         shards = [shards_of(entries.hashes, self._shards)]
         single = np.flatnonzero(self._binds(shapes, self._singles))
@@ -102,5 +92,6 @@ class Router:
     def _binds(self, shapes: Ints, variables: frozenset[int]) -> Ints:
         """Return which instances bind one of some variables."""
         distinct, inverse = np.unique(shapes, return_inverse=True)
-        binding = [not variables.isdisjoint(self._bound[int(shape)]) for shape in distinct]
+        shapes_ = (self._shapes[int(shape)] for shape in distinct)
+        binding = [not variables.isdisjoint(shape.variables) for shape in shapes_]
         return np.array(binding, np.int64)[inverse]

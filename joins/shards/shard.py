@@ -1,8 +1,8 @@
 """One shard of a join: a processor on the instances that go to it, and the tuples that it owns.
 
-A shard's state is a function of the order in hand.  What it has taken on already is kept from order
-to order, and only what is missing is read; where it is ahead of an order, as when a task is
-repeated, it begins anew.  So any process may carry out any order, any number of times.
+A shard's state is a function of its latest order.  It keeps its instances from order to order and
+reads only the missing ones; where it is ahead of an order, as when a task is repeated, it begins
+anew.  So any process may carry out any order, any number of times.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins.budget.pairs import UNBOUNDED, SkewedPair
+from joins.budget.pairs import Bounds, SkewedPair
 from joins.budget.probe import ProbeRow, ValueJoin
-from joins.classes import ClassTuple, QueryClass
-from joins.engines import EngineName, make_processor
+from joins.memory.durations import UNBOUNDED
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
+from joins.memory.shapes import Edge
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.shards.orders import Answer, Catalog, Limit, Order, Piece, Question, Store, Tuples
 from joins.shards.ownership import Ownership
 from joins.shards.routing import is_product, shard_of_class
 from joins.signature.engine import SignatureProcessor
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.signature.tuples import TupleColumns
+from templates.queryclass import QueryClass
 
 __all__ = ["Shard"]
-
-Edge = tuple[int, int, int, int]
 
 
 class Shard:
@@ -42,22 +42,19 @@ class Shard:
         shards: int,
         store: Store,
         *,
-        engine: EngineName,
         lateness_us: int,
         pairs_max: int = UNBOUNDED,
+        limits: SignatureLimits = DEFAULT_LIMITS,
     ) -> None:
+        self._limits = limits
         self._number = number
         self._shards = shards
         self._store = store
-        self._engine: EngineName = engine
-        self._lateness_us = lateness_us
-        self._pairs_max = pairs_max
+        self._bounds = Bounds(lateness_us, pairs_max, is_part=True)
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self._processor = make_processor(
-            self._engine, lateness_us=self._lateness_us, pairs_max=self._pairs_max, is_part=True
-        )
+        self._processor = SignatureProcessor(self._bounds, limits=self._limits)
         self._ownership = Ownership(self._number, self._shards, self._processor)
         self._shapes_name = self._catalog_name = ""
         self._shapes: dict[int, list[Edge]] = {}
@@ -96,7 +93,7 @@ class Shard:
         )
 
     def _named(self, instances: Ints) -> Ints:
-        """Return what the driver calls instances; 0 for 0, which is none."""
+        """Return the driver's numbers of instances; 0, which is none, stays 0."""
         numbers = np.zeros(len(instances), np.int64)
         there = instances > 0
         numbers[there] = self._processor.numbers(instances[there])
@@ -126,7 +123,7 @@ class Shard:
         return shard_of_class(product, self._shards) == self._number
 
     def _take_on(self, order: Order) -> None:
-        """Take on the instances that are missing: those of earlier batches, then the new ones."""
+        """Take on the missing instances: first those of earlier batches, then the new ones."""
         for old in self._missing(order, self._last + 1, order.first_new):
             self._processor.begin_batch()
             self._absorb(old)
@@ -150,7 +147,7 @@ class Shard:
                     yield rows.filter(is_missing)
 
     def _absorb(self, rows: pa.Table) -> None:
-        for part in rows_in_sub_batches(rows):
+        for part in rows_in_sub_batches(rows, self._limits.memory.sub_batch_bytes):
             self._absorb_part(part)
 
     def _absorb_part(self, rows: pa.Table) -> None:
@@ -161,7 +158,7 @@ class Shard:
         self._processor.absorb(rows)
 
     def _own_shape(self, shape: int) -> int:
-        """Return what the processor calls a shape: it may have forgotten it meanwhile."""
+        """Return the processor's number of a shape, which it may have forgotten meanwhile."""
         self._processor.add_shapes({str(shape): self._shapes[shape]})
         number = self._processor.shape_number(str(shape))
         assert number is not None
@@ -191,7 +188,7 @@ class Shard:
         return are_others & self._ownership.counted(number, partners, is_right=is_right)
 
     def _limit(self, limits: Iterable[Limit]) -> None:
-        """Leave out what is asked for no more."""
+        """Tell the processor within which windows classes are still asked for."""
         for number, docid, window_us in limits:
             if number in self._classes:
                 self._processor.limit(self._classes[number][0], docid, window_us)
@@ -203,14 +200,14 @@ class Shard:
         return [pair._replace(query_class=names[pair.query_class]) for pair in pairs]
 
     def _probe(self, order: Order) -> Tuples:
-        """Return the tuples of a stratum that are this shard's."""
+        """Return the tuples of a stratum that belong to this shard."""
         asked = self._asked(order)
         if order.stratum is None or asked == range(0):
             return Tuples.concat([])
         return Tuples.concat([self._owned(each) for each in self._found(order.stratum, asked)])
 
     def _asked(self, order: Order) -> range | None:
-        """Return which instances are asked for, as the processor numbers them: it has some only."""
+        """Return the range of asked instances, in the processor's numbers; some are elsewhere."""
         if order.asked is None:
             return None
         own = self._processor.numbered(np.array(order.asked, np.int64))
@@ -221,18 +218,15 @@ class Shard:
         return tuples.take(np.flatnonzero(owned))
 
     def _found(self, stratum: int, asked: range | None) -> Iterator[Tuples]:
-        """Yield what the processor finds, with classes as the driver numbers them."""
+        """Yield the tuples that the processor finds, with the driver's numbers of classes."""
         names = np.zeros(1 + max((own for own, *_ in self._classes.values()), default=0), np.int64)
         for number, (own, *_) in self._classes.items():
             names[own] = number
-        if isinstance(self._processor, SignatureProcessor):
-            for columns in self._processor.probe_columns(stratum, asked):
-                yield _of_columns(columns, names)
-        else:
-            yield _of_rows(self._processor.probe(stratum, asked), names)
+        for columns in self._processor.probe_columns(stratum, asked):
+            yield _of_columns(columns, names)
 
     def _instances(self, tuples: Tuples, order: Order) -> list[Instance]:
-        """Return the instances that the driver does not have any more, as it numbers them."""
+        """Return the instances that the driver has not, with the driver's numbers."""
         wanted = self._processor.numbered(np.array(order.wanted, np.int64))
         instances = np.unique(np.concatenate([tuples.instances(), wanted]))
         numbers = self._named(instances)
@@ -242,7 +236,7 @@ class Shard:
         return [replace(found[own], instance=number) for own, number in names.items()]
 
     def _merge(self, order: Order) -> Piece:
-        """Make one piece of several neighbours, without what is dead, under a name of its own."""
+        """Make one piece of several neighbours, without useless instances, under a new name."""
         rows = pa.concat_tables(
             self._of_use(self._store.get(piece.name), order.horizon_us) for piece in order.merged
         )
@@ -269,14 +263,3 @@ def _of_columns(columns: TupleColumns, names: Ints) -> Tuples:
     right = np.zeros_like(left) if columns.right is None else columns.right[columns.pairs]
     nodes = [nodes for _, nodes in columns.tuples()]
     return Tuples(names[columns.classes], left, right, columns.span, columns.which, nodes)
-
-
-def _of_rows(found: list[ClassTuple], names: Ints) -> Tuples:
-    return Tuples(
-        names[np.array([t.query_class for t in found], np.int64)],
-        np.array([t.left for t in found], np.int64),
-        np.array([t.right or 0 for t in found], np.int64),
-        np.array([t.span_us for t in found], np.int64),
-        np.arange(len(found)),
-        [t.nodes for t in found],
-    )

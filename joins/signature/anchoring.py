@@ -1,4 +1,4 @@
-"""In which value join classes are anchored: the one whose values are rarest, as values drift."""
+"""The choice of anchors: each class is anchored in its value join with the rarest values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from joins.budget.probe import ValueJoin
-from joins.signature.sample import CHANGE, InstanceSample, PairCounts, rarest
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
+from joins.signature.sample import InstanceSample, PairCounts, rarest
 
 __all__ = ["Anchoring", "Moved", "ValueJoins"]
 
@@ -16,7 +17,7 @@ ValueJoins = tuple[ValueJoin, ...]
 
 
 class Moved(NamedTuple):
-    """Classes that are to be anchored elsewhere."""
+    """Classes that get another anchor."""
 
     classes: Collection[int]
     before: ValueJoin
@@ -26,12 +27,14 @@ class Moved(NamedTuple):
 class Anchoring:
     """The anchors of classes, by their value joins: classes with equal ones have one anchor.
 
-    An anchor is changed for one that is `CHANGE` times rarer, so a look at recent values has to go
-    through the value joins under each anchor, not through the classes, to see that none is.
+    An anchor is changed for one that is several times rarer (`anchor_change`), so a look at recent
+    values has to go through the value joins under each anchor, not through the classes, to see that
+    none is.
     """
 
-    def __init__(self) -> None:
-        self.sample = InstanceSample()
+    def __init__(self, limits: SignatureLimits = DEFAULT_LIMITS) -> None:
+        self.sample = InstanceSample(limits)
+        self._change = limits.anchor_change
         self.anchor_of: dict[ValueJoins, ValueJoin] = {}
         self._classes: dict[ValueJoins, set[int]] = {}
         self._anchored: dict[ValueJoin, dict[ValueJoins, None]] = {}
@@ -41,13 +44,13 @@ class Anchoring:
         """Return the anchor of a class, which may be known already."""
         if value_joins not in self.anchor_of:
             self._classes[value_joins] = set()
-            self._anchor(value_joins, rarest(value_joins, self.sample.counts(), None))
+            self._anchor(value_joins, rarest(value_joins, self.sample.counts(), None, self._change))
             self.sample.look_soon()
         self._classes[value_joins].add(number)
         return self.anchor_of[value_joins]
 
     def leave(self, number: int, value_joins: ValueJoins) -> ValueJoin:
-        """Forget a class, and return what its anchor was."""
+        """Forget a class; return its anchor."""
         anchor = self.anchor_of[value_joins]
         self._classes[value_joins].remove(number)
         if not self._classes[value_joins]:
@@ -69,7 +72,7 @@ class Anchoring:
             del self._anchored[anchor], self._others[anchor]
 
     def follow_values(self) -> Iterator[Moved]:
-        """Anchor classes anew where, now and then, the values of late say so."""
+        """Yield classes that get another anchor; most calls look at nothing and yield nothing."""
         if not self.sample.is_due():
             return
         counts = self.sample.counts()
@@ -78,7 +81,7 @@ class Anchoring:
             for anchor in list(self._others)
             if self._is_beaten(anchor, counts)
             for value_joins in self._anchored[anchor]
-            if (best := rarest(value_joins, counts, anchor)) != anchor
+            if (best := rarest(value_joins, counts, anchor, self._change)) != anchor
         ]
         for value_joins, before, now in moved:
             self._free(value_joins)
@@ -87,5 +90,5 @@ class Anchoring:
 
     def _is_beaten(self, anchor: ValueJoin, counts: PairCounts) -> bool:
         """Return whether some class that is anchored there has a much rarer value join."""
-        pairs = counts.of(anchor)
-        return pairs >= CHANGE and pairs >= CHANGE * (min(map(counts.of, self._others[anchor])) + 1)
+        pairs, rarest_pairs = counts.of(anchor), min(map(counts.of, self._others[anchor]))
+        return pairs >= self._change and pairs >= self._change * (rarest_pairs + 1)

@@ -6,6 +6,7 @@ import numpy as np
 
 from joins.budget.groups import ClassGroup
 from joins.budget.probe import ValueJoin
+from joins.memory.durations import CLOSED
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 
@@ -23,14 +24,14 @@ _ROWS_MIN = 16
 class AnchorTable:
     """The anchors of a stratum, each with the classes that are anchored there.
 
-    New values under `mine[i]` are looked up under `other[i]`, which serves the anchor
+    New values under `mine[i]` are looked up under `other[i]`.  A hit serves the anchor
     `as_right[i]` where the new instance is the right one, and `as_left[i]` where it is the left
-    one; `NONE` where there is no such anchor.  `widest[i]` is the wider window of the two.
+    one; `NONE` stands for no anchor.  `widest[i]` is the wider window of the two.
     """
 
     def __init__(self) -> None:
         self.groups = [ClassGroup()]
-        self.window: Ints = np.full(_ROWS_MIN, -1, np.int64)
+        self.window: Ints = np.full(_ROWS_MIN, CLOSED, np.int64)
         self.is_symmetric: Flags = np.zeros(_ROWS_MIN, np.bool_)
         self._value_joins: list[ValueJoin] = [(_NO_VARIABLE, _NO_VARIABLE)]
         self._anchors: dict[ValueJoin, int] = {}
@@ -53,22 +54,22 @@ class AnchorTable:
 
     @property
     def other(self) -> Ints:
-        """The variables under which they are."""
+        """The variables under which new values are looked up."""
         return self._column(1)
 
     @property
     def as_right(self) -> Ints:
-        """The anchors that this serves where a new instance is the right one."""
+        """The anchors that a hit serves where the new instance is the right one."""
         return self._column(2)
 
     @property
     def as_left(self) -> Ints:
-        """The anchors that this serves where a new instance is the left one."""
+        """The anchors that a hit serves where the new instance is the left one."""
         return self._column(3)
 
     @property
     def widest(self) -> Ints:
-        """The widest window that this serves."""
+        """The widest window that a look-up serves."""
         return self._column(4)
 
     def _column(self, i: int) -> Ints:
@@ -101,14 +102,14 @@ class AnchorTable:
             self.groups.append(ClassGroup())
             self._value_joins.append(anchor)
         if i == len(self.window):
-            self.window = np.append(self.window, np.full(i, -1))
+            self.window = np.append(self.window, np.full(i, CLOSED))
             self.is_symmetric = np.append(self.is_symmetric, np.zeros(i, np.bool_))
         self._anchors[anchor] = i
         self._value_joins[i] = anchor
         return i
 
     def _write(self, i: int) -> None:
-        """Write what an anchor is in columns, and what is looked up for it."""
+        """Write an anchor's columns, and the look-ups that serve it."""
         self.window[i] = self.groups[i].window_us
         self.is_symmetric[i] = self.groups[i].is_symmetric
         left, right = self._value_joins[i]

@@ -1,53 +1,66 @@
-"""Candidate pairs: a new instance, and another one that has an anchored value in common with it.
+"""Candidate pairs: a new instance, and an earlier one with an anchored value in common.
 
 Every class is anchored in one of its value joins: the one that makes the fewest pairs in a sample
 of recent values (`sample`).  The classes of a stratum have few different anchors, however many they
 are, so the new values of a batch are looked up under all of them at once.  All joined values are in
-the index, not only anchored ones, so a class may be anchored anew at any time.  Classes without a
+the index, not only anchored ones, so a class may get another anchor at any time.  Classes without a
 value join are paired by `products`.
 
-A pair is found from the instance that came later.  How many partners a new instance has under an
+The newer instance of a pair, its **owner**, finds it.  How many partners an owner has under an
 anchor is known before they are listed.  Where that exceeds the budget, the anchor's classes are
-looked at one by one (`pairs`): one that has a value join with fewer partners is paired by that
-here; the uses of one that has none are stopped, and paired no more in this batch.
+looked at one by one (`pairs`).  A class that has a value join with fewer partners is paired by that
+one, for this owner; the uses of a class that has none are stopped, and not paired any more in this
+batch.
+
+Arrays are grouped by owner throughout: `counts[i]` partners belong to `owners[i]`, and the partners
+of all owners stand one after the other.  `np.repeat` gives each partner its owner's value, and
+`runs` turns owners that stand next to each other into counts again.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 
 import numpy as np
 
-from joins.budget.pairs import Bounds, PairBudget
+from joins.budget.pairs import Bounds
 from joins.budget.probe import Probe, ValueJoin
-from joins.classes import ClassRegistry, QueryClass, Sides
+from joins.classes import ClassRegistry
 from joins.memory.remembered import Remembered
-from joins.memory.slots import Edge, Ints, Layouts, ranges
+from joins.memory.shapes import Shapes
+from joins.memory.slots import Ints, Layouts, ranges
 from joins.memory.times import Flags, Pairs, codes_of_runs, distinct, held_ends, pair_codes, runs
 from joins.memory.valueindex import Hits, entry_keys
 from joins.signature.anchoring import Anchoring
 from joins.signature.anchortable import NONE, AnchorTable
-from joins.signature.joinedvalues import FOUND_MAX, JoinedValues
+from joins.signature.batch import Batch
+from joins.signature.compared import SharedSlots
+from joins.signature.joinedvalues import JoinedValues, NewValues
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.signature.products import Products
+from templates.queryclass import QueryClass, Sides
 
-__all__ = ["PAIRS_MAX", "Candidates"]
-
-PAIRS_MAX = 32_000
-"""Pairs that are worked on at once: what describes them then stays in a core's cache.  On recorded
-news, 57 pairs a document, 20,000 to 80,000 take the same time, and 8,000 a tenth more."""
+__all__ = ["Candidates"]
 
 
 @dataclass(frozen=True, slots=True)
 class _LookUps:
     """New values under one side of the anchors: value `i`, of `owners[i]`, with its two anchors."""
 
+    batch: Batch
+    anchors: AnchorTable
     owners: Ints
     as_right: Ints
     as_left: Ints
     hits: list[Hits]
+
+    def asked(self, which: Ints) -> tuple[Ints, Flags]:
+        """Return the windows of some anchors, and which of them are symmetric."""
+        return self.anchors.window[which], self.anchors.is_symmetric[which]
 
     def served(self, hits: Hits) -> Iterator[tuple[Ints, Ints, Ints]]:
         """Yield, for each side, (anchor, owner, partners) of the values that have hits there."""
@@ -58,11 +71,18 @@ class _LookUps:
 
 
 class Candidates:
-    """Finds candidate pairs; holds the index and what is new in the batch in hand."""
+    """Finds candidate pairs; holds the index and the anchors."""
 
     def __init__(
-        self, remembered: Remembered, layouts: Layouts, classes: ClassRegistry, bounds: Bounds
+        self,
+        shapes: Shapes,
+        remembered: Remembered,
+        layouts: Layouts,
+        classes: ClassRegistry,
+        bounds: Bounds,
+        limits: SignatureLimits = DEFAULT_LIMITS,
     ) -> None:
+        self._limits = limits
         self._remembered = remembered
         self._layouts = layouts
         self._classes = classes
@@ -70,25 +90,9 @@ class Candidates:
         self._changes = classes.watch()
         self._present: set[int] = set()
         self._anchors: dict[int, AnchorTable] = {}
-        self.anchoring = Anchoring()
-        self.values = JoinedValues(remembered, layouts)
-        self.pair_budget = PairBudget(classes, bounds)
-        self.products = Products(remembered, layouts, self.pair_budget, bounds.lateness_us)
-        self.first = 1
-
-    def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
-        """Learn a shape by its edges."""
-        self.products.add_shape(shape, edges)
-
-    def forget_shapes(self, shapes: Set[int]) -> None:
-        """Forget shapes that nothing remembered has."""
-        self.products.forget_shapes(shapes)
-
-    def begin_batch(self) -> None:
-        """Make what is absorbed from now on new."""
-        self.first = self._remembered.next_instance
-        self.pair_budget.begin_batch()
-        self.values.begin_batch()
+        self.anchoring = Anchoring(limits)
+        self.values = JoinedValues(remembered, layouts, limits)
+        self.products = Products(shapes, remembered, layouts, bounds.lateness_us)
 
     def follow(self) -> None:
         """Anchor the classes that there are now, by the values of late."""
@@ -129,133 +133,149 @@ class Candidates:
         else:
             self.products.drop(number, query_class)
 
-    def absorb(self, first: int, layouts: Ints) -> None:
+    def absorb(self, batch: Batch, first: int, layouts: Ints) -> None:
         """Take in instances that have just been remembered."""
         new = self.values.absorb(first, layouts)
+        batch.add(new)
         self.anchoring.sample.note(len(layouts), new.variables, new.values)
 
-    @property
-    def new(self) -> range:
-        """The instances of the batch."""
-        return range(self.first, self._remembered.next_instance)
+    def shared(self, batch: Batch) -> SharedSlots:
+        """Return the slots of new instances whose values another instance may have too."""
+        if batch.shared is None:
+            batch.shared = self.values.shared_slots(batch.first)
+        return batch.shared
 
-    def pairs(self, stratum: int, new: range) -> Iterator[Pairs]:
+    def pairs(self, batch: Batch, stratum: int, new: range) -> Iterator[Pairs]:
         """Yield the pairs of some new instances that a class of a stratum may hold on, each once.
 
-        The newer instance of each is one of these.
+        The newer instance of each pair is among the new ones asked for.
         """
-        bases = self._remembered.base, self.first
-        for found in self._found(stratum, new):
+        bases = self._remembered.base, batch.first
+        for found in self._found(batch, stratum, new):
             codes = distinct(found)
-            for start in range(0, len(codes), PAIRS_MAX):
-                part = codes[start : start + PAIRS_MAX]
+            for start in range(0, len(codes), self._limits.pairs):
+                part = codes[start : start + self._limits.pairs]
                 yield Pairs.of_codes(self._remembered, part, bases, self._lateness_us)
 
-    def _found(self, stratum: int, new: range) -> Iterator[list[Ints]]:
+    def _found(self, batch: Batch, stratum: int, new: range) -> Iterator[list[Ints]]:
         """Yield the codes of pairs, possibly with repetitions, for some new instances at a time."""
         anchors = self._anchors.get(stratum) or AnchorTable()
-        look_ups = self._look_ups(anchors, new)
+        look_ups = self._look_ups(batch, anchors, new)
         partners = self._count(look_ups)
         has_products = self.products.has(stratum)
         if has_products:
-            partners += self.products.partners_max(stratum, self.first)
-        over_budget = np.flatnonzero(partners > self.pair_budget.pairs_max)
-        if not has_products and not len(over_budget) and partners.sum() <= FOUND_MAX:
-            yield list(self._list(look_ups, anchors))
+            partners += self.products.partners_max(stratum, batch.first)
+        over_budget = np.flatnonzero(partners > batch.pair_budget.pairs_max)
+        if not has_products and not len(over_budget) and partners.sum() <= self._limits.found:
+            yield list(self._list(look_ups))
             return
         over = self._over(look_ups, over_budget)
-        for owners in self._sub_batches(partners, new):
+        for owners in self._sub_batches(batch, partners, new):
             chosen = np.zeros(len(partners), np.bool_)
             chosen[owners] = True
-            found = list(self._list(self._some(look_ups, chosen, over, anchors), anchors))
-            for owner in owners.tolist():
-                for i in over.get(owner, ()):
-                    found += map(self._codes, self._rationed(owner + self.first, anchors, i))
-                found += map(self._codes, self.products.pairs(stratum, owner + self.first))
+            found = list(self._list(self._some(look_ups, chosen, over)))
+            for owner in (owners + batch.first).tolist():
+                pairs = [self._within_budget(batch, owner, anchors, i) for i in over.get(owner, ())]
+                pairs.append(self.products.pairs(batch.pair_budget, stratum, owner))
+                found += (self._codes(batch, each) for each in chain.from_iterable(pairs))
             yield found
 
-    def _codes(self, pairs: Pairs) -> Ints:
-        return pair_codes(pairs.left, pairs.right, (self._remembered.base, self.first))
+    def _codes(self, batch: Batch, pairs: Pairs) -> Ints:
+        return pair_codes(pairs.left, pairs.right, (self._remembered.base, batch.first))
 
-    def _look_ups(self, anchors: AnchorTable, new_instances: range) -> _LookUps:
-        shared = self.values.new_of_shared_slots()
-        if new_instances != self.new:
+    def _look_ups(self, batch: Batch, anchors: AnchorTable, new_instances: range) -> _LookUps:
+        shared = self._shared_values(batch)
+        if new_instances != range(batch.first, self._remembered.next_instance):
             owners = shared.owners
             are_asked = (owners >= new_instances.start) & (owners < new_instances.stop)
             shared = shared.take(np.flatnonzero(are_asked))
+        # In the order of variables, the new values under each `anchors.mine` are one range.
         order = np.argsort(shared.variables, kind="stable")
         starts = np.searchsorted(shared.variables, anchors.mine, "left", sorter=order)
         counts = np.searchsorted(shared.variables, anchors.mine, "right", sorter=order) - starts
         new = shared.take(order[ranges(starts, counts)])
         under = np.repeat(np.arange(len(counts)), counts)
         found = self.values.index.find(entry_keys(new.values, anchors.other[under]))
+        # No window of these anchors reaches an instance before `oldest`: its hits are cut off here,
+        # by a binary search, and never listed.
         ends = self._remembered.take("end_us", new.owners)
         oldest = self._remembered.first_from(ends - anchors.widest[under])
         hits = [each.since(oldest[each.positions]) for each in found]
         if self._remembered.is_ordered:
+            # Positions ascend with numbers, so later instances are cut off alike; else `_list`
+            # tests them one by one.
             hits = [
-                each.before(new.owners[each.positions]) if each.run.last >= self.first else each
+                each.before(new.owners[each.positions]) if each.run.last >= batch.first else each
                 for each in hits
             ]
-        return _LookUps(new.owners, anchors.as_right[under], anchors.as_left[under], hits)
+        as_right, as_left = anchors.as_right[under], anchors.as_left[under]
+        return _LookUps(batch, anchors, new.owners, as_right, as_left, hits)
+
+    def _shared_values(self, batch: Batch) -> NewValues:
+        """Return the values of new instances that another one may have too."""
+        new = batch.values
+        places = self._remembered.slots(new.owners) + new.slots
+        return new.take(np.flatnonzero(self.shared(batch).has(places)))
 
     def _count(self, look_ups: _LookUps) -> Ints:
         """Count the hits of each new instance."""
-        new = self._remembered.next_instance - self.first
+        first = look_ups.batch.first
+        new = self._remembered.next_instance - first
         partners = np.zeros(new, np.int64)
         for hits in look_ups.hits:
             for _, owners, counts in look_ups.served(hits):
-                partners += np.bincount(owners - self.first, counts, new).astype(np.int64)
+                partners += np.bincount(owners - first, counts, new).astype(np.int64)
         return partners
 
     def _over(self, look_ups: _LookUps, over_budget: Ints) -> dict[int, list[int]]:
-        """Return, by new instance, the anchors under which alone it goes over the budget."""
+        """Return, by new instance, the anchors under each of which it goes over the budget."""
+        batch = look_ups.batch
         by_anchor: Counter[tuple[int, int]] = Counter()
         for hits in look_ups.hits:
             for which, owners, counts in look_ups.served(hits):
-                for k in np.flatnonzero(np.isin(owners - self.first, over_budget)).tolist():
-                    by_anchor[int(owners[k]) - self.first, int(which[k])] += int(counts[k])
+                for k in np.flatnonzero(np.isin(owners - batch.first, over_budget)).tolist():
+                    by_anchor[int(owners[k]), int(which[k])] += int(counts[k])
         over: dict[int, list[int]] = {}
         for (owner, i), partners in sorted(by_anchor.items()):
-            if partners > self.pair_budget.pairs_max:
+            if partners > batch.pair_budget.pairs_max:
                 over.setdefault(owner, []).append(i)
         return over
 
-    def _sub_batches(self, partners: Ints, new: range) -> Iterator[Ints]:
-        """Cut new instances, in the order of their docids, into parts of `FOUND_MAX` hits.
+    def _sub_batches(self, batch: Batch, partners: Ints, new: range) -> Iterator[Ints]:
+        """Cut new instances, in the order of their docids, into parts of `found` hits.
 
         They are counted from the first new one.
         """
+        # A part ends where the hits up to an instance pass another multiple of `found`.
         docids = self._remembered.take("docid", np.arange(new.start, new.stop))
-        order = np.argsort(docids, kind="stable") + (new.start - self.first)
-        part = (np.cumsum(partners[order]) - partners[order]) // FOUND_MAX
+        order = np.argsort(docids, kind="stable") + (new.start - batch.first)
+        part = (np.cumsum(partners[order]) - partners[order]) // self._limits.found
         yield from np.split(order, np.flatnonzero(np.diff(part)) + 1)
 
-    def _some(
-        self, look_ups: _LookUps, chosen: Flags, over: dict[int, list[int]], anchors: AnchorTable
-    ) -> _LookUps:
+    def _some(self, look_ups: _LookUps, chosen: Flags, over: dict[int, list[int]]) -> _LookUps:
         """Return the look-ups of some new instances, but for anchors that are over or closed."""
-        owners = look_ups.owners
-        closed_from = np.array(list(map(self.pair_budget.closed_from, anchors.groups)), np.int64)
+        batch, anchors, owners = look_ups.batch, look_ups.anchors, look_ups.owners
+        closed_from = np.array(list(map(batch.pair_budget.closed_from, anchors.groups)), np.int64)
         docids = self._remembered.take("docid", owners)
-        are_over = np.flatnonzero(np.isin(owners - self.first, list(over)))
+        # Few owners are over, so they are looked at in Python.
+        are_over = np.flatnonzero(np.isin(owners, list(over)))
 
         def allowed(which: Ints) -> Ints:
             side = np.where(docids < closed_from[which], which, NONE)
             for k in are_over.tolist():
-                if side[k] in over[int(owners[k]) - self.first]:
+                if side[k] in over[int(owners[k])]:
                     side[k] = NONE
             return side
 
         as_right, as_left = allowed(look_ups.as_right), allowed(look_ups.as_left)
-        kept = chosen[owners - self.first] & ((as_right != NONE) | (as_left != NONE))
+        kept = chosen[owners - batch.first] & ((as_right != NONE) | (as_left != NONE))
         hits = [each.some(kept[each.positions]) for each in look_ups.hits]
-        return _LookUps(owners, as_right, as_left, hits)
+        return replace(look_ups, as_right=as_right, as_left=as_left, hits=hits)
 
-    def _list(self, look_ups: _LookUps, anchors: AnchorTable) -> Iterator[Ints]:
+    def _list(self, look_ups: _LookUps) -> Iterator[Ints]:
         """Yield the codes of the pairs that an anchor's classes could hold in time."""
         for hits in look_ups.hits:
-            for found, counts, partners in hits.listed(PAIRS_MAX):
+            for found, counts, partners in hits.listed(self._limits.pairs):
                 earlier = self._remembered.are_there(partners)
                 if not self._remembered.is_ordered:
                     earlier &= partners < np.repeat(look_ups.owners[found], counts)
@@ -265,23 +285,27 @@ class Candidates:
                     if not len(rows):
                         continue
                     found, counts = runs(np.repeat(found, counts)[rows])
-                yield from self._in_time(found, counts, partners, look_ups, anchors)
+                yield from self._in_time(found, counts, partners, look_ups)
 
     def _in_time(
-        self, found: Ints, counts: Ints, partners: Ints, look_ups: _LookUps, anchors: AnchorTable
+        self, found: Ints, counts: Ints, partners: Ints, look_ups: _LookUps
     ) -> Iterator[Ints]:
-        """Yield the same of earlier instances that have a value in common with their owners.
+        """Yield the codes of pairs that an anchor's classes could hold in time.
 
-        Most are on the left, what came before them on the right: those that are not are few.
+        The earlier instance, the partner, is on the left of most pairs.
         """
-        remembered, bases = self._remembered, (self._remembered.base, self.first)
+        remembered, batch = self._remembered, look_ups.batch
+        bases = remembered.base, batch.first
+        # The partner on the left: what time asks of it is a range of ends for each owner.
         owners, ends = look_ups.owners[found], remembered.take("end_us", partners)
-        window, is_symmetric = self._asked(look_ups.as_right[found], anchors)
+        window, is_symmetric = look_ups.asked(look_ups.as_right[found])
         oldest, newest = held_ends(remembered, owners, window, is_symmetric, self._lateness_us)
         held = (ends >= np.repeat(oldest, counts)) & (ends <= np.repeat(newest, counts))
         codes = codes_of_runs(owners, counts, partners, bases)
         yield codes if held.all() else codes[held]
-        window, is_symmetric = self._asked(look_ups.as_left[found], anchors)
+        # The partner on the right: for FOLLOWED BY it starts behind an owner that came later, which
+        # is rare, so `oldest` cuts most of them before the rest is tested in full.
+        window, is_symmetric = look_ups.asked(look_ups.as_left[found])
         oldest = remembered.take("end_us", owners) - window
         oldest = np.where(
             is_symmetric, oldest, np.maximum(oldest, remembered.take("start_us", owners))
@@ -291,14 +315,13 @@ class Candidates:
             of_rows = np.repeat(np.arange(len(found)), counts)[rows]
             pairs = Pairs.of(remembered, owners[of_rows], partners[rows], self._lateness_us)
             held = (pairs.follows | is_symmetric[of_rows]) & (pairs.span <= window[of_rows])
-            yield self._codes(pairs.keep(np.flatnonzero(held)))
+            yield self._codes(batch, pairs.keep(np.flatnonzero(held)))
 
-    def _asked(self, which: Ints, anchors: AnchorTable) -> tuple[Ints, Flags]:
-        return anchors.window[which], anchors.is_symmetric[which]
-
-    def _rationed(self, owner: int, anchors: AnchorTable, i: int) -> Iterator[Pairs]:
+    def _within_budget(
+        self, batch: Batch, owner: int, anchors: AnchorTable, i: int
+    ) -> Iterator[Pairs]:
         """Yield the pairs of a new instance that goes over the budget under an anchor."""
-        values = self.values.values_of(owner)
+        values = batch.values_of(owner)
         times = self._remembered.take
         docid, end_us = (int(times(name, np.array([owner]))[0]) for name in ("docid", "end_us"))
         group = anchors.groups[i]
@@ -313,4 +336,4 @@ class Candidates:
             return met(value_join, self._classes.by_number[number].asked())
 
         first = met(anchors.value_join(i), None)
-        yield from self.pair_budget.pairs(group, docid, first, meet)
+        yield from batch.pair_budget.pairs(group, docid, first, meet)

@@ -1,4 +1,4 @@
-"""What is compared, and what comes of it: pairs of instances, and the signatures that they have."""
+"""Compared pairs of instances, and the signatures that they have."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Codes = tuple[int, ...]
 
 
 class Grouped(NamedTuple):
-    """The same where there are too many to list them: a group for each value that both sides have.
+    """The equal pairs of slots, where these are too many to be listed: a group for each value.
 
-    It is a value's left slots and its right slots; all of the one are equal to all of the other.
+    A group is the left and the right slots that have one value; all left ones equal all right ones.
     """
 
     groups: tuple[tuple[Codes, Codes], ...]
@@ -39,10 +39,10 @@ Code = tuple[int, int, Equal]
 
 @dataclass(frozen=True, slots=True)
 class SharedSlots:
-    """Which slots of new instances have a value that another instance may have too.
+    """The slots of new instances that have a value which another instance may have too.
 
-    Slots are places in `Remembered.hashes`, and hold until further instances are remembered; those
-    of new instances are from `first` on.  A slot that is not among them is equal to none.
+    Slots are places in `Remembered.hashes`, valid until further instances are remembered; the slots
+    of new instances begin at `first`.  A slot that is not shared is equal to no other.
     """
 
     first: int
@@ -58,8 +58,8 @@ class SharedSlots:
 class Compared:
     """Pairs to compare: their layouts, where their slots start, and how many there are.
 
-    A newer instance has a row of its own in `newer` and `newer_count`, and is that of the next
-    `counts` pairs, up to the one before `ends`; `is_right` says of a pair that it is the right one.
+    A newer instance has one row in `newer` and `newer_count`, for its next `counts` pairs, up to
+    the one before `ends`.  `is_right` says of a pair that the newer instance is the right one.
     """
 
     is_right: Flags
@@ -74,7 +74,7 @@ class Compared:
 
     @classmethod
     def of(cls, remembered: Remembered, layouts: Layouts, left: Ints, right: Ints) -> Compared:
-        """Return pairs of instances; those of a newer one stand together."""
+        """Return pairs of instances; the pairs of one newer instance stand together."""
         newer, counts = runs(np.maximum(left, right))
         older = np.minimum(left, right)
         layout1, layout2 = remembered.take("layout", newer), remembered.take("layout", older)
@@ -106,7 +106,7 @@ class Compared:
         return newer, older, tuple(sorted(i << SLOT_BITS | j for i, j in equal))
 
     def grouped_code(self, row: int, groups: Iterable[tuple[Codes, Codes]]) -> Code:
-        """Return the same by groups of (newer slots, older slots) that are equal."""
+        """Return a pair's signature by groups of (newer slots, older slots) that are equal."""
         newer, older = self._layouts(row)
         if self.is_right[row]:
             return older, newer, Grouped(tuple(sorted((j, i) for i, j in groups)))

@@ -31,100 +31,91 @@ Values are compared by two independent 64-bit hashes.  A collision adds an equal
 add tuples but lose none, for the body has no negation; `FanOut` checks the strings of the value
 joins of all that is reported.  A residual takes two values that agree in all 128 bits for equal.
 
-Bounds: pairs are worked on in slices of `PAIRS_MAX`; instances with k equal values on either side
-have k * k equal pairs, of which many are named by their value, and a class with too many tuples on
-them is stopped before these are found (`skew`); the view keeps `ENTRIES_MAX` entries and `ROWS_MAX`
-tuples, then finds them again; a class whose pairs exceed its budget is paired by a rarer value join
-or stopped (`pairs`).
+Bounds (`limits`): pairs are worked on in slices of `pairs`.  Instances with k equal values on
+either side have k * k equal pairs, of which many are named by their value, and a class with too
+many tuples on them is stopped before these are found (`skew`).  The view keeps `entries` entries
+and `entry_rows` tuples, then finds them again.  A class whose pairs exceed its budget is paired by
+a rarer value join or stopped (`pairs`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 
-from joins.budget.pairs import CLOSED, UNBOUNDED, Bounds, Overrun, SkewedPair
+from joins.budget.pairs import Bounds, Overrun, PairBudget, SkewedPair
 from joins.budget.probe import TIME_COLUMNS, Partners, Probe, ProbeRow, ValueJoin
-from joins.classes import Classified, ClassTuple, QueryClass
+from joins.classes import Classified, ClassTuple
+from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.instance import Instance
-from joins.memory.remembered import Hashes, HashValues, Remembered
+from joins.memory.remembered import Hashes, HashValues, Remembered, hash_values
 from joins.memory.retention import LayoutRetention
 from joins.memory.slots import Ints, Layouts
 from joins.memory.times import Pairs
+from joins.signature.batch import Batch
 from joins.signature.candidates import Candidates
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.signature.pair import pair_signatures
 from joins.signature.tuples import ClassLimits, TupleColumns, without_failed
 from joins.signature.view import SignatureView, ViewEntry
+from templates.queryclass import QueryClass
 
 __all__ = ["SignatureProcessor"]
 
-SHAPES_MIN = 1_000
-"""So many shapes are kept in any case; those that nothing has any more are looked for when there
-are more, and twice as many as after the last time."""
-
-TUPLES_MAX = 100_000
-"""Tuples that pairs are expanded into at once, unless one pair alone has more: as many are found in
-vain when a class is asked for no more."""
-
-_EVER = int(np.iinfo(np.int64).min)
-"""Before all times."""
-
-Edge = tuple[int, int, int, int]
-
 
 class SignatureProcessor(Classified):
-    """See the module; the interface is `processor.Processor`."""
+    """The default engine; the module says how it works, `engines.Processor` what its methods do."""
 
     def __init__(
-        self, bounds: Bounds, *, hashing: HashValues, spill_directory: Path | None = None
+        self,
+        bounds: Bounds,
+        *,
+        hashing: HashValues = hash_values,
+        spill_directory: Path | None = None,
+        limits: SignatureLimits = DEFAULT_LIMITS,
     ) -> None:
-        super().__init__()
-        self.view = SignatureView(self.classes, bounds.pairs_max)
+        super().__init__(limits.memory)
+        self._limits = limits
+        self.view = SignatureView(self.shapes, self.classes, bounds.pairs_max, limits)
         self._lateness_us = bounds.lateness_us
-        self._layouts = Layouts()
+        self._layouts = Layouts(self.shapes)
         self._retention = LayoutRetention(self.classes.retention, self._layouts)
         self._remembered = Remembered(
-            self._layouts, self._retention, hashing, spill_directory, is_part=bounds.is_part
+            self._layouts,
+            self._retention,
+            hashing,
+            spill_directory,
+            limits.memory,
+            is_part=bounds.is_part,
         )
-        self._candidates = Candidates(self._remembered, self._layouts, self.classes, bounds)
+        self._candidates = Candidates(
+            self.shapes, self._remembered, self._layouts, self.classes, bounds, limits
+        )
         self._hashing = hashing
-        self._shapes: dict[str, int] = {}
-        self._next_shape = 0
-        self._shapes_max = SHAPES_MIN
         self._evicted = 0
         self._index_sweep: Iterator[None] = iter(())
-        self._limits: dict[int, ClassLimits] = {}
+        self._asked: dict[int, ClassLimits] = {}
         self._changes = self.classes.watch()
         self._version = -1
+        self._bounds = bounds
+        self._batch = self._begin()
+
+    def _begin(self) -> Batch:
+        return Batch(self._remembered.next_instance, PairBudget(self.classes, self._bounds))
 
     @property
     def next_instance(self) -> int:
         """The number that the next instance will get."""
         return self._remembered.next_instance
 
-    def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
-        """Learn witness shapes by their edges."""
-        for shape, edges in shapes.items():
-            if shape not in self._shapes:
-                number = self._shapes[shape] = self._next_shape
-                self._next_shape += 1
-                self._layouts.add_shape(number, edges)
-                self.classes.retention.add_shape(number, edges)
-                self._candidates.add_shape(number, edges)
-                self.view.add_shape(number, edges)
-
-    def shape_number(self, shape: str) -> int | None:
-        """Return the number of a witness shape, or None while it is not known."""
-        return self._shapes.get(shape)
-
     def begin_batch(self) -> None:
-        """Start a batch: what is absorbed from now on is new."""
-        self._candidates.begin_batch()
+        """Start a batch: instances that are absorbed from now on are new."""
+        self._batch = self._begin()
         if self._version != self.classes.version:
             self._version = self.classes.version
             self._layouts.compare(self.classes.compared())
@@ -133,37 +124,37 @@ class SignatureProcessor(Classified):
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances; they get the next numbers."""
         if instances.num_rows:
-            self._candidates.absorb(*self._remembered.append(instances))
+            self._candidates.absorb(self._batch, *self._remembered.append(instances))
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""
         return [found for columns in self.probe_columns(stratum) for found in columns.rows()]
 
     def probe_columns(self, stratum: int, asked: range | None = None) -> Iterator[TupleColumns]:
-        """Yield the same in columns, some candidate pairs at a time.
+        """Yield the tuples of `probe` in columns, some candidate pairs at a time.
 
-        With `asked` those of which the newest instance is one of these new ones.
+        With `asked` the newest instance of each tuple is in that range of new ones.
         """
-        new = self._candidates.new if asked is None else asked
+        new = range(self._batch.first, self.next_instance) if asked is None else asked
         self._follow_classes()
-        limits = self._limits.get(stratum)
+        limits = self._asked.get(stratum)
         if limits is None or not new:
             return
         if limits.has_singles:
             yield self._singles(limits, new)
-        for pairs in self._candidates.pairs(stratum, new):
+        for pairs in self._candidates.pairs(self._batch, stratum, new):
             yield from self._pairs(limits, pairs)
 
     def _follow_classes(self) -> None:
-        """Bring what is known of classes by stratum up to date."""
+        """Bring the limits of classes in time, by stratum, up to date."""
         for number, query_class in self._changes.take().items():
-            limits = self._limits.setdefault(query_class.stratum, ClassLimits())
+            limits = self._asked.setdefault(query_class.stratum, ClassLimits())
             limits.make_room(self.classes.last_number)
             if number in self.classes.by_number:
                 limits.put(number, query_class, self.classes.window_us(number))
             else:
                 limits.drop(number)
-        for limits in self._limits.values():
+        for limits in self._asked.values():
             limits.make_room(self.classes.last_number)
 
     def _singles(self, limits: ClassLimits, asked: range) -> TupleColumns:
@@ -176,16 +167,17 @@ class SignatureProcessor(Classified):
         return without_failed(columns, limits, self._remembered)
 
     def _pairs(self, limits: ClassLimits, pairs: Pairs) -> Iterator[TupleColumns]:
-        """Yield the tuples on some pairs, some `TUPLES_MAX` at a time."""
+        """Yield the tuples on some pairs, some at a time."""
+        shared = self._candidates.shared(self._batch)
         codes, inverse = pair_signatures(
-            self._remembered, self._layouts, pairs.left, pairs.right, self._candidates.values.shared
+            self._remembered, self._layouts, pairs.left, pairs.right, shared, self._limits
         )
         layouts = self._layouts.layouts
         entries = self.view.look_up([(layouts[a], layouts[b], equal) for a, b, equal in codes])
         self._overrun_skewed(pairs, entries, inverse, limits)
         sizes = np.array([len(entry.classes) for entry in entries], np.int64)[inverse]
         ends = np.cumsum(sizes)
-        part = (ends - sizes) // TUPLES_MAX
+        part = (ends - sizes) // self._limits.tuples
         cuts = [0, *(np.flatnonzero(np.diff(part)) + 1).tolist(), len(pairs)]
         for start, stop in pairwise(cuts):
             rows = self._still_open(pairs, np.arange(start, stop), entries, inverse)
@@ -197,7 +189,7 @@ class SignatureProcessor(Classified):
         self, pairs: Pairs, rows: Ints, entries: Sequence[ViewEntry], inverse: Ints
     ) -> Ints:
         """Leave out pairs of which all classes have been closed, before their tuples are listed."""
-        closed = self._candidates.pair_budget.closed()
+        closed = self._batch.pair_budget.closed()
         if not closed:
             return rows
         used, which = np.unique(inverse[rows], return_inverse=True)
@@ -209,7 +201,7 @@ class SignatureProcessor(Classified):
 
     def _still_asked(self, columns: TupleColumns) -> TupleColumns:
         """Leave out tuples from the document on from which their class is closed."""
-        closed = self._candidates.pair_budget.closed()
+        closed = self._batch.pair_budget.closed()
         if not closed or not len(columns):
             return columns
         numbers = np.sort(np.fromiter(closed, np.int64, len(closed)))
@@ -234,26 +226,26 @@ class SignatureProcessor(Classified):
                 held &= limits.is_symmetric[classes] | pairs.follows[row]
                 for number in classes[held].tolist():
                     skewed = SkewedPair(number, docid, other, span_us)
-                    self._candidates.pair_budget.overrun_by(skewed)
+                    self._batch.pair_budget.overrun_by(skewed)
 
     def tuples(self, stratum: int) -> Iterator[ClassTuple]:
-        """Yield the same as they are found, roughly in the order of their documents."""
+        """Yield the tuples of `probe` as they are found, roughly in their documents' order."""
         for columns in self.probe_columns(stratum):
             yield from columns.rows()
 
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
         """Leave out, where that saves work, tuples of a class; see `Processor.limit`."""
-        self._candidates.pair_budget.limit(number, docid, window_us)
+        self._batch.pair_budget.limit(number, docid, window_us)
 
     def partners(
         self, probe_row: ProbeRow, query_class: QueryClass, value_join: ValueJoin | None
     ) -> Partners:
-        """Return who is paired with a probe row in a class by a value join; None: there is none."""
+        """Return the partners of a probe row in a class by a value join, or by none."""
         asked = query_class.asked()
         if value_join is None:
-            return self._candidates.products.partners(probe_row.bound, asked, _EVER)
+            return self._candidates.products.partners(probe_row.bound, asked, -UNBOUNDED)
         values = {v: self._hashing(pa.array(own))[0] for v, own in probe_row.values.items()}
-        return self._candidates.values.partners(values, value_join, asked, _EVER)
+        return self._candidates.values.partners(values, value_join, asked, -UNBOUNDED)
 
     def probe_of(self, probe_row: ProbeRow, found: Partners) -> Probe:
         """Return the probe of a probe row with partners."""
@@ -272,7 +264,7 @@ class SignatureProcessor(Classified):
         return self._remembered.numbered(numbers)
 
     def under(self, variable: int, instances: Ints) -> tuple[Ints, Hashes]:
-        """Return all that stands under a variable, as (index into `instances`, hash of a value)."""
+        """Return all values under a variable, as (index into `instances`, hash of a value)."""
         return self._candidates.values.under(variable, instances)
 
     def of_use(self, horizon_us: int) -> Counter[int]:
@@ -285,11 +277,11 @@ class SignatureProcessor(Classified):
 
     def overruns(self) -> list[Overrun]:
         """Return the uses of classes that went over the budget in this batch."""
-        return self._candidates.pair_budget.overruns
+        return self._batch.pair_budget.overruns
 
     def skewed_pairs(self) -> set[SkewedPair]:
         """Return the pairs that were found to be skewed in this batch."""
-        return self._candidates.pair_budget.skewed
+        return self._batch.pair_budget.skewed
 
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use, lazily; return how many went: see `Processor`."""
@@ -299,28 +291,19 @@ class SignatureProcessor(Classified):
         if self._remembered.sweeps > sweeps:
             self._index_sweep = self._candidates.values.index.sweep(self._remembered.are_there)
         next(self._index_sweep, None)
-        if evicted and len(self._shapes) > self._shapes_max:
-            self._forget_shapes()
-            self._shapes_max = max(SHAPES_MIN, 2 * len(self._shapes))
+        if evicted and self.shapes.are_many:
+            # An evaluator spells a shape out again that comes again.
+            self.shapes.keep(self._layouts.keep(self._remembered.layouts_in_use()))
         return evicted
 
-    def _forget_shapes(self) -> None:
-        """Forget the shapes that nothing remembered has: an evaluator spells them out again."""
-        gone = self._layouts.keep(self._remembered.layouts_in_use())
-        self._shapes = {name: n for name, n in self._shapes.items() if n not in gone}
-        self.classes.retention.forget_shapes(gone)
-        self._retention.forget()
-        self._candidates.forget_shapes(gone)
-        self.view.forget_shapes(gone)
-
     def figures(self) -> dict[str, int]:
-        """Return what is remembered, in numbers; see `Processor.figures`."""
+        """Return figures of the memory and the view; see `Processor.figures`."""
         remembered, index = self._remembered, self._candidates.values.index
         return {
             "documents": len(remembered),
             "evicted_total": self._evicted,
             "values": len(index),
-            "shapes": len(self._shapes),
+            "shapes": len(self.shapes),
             "layouts": len(self._layouts),
             "signatures": len(self.view),
             "signature_hits_total": self.view.hits,

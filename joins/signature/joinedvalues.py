@@ -1,7 +1,6 @@
-"""The values of instances that some class compares: which are new, and who has one in common.
+"""The joined values: an index of all values that some class compares.
 
-All of them are in the index, under every variable that binds their nodes.  Those of the batch in
-hand are kept beside it, to be looked up.
+A value is in the index under every variable that binds its node.
 """
 
 from __future__ import annotations
@@ -12,22 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from joins.budget.probe import Partners, ValueJoin
-from joins.classes import Sides
 from joins.memory.remembered import EMPTY, Hashes, Remembered
 from joins.memory.slots import Ints, Layouts, ranges
 from joins.memory.times import Flags
 from joins.memory.valueindex import ValueIndex, entry_keys
 from joins.signature.compared import SharedSlots
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
+from templates.queryclass import Sides
 
-__all__ = ["FOUND_MAX", "JoinedValues", "NewValues"]
-
-FOUND_MAX = 1_000_000
-"""Partners that are listed at once (25 MB), where one value alone does not have more."""
-
-
-REPEATS = 64
-"""Values of an instance from which on those that it has more than once are looked for: one with n
-equal values would otherwise be found n times by each of n equal ones."""
+__all__ = ["JoinedValues", "NewValues"]
 
 
 class NewValues(NamedTuple):
@@ -37,6 +29,12 @@ class NewValues(NamedTuple):
     variables: Ints
     slots: Ints
     values: Hashes
+
+    @classmethod
+    def none(cls) -> NewValues:
+        """Return no values."""
+        nothing = np.zeros(0, np.int64)
+        return cls(nothing, nothing, nothing, np.zeros(0, np.uint64))
 
     def take(self, rows: Ints | slice) -> NewValues:
         """Return some of the entries."""
@@ -54,20 +52,15 @@ class NewValues(NamedTuple):
 
 
 class JoinedValues:
-    """The index of remembered values, and the new ones of a batch."""
+    """The index of remembered values."""
 
-    def __init__(self, remembered: Remembered, layouts: Layouts) -> None:
-        self.index = ValueIndex()
+    def __init__(
+        self, remembered: Remembered, layouts: Layouts, limits: SignatureLimits = DEFAULT_LIMITS
+    ) -> None:
+        self.index = ValueIndex(limits.memory)
+        self._limits = limits
         self._remembered = remembered
         self._layouts = layouts
-        self._new: list[NewValues] = []
-        self._shared: SharedSlots | None = None
-        self._first = 1
-
-    def begin_batch(self) -> None:
-        """Make what is absorbed from now on new."""
-        self._first = self._remembered.next_instance
-        self._new, self._shared = [], None
 
     def absorb(self, first: int, layouts: Ints) -> NewValues:
         """Index the values of instances that have just been remembered, and return them."""
@@ -80,45 +73,20 @@ class JoinedValues:
         values = hashes[self._remembered.slots(owners) + slots]
         entries = NewValues(owners, arrays.binding_variables[bindings], slots, values)
         new = entries.take(np.flatnonzero(values != EMPTY))
-        if counts.max(initial=0) > REPEATS:
+        if counts.max(initial=0) > self._limits.repeats:
             new = new.without_repeats()
-        self._new.append(new)
-        self._shared = None
         keys = entry_keys(new.values, new.variables)
         self.index.add(keys, new.owners, self._remembered.base, self._remembered.are_there)
         return new
 
-    def new(self) -> NewValues:
-        """Return the values of new instances; owners ascend."""
-        if len(self._new) != 1:
-            parts = [_NOTHING, *self._new]
-            self._new = [NewValues(*map(np.concatenate, zip(*parts, strict=True)))]
-        return self._new[0]
-
-    @property
-    def shared(self) -> SharedSlots:
-        """The slots of new instances whose values another instance may have too."""
-        if self._shared is None:
-            remembered = self._remembered
-            new = np.arange(self._first, remembered.next_instance)
-            counts = self._layouts.arrays.slot_counts[remembered.take("layout", new)]
-            first = int(remembered.slots(new[:1])[0])
-            hashes, _ = remembered.hashes
-            flags = self.index.shared(hashes[first:], np.repeat(new, counts))
-            self._shared = SharedSlots(first, flags)
-        return self._shared
-
-    def new_of_shared_slots(self) -> NewValues:
-        """Return the values of new instances that another one may have too."""
-        new = self.new()
-        places = self._remembered.slots(new.owners) + new.slots
-        return new.take(np.flatnonzero(self.shared.has(places)))
-
-    def values_of(self, owner: int) -> dict[int, Hashes]:
-        """Return the values of a new instance by variable."""
-        entries = self.new()
-        own = entries.take(slice(*np.searchsorted(entries.owners, [owner, owner + 1])))
-        return {int(v): own.values[own.variables == v] for v in np.unique(own.variables)}
+    def shared_slots(self, first: int) -> SharedSlots:
+        """Return which slots of the instances from `first` on hold a value that others may have."""
+        remembered = self._remembered
+        new = np.arange(first, remembered.next_instance)
+        counts = self._layouts.arrays.slot_counts[remembered.take("layout", new)]
+        start = int(remembered.slots(new[:1])[0])
+        hashes, _ = remembered.hashes
+        return SharedSlots(start, self.index.shared(hashes[start:], np.repeat(new, counts)))
 
     def partners(
         self,
@@ -127,10 +95,10 @@ class JoinedValues:
         asked: Sides | None,
         since_us: int,
     ) -> Partners:
-        """Return who has a value in common, under a value join, with an instance of some values.
+        """Return the instances that have a value in common with an instance of some values.
 
-        Both have values under all variables that are `asked` for on their sides.  Those that end
-        before `since_us` may be left out.
+        `value_join` says under which variables.  Both instances have values under all variables
+        `asked` for on their sides.  Instances that end before `since_us` may be left out.
         """
         left, right = value_join
         found: Partners = []
@@ -151,7 +119,7 @@ class JoinedValues:
         parts = [
             partners
             for hits in self.index.find(keys)
-            for *_, partners in hits.since(oldest[hits.positions]).listed(FOUND_MAX)
+            for *_, partners in hits.since(oldest[hits.positions]).listed(self._limits.found)
         ]
         found: Ints = np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
         return found[self._remembered.are_there(found)]
@@ -166,7 +134,7 @@ class JoinedValues:
         return have
 
     def under(self, variable: int, instances: Ints) -> tuple[Ints, Hashes]:
-        """Return all that stands under a variable, as (index into `instances`, value)."""
+        """Return all values under a variable, as (index into `instances`, value)."""
         positions, bound, values = self._bindings(instances)
         held = (bound == variable) & (values != EMPTY)
         return positions[held], values[held]
@@ -179,7 +147,3 @@ class JoinedValues:
         positions = np.repeat(np.arange(len(instances)), counts)
         slots = self._remembered.slots(instances)[positions] + arrays.binding_slots[bindings]
         return positions, arrays.binding_variables[bindings], self._remembered.hashes[0][slots]
-
-
-_INTS = np.zeros(0, np.int64)
-_NOTHING = NewValues(_INTS, _INTS, _INTS, np.zeros(0, np.uint64))

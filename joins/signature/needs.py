@@ -1,4 +1,4 @@
-"""What pairs must have for classes to hold on them: all value joins among their equal values."""
+"""The value joins that each class needs: a class holds only on pairs that have all of them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _Need = tuple[int, Joins]
 
 
 class SlotNeeds:
-    """The value joins of classes by template: who needs more than a signature has is not asked.
+    """The value joins of classes, by template, so that templates which cannot hold are not asked.
 
     Most signatures have few equal values, and most templates join several: so most statements are
-    saved, each of which costs milliseconds.  Classes stand under the least of their value joins;
-    `joins` are those of all, `joins_max` is how many a class has at most.
+    saved, each of which costs milliseconds.  A class stands under the least of its value joins;
+    `joins` are those of all classes, and `joins_max` is how many a class has at most.
     """
 
     def __init__(self, registry: ClassRegistry) -> None:
@@ -37,7 +37,7 @@ class SlotNeeds:
         self._last = 0
 
     def follow(self) -> None:
-        """Learn the classes that are new; those that are gone go when they are half of all."""
+        """Learn new classes; forget removed ones once they are half of all."""
         classes = self._registry.by_number
         if len(self._all) > 2 * len(classes):
             self.joins, self._under, self._last, self._all = set(), {}, 0, []
@@ -77,7 +77,7 @@ class SlotNeeds:
         )
 
     def held(self, since: int, counts: Counter[ValueJoin]) -> Iterator[tuple[int, list[int]]]:
-        """Yield classes after `since` whose value joins all are equal, and how often each is."""
+        """Yield classes after `since` whose value joins are all equal, with their counts."""
         for under in self._under.values():
             for value_join in counts.keys() & under.keys():
                 for number, joins in _after(under[value_join], since):
@@ -87,7 +87,7 @@ class SlotNeeds:
 
 
 def _after(needs: Sequence[_Need], since: int) -> Sequence[_Need]:
-    """Return those of some classes, in the order of their numbers, that come after `since`."""
+    """Return the classes after `since`, of some in the order of their numbers."""
     if not needs or needs[0][0] > since:
         return needs
     return needs[bisect_right(needs, since, key=itemgetter(0)) :]

@@ -1,13 +1,20 @@
 """Pair signatures in arrays: which slots of two instances have equal values.
 
-A slot of the newer instance is equal to none if no other instance has its value (`SharedSlots`), as
-is most often so.  The rest is compared slot by slot over all pairs: for slot `i` of the newer
-instance and slot `j` of the older one a comparison of two arrays, a value for each pair, that gives
-one bit of each pair's signature.  So a further pair costs a few nanoseconds for each two slots.  Of
-few pairs all slots are compared in one list, which asks for fewer calls.  Of instances with many
-slots each, which would cost their product, the values are sorted to find the equal ones; and where
-even these are many, they are not listed one by one but by their values (`Grouped`).  In every way
-pairs are grouped by the signature itself, not by a hash of it.
+Three ways lead to the signatures, and each wins where the others lose:
+
+    slot by slot   of many pairs: for slot `i` of the newer and slot `j` of the older instance, one
+                   comparison of two arrays with a value for each pair gives one bit of each
+                   signature.  A further pair costs a few nanoseconds for each two slots
+    in one list    of few pairs, which asks for fewer calls
+    by sorting     of instances with many slots, where the first way would cost their product.
+                   Where even the equal slots are many, they are named by value (`Grouped`)
+
+Most slots are left out of all this: a slot of the newer instance is equal to none if no other
+instance has its value (`SharedSlots`).  Slots are compared by their first hash, and equal ones by
+the other hash as well.  Pairs are grouped by the signature itself, not by a hash of it.
+
+Columns are grouped as in `Compared`: a row for each newer instance, which `spread` gives to its
+pairs.
 """
 
 from __future__ import annotations
@@ -23,20 +30,9 @@ import pandas as pd
 from joins.memory.remembered import EMPTY, Hashes, Remembered
 from joins.memory.slots import Ints, Layouts, ranges
 from joins.signature.compared import Code, Codes, Compared, SharedSlots
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 
 __all__ = ["pair_signatures"]
-
-FEW_PAIRS = 100
-"""Up to so many pairs are compared in one list: what a call costs is what a hundred pairs cost."""
-
-WIDE = 4_096
-"""From more combinations of a left slot and a right one on, values are sorted instead."""
-
-SORTED_SLOTS = 1_000_000
-"""Slots whose values are sorted at once, unless one pair alone has more."""
-
-LISTED_MAX = 4_096
-"""Equal pairs of slots that are listed one by one for a pair."""
 
 SPARSE = 8
 """Pairs are looked at one by one where they are no more than one in so many."""
@@ -51,21 +47,26 @@ DENSE = 4_096
 
 
 def pair_signatures(
-    remembered: Remembered, layouts: Layouts, left: Ints, right: Ints, shared: SharedSlots
+    remembered: Remembered,
+    layouts: Layouts,
+    left: Ints,
+    right: Ints,
+    shared: SharedSlots,
+    limits: SignatureLimits = DEFAULT_LIMITS,
 ) -> tuple[list[Code], Ints]:
-    """Return the signatures of the pairs (left, right), and for each pair which one it has.
+    """Return the signatures of the pairs (left, right), and the place of each pair's signature.
 
-    The newer instance of each is new; pairs of one stand together.
+    The newer instance of each pair is new; the pairs of one newer instance stand together.
     """
     pairs = Compared.of(remembered, layouts, left, right)
     numbers: dict[Code, int] = {}
     which = np.zeros(len(pairs), np.int64)
-    for rows in _of_like_width(pairs):
+    for rows in _of_like_width(pairs, limits):
         is_all = len(rows) == len(pairs)
         part = pairs if is_all else Compared.of(remembered, layouts, left[rows], right[rows])
-        if part.widest > WIDE:
-            found, which_of_part = _by_sorting(remembered, part, shared)
-        elif len(part) <= FEW_PAIRS:
+        if part.widest > limits.wide:
+            found, which_of_part = _by_sorting(remembered, part, shared, limits.listed_slots)
+        elif len(part) <= limits.few_pairs:
             found, which_of_part = _in_one_list(remembered, part, shared)
         else:
             found, which_of_part = _slot_by_slot(remembered, part, shared)
@@ -74,12 +75,12 @@ def pair_signatures(
     return list(numbers), which
 
 
-def _of_like_width(pairs: Compared) -> Iterator[Ints]:
-    """Yield pairs by how many slots they have, to a power of two: little is padding then."""
+def _of_like_width(pairs: Compared, limits: SignatureLimits) -> Iterator[Ints]:
+    """Yield pairs by their numbers of slots, to a power of two, so that little is padding."""
     rows = np.arange(len(pairs))
-    is_wide = pairs.widest > WIDE
+    is_wide = pairs.widest > limits.wide
     uniform = _is_uniform(pairs.newer_count) and _is_uniform(pairs.older_count)
-    if not is_wide and (uniform or len(pairs) <= FEW_PAIRS):
+    if not is_wide and (uniform or len(pairs) <= limits.few_pairs):
         yield rows
         return
     _, log2_newer = np.frexp(pairs.newer_count.astype(np.float64))
@@ -91,7 +92,7 @@ def _of_like_width(pairs: Compared) -> Iterator[Ints]:
             yield like
             continue
         slots = pairs.spread(pairs.newer_count)[like] + pairs.older_count[like]
-        part = (np.cumsum(slots) - slots) // SORTED_SLOTS
+        part = (np.cumsum(slots) - slots) // limits.sorted_slots
         yield from np.split(like, np.flatnonzero(np.diff(part)) + 1)
 
 
@@ -102,7 +103,7 @@ def _is_uniform(values: npt.NDArray[Any]) -> bool:
 def _slot_by_slot(
     remembered: Remembered, pairs: Compared, shared: SharedSlots
 ) -> tuple[list[Code], Ints]:
-    """Return signatures, and which of them each pair has; many pairs."""
+    """Return the signatures of many pairs, and the place of each pair's signature."""
     places, words = _equal_slots(remembered, pairs, shared)
     which = _grouped([pairs.newer_layout, pairs.older_layout, *words])
     one_of_each = np.zeros(int(which.max()) + 1, np.int64)
@@ -125,6 +126,8 @@ def _equal_slots(
     for i in range(newer_width):
         asked = _AskedSlots.of_slot(pairs, shared, i)
         at_newer = asked.spread(first)
+        # An instance without a slot `j` reads `EMPTY`, and one that is not asked `NO_HASH`: neither
+        # is equal to anything, so no row has to be left out.
         for j in range(width if len(at_newer) else 0):
             if j not in at_older:
                 at_older[j] = _slot(first, pairs.older, pairs.older_count, j)
@@ -136,6 +139,8 @@ def _equal_slots(
             word, bit = divmod(len(places), WORD_BITS)
             if word == len(words):
                 words.append(np.zeros(len(pairs), np.int64))
+            # The other hash is compared where the first is equal: over whole columns while these
+            # rows are many, row by row while they are few.
             if asked.rows is None and count * SPARSE > len(pairs):
                 equal &= np.repeat(other[pairs.newer + i], pairs.counts) == other[j:][pairs.older]
                 words[word] |= equal.astype(np.int64) << bit
@@ -149,9 +154,10 @@ def _equal_slots(
 
 @dataclass(frozen=True, slots=True)
 class _AskedSlots:
-    """The pairs whose newer instance shares the value of one of its slots, or all pairs.
+    """The pairs whose newer instance shares the value of its `i`-th slot, or all pairs.
 
-    `slots` are those of the instances `of` which share it; of all pairs `rows` is None.
+    `of` are the rows of those newer instances, `slots` the places of the slot.  `rows` are the
+    pairs; None stands for all pairs.
     """
 
     pairs: Compared
@@ -161,7 +167,7 @@ class _AskedSlots:
 
     @classmethod
     def of_slot(cls, pairs: Compared, shared: SharedSlots, i: int) -> _AskedSlots:
-        """Return those of the `i`-th slot."""
+        """Return the pairs of the `i`-th slot: all of them, unless they are few."""
         wide = np.flatnonzero(pairs.newer_count > i)
         of = wide[shared.has(pairs.newer[wide] + i)]
         counts = pairs.counts[of]
@@ -178,11 +184,11 @@ class _AskedSlots:
         return np.repeat(values, self.pairs.counts)
 
     def some(self, values: Hashes) -> Hashes:
-        """Return the values of these, of one for each pair."""
+        """Return the values of the asked pairs, of a column with one for each pair."""
         return values if self.rows is None else values[self.rows]
 
     def places(self, which: Ints) -> Ints:
-        """Return which pairs some of these are."""
+        """Return the pairs that some of the asked ones are."""
         return which if self.rows is None else self.rows[which]
 
 
@@ -195,11 +201,12 @@ def _slot(hashes: Hashes, starts: Ints, counts: Ints, i: int) -> Hashes:
 
 
 def _grouped(columns: Sequence[Ints]) -> Ints:
-    """Number rows: those that are alike in all columns have one number, the next free one."""
+    """Number rows: rows that are alike in all columns have one number, the next free one."""
     numbers = None
     for column in columns:
         if _is_uniform(column):
             continue
+        # Numbered anew after each column: numbers stay below the rows, and products in 64 bits.
         codes, count = _numbered(column)
         if numbers is not None:
             codes, _ = _numbered(numbers * count + codes)
@@ -229,7 +236,7 @@ def _read(
 def _in_one_list(
     remembered: Remembered, pairs: Compared, shared: SharedSlots
 ) -> tuple[list[Code], Ints]:
-    """Return signatures, and which of them each pair has; few pairs."""
+    """Return the signatures of few pairs, and the place of each pair's signature."""
     first, _ = remembered.hashes
     newer, i = _shared_slots(pairs, shared)
     counts = pairs.older_count[newer]
@@ -241,22 +248,24 @@ def _in_one_list(
 
 
 def _by_sorting(
-    remembered: Remembered, pairs: Compared, shared: SharedSlots
+    remembered: Remembered, pairs: Compared, shared: SharedSlots, listed_max: int
 ) -> tuple[list[Code], Ints]:
-    """Return signatures, and which of them each pair has; instances with many slots."""
+    """Return the signatures of pairs with many slots, and the place of each pair's signature."""
     first, _ = remembered.hashes
     pair1, i = _shared_slots(pairs, shared)
     pair2, j = _slots(pairs.older_count)
     hashes = first[pairs.spread(pairs.newer)[pair1] + i], first[pairs.older[pair2] + j]
+    # A slot's key is its value's number and its pair's in one: equal keys, equal slots of a pair.
     values, _ = pd.factorize(np.concatenate(hashes))
     keys1 = values[: len(i)] * len(pairs) + pair1
     keys2 = values[len(i) :] * len(pairs) + pair2
     order = np.argsort(keys2, kind="stable")
     starts = np.searchsorted(keys2, keys1, "left", sorter=order)
     counts = np.searchsorted(keys2, keys1, "right", sorter=order) - starts
+    # Where a pair has very many, they are not listed: its counts become 0, and it is grouped.
     equal = np.bincount(pair1, counts, len(pairs))
-    many = np.flatnonzero(equal > LISTED_MAX).tolist()
-    counts[equal[pair1] > LISTED_MAX] = 0
+    many = np.flatnonzero(equal > listed_max).tolist()
+    counts[equal[pair1] > listed_max] = 0
     grouped = {
         pair: _groups(remembered, pairs, pair, i[pair1 == pair], j[pair2 == pair]) for pair in many
     }
@@ -267,10 +276,11 @@ def _by_sorting(
 def _groups(
     remembered: Remembered, pairs: Compared, pair: int, newer_slots: Ints, older_slots: Ints
 ) -> Code:
-    """Return the signature of one pair, by values."""
+    """Return the signature of one pair by values."""
     newer = int(pairs.spread(pairs.newer)[pair]) + newer_slots
     places = np.concatenate([newer, int(pairs.older[pair]) + older_slots])
     first, other = (pd.factorize(hashes[places])[0] for hashes in remembered.hashes)
+    # Both hashes are numbered from 0, so the two numbers of a value fit into one.
     values = first.astype(np.int64) * len(places) + other
     sides = values[: len(newer)], values[len(newer) :]
     by_value = [_by_value(*side) for side in zip(sides, (newer_slots, older_slots), strict=True)]
@@ -287,7 +297,7 @@ def _by_value(values: Ints, slots: Ints) -> dict[int, Codes]:
 
 
 def _slots(counts: Ints) -> tuple[Ints, Ints]:
-    """Return the slots of instances: (instance, slot)."""
+    """Return all slots of instances: (instance, slot)."""
     return np.repeat(np.arange(len(counts)), counts), ranges(np.zeros_like(counts), counts)
 
 
@@ -308,7 +318,7 @@ def _listed(
 ) -> tuple[list[Code], Ints]:
     """Number pairs by their slots that are equal in the first hash, listed pair by pair.
 
-    The signatures of some are known.
+    `grouped` are the known signatures of some pairs.
     """
     _, other = remembered.hashes
     newer = pairs.spread(pairs.newer)[which] + newer_slots

@@ -1,47 +1,42 @@
-"""Candidate pairs of classes without a value join: all that fits their two sides.
+"""Products: candidate pairs of classes without a value join.
 
 An instance fits a side if its shape binds all of the side's variables.  So such a class costs the
-product of both sides within its window, and other classes nothing.
+product of both sides within its window, and other classes cost nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Set
 
 import numpy as np
 
 from joins.budget.groups import ClassGroup
 from joins.budget.pairs import PairBudget
 from joins.budget.probe import Partners, Probe
-from joins.classes import QueryClass, Sides
 from joins.memory.remembered import Remembered
-from joins.memory.slots import Edge, Ints, Layouts
+from joins.memory.shapes import Shapes
+from joins.memory.slots import Ints, Layouts
 from joins.memory.times import Flags, Pairs
+from templates.queryclass import QueryClass, Sides
 
 __all__ = ["Products"]
 
 
 class Products:
-    """Pairs new instances with all others, for the classes that ask for it."""
+    """Pairs new instances with all others, for classes without a value join."""
 
     def __init__(
-        self, remembered: Remembered, layouts: Layouts, pair_budget: PairBudget, lateness_us: int
+        self,
+        shapes: Shapes,
+        remembered: Remembered,
+        layouts: Layouts,
+        lateness_us: int,
     ) -> None:
+        self._shapes = shapes
         self._remembered = remembered
         self._layouts = layouts
-        self._pair_budget = pair_budget
         self._lateness_us = lateness_us
         self._products: dict[int, dict[Sides, ClassGroup]] = {}
-        self._bound: dict[int, frozenset[int]] = {}
-
-    def add_shape(self, shape: int, edges: Sequence[Edge]) -> None:
-        """Learn a shape by its edges."""
-        self._bound[shape] = frozenset(v for v1, v2, *_ in edges for v in (v1, v2))
-
-    def forget_shapes(self, shapes: Set[int]) -> None:
-        """Forget shapes that nothing remembered has."""
-        for shape in shapes:
-            del self._bound[shape]
 
     def put(self, number: int, query_class: QueryClass, window_us: int) -> None:
         """Pair for a class without a value join, or for one that is there in another window."""
@@ -68,22 +63,22 @@ class Products:
         older = np.arange(new) + len(self._remembered) - new
         return 2 * len(self._products[stratum]) * older
 
-    def pairs(self, stratum: int, owner: int) -> Iterator[Pairs]:
-        """Yield the pairs of a new instance and those that came before it."""
+    def pairs(self, pair_budget: PairBudget, stratum: int, owner: int) -> Iterator[Pairs]:
+        """Yield the pairs of a new instance with instances that came before it."""
         docid, layout, end_us = (
             int(self._remembered.take(name, np.array([owner]))[0])
             for name in ("docid", "layout", "end_us")
         )
-        bound = self._bound[self._layouts.layouts[layout].shape]
+        bound = self._shapes[self._layouts.layouts[layout].shape].variables
         for sides, group in self._products.get(stratum, {}).items():
             found = self.partners(bound, sides, end_us - group.window_us)
             met = Probe.of(self._remembered, owner, found, self._lateness_us)
-            yield from self._pair_budget.pairs(group, docid, met, lambda *_, met=met: met)
+            yield from pair_budget.pairs(group, docid, met, lambda *_, met=met: met)
 
     def partners(self, bound: Set[int], sides: Sides, since_us: int) -> Partners:
-        """Return who fits the other side, for each side that an instance of some variables fits.
+        """Return the instances that fit the other side, for each side that `bound` fits.
 
-        All that do not end before a time are among them.
+        All that end at `since_us` or later are among them.
         """
         (first,) = self._remembered.first_from(np.array([since_us]))
         numbers = self._remembered.numbers()
@@ -97,6 +92,6 @@ class Products:
 
     def _fits(self, side: frozenset[int]) -> Flags:
         """Return which layouts bind all variables of a side, by number."""
-        bound = (self._bound.get(layout.shape) for layout in self._layouts.layouts)
-        # Layouts that have been forgotten, and that nothing has, stay in their places.
-        return np.array([each is not None and side <= each for each in bound])
+        shapes = (self._shapes.get(layout.shape) for layout in self._layouts.layouts)
+        # A layout that has been forgotten leaves a place without a shape.
+        return np.array([shape is not None and side <= shape.variables for shape in shapes])

@@ -1,8 +1,8 @@
 """A sample of recent values: how many pairs of instances each value join makes.
 
 Anchors are chosen by it, in one process and for shards alike.  It counts under every value join,
-whether it is an anchor or not, and knows the recent past only, so anchors follow a drift however
-long the broker has run.  A value that is heavy enough to cost anything shows in few instances.
+whether that is an anchor or not, and knows the recent past only.  So anchors follow a drift however
+long the broker has run.  A value that is frequent enough to cost anything shows in few instances.
 """
 
 from __future__ import annotations
@@ -15,31 +15,20 @@ import numpy as np
 from joins.budget.probe import ValueJoin
 from joins.memory.remembered import Hashes
 from joins.memory.slots import Ints
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 
-__all__ = ["CHANGE", "InstanceSample", "PairCounts", "rarest"]
-
-SAMPLE_INSTANCES = 4_000
-"""Instances in the sample, about: with a value that one in 1,000 has they make 16 pairs."""
-
-FIRST_LOOK = 128
-"""New instances after which a choice is looked at again when classes have changed; then twice as
-many, and so on."""
-
-LOOKS_APART = 8_192
-"""New instances between two looks in the long run: a look takes some 3 ms for 25 variables."""
-
-CHANGE = 4
-"""An anchor is changed for one that makes this many times fewer pairs, not for less."""
+__all__ = ["InstanceSample", "PairCounts", "rarest"]
 
 
 class InstanceSample:
-    """The values of the last `SAMPLE_INSTANCES` instances, and when to look at them."""
+    """The values of the latest instances, and when to look at them."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: SignatureLimits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
         self._parts: deque[tuple[int, Ints, Hashes]] = deque()
         self._size = 0
         self._unseen = 0
-        self._look_after = FIRST_LOOK
+        self._look_after = self._limits.first_look
         self._counts: PairCounts | None = None
         self._uncounted = 0
 
@@ -49,24 +38,24 @@ class InstanceSample:
         self._size += count
         self._unseen += count
         self._uncounted += count
-        while self._size - self._parts[0][0] >= SAMPLE_INSTANCES:
+        while self._size - self._parts[0][0] >= self._limits.sample_instances:
             self._size -= self._parts.popleft()[0]
 
     def look_soon(self) -> None:
         """Begin with frequent looks again: there are new value joins."""
-        self._look_after = FIRST_LOOK
+        self._look_after = self._limits.first_look
 
     def is_due(self) -> bool:
-        """Return whether it is time for a look; if so, the next one is due later."""
+        """Return whether it is time for a look; if so, the next look is due later."""
         if self._unseen < self._look_after:
             return False
         self._unseen = 0
-        self._look_after = min(2 * self._look_after, LOOKS_APART)
+        self._look_after = min(2 * self._look_after, self._limits.looks_apart)
         return True
 
     def counts(self) -> PairCounts:
-        """Return the pairs of each value join; the last `FIRST_LOOK` instances may be left out."""
-        if self._counts is None or self._uncounted >= FIRST_LOOK:
+        """Return the pairs of each value join; the last `first_look` instances may be left out."""
+        if self._counts is None or self._uncounted >= self._limits.first_look:
             self._uncounted = 0
             self._counts = PairCounts([(variables, hashes) for _, variables, hashes in self._parts])
         return self._counts
@@ -107,12 +96,15 @@ class PairCounts:
 
 
 def rarest(
-    value_joins: Sequence[ValueJoin], counts: PairCounts, now: ValueJoin | None
+    value_joins: Sequence[ValueJoin], counts: PairCounts, now: ValueJoin | None, change: int
 ) -> ValueJoin:
-    """Return the value join that makes the fewest pairs, or the one in use if it is nearly that."""
+    """Return the value join that makes the fewest pairs.
+
+    It is the one in use unless another makes `change` times fewer.
+    """
     if len(value_joins) == 1:
         return value_joins[0]
     best = min(value_joins, key=lambda join: (counts.of(join), join))
-    if now is not None and counts.of(now) < CHANGE * (counts.of(best) + 1):
+    if now is not None and counts.of(now) < change * (counts.of(best) + 1):
         return now
     return best

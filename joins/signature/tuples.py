@@ -7,26 +7,28 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from joins.classes import ClassTuple, QueryClass
+from joins.classes import ClassTuple
+from joins.memory.durations import CLOSED
 from joins.memory.remembered import Hashes, Remembered
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags, Pairs
 from joins.signature.view import ViewEntry
+from templates.queryclass import QueryClass
 from templates.template import Template
 
 __all__ = ["ClassLimits", "TupleColumns", "without_failed"]
 
 
 class ClassLimits:
-    """What a stratum's classes ask of time, by class number.
+    """The windows and residuals of a stratum's classes, by class number.
 
-    The widest window of a class, -1 for one that is not in the stratum or not in use any more,
-    whether its operator is symmetric, and which of `forms`, templates with residuals, it has; -1
-    where it has none.
+    `window` is the widest one of a class, `CLOSED` where the number is not in use in the stratum.
+    `is_symmetric` is the operator's.  `form` is the place of the class's template in `forms`, the
+    templates with residuals, or -1.
     """
 
     def __init__(self) -> None:
-        self.window: Ints = np.full(0, -1, np.int64)
+        self.window: Ints = np.full(0, CLOSED, np.int64)
         self.is_symmetric: Flags = np.zeros(0, np.bool_)
         self.form: Ints = np.full(0, -1, np.int64)
         self.forms: list[Template] = []
@@ -41,7 +43,7 @@ class ClassLimits:
         """Have a place for all numbers up to the last one, and spare ones."""
         if last >= len(self.window):
             more = max(64, 2 * (last + 1) - len(self.window))
-            self.window = np.append(self.window, np.full(more, -1))
+            self.window = np.append(self.window, np.full(more, CLOSED))
             self.is_symmetric = np.append(self.is_symmetric, np.zeros(more, np.bool_))
             self.form = np.append(self.form, np.full(more, -1))
 
@@ -59,7 +61,7 @@ class ClassLimits:
 
     def drop(self, number: int) -> None:
         """Take away a class."""
-        self.window[number] = -1
+        self.window[number] = CLOSED
         self._singles.discard(number)
 
 
@@ -86,7 +88,7 @@ class TupleColumns:
     ) -> TupleColumns:
         """Give every instance one row for each tuple of its entry."""
         rows, which, classes = _expand(entries, inverse)
-        held = limits.window[classes] >= 0
+        held = limits.window[classes] != CLOSED
         rows, which, classes = rows[held], which[held], classes[held]
         return cls(instances, None, rows, which, classes, np.zeros_like(rows), entries)
 
@@ -173,7 +175,7 @@ def without_failed(
 
 @dataclass(frozen=True, slots=True)
 class _Values:
-    """The values of meta-variables in rows of one template; `tuples` are those of `columns`."""
+    """The values of meta-variables in rows of one template; `tuples` belong to `columns`."""
 
     columns: TupleColumns
     template: Template

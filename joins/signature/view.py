@@ -1,15 +1,15 @@
 """The view from pair signatures to the tuples of query classes.
 
-An **entry** stands for one signature: two layouts and the pairs of slots with equal values.  What
-it maps to is found by the templates' conjunctive queries, over the entry's own equal pairs, for
-all entries of a batch that are not known yet in one statement a template.  Windows, residuals,
-constants and registration points are no part of it: they differ from pair to pair.
+An **entry** stands for one signature: two layouts and the pairs of slots with equal values.  Its
+tuples come from the templates' conjunctive queries over its own equal pairs: one statement a
+template for all entries of a batch that are not known yet.  Windows, residuals, constants and
+registration points are no part of an entry: they differ from pair to pair.
 
-An entry names the last class that it is complete for; when it is met again after classes were
-added, only those are asked.  Classes that were removed are skipped by whoever reads the entry.
+An entry names the last class that it is complete for.  When it is met again after classes were
+added, only these are asked.  Removed classes stay in it; its reader skips them.
 
-What a signature would map to is bounded before it is found: classes in which its pairs are skewed
-(`skew`) are named by the entry, without tuples.
+The tuples of a signature are bounded before they are found: an entry names the classes in which its
+pairs are skewed (`skew`), and has no tuples of these.
 """
 
 from __future__ import annotations
@@ -23,28 +23,23 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from joins.budget.pairs import UNBOUNDED
 from joins.budget.probe import ValueJoin
 from joins.budget.skew import Skew, skew_of
 from joins.classes import ClassRegistry
+from joins.memory.durations import UNBOUNDED
+from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layout
 from joins.signature.compared import SLOT_BITS, Equal, Grouped
+from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.signature.needs import SlotNeeds
 from joins.sql import schema
 from joins.sql.render import signature_sql
 from joins.sql.rows import TemplateTables, connect, insert, run
 from templates.conjunctive import view_query
+from templates.template import Template
 
 __all__ = ["Signature", "SignatureView", "ViewEntry"]
 
-ENTRIES_MAX = 200_000
-"""Kept entries; then all are dropped and found again.  6,636 real pairs that share a category had
-1,417 signatures."""
-
-
-ROWS_MAX = 2_000_000
-"""Kept tuples and equal pairs of all entries together, some 250 MB; then the same.  Documents with
-many equal values have few signatures in common, and long ones."""
 
 Bound = Mapping[int, Set[int]]
 """The variables that bind each node of a shape."""
@@ -58,9 +53,9 @@ The right layout is None for a single instance, which classes of one block are l
 
 @dataclass(slots=True, eq=False)
 class ViewEntry:
-    """What a signature maps to: `classes[i]` holds with the nodes `nodes[i]`.
+    """The tuples of a signature: class `classes[i]` holds with the nodes `nodes[i]`.
 
-    In the classes `skewed` its pairs are skewed; their tuples are left out.
+    In the classes `skewed` its pairs are skewed; it has no tuples of these.
     """
 
     signature: Signature
@@ -85,7 +80,7 @@ class ViewEntry:
         return self.signature[1] is not None
 
     def equal_nodes(self) -> list[tuple[list[int], list[int]]]:
-        """Return shape nodes with equal values, left and right: all of the one with all others."""
+        """Return groups of (left nodes, right nodes) that have one value, all with all."""
         left, right, equal = self.signature
         if right is None:
             return []
@@ -104,26 +99,24 @@ def _size(equal: Equal) -> int:
 
 
 class _Joined(NamedTuple):
-    """The equal nodes of a signature under the variables that are joined, and how many they are.
+    """The equal nodes of a signature under joined variables, and how many there are.
 
-    Those that are more than the budget allows are not listed: (left variable, right variable, left
-    node, right node).
+    A row is (left variable, right variable, left node, right node).  Value joins with more rows
+    than the budget allows have none.
     """
 
     rows: list[tuple[int, int, int, int]]
     counts: Counter[ValueJoin]
 
     @classmethod
-    def of(
-        cls, entry: ViewEntry, bound: Mapping[int, Bound], joins: Set[ValueJoin], rows_max: int
-    ) -> _Joined:
-        """Return those of an entry."""
+    def of(cls, entry: ViewEntry, shapes: Shapes, joins: Set[ValueJoin], rows_max: int) -> _Joined:
+        """Return the equal nodes of an entry."""
         left, right, _ = entry.signature
         counts: Counter[ValueJoin] = Counter()
         parts: list[tuple[ValueJoin, list[int], list[int]]] = []
         if right is not None:
             for nodes in entry.equal_nodes():
-                sides = bound[left.shape], bound[right.shape]
+                sides = shapes[left.shape].binding, shapes[right.shape].binding
                 of_left, of_right = map(_by_variable, nodes, sides)
                 for value_join in product(of_left, of_right):
                     if value_join in joins:
@@ -151,19 +144,27 @@ def _by_variable(nodes: Sequence[int], bound: Bound) -> dict[int, list[int]]:
 class SignatureView:
     """Evaluates signatures; its database holds nothing but shapes, template rows, signatures.
 
-    Of a class in which a pair has more than `tuples_max` there are none.
+    It has no tuples of a class in which a pair has more than `tuples_max`.
     """
 
-    def __init__(self, registry: ClassRegistry, tuples_max: int = UNBOUNDED) -> None:
+    def __init__(
+        self,
+        shapes: Shapes,
+        registry: ClassRegistry,
+        tuples_max: int = UNBOUNDED,
+        limits: SignatureLimits = DEFAULT_LIMITS,
+    ) -> None:
+        self._limits = limits
         # Its statements are small: a second thread costs more than it brings.
         self.db = connect(threads=1)
+        self._shapes = shapes
+        self._unwritten = 0
+        shapes.watch(self._forget_shapes)
         self._registry = registry
         self._tuples_max = tuples_max
         self._tables = TemplateTables(self.db, registry)
         self._needs = SlotNeeds(registry)
         self._entries: dict[Signature, ViewEntry] = {}
-        self._edges: list[tuple[int, ...]] = []
-        self._bound: dict[int, dict[int, set[int]]] = {}
         self.hits = 0
         self.misses = 0
         self.rows = 0
@@ -173,7 +174,8 @@ class SignatureView:
 
     def look_up(self, signatures: Sequence[Signature]) -> list[ViewEntry]:
         """Return the entries of signatures, complete for all classes."""
-        if len(self._entries) + len(signatures) > ENTRIES_MAX or self.rows > ROWS_MAX:
+        count = len(self._entries) + len(signatures)
+        if count > self._limits.entries or self.rows > self._limits.entry_rows:
             self._entries.clear()
             self.rows = 0
         entries = [self._entry(signature) for signature in signatures]
@@ -187,25 +189,13 @@ class SignatureView:
             self.rows += _size(signature[2])
         return entry
 
-    def add_shape(self, shape: int, edges: Sequence[tuple[int, int, int, int]]) -> None:
-        """Learn a shape by its edges."""
-        self._edges += [(shape, *edge) for edge in edges]
-        bound = self._bound[shape] = defaultdict(set)
-        for v1, v2, n1, n2 in edges:
-            bound[n1].add(v1)
-            bound[n2].add(v2)
-
-    def forget_shapes(self, shapes: Set[int]) -> None:
-        """Forget shapes that nothing remembered has."""
-        self._write_shapes()
+    def _forget_shapes(self, shapes: Set[int]) -> None:
         self._entries = {
             signature: entry
             for signature, entry in self._entries.items()
             if not any(side is not None and side.shape in shapes for side in signature[:2])
         }
         self.rows = sum(entry.size for entry in self._entries.values())
-        for shape in shapes:
-            del self._bound[shape]
         gone = pa.table({"shape": pa.array(sorted(shapes), pa.int64())})
         self.db.register("gone", gone)
         # Rows that DELETE removes would stay in memory.
@@ -217,8 +207,10 @@ class SignatureView:
 
     def _write_shapes(self) -> None:
         """Write the shapes learnt since the last time: each statement costs a millisecond."""
-        self._insert(schema.SHAPE_EDGE, self._edges)
-        self._edges = []
+        shapes = {number: self._shapes[number] for number in self._shapes.since(self._unwritten)}
+        edges = [(number, *edge) for number, shape in shapes.items() for edge in shape.edges]
+        self._insert(schema.SHAPE_EDGE, edges)
+        self._unwritten = self._shapes.next_number
 
     def _insert(self, table: str, rows: Sequence[tuple[int, ...]]) -> None:
         if rows:
@@ -226,7 +218,7 @@ class SignatureView:
             insert(self.db, table, pa.table(columns, [str(i) for i in range(len(columns))]))
 
     def _complete(self, entries: Sequence[ViewEntry]) -> None:
-        """Bring entries up to date with the classes: new ones, and those that know some."""
+        """Bring entries up to date with the classes: new entries first, then older ones."""
         self._needs.follow()
         last = self._registry.last_number
         stale = [entry for entry in entries if entry.complete_for < last]
@@ -240,12 +232,12 @@ class SignatureView:
                 entry.complete_for = last
 
     def _evaluate(self, entries: list[ViewEntry]) -> None:
-        """Find the tuples of entries, of classes that they do not know, but for skewed ones."""
+        """Find the tuples of entries in classes that they do not know, without skewed pairs."""
         since = min(entry.complete_for for entry in entries)
         joins = self._needs.joins_after(since)
         light: list[tuple[ViewEntry, _Joined]] = []
         for entry in entries:
-            joined = _Joined.of(entry, self._bound, joins, self._tuples_max)
+            joined = _Joined.of(entry, self._shapes, joins, self._tuples_max)
             if skewed := self._skewed(entry, joined):
                 entry.skewed = np.concatenate([entry.skewed, np.array(skewed, np.int64)])
                 self._ask([(entry, joined)], since, skewed)
@@ -272,7 +264,7 @@ class SignatureView:
         """Return whether a class has too many tuples on the one signature that is written."""
         template = self._registry.by_number[number].template
         asked = f"t.class = {number}"
-        sql = signature_sql(view_query(template), template, self._tables.numbers[template], asked)
+        sql = self._sql(template, asked)
         ((count,),) = run(
             self.db, f"SELECT count(*) FROM (FROM ({sql}) LIMIT {self._tuples_max + 1})"
         )
@@ -283,7 +275,7 @@ class SignatureView:
     ) -> None:
         """Ask the templates' queries for all entries at once, of classes after `since`.
 
-        Classes `without` are not asked; what an entry knows already is left out.
+        Classes `without` are not asked; tuples that an entry knows already are left out.
         """
         entries = [entry for entry, _ in some]
         equal = {frozenset(joined.counts) for _, joined in some}
@@ -296,8 +288,7 @@ class SignatureView:
         if without:
             wanted += f" AND t.class NOT IN ({', '.join(map(str, without))})"
         for template in asked:
-            number = self._tables.numbers[template]
-            sql = signature_sql(view_query(template), template, number, wanted)
+            sql = self._sql(template, wanted)
             found: dict[int, tuple[list[int], list[tuple[int, ...]]]] = {}
             for query_class, i, *nodes in run(self.db, sql):
                 is_new = query_class > entries[i].complete_for
@@ -309,10 +300,14 @@ class SignatureView:
                 entries[i].add(*rows)
                 self.rows += len(rows[0])
 
+    def _sql(self, template: Template, asked: str) -> str:
+        number, step_tables = self._tables.numbers[template], self._limits.step_tables
+        return signature_sql(view_query(template), template, number, asked, step_tables)
+
     def _write(
         self, entries: Sequence[ViewEntry], joined: Sequence[Sequence[tuple[int, ...]]]
     ) -> None:
-        """Write what the statements for some signatures read."""
+        """Write the tables that the statements for some signatures read."""
         self._tables.refresh()
         self._write_shapes()
         left: list[tuple[int, ...]] = []

@@ -1,7 +1,7 @@
-"""The paper's relations, as views over what the join keeps (Hong 2009, section 6.3.1).
+"""The paper's relations, as views over the tables of the join (Hong 2009, section 6.3.1).
 
 The join stores witnesses once for each shape; here they are spelled out document by document, in
-document nodes: what the paper's tables 6.4(b) to (f) print, and what a person wants to see.
+document nodes, as the paper's tables 6.4(b) to (f) print them.
 """
 
 from __future__ import annotations

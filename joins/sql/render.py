@@ -2,39 +2,31 @@
 
 Every statement answers for one whole batch of instances at once.  An instance is new when its
 number is at least the batch's first; a pair is looked at in the batch in which its second instance
-arrives, whichever side that is on.
+arrives, on either side.
 
-Tables are named in the order in which they are joined, each to those before it (`rows.connect`
-says why the optimizer is not asked): the pairs of nodes that have equal values first, then the
-template rows that ask for these, then the other value joins.  That much is a materialised part of
-its own; documents and the edges of their shapes are joined to what survives it.
+Tables are named in the order in which they are joined, each to those before it (`rows.connect` says
+why the optimizer is not asked).  First come the pairs of nodes that have equal values, then the
+template rows that ask for these, then the other value joins.  These are a materialised part of
+their own; documents and the edges of their shapes are joined to its rows.
 
-What the semantics say of time is one number for each pair, `SPAN`: the pair joins under a window
-`T` exactly if `T >= SPAN`, and for FOLLOWED BY if also `FOLLOWS`.  With `Y` the instance with the
-larger position and `X` the other, `T` must hold `|R.end - L.end|` and reach back from what was
-known before `Y` to `X.end`: `T >= W(Y) - A - X.end` (semantics, section 1.1).
+The rules of time become one number for each pair, `SPAN`: the pair joins under a window `T` exactly
+if `T >= SPAN`, and for FOLLOWED BY if also `_FOLLOWS`.  With `Y` the instance with the larger
+position and `X` the other, `T` must hold `|R.end - L.end|` and reach back from the watermark before
+`Y` to `X.end`: `T >= W(Y) - A - X.end` (section 1.1).
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from joins.sql import schema
+from joins.sql.limits import STEP_TABLES
 from joins.sql.select import Select, Steps
-from templates.conjunctive import Atom, ConjunctiveQuery, conjunctive_query
+from templates.conjunctive import Atom, ConjunctiveQuery, view_query
 from templates.template import Template
 
-__all__ = [
-    "FOLLOWS",
-    "LeftOut",
-    "ProbeStep",
-    "pair_sql",
-    "render_sql",
-    "signature_sql",
-    "span",
-    "value_join_sql",
-]
+__all__ = ["ProbeStep", "render_sql", "signature_sql", "template_sql", "value_join_sql"]
 
 _RELATIONS = {
     "R_vj": (
@@ -49,99 +41,45 @@ _RELATIONS = {
 
 _VALUE_RELATIONS = frozenset({"R_vj", "R_doc", "R_docW"})
 
-IS_LATER = "(dl.docid, dl.depth, dl.match_id) > (dr.docid, dr.depth, dr.match_id)"
+_IS_LATER = "(dl.docid, dl.depth, dl.match_id) > (dr.docid, dr.depth, dr.match_id)"
 
-FOLLOWS = "dl.end_us < dr.start_us"
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Pairs of instances that are left out: (left, right) by class, and by value join.
-
-    Conditions name both, so each is tested as soon as both are there.
-    """
-
-    classes: tuple[tuple[int, int, str], ...] = ()
-    value_joins: tuple[tuple[int, int, int, int], ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        classes: Mapping[tuple[int, int], Collection[int]],
-        joins: Mapping[tuple[int, int], Collection[tuple[int, int]]],
-    ) -> LeftOut:
-        """Return what leaves pairs out."""
-        return cls(
-            tuple((*pair, ", ".join(map(str, sorted(own)))) for pair, own in classes.items()),
-            tuple((*pair, *join) for pair, own in joins.items() for join in sorted(own)),
-        )
-
-    def of_classes(self, left: str, right: str) -> list[str]:
-        """Return conditions on `t.class` and on two columns of instances."""
-        return [
-            f"NOT ({left} = {x} AND {right} = {y} AND t.class IN ({numbers}))"
-            for x, y, numbers in self.classes
-        ]
-
-    def of_value_joins(self) -> str:
-        """Return conditions on the bindings `l` and `r`."""
-        return "".join(
-            f" AND NOT (l.instance = {x} AND r.instance = {y} AND l.variable = {a}"
-            f" AND r.variable = {b})"
-            for x, y, a, b in self.value_joins
-        )
+_FOLLOWS = "dl.end_us < dr.start_us"
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeStep:
-    """What a probe is for: a batch, or a sub-batch of one, a stratum, the allowed lateness.
+    """The parameters of a probe: a batch, a stratum, the allowed lateness.
 
-    A pair belongs to the later of its instances: those from `first_instance` on, and before
-    `end_instance` if there is one, are probed for.  `only` restricts it to one class.  Not asked
-    for are the classes `closed`, the value joins `unasked`, and the pairs that are `left_out`.
+    Instances from `first_instance` on are new; a pair belongs to the later of its instances. `only`
+    restricts the probe to one class; a statement joins `step_tables` tables in a step.
     """
 
     first_instance: int
     stratum: int
     lateness_us: int
-    end_instance: int | None = None
     only: int | None = None
-    closed: tuple[int, ...] = ()
-    unasked: tuple[tuple[int, int], ...] = ()
-    left_out: LeftOut = LeftOut()
-
-    def new(self, instance: str) -> list[str]:
-        """Return conditions that an instance is probed for."""
-        conditions = [f"{instance} >= {self.first_instance}"]
-        if self.end_instance is not None:
-            conditions.append(f"{instance} < {self.end_instance}")
-        return conditions
+    step_tables: int = STEP_TABLES
 
     def wanted(self) -> tuple[str, ...]:
         """Return conditions on template rows."""
         conditions = [f"t.stratum = {self.stratum}"]
         if self.only is not None:
             conditions.append(f"t.class = {self.only}")
-        if self.closed:
-            conditions.append(f"t.class NOT IN ({', '.join(map(str, self.closed))})")
         return tuple(conditions)
 
-    def unasked_joins(self) -> str:
-        """Return conditions on the value joins `p`."""
-        return "".join(
-            f" AND NOT (p.left_variable = {left} AND p.right_variable = {right})"
-            for left, right in self.unasked
-        )
+    def new(self, instance: str) -> list[str]:
+        """Return the condition that an instance is new."""
+        return [f"{instance} >= {self.first_instance}"]
 
     def later(self, instance: str, other: str) -> list[str]:
-        """Return conditions that an instance is probed for, and the later one of a pair."""
+        """Return conditions that an instance is new, and the later one of a pair."""
         return [*self.new(instance), f"{other} < {instance}"]
 
 
-def span(lateness_us: int) -> str:
+def _span(lateness_us: int) -> str:
     """Return the SQL of the smallest window that holds the pair (`dl`, `dr`)."""
     reach = (
-        f"CASE WHEN {IS_LATER}\n"
+        f"CASE WHEN {_IS_LATER}\n"
         "            THEN dl.watermark_us - dr.end_us ELSE dr.watermark_us - dl.end_us END"
         f" - {lateness_us}"
     )
@@ -164,8 +102,7 @@ def value_join_sql(probe_step: ProbeStep) -> str:
     FROM {left} AS l, {right} AS r, {schema.VALUE_PAIR} AS p
     WHERE l.value = r.value AND {half}
         AND p.stratum = {probe_step.stratum}
-        AND p.left_variable = l.variable AND p.right_variable = r.variable
-        {probe_step.unasked_joins()}{probe_step.left_out.of_value_joins()}"""
+        AND p.left_variable = l.variable AND p.right_variable = r.variable"""
         for left, right, half in halves
     ]
     equal = "\n    UNION ALL\n    ".join(selects)
@@ -176,7 +113,7 @@ WITH equal AS MATERIALIZED (
 SELECT e.l, e.r, e.left_variable, e.right_variable, e.left_node, e.right_node
 FROM equal AS e, {schema.REMEMBERED} AS dl, {schema.REMEMBERED} AS dr
 WHERE dl.instance = e.l AND dr.instance = e.r
-    AND {span(probe_step.lateness_us)} <= e.window_us AND (e.is_symmetric OR {FOLLOWS})"""
+    AND {_span(probe_step.lateness_us)} <= e.window_us AND (e.is_symmetric OR {_FOLLOWS})"""
 
 
 def render_sql(
@@ -198,14 +135,9 @@ def render_sql(
     ]
 
 
-def pair_sql(template: Template, number: int, probe_step: ProbeStep, pair: tuple[int, int]) -> str:
-    """Return the statement for the tuples of one pair in the class `probe_step.only`.
-
-    Residuals are not looked at.  `number` is the template's.
-    """
-    query = replace(conjunctive_query(template), residuals=())
-    left, right = pair
-    return _probe_sql(query, number, probe_step, [f"{{l}} = {left}", f"{{r}} = {right}"])
+def template_sql(template: Template, number: int, *, stratum: int, lateness_us: int) -> list[str]:
+    """Return the statements by which `mmqjp-views` answers a template's query for one batch."""
+    return render_sql(view_query(template), template, number, ProbeStep(1, stratum, lateness_us))
 
 
 @dataclass
@@ -220,10 +152,11 @@ class _Probe:
     number: int
     documents: tuple[str, str]
     wanted: tuple[str, ...]
+    step_tables: int
     kept: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        atoms, self._steps = self.query.atoms, Steps(self.kept)
+        atoms, self._steps = self.query.atoms, Steps(self.kept, self.step_tables)
         self.has_right = "r" in self.query.head.terms
         self.values = [atom for atom in atoms if atom.relation in _VALUE_RELATIONS]
         others = (atom for atom in atoms if atom.relation not in (*_VALUE_RELATIONS, "R_T"))
@@ -249,7 +182,7 @@ class _Probe:
             self._add_atom(atom, f"j{i + 1}")
 
     def add_others(self) -> None:
-        """Add documents, and all atoms that are not over values, to what has been joined so far."""
+        """Add documents, and all atoms that are not over values, to the tables joined so far."""
         if self.values:
             self._end_step(self._others)
         self._add_document("l")
@@ -295,9 +228,10 @@ def _probe_sql(
 ) -> str:
     """Return a query's statement; `instances` are conditions on the numbers `{l}` and `{r}`."""
     tables = (schema.REMEMBERED, schema.REMEMBERED)
-    probe = _Probe(query, number, tables, probe_step.wanted(), ("window_us", "is_symmetric"))
+    kept = ("window_us", "is_symmetric")
+    probe = _Probe(query, number, tables, probe_step.wanted(), probe_step.step_tables, kept)
     if probe.values:
-        _join_values(probe, probe_step, instances)
+        _join_values(probe, instances)
         probe.add_others()
     else:
         probe.add_rows()
@@ -313,13 +247,13 @@ def _probe_sql(
     where += [
         "dl.instance <> dr.instance",
         "span <= t.window_us",
-        f"(t.is_symmetric OR {FOLLOWS})",
+        f"(t.is_symmetric OR {_FOLLOWS})",
     ]
-    span_us = f"{span(probe_step.lateness_us)} AS span"
+    span_us = f"{_span(probe_step.lateness_us)} AS span"
     return probe.render("t.class", "dl.instance AS l", "dr.instance AS r", span_us)
 
 
-def _join_values(probe: _Probe, probe_step: ProbeStep, instances: Sequence[str]) -> None:
+def _join_values(probe: _Probe, instances: Sequence[str]) -> None:
     """Join values, and template rows as soon as both sides are there."""
     is_view = probe.values[0].relation == "R_vj"
     first = 1 if is_view else 2
@@ -327,11 +261,16 @@ def _join_values(probe: _Probe, probe_step: ProbeStep, instances: Sequence[str])
     probe.add_rows()
     columns = probe.select.columns
     probe.select.where += [condition.format_map(columns) for condition in instances]
-    probe.select.where += probe_step.left_out.of_classes(columns["l"], columns["r"])
     probe.add_values(first)
 
 
-def signature_sql(query: ConjunctiveQuery, template: Template, number: int, asked: str) -> str:
+def signature_sql(
+    query: ConjunctiveQuery,
+    template: Template,
+    number: int,
+    asked: str,
+    step_tables: int = STEP_TABLES,
+) -> str:
     """Return the statement that answers a conjunctive query for signatures.
 
     Both sides of a pair have the signature's number for their instance; times and residuals are
@@ -340,7 +279,7 @@ def signature_sql(query: ConjunctiveQuery, template: Template, number: int, aske
     tables = (schema.SIGNATURE_LEFT, schema.SIGNATURE_RIGHT)
     atoms = tuple(atom for atom in query.atoms if not atom.relation.startswith("R_value"))
     query = replace(query, atoms=atoms, residuals=())
-    probe = _Probe(query, number, tables, (asked,))
+    probe = _Probe(query, number, tables, (asked,), step_tables)
     probe.add_rows()
     probe.add_values()
     probe.add_others()

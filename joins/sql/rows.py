@@ -1,4 +1,4 @@
-"""The tables of a join in DuckDB; those of templates are kept up to date with the classes."""
+"""The tables of a join in DuckDB; template tables follow the classes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["TemplateTables", "connect", "insert", "run"]
 def connect(*, threads: int) -> duckdb.DuckDBPyConnection:
     """Return a database in memory with the tables of `schema`.
 
-    What does not fit into memory goes to files below the system's directory for such, not to the
-    directory that a program happens to be started in.
+    Rows that do not fit into memory go to files below the system's temporary directory, not to the
+    directory in which a program happens to be started.
 
-    Statements are joined in the order in which they name their tables.  To look for a better one
-    is most of what a small statement costs; and of a large one, not knowing how selective the
-    equality of values is, the optimizer now and then began with all pairs of documents (1,500
-    remembered ones and 1,421 classes: minutes instead of 0.1 s).
+    Statements are joined in the order in which they name their tables.  Looking for a better order
+    is most of the cost of a small statement.  And the optimizer does not know how selective the
+    equality of values is: of a large statement it now and then began with all pairs of documents
+    (1,500 remembered ones and 1,421 classes: minutes instead of 0.1 s).
     """
     spilled = Path(tempfile.gettempdir()) / "xscl-duckdb"
     db = duckdb.connect(
@@ -54,9 +54,9 @@ def insert(db: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
 
 
 class TemplateTables:
-    """One table R_T for each template, with a row for each class, and the pairs that are joined.
+    """A table R_T for each template, with a row for each class; and pairs of joined variables.
 
-    What is written is what has changed: a change costs the same however many classes there are.
+    Only changed classes are written: a change costs the same however many classes there are.
     """
 
     def __init__(self, db: duckdb.DuckDBPyConnection, registry: ClassRegistry) -> None:
@@ -77,7 +77,7 @@ class TemplateTables:
         return bool(changed)
 
     def write_value_pairs(self) -> None:
-        """Write which variable pairs are joined."""
+        """Write the pairs of joined variables."""
         run(self._db, f"TRUNCATE {schema.VALUE_PAIR}")
         self._insert(schema.VALUE_PAIR, self._registry.value_pairs())
 

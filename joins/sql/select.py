@@ -1,8 +1,9 @@
-"""Conjunctive queries as SELECTs: equal terms become equal columns, and many tables become parts.
+"""Conjunctive queries as SELECTs: equal terms become equal columns, many tables become steps.
 
-A database takes a time to plan a join that grows with the cube of its tables: 2 ms for two value
-joins with their edges, ten seconds for 64.  So a join of many is written as several of few, each
-of which is joined to what the one before it has found, and hands on what is still asked for.
+The time that a database takes to plan a join grows with the cube of its tables: 2 ms for two value
+joins with their edges, ten seconds for 64.  So a join of many tables is written as several steps of
+few.  Each step joins its tables to the rows of the one before, and hands on the columns that later
+steps need.
 """
 
 from __future__ import annotations
@@ -10,10 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
-__all__ = ["Select", "Steps"]
+from joins.sql.limits import STEP_TABLES
 
-STEP_TABLES = 12
-"""Tables that are joined in one step: 64 value joins take as long with 8 to 16."""
+__all__ = ["Select", "Steps"]
 
 
 @dataclass
@@ -43,24 +43,25 @@ class Select:
 
 
 class Steps:
-    """A join step by step; `select` is the one in hand.
+    """A join step by step; `select` is the step in hand.
 
-    What a step hands on is called `t` in the next one, as are the template rows `t` of the first:
-    their columns `kept`, which are no terms, are handed on to the end.
+    The rows of a step are called `t` in the next one, as are the template rows `t` of the first.
+    Their columns `kept`, which are no terms, are handed on to the end.
     """
 
-    def __init__(self, kept: Collection[str] = ()) -> None:
+    def __init__(self, kept: Collection[str] = (), tables_max: int = STEP_TABLES) -> None:
         self.select = Select()
+        self._tables_max = tables_max
         self._kept = tuple(kept)
         self._done: list[str] = []
 
     @property
     def is_full(self) -> bool:
-        """Whether a further table is to go to a step of its own."""
-        return len(self.select.tables) >= STEP_TABLES
+        """Whether a further table goes to a step of its own."""
+        return len(self.select.tables) >= self._tables_max
 
     def end(self, needed: Collection[str]) -> None:
-        """End the step in hand; of its terms those that are `needed` are handed on."""
+        """End the step in hand; hand on those of its terms that are `needed`."""
         terms = [term for term in self.select.columns if term in needed]
         columns = [f"{self.select.columns[term]} AS {term}" for term in terms]
         found = self.select.render([*columns, *(f"t.{name}" for name in self._kept)])

@@ -1,9 +1,9 @@
-"""What the join remembers: instances, their shapes, and the values that are joined.
+"""The state of a reference engine: instances, their shapes, and the values that are joined.
 
-Eviction has two halves.  Which instances a join may still see is decided in its SQL, by the rule
-of section 1.1 of the semantics, and does not depend on what is stored.  Freeing memory is lazy:
-once half of what is stored is of no use to any class (`retention`), the tables are written anew
-without it.  (Rows removed by DELETE stay in DuckDB's memory, so nothing is ever deleted.)
+Eviction has two halves.  The SQL of a join decides which instances it may still see, by the rule of
+section 1.1, whatever is stored.  Memory is freed lazily: once half of the stored instances is of no
+use to any class (`retention`), the tables are written anew without these.  (Rows removed by DELETE
+stay in DuckDB's memory, so nothing is ever deleted.)
 """
 
 from __future__ import annotations
@@ -12,28 +12,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from joins.budget.probe import TIME_COLUMNS
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
-from joins.memory.slots import Ints
+from joins.memory.shapes import Shapes
 from joins.sql import rows, schema
+from joins.sql.limits import DEFAULT_SQL_LIMITS, SqlLimits
 
 __all__ = ["JoinState"]
-
-STREAMED_ROWS = 10_000
-"""Rows of a statement that are taken over at a time."""
-
-Edge = tuple[int, int, int, int]
 
 
 class JoinState:
     """The tables of one join, in one DuckDB database in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, shapes: Shapes, limits: SqlLimits = DEFAULT_SQL_LIMITS) -> None:
+        self._streamed_rows = limits.streamed_rows
         self.db = rows.connect(threads=2)
-        self._shapes: dict[str, int] = {}
+        self._shapes = shapes
+        self._unwritten = 0
         self.next_instance = 1
         self.first_instance = 1
         self.instance_count = 0
@@ -43,36 +39,28 @@ class JoinState:
         return rows.run(self.db, sql)
 
     def stream(self, sql: str) -> Iterator[list[tuple[Any, ...]]]:
-        """Yield the rows of a statement some at a time; others may be run meanwhile."""
+        """Yield the rows of a statement some at a time; other statements may be run meanwhile."""
         with self.db.cursor() as cursor:
             found = cursor.execute(sql)
-            while some := found.fetchmany(STREAMED_ROWS):
+            while some := found.fetchmany(self._streamed_rows):
                 yield some
 
     def begin_batch(self) -> None:
-        """Make what is absorbed from now on the new instances of a batch."""
+        """Start a batch: instances that are absorbed from now on are new."""
         self.first_instance = self.next_instance
 
-    def shape_number(self, shape: str) -> int | None:
-        """Return the number of a witness shape, or None while it is not known."""
-        return self._shapes.get(shape)
-
-    def add_shapes(self, shapes: Mapping[str, Sequence[Edge]]) -> list[tuple[int, Sequence[Edge]]]:
-        """Learn witness shapes by their edges; return those that were not known, by number."""
-        added: list[tuple[int, Sequence[Edge]]] = []
+    def _write_shapes(self) -> None:
+        """Write the shapes learnt since the last time."""
         edges: list[tuple[int, ...]] = []
         bindings: list[tuple[int, ...]] = []
-        for shape, shape_edges in shapes.items():
-            if shape in self._shapes:
-                continue
-            number = self._shapes[shape] = len(self._shapes)
-            added.append((number, shape_edges))
-            edges += [(number, *edge) for edge in shape_edges]
-            ends = {(v, n) for v1, v2, n1, n2 in shape_edges for v, n in ((v1, n1), (v2, n2))}
+        for number in self._shapes.since(self._unwritten):
+            shape = self._shapes[number]
+            edges += [(number, *edge) for edge in shape.edges]
+            ends = {(v, node) for node, variables in shape.binding.items() for v in variables}
             bindings += [(number, *end) for end in sorted(ends)]
         self._insert(schema.SHAPE_EDGE, ("shape", "var1", "var2", "node1", "node2"), edges)
         self._insert(schema.SHAPE_BINDING, ("shape", "variable", "node"), bindings)
-        return added
+        self._unwritten = self._shapes.next_number
 
     def _insert(self, table: str, names: Sequence[str], found: Sequence[tuple[int, ...]]) -> None:
         if found:
@@ -86,17 +74,15 @@ class JoinState:
         """Append rows to a table; columns go by position."""
         rows.insert(self.db, table, arrow)
 
-    def absorb(self, instances: pa.Table) -> pa.Table:
-        """Remember instances; return them with numbers: the next ones, where they have none."""
+    def absorb(self, instances: pa.Table) -> None:
+        """Remember instances; they get the next numbers."""
+        self._write_shapes()
         first = self.next_instance
-        if "instance" not in instances.column_names:
-            numbers = pa.array(range(first, first + len(instances)), pa.int64())
-            instances = instances.add_column(0, INSTANCE_SCHEMA.field("instance"), numbers)
-        instances = instances.select(INSTANCE_SCHEMA.names)
-        if len(instances):
-            self.next_instance = instances.column("instance")[-1].as_py() + 1
+        self.next_instance += len(instances)
+        numbers = pa.array(range(first, self.next_instance), pa.int64())
+        instances = instances.add_column(0, INSTANCE_SCHEMA.field("instance"), numbers)
         self.instance_count += len(instances)
-        self.insert(schema.REMEMBERED, instances)
+        self.insert(schema.REMEMBERED, instances.select(INSTANCE_SCHEMA.names))
         self.run(
             f"""INSERT INTO {schema.BINDING}
 SELECT instance, variable, node, value FROM (
@@ -105,13 +91,6 @@ SELECT instance, variable, node, value FROM (
     WHERE d.instance >= {first} AND s.shape = d.shape AND j.variable = s.variable)
 WHERE value <> ''"""
         )
-        return instances
-
-    def first_docid(self, first: int) -> int:
-        """Return the smallest docid of instances from `first` on."""
-        newer = f"FROM {schema.REMEMBERED} WHERE instance >= {first}"
-        ((docid,),) = self.run(f"SELECT min(docid) {newer}")
-        return docid or 0
 
     def set_joined_variables(self, variables: Iterable[int]) -> None:
         """Say which variables' values are kept for value joins, from the next instance on."""
@@ -127,65 +106,6 @@ WHERE value <> ''"""
 WHERE end_us >= needed_from GROUP BY shape"""
                 )
             )
-
-    def having(self, variable: int, values: Iterable[str], others: Iterable[int]) -> Ints:
-        """Return who has one of some values under a variable, and any under all `others`."""
-        conditions = [f"variable = {variable} AND value IN (SELECT value FROM wanted)"]
-        conditions += [
-            f"instance IN (SELECT instance FROM {schema.BINDING} WHERE variable = {other})"
-            for other in others
-        ]
-        return self._asked(
-            f"SELECT DISTINCT instance FROM {schema.BINDING} WHERE {' AND '.join(conditions)}",
-            pa.table({"value": pa.array(values, pa.string())}),
-        )["instance"]
-
-    def binding(self, variables: Iterable[int]) -> Ints:
-        """Return who has a shape that binds all of some variables."""
-        conditions = [
-            f"shape IN (SELECT shape FROM {schema.SHAPE_BINDING} WHERE variable = {variable})"
-            for variable in variables
-        ]
-        return self._asked(
-            f"SELECT instance FROM {schema.REMEMBERED} WHERE {' AND '.join(conditions)}"
-        )["instance"]
-
-    def there(self, numbers: Ints) -> Ints:
-        """Return those of some numbers that instances have, in order."""
-        return self._asked(
-            f"SELECT instance FROM {schema.REMEMBERED} SEMI JOIN wanted USING (instance)"
-            " ORDER BY instance",
-            pa.table({"instance": numbers}),
-        )["instance"]
-
-    def values(self, variable: int, instances: Ints) -> tuple[Ints, pa.Array]:
-        """Return all values under a joined variable, as (index into `instances`, value)."""
-        found = self._asked(
-            f"SELECT row, value FROM wanted JOIN {schema.BINDING} USING (instance)"
-            f" WHERE variable = {variable} ORDER BY row",
-            pa.table({"instance": instances, "row": np.arange(len(instances))}),
-        )
-        return found["row"], pa.array(found["value"], pa.string())
-
-    def times(self, numbers: Ints) -> tuple[dict[str, Ints], dict[int, str]]:
-        """Return when instances came, a row for each number, and the match ids of some rows."""
-        found = self._asked(
-            f"""SELECT {", ".join(TIME_COLUMNS)}, match_id
-FROM wanted JOIN {schema.REMEMBERED} USING (instance) ORDER BY row""",
-            pa.table({"instance": numbers, "row": np.arange(len(numbers))}),
-        )
-        ids = found.pop("match_id").tolist()
-        return found, {i: ids[i] for i in np.flatnonzero(found["depth"] > 0).tolist()}
-
-    def _asked(self, sql: str, wanted: pa.Table | None = None) -> dict[str, Ints]:
-        """Return the columns of a query, over rows `wanted` if there are any."""
-        if wanted is not None:
-            self.db.register("wanted", wanted)
-        try:
-            return {name: np.asarray(c) for name, c in self.db.execute(sql).fetchnumpy().items()}
-        finally:
-            if wanted is not None:
-                self.db.unregister("wanted")
 
     def evict(self, needed_from: Mapping[int, int]) -> int:
         """Free instances that end before their shapes' times, once they are half of all."""

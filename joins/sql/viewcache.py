@@ -1,14 +1,14 @@
 """The view cache: slices of R_L by string value (Hong 2009, section 6.5, Algorithms 4 and 5).
 
 A slice R_L,s holds every remembered binding of the string value `s`.  (The paper's also has the
-edges of R_bin; these are stored once for each witness shape here, not for each document, and are
-joined to what survives.)  Before a stratum is probed, `fill` makes sure that all values of the
-batch have their slices: those in the cache get the batch's bindings added, the others are computed
-from the state.  So the state is scanned once for the values that are not in the cache, whatever
-the number of templates, and not at all where none is missing.
+edges of R_bin; here these are stored once for each witness shape, not for each document, and joined
+later.)  Before a stratum is probed, `fill` makes sure that all values of the batch have their
+slices: the batch's bindings are added to slices in the cache, and missing slices are computed from
+the state.  So the state is scanned once for all values that are not in the cache, whatever the
+number of templates, and not at all where none is missing.
 
-Bound: slices are dropped, least recently used first, once they have more than `rows_max` rows.
-The values of the batch in hand are never dropped, so one batch can exceed it.
+Bound: slices are dropped, least recently used first, once they have more than `rows_max` rows. The
+values of the batch in hand are never dropped, so one batch can exceed it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,10 @@ from collections import OrderedDict
 import pyarrow as pa
 
 from joins.sql import rows, schema
+from joins.sql.limits import DEFAULT_SQL_LIMITS
 from joins.sql.state import JoinState
 
-__all__ = ["ROWS_MAX", "ViewCache"]
-
-ROWS_MAX = 1_000_000
-"""Rows of slices that are kept: about 60 bytes each."""
+__all__ = ["ViewCache"]
 
 _BINDING = "value, instance, variable, node"
 
@@ -31,7 +29,7 @@ _BINDING = "value, instance, variable, node"
 class ViewCache:
     """The slices of one join.  `hits`, `misses` and `evictions` count values."""
 
-    def __init__(self, state: JoinState, rows_max: int = ROWS_MAX) -> None:
+    def __init__(self, state: JoinState, rows_max: int = DEFAULT_SQL_LIMITS.slice_rows) -> None:
         self._state = state
         self.rows_max = rows_max
         self._sizes: OrderedDict[str, int] = OrderedDict()

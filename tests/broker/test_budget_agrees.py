@@ -33,10 +33,6 @@ WAYS = [
     (Way(), 7),
     (Way(shards=2), 40),
     (Way(shards=5), 9),
-    (Way("mmqjp"), 9),
-    (Way("mmqjp-views"), 40),
-    (Way("sequential"), 20),
-    (Way("mmqjp-views", 2), 20),
 ]
 
 
@@ -65,7 +61,7 @@ def at_once(most: int) -> Running:
 
 @pytest.mark.parametrize("most", [4, 9])
 @pytest.mark.parametrize(("way", "batch"), WAYS, ids=str)
-def test_engines_shards_and_batches_pause_alike(way: Way, batch: int, most: int) -> None:
+def test_shards_and_batches_pause_alike(way: Way, batch: int, most: int) -> None:
     expected = at_once(most)
     found = Running(QUERIES, replace(FREE, pairs_per_document=most), way)
     found.feed(documents(most), batch)
@@ -74,7 +70,7 @@ def test_engines_shards_and_batches_pause_alike(way: Way, batch: int, most: int)
     assert {"bomb", "either"} <= paused(found).keys() < QUERIES.keys()
 
 
-@pytest.mark.parametrize("way", [Way(), Way(shards=3), Way("mmqjp-views")], ids=str)
+@pytest.mark.parametrize("way", [Way(), Way(shards=3)], ids=str)
 def test_a_restart_does_not_move_a_pause(way: Way) -> None:
     stream, budget, expected = documents(9), replace(FREE, pairs_per_document=9), at_once(9)
     for after in (12, 24):
@@ -84,7 +80,7 @@ def test_a_restart_does_not_move_a_pause(way: Way) -> None:
         assert sorted(found.lines) == sorted(expected.lines)
 
 
-@pytest.mark.parametrize("way", [Way(), Way(shards=2), Way("mmqjp")], ids=str)
+@pytest.mark.parametrize("way", [Way(), Way(shards=2)], ids=str)
 def test_other_queries_do_not_move_a_pause_nor_change_what_is_said_of_it(way: Way) -> None:
     stream, budget = documents(3), replace(FREE, pairs_per_document=9)
     points = dict.fromkeys(["short", "tags", "two"], 15)

@@ -81,7 +81,11 @@ def test_every_kind_of_setting_is_read() -> None:
         ("[http]\npublic_url = 'https://bücher.example'", "write a domain as xn--..."),
         (f"[http]\npublic_url = 'https://{'b' * 500}'", "has at most 500 characters"),
         ("[smtp]\nhost = 'a'", "xscl.toml:1: smtp: 'sender' must be set"),
-        ("engine = 'turbo'", "engine: 'turbo' is not one of 'sequential', 'mmqjp'"),
+        ("engine = 'turbo'", "xscl.toml:1: engine: 'turbo' is not one of 'signatures'"),
+        (
+            "\nengine = 'mmqjp'",
+            "xscl.toml:2: engine: a broker joins with 'signatures'; 'mmqjp' is for",
+        ),
         ("feeds = 1", "feeds: must be an array"),
         ("allow_networks = ['home']", "xscl.toml:1: allow_networks: 'home' does not appear to be"),
         (FEED + "backlog = 'some'", "xscl.toml:4: feeds[1].backlog: 'some' is not one of 'all'"),
@@ -134,9 +138,15 @@ def test_the_smtp_password_comes_from_the_environment_or_a_file(
     assert smtp.password() == "from the environment"
 
 
-def test_the_engines_of_the_settings_are_those_there_are() -> None:
+@pytest.mark.parametrize("engine", sorted({*ENGINES} - {DEFAULT_ENGINE}))
+def test_an_engine_for_reference_is_refused_with_a_hint(engine: str) -> None:
+    with pytest.raises(SettingsError, match=f"`xscl replay --engine {engine}`"):
+        parse_settings(f"engine = '{engine}'", FILE)
+
+
+def test_the_engine_of_the_settings_is_the_default_one() -> None:
     # The settings do not import the engines, to be read in a few milliseconds.
-    assert get_args(get_type_hints(Settings)["engine"]) == ENGINES
+    assert get_args(get_type_hints(Settings)["engine"]) == (DEFAULT_ENGINE,)
     assert Settings().engine == DEFAULT_ENGINE
 
 

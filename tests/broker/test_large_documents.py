@@ -19,20 +19,18 @@ from support.runners import run_engine, seeds_with_joins
 
 import broker.documents.spool
 import broker.matching.bulk
-import broker.matching.engine
 import broker.matching.matches
 import broker.matching.trees
 import broker.pipeline.backfill
 import broker.pipeline.evaluation
 import broker.pipeline.replay
 import broker.pipeline.snapshot
-import joins.memory.instance
-import joins.shards.pieces
 import xpath_eval.parsing
 import xpath_eval.stage
 import xpath_eval.walk
 import xscl
 from broker.documents.document import DocumentLine
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.pipeline.evaluation import (
     Slice,
     are_evaluated,
@@ -43,13 +41,15 @@ from broker.pipeline.evaluation import (
 from broker.pipeline.replay import replay
 from broker.pipeline.shards import Join
 from broker.pipeline.snapshot import Snapshot
+from joins.memory.limits import MemoryLimits
+from joins.shards.limits import ShardLimits
+from joins.signature.limits import SignatureLimits
 
 NESTED = "S//*->a FOLLOWED BY {a = b, 1 h} S//*->b"
 
 TINY: dict[ModuleType, dict[str, int]] = {
     broker.pipeline.backfill: {"_BATCH_BYTES": 1},
     broker.matching.bulk: {"LARGE_BYTES": 2, "READ_BYTES": 50, "LARGE_MIN": 3},
-    broker.matching.engine: {"VALUES_CHARACTERS_MAX": 3},
     broker.pipeline.evaluation: {
         "BATCH_BYTES_MAX": 400,
         "WITNESS_BYTES_MAX": 300,
@@ -58,10 +58,13 @@ TINY: dict[ModuleType, dict[str, int]] = {
     broker.matching.matches: {"LONG": 1},
     broker.pipeline.snapshot: {"FILE_BYTES": 400},
     broker.matching.trees: {"TREES_BYTES": 60},
-    joins.memory.instance: {"SUB_BATCH_BYTES_MAX": 100},
-    joins.shards.pieces: {"PENDING_BYTES": 100},
     xpath_eval.stage: {"VALUES_CHARACTERS_MAX": 3},
 }
+
+
+JOIN = SignatureLimits(memory=MemoryLimits(sub_batch_bytes=100))
+LIMITS = MatchingLimits(join=JOIN, characters=3)
+SHARDS = ShardLimits(shard=JOIN, pending_bytes=100)
 
 
 @contextmanager
@@ -83,16 +86,18 @@ def query(text: str = NESTED, name: str = "q") -> xscl.Query:
     return parsed
 
 
-def fed(directory: Path, sizes: Sequence[int]) -> list[str]:
+def fed(
+    directory: Path, sizes: Sequence[int], limits: MatchingLimits = DEFAULT_MATCHING_LIMITS
+) -> list[str]:
     """Return what a broker finds that takes so many documents at a time, and restarts half-way."""
     directory.mkdir()
     number = 0
-    stand = MatchingBroker(directory, snapshot=Snapshot(directory / "state"))
+    stand = MatchingBroker(directory, snapshot=Snapshot(directory / "state"), limits=limits)
     stand.register(query())
     for i, size in enumerate(sizes):
         if i == len(sizes) // 2:
             stand.close()
-            stand = MatchingBroker(directory, snapshot=Snapshot(directory / "state"))
+            stand = MatchingBroker(directory, snapshot=Snapshot(directory / "state"), limits=limits)
         stand.take([nested(n) for n in range(number, number + size)])
         number += size
     found = stand.found()
@@ -103,7 +108,7 @@ def fed(directory: Path, sizes: Sequence[int]) -> list[str]:
 def test_a_batch_is_joined_in_parts_where_its_values_do_not_fit(tmp_path: Path) -> None:
     expected = fed(tmp_path / "whole", [1, 12, 2, 9])
     with tiny():
-        assert fed(tmp_path / "parts", [1, 12, 2, 9]) == expected
+        assert fed(tmp_path / "parts", [1, 12, 2, 9], LIMITS) == expected
     assert len(expected) > 50
 
 
@@ -116,7 +121,8 @@ def test_an_engine_finds_the_same_in_parts(seed: int, shards: int) -> None:
         found = run_engine(
             case,
             batch_size=5,
-            processors=lambda: Join("signatures", case.lateness_us, shards).processor(None),
+            processors=lambda: Join(case.lateness_us, shards, limits=SHARDS).processor(None),
+            limits=LIMITS,
         )
     assert [match.render() for match in found] == expected
 

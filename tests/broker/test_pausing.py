@@ -50,7 +50,6 @@ class Broker:
         engines = Engines(
             self.registry,
             lateness_us=0,
-            engine="signatures",
             budget=BUDGET,
             pauses=self.outbox.pauses,
         )

@@ -28,7 +28,7 @@ def register(registry: Registry, name: str, text: str, point: int = 0) -> int:
 
 
 def made(registry: Registry) -> Engines:
-    return Engines(registry, lateness_us=DAY_US, engine="signatures")
+    return Engines(registry, lateness_us=DAY_US)
 
 
 def test_the_plan_of_a_version_is_that_of_its_engine(registry: Registry) -> None:

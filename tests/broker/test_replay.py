@@ -234,3 +234,10 @@ def test_a_replay_of_nothing_that_can_be_read_fails(tmp_path: Path) -> None:
     found = run_replay(tmp_path / "q.xscl", "--documents", documents)
     assert found.exit_code == 1
     assert "no line of the documents could be read" in found.stderr
+
+
+def test_an_engine_for_reference_is_not_spread() -> None:
+    arguments = ["replay", "examples/queries", "--documents", __file__]
+    result = CliRunner().invoke(main, [*arguments, "--engine", "mmqjp", "--shards", "3"])
+    assert result.exit_code == 2
+    assert "leave out one of --shards and --engine" in result.stderr

@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 from support.budget_runs import FREE, Running, Way, run
 
-import broker.matching.engine
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.budget import DEFAULT_BUDGET, Budget
 from broker.matching.fanout import FanOut
-from joins.budget import sub_batches
+from broker.matching.limits import MatchingLimits
 from joins.budget.skew import Skew, skew_of
 from joins.classes import ClassTuple
-from joins.engines import ENGINES, EngineName
-from joins.signature import engine as signatures
+from joins.shards.limits import ShardLimits
+from joins.signature.limits import SignatureLimits
 
 MINUTE_US = 60_000_000
 ONE = "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b"
@@ -28,7 +27,7 @@ OTHERS = {
     "rare": "S//i->a FOLLOWED BY {a/c = b/c AND a/rare = b/rare, 1 h} S//i->b",
     "short": "S//i->a FOLLOWED BY {a/c = b/c, 59 s} S//i->b",
 }
-WAYS = [*map(Way, ENGINES), Way("signatures", 3), Way("mmqjp-views", 3)]
+WAYS = [Way(), Way(shards=3)]
 
 
 def stream(bodies: Sequence[str]) -> list[Document]:
@@ -53,7 +52,7 @@ def by_query(found: Running) -> dict[str, tuple[int, str]]:
     return {pause.query: (pause.docid, pause.reason) for pause in found.pauses}
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.engine}-{way.shards}")
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.shards} shards")
 @pytest.mark.parametrize("batch", [1, 9])
 def test_a_poison_pair_pauses_who_sees_it_and_disturbs_nobody_else(way: Way, batch: int) -> None:
     documents, texts = poisoned(9), {"one": ONE, **OTHERS}
@@ -72,16 +71,14 @@ def test_a_poison_pair_pauses_who_sees_it_and_disturbs_nobody_else(way: Way, bat
     assert found.of("title") != []
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_ten_thousand_equal_nodes_pause_a_query_and_the_stream_goes_on(engine: EngineName) -> None:
-    count = 10_000 if engine == "signatures" else 1_000
-    documents, texts = poisoned(count), {"one": ONE, "two": TWO, **OTHERS}
-    found = run(texts, DEFAULT_BUDGET, documents, way=Way(engine))
+def test_ten_thousand_equal_nodes_pause_a_query_and_the_stream_goes_on() -> None:
+    documents, texts = poisoned(10_000), {"one": ONE, "two": TWO, **OTHERS}
+    found = run(texts, DEFAULT_BUDGET, documents)
     assert by_query(found).keys() == {"one"}
     assert len({docid for name, docid, _ in found.lines if name == "title"}) == 8
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.engine}-{way.shards}")
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.shards} shards")
 def test_value_joins_multiply(way: Way) -> None:
     both = "".join(f"<c>{i}</c><k>{i}</k>" for i in range(6))
     few = "<c>x</c><k>x</k>"
@@ -101,7 +98,7 @@ def test_value_joins_multiply(way: Way) -> None:
 ENTRIES = "S//e->a[./t->t][./l->l] FOLLOWED BY {t = u AND l = m, 1 h} S//e->b[./t->u][./l->m]"
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.engine}-{way.shards}")
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.shards} shards")
 def test_equal_nodes_that_do_not_belong_together_do_not_count(way: Way) -> None:
     entries = "".join(f"<e><t>{i}</t><l>{i}</l></e>" for i in range(10))
     documents = stream([entries, entries])
@@ -110,7 +107,7 @@ def test_equal_nodes_that_do_not_belong_together_do_not_count(way: Way) -> None:
         assert len(found.pauses) == count, "100 combinations are 10 tuples"
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.engine}-{way.shards}")
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.shards} shards")
 def test_twenty_shared_categories_are_twenty_witnesses(way: Way) -> None:
     categories = "".join(f"<c>{i}</c>" for i in range(20))
     found = run({"one": ONE}, DEFAULT_BUDGET, stream([categories, categories]), way=way)
@@ -143,14 +140,14 @@ def test_a_pair_is_light_if_there_is_nothing_to_join() -> None:
     assert skew_of([10, 10, 10], 10) is Skew.SKEWED
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.engine}-{way.shards}")
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.shards} shards")
 def test_many_documents_of_equal_nodes_are_joined_in_portions_until_they_pause(
     way: Way, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Each pair is within the budget; the third document is not, and nothing behind it is listed.
-    monkeypatch.setattr(sub_batches, "LISTED_MAX", 2_000)
-    monkeypatch.setattr(signatures, "TUPLES_MAX", 2_000)
-    monkeypatch.setattr(broker.matching.engine, "_TUPLES_MAX", 1_000)
+    join = SignatureLimits(tuples=2_000)
+    limits = MatchingLimits(join=join, tuples=1_000)
+    way = replace(way, limits=limits, shard_limits=ShardLimits(shard=join, listed_tuples=2_000))
     listed = Counter[int]()
     expand = FanOut.expand
 

@@ -14,22 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import broker.matching.engine
+from tiny_limits import random_limits
+
 import broker.pipeline.evaluation
-import joins.memory.column
-import joins.memory.eviction
-import joins.memory.instance
-import joins.memory.places
-import joins.memory.spill
-import joins.memory.valueindex
-import joins.shards.driver
-import joins.shards.pieces
-import joins.signature.candidates
-import joins.signature.engine
-import joins.signature.joinedvalues
-import joins.signature.pair
-import joins.signature.sample
-import joins.signature.view
 import xpath_eval.stage
 import xscl
 from broker.documents.disk import Disk
@@ -57,7 +44,7 @@ from histories.history import (
     Subscribe,
     Unsubscribe,
 )
-from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
+from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor, make_processor
 from xscl.query import Query
 
 __all__ = ["BOUNDS", "Way", "bounded", "random_way", "run_history"]
@@ -71,41 +58,10 @@ STATES = {
 }
 
 BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
-    broker.matching.engine: {"_TUPLES_MAX": (1, 3), "VALUES_CHARACTERS_MAX": (1, 10)},
     broker.pipeline.evaluation: {"WITNESS_BYTES_MAX": (0, 200), "SUB_BATCH_BYTES_MAX": (0, 100)},
-    joins.signature.candidates: {"PAIRS_MAX": (1, 5), "FOUND_MAX": (1, 10)},
-    joins.memory.column: {"RESERVED_ROWS": (16, 64), "_MOVED_ROWS": (1, 3)},
-    joins.memory.eviction: {"EVICTED_ROWS": (1, 2), "_SCANNED_ROWS": (1, 3)},
-    joins.memory.instance: {"SUB_BATCH_BYTES_MAX": (1, 500)},
-    joins.signature.joinedvalues: {"FOUND_MAX": (1, 10)},
-    joins.signature.pair: {"FEW_PAIRS": (0, 2), "WIDE": (0,), "SORTED_SLOTS": (9,)},
-    joins.shards.pieces: {
-        "PIECES_MAX": (2,),
-        "PIECE_ROWS": (1, 5),
-        "PENDING_ROWS": (1,),
-        "PENDING_BYTES": (1, 500),
-        "THINNED_PIECES": (2,),
-    },
-    joins.memory.places: {"_NUMBERED_ROWS": (2,)},
-    joins.signature.sample: {"CHANGE": (0, 4), "FIRST_LOOK": (1,), "LOOKS_APART": (1,)},
-    joins.shards.driver: {"LOOKED_EVERY": (1, 3), "TUPLES_MAX": (1, 3)},
-    joins.signature.engine: {"SHAPES_MIN": (0, 2)},
-    joins.signature.view: {"ENTRIES_MAX": (0, 3), "ROWS_MAX": (0, 5)},
-    joins.memory.spill: {
-        "MEMORY_BYTES": (0, 300),
-        "FILE_BYTES": (1, 500),
-        "CHUNK_ROWS": (1, 2),
-        "THINNED_BYTES": (1,),
-        "_SWEPT_ROWS": (1, 3),
-    },
-    joins.memory.valueindex: {
-        "RUN_ENTRIES": (2, 8),
-        "FILTERED_ENTRIES": (1, 4),
-        "OWN_ENTRIES": (1,),
-    },
     xpath_eval.stage: {"VALUES_CHARACTERS_MAX": (1, 10)},
 }
-"""The engines' named bounds, with values so small that these cases reach them."""
+"""Named bounds of evaluation, with values so small that these cases reach them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +96,7 @@ def random_way(seed: int, engines: Sequence[EngineName] = ENGINES) -> Way:
 
 @contextmanager
 def bounded(seed: int | None) -> Iterator[None]:
-    """Make every named bound of the engines tiny, or leave it; None leaves all."""
+    """Make every named bound of evaluation tiny, or leave it; None leaves all."""
     chance = random.Random(seed)
     before = [
         (module, name, getattr(module, name)) for module, names in BOUNDS.items() for name in names
@@ -176,6 +132,7 @@ class _Broker:
         self._directory = directory
         self._lateness_us = lateness_us
         self._way = way
+        self._limits, self._shard_limits = random_limits(way.bounds_seed)
         self._names: dict[str, str] = {}
         self._recorded_us: int | None = None
         self._waiting: list[DocumentLine] = []
@@ -191,13 +148,12 @@ class _Broker:
         self._ingest = Ingest(
             self._spool, dedup_horizon_us=None, recorded_time_us=self._recorded_us
         )
-        join = Join(way.engine, self._lateness_us, way.shards)
         engines = Engines(
             self._registry,
             lateness_us=self._lateness_us,
-            engine=way.engine,
             budget=UNLIMITED,
-            processors=lambda: join.processor(None),
+            processors=self._processor,
+            limits=self._limits,
         )
         self._pipeline = Pipeline(
             Spool(directory / "spool"),
@@ -209,6 +165,13 @@ class _Broker:
             snapshot=Snapshot(directory / "state", disk=disk, documents=way.snapshot_documents),
         )
         self._pipeline.recover(self._registry.revision())
+
+    def _processor(self) -> Processor | None:
+        way = self._way
+        if way.engine != DEFAULT_ENGINE:
+            return make_processor(way.engine, lateness_us=self._lateness_us)
+        join = Join(self._lateness_us, way.shards, limits=self._shard_limits)
+        return join.processor(None)
 
     def close(self) -> None:
         self._files.close()
@@ -298,6 +261,5 @@ class _Broker:
             self._outbox,
             Spool(self._directory / "spool"),
             lateness_us=self._lateness_us,
-            engine=self._way.engine,
             budget=UNLIMITED,
         )

@@ -111,7 +111,7 @@ class RealQueries:
 
     def __init__(self, directory: Path) -> None:
         self._registry = Registry(directory / "registry.db", now_us=lambda: 0)
-        self._engines = Engines(self._registry, lateness_us=LATENESS_US, engine="signatures")
+        self._engines = Engines(self._registry, lateness_us=LATENESS_US)
         if not self._registry.revision():
             for name, text in FIRST.items():
                 self._register(name, text, 0)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -15,22 +13,23 @@ from hypothesis import strategies as st
 from support.examples import examples
 from support.kit import Case, document
 from support.runners import ENGINES, EngineName, run_engine, run_oracle
+from tiny_limits import TINY_MEMORY, TINY_SHARDS, matching
 
 import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
 from broker.pipeline.shards import Join, MemoryStore
-from joins.memory import column, eviction, places, spill, valueindex
+from joins.engines import Processor
 from joins.memory.instance import INSTANCE_SCHEMA
+from joins.memory.limits import MemoryLimits
 from joins.memory.remembered import Remembered, hash_values
+from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layouts
-from joins.shards import driver as sharded
-from joins.shards import pieces, retained
 from joins.shards.driver import ShardedProcessor
+from joins.shards.limits import ShardLimits
 from joins.shards.orders import Answer, Order
-from joins.signature import engine as signatures
-from joins.sql.engine import Processor
+from joins.signature.limits import SignatureLimits
 
 SECOND_US = 1_000_000
 RARE = "R//i->a FOLLOWED BY {a/c = b/c, INF} R//i->b"
@@ -49,20 +48,8 @@ QUERIES = (
 WINDOWS = ("1 m", "4 m", "11 m", "INF")
 
 
-@contextlib.contextmanager
-def eager() -> Iterator[None]:
-    """What is of no use goes at once, and everything that is bounded has the smallest bound."""
-    with contextlib.ExitStack() as stack:
-        for module, bounds in {
-            column: {"RESERVED_ROWS": 64, "_MOVED_ROWS": 3, "_HUGE_PAGES_FROM": 64},
-            eviction: {"EVICTED_ROWS": 2, "_SCANNED_ROWS": 2},
-            places: {"_NUMBERED_ROWS": 2},
-            signatures: {"SHAPES_MIN": 0},
-            spill: {"MEMORY_BYTES": 300, "FILE_BYTES": 300, "CHUNK_ROWS": 2, "_SWEPT_ROWS": 3},
-            valueindex: {"RUN_ENTRIES": 8, "FILTERED_ENTRIES": 2},
-        }.items():
-            stack.enter_context(mock.patch.multiple(module, **bounds))
-        yield
+EAGER = matching(replace(TINY_MEMORY, sub_batch_bytes=1 << 20, file_bytes=300, run_entries=8))
+"""What is of no use goes at once."""
 
 
 @st.composite
@@ -94,8 +81,7 @@ def lines(matches: Sequence[Match]) -> list[str]:
 @settings(max_examples=examples(60))
 @given(mixed(), st.integers(1, 5))
 def test_no_match_is_missed_however_soon_documents_are_forgotten(case: Case, size: int) -> None:
-    with eager():
-        found = run_engine(case, batch_size=size)
+    found = run_engine(case, batch_size=size, limits=EAGER)
     assert lines(found) == lines(run_oracle(case))
 
 
@@ -105,24 +91,17 @@ def test_all_engines_agree_when_documents_are_forgotten_before_a_restart(
     case: Case, engine: EngineName, after: int
 ) -> None:
     expected = lines(run_engine(case, batch_size=3))
-    with eager():
-        assert lines(run_engine(case, engine, batch_size=2)) == expected
-        restarted = run_engine(
-            case, engine, batch_size=3, restart_after=min(after, len(case.lines) - 1)
-        )
+    assert lines(run_engine(case, engine, batch_size=2, limits=EAGER)) == expected
+    after = min(after, len(case.lines) - 1)
+    restarted = run_engine(case, engine, batch_size=3, restart_after=after, limits=EAGER)
     assert lines(restarted) == expected
 
 
 @settings(max_examples=examples(25))
 @given(mixed(), st.integers(1, 4))
 def test_shards_forget_as_soon_and_miss_nothing(case: Case, size: int) -> None:
-    join = Join("signatures", case.lateness_us, shards=2)
-    with (
-        eager(),
-        mock.patch.multiple(pieces, PIECES_MAX=3, PIECE_ROWS=9, THINNED_PIECES=2),
-        mock.patch.multiple(sharded, SHAPES_MIN=0, LOOKED_EVERY=1),
-    ):
-        found = run_engine(case, batch_size=size, processors=lambda: join.processor(None))
+    join = Join(case.lateness_us, shards=2, limits=replace(TINY_SHARDS, shard=EAGER.join))
+    found = run_engine(case, batch_size=size, processors=lambda: join.processor(None))
     assert lines(found) == lines(run_oracle(case))
 
 
@@ -139,6 +118,10 @@ def items(count: int, *, rare_every: int = 500) -> list[Document]:
     return found
 
 
+SMALL_PIECES = MemoryLimits(evicted_rows=1_024)
+SMALL_SHARDS = ShardLimits(shard=SignatureLimits(memory=SMALL_PIECES))
+
+
 @dataclass
 class Running:
     """An engine that documents go through, and the most that it has remembered."""
@@ -148,10 +131,13 @@ class Running:
     matches: int = 0
 
     @classmethod
-    def of(cls, *texts: str, processor: Processor | None = None) -> Running:
+    def of(
+        cls, *texts: str, processor: Processor | None = None, memory: MemoryLimits = SMALL_PIECES
+    ) -> Running:
         queries = [xscl.parse(text, id=f"q{i}")[0] for i, text in enumerate(texts)]
         registered = [RegisteredQuery(query) for query in queries]
-        return cls(Engine(registered, lateness_us=0, processor=processor))
+        engine = Engine(registered, lateness_us=0, processor=processor, limits=matching(memory))
+        return cls(engine)
 
     def take(self, documents: Sequence[Document], *, is_known: bool = False) -> None:
         xml = {one.docid: one.xml for one in documents}
@@ -179,18 +165,12 @@ def busy() -> Sequence[Document]:
     return items(50_000)
 
 
-@pytest.fixture(autouse=True)
-def _small_pieces() -> Iterator[None]:
-    with mock.patch.multiple(eviction, EVICTED_ROWS=1_024):
-        yield
-
-
 def test_a_window_without_end_over_a_rare_stream_keeps_nothing_of_a_busy_one(
     busy: Sequence[Document],
 ) -> None:
-    running = Running.of(RARE, BUSY)
-    with mock.patch.multiple(spill, MEMORY_BYTES=200_000, FILE_BYTES=50_000):
-        running.take(busy)
+    memory = replace(SMALL_PIECES, rows_bytes=200_000, file_bytes=50_000)
+    running = Running.of(RARE, BUSY, memory=memory)
+    running.take(busy)
     figures = running.engine.processor.figures()
     assert running.most <= BOUND
     assert figures["documents"] + figures["evicted_total"] == len(busy)
@@ -204,7 +184,7 @@ def test_a_window_without_end_over_a_rare_stream_keeps_nothing_of_a_busy_one(
 def test_shards_keep_nothing_of_a_busy_stream_for_a_window_without_end_over_a_rare_one(
     busy: Sequence[Document],
 ) -> None:
-    join, store = Join("signatures", 0, shards=2), MemoryStore()
+    join, store = Join(0, shards=2, limits=SMALL_SHARDS), MemoryStore()
     members = [join.shard(number, store) for number in range(2)]
     most = 0
 
@@ -214,7 +194,9 @@ def test_shards_keep_nothing_of_a_busy_stream_for_a_window_without_end_over_a_ra
         most = max(most, sum(each.figures["documents"] for each in answers))
         return answers
 
-    running = Running.of(RARE, BUSY, processor=ShardedProcessor(2, store, answer))
+    running = Running.of(
+        RARE, BUSY, processor=ShardedProcessor(2, store, answer, limits=SMALL_SHARDS)
+    )
     running.take(busy)
     assert HOUR <= most <= BOUND
     figures = running.engine.processor.figures()
@@ -227,7 +209,7 @@ def test_shards_keep_nothing_of_a_busy_stream_for_a_window_without_end_over_a_ra
 def test_shards_hear_of_tuples_that_are_to_be_joined_for_longer(
     busy: Sequence[Document], retention_us: int, is_kept: bool
 ) -> None:
-    processor = Join("signatures", 0, shards=2).processor(None)
+    processor = Join(0, shards=2, limits=SMALL_SHARDS).processor(None)
     assert processor is not None
     running = Running.of(BUSY.replace("1 h", "1 m"), processor=processor)
     running.take(busy[:1_000])
@@ -237,15 +219,15 @@ def test_shards_hear_of_tuples_that_are_to_be_joined_for_longer(
 
 
 def test_when_a_wide_query_goes_shards_let_go_at_once(busy: Sequence[Document]) -> None:
-    processor = Join("signatures", 0, shards=2).processor(None)
+    limits = replace(SMALL_SHARDS, counted_instances=1)
+    processor = Join(0, shards=2, limits=limits).processor(None)
     running = Running.of(
         RARE.replace("R//", "*//"), BUSY.replace("1 h", "1 m"), processor=processor
     )
-    with mock.patch.multiple(retained, MERGED_INSTANCES=1):
-        running.take(busy[:1_000])
-        assert running.remembered == 1_000
-        running.engine.queries.remove("q0")
-        running.take(busy[1_000:1_100])
+    running.take(busy[:1_000])
+    assert running.remembered == 1_000
+    running.engine.queries.remove("q0")
+    running.take(busy[1_000:1_100])
     assert running.remembered == 100
 
 
@@ -284,26 +266,26 @@ def test_documents_that_no_query_can_join_are_not_remembered(busy: Sequence[Docu
 
 def test_shards_keep_no_pieces_and_no_shapes_that_are_of_no_use() -> None:
     store = MemoryStore()
-    join = Join("signatures", 0, shards=2)
+    memory = replace(SMALL_PIECES, shapes_kept=4)
+    limits = ShardLimits(shard=SignatureLimits(memory=memory), looked_every=20)
+    join = Join(0, shards=2, limits=limits)
     members = [join.shard(number, store) for number in range(2)]
-    with mock.patch.multiple(sharded, SHAPES_MIN=4):
-        processor = ShardedProcessor(
-            2, store, lambda orders: [members[o.shard].answer(o) for o in orders]
-        )
+    processor = ShardedProcessor(
+        2, store, lambda orders: [members[o.shard].answer(o) for o in orders], limits=limits
+    )
     query = xscl.parse(BUSY.replace("1 h", "1 m"), id="busy")[0]
     wide = xscl.parse(RARE, id="wide")[0]
     engine = Engine(
         [RegisteredQuery(wide), RegisteredQuery(query)], lateness_us=0, processor=processor
     )
     batch: list[Document] = []
-    with mock.patch.multiple(sharded, SHAPES_MIN=4, LOOKED_EVERY=20):
-        for one in items(500, rare_every=50):
-            # Every ten documents have a structure of their own.
-            more = "".join(f"<c>{one.docid}.{i}</c>" for i in range(one.docid // 10))
-            batch.append(replace(one, xml=one.xml.replace(b"</i>", f"{more}</i>".encode())))
-            if len(batch) == 20:
-                engine.process(engine.evaluate(batch), lambda ids: dict.fromkeys(ids, b"<i/>"))
-                batch = []
+    for one in items(500, rare_every=50):
+        # Every ten documents have a structure of their own.
+        more = "".join(f"<c>{one.docid}.{i}</c>" for i in range(one.docid // 10))
+        batch.append(replace(one, xml=one.xml.replace(b"</i>", f"{more}</i>".encode())))
+        if len(batch) == 20:
+            engine.process(engine.evaluate(batch), lambda ids: dict.fromkeys(ids, b"<i/>"))
+            batch = []
     figures = processor.figures()
     assert figures["documents"] < 10 + 2 * 60 + 20
     assert figures["shapes"] < 2 * (10 + 60 // 10) + 10
@@ -361,25 +343,31 @@ def rows_of(numbers: Sequence[int], kinds: Sequence[int], ends: Sequence[int]) -
 def test_rows_stay_what_they_are_while_others_go_from_between_them(
     steps: list[tuple[list[tuple[int, int]], int, bool]],
 ) -> None:
-    layouts, retention = Layouts(), Retention()
+    known = Shapes()
+    layouts, retention = Layouts(known), Retention()
     for shape in range(3):
-        layouts.add_shape(shape, [(v, v, v, v) for v in range(shape + 1)])
+        known.add({str(shape): [(v, v, v, v) for v in range(shape + 1)]})
     layouts.compare({0, 1, 2})
     layouts.current(np.arange(3))
-    with eager():
-        remembered = Remembered(layouts, retention, hash_values, is_part=True)  # type: ignore[arg-type]
-        all_rows: list[tuple[int, int]] = []
-        now = 0
-        for appended, passed, is_shortened in steps:
-            first = remembered.next_instance
-            kinds, ends = [kind for kind, _ in appended], [now + off for _, off in appended]
-            if appended:
-                remembered.append(rows_of(range(first, first + len(appended)), kinds, ends))
-            all_rows += zip(kinds, ends, strict=True)
-            now += passed
-            retention.shortened += is_shortened
-            remembered.evict(now)
-            _check(remembered, retention, all_rows, now)
+    remembered = Remembered(
+        layouts,
+        retention,  # type: ignore[arg-type]
+        hash_values,
+        limits=EAGER.join.memory,
+        is_part=True,
+    )
+    all_rows: list[tuple[int, int]] = []
+    now = 0
+    for appended, passed, is_shortened in steps:
+        first = remembered.next_instance
+        kinds, ends = [kind for kind, _ in appended], [now + off for _, off in appended]
+        if appended:
+            remembered.append(rows_of(range(first, first + len(appended)), kinds, ends))
+        all_rows += zip(kinds, ends, strict=True)
+        now += passed
+        retention.shortened += is_shortened
+        remembered.evict(now)
+        _check(remembered, retention, all_rows, now)
 
 
 def _check(

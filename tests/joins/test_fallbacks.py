@@ -8,21 +8,22 @@ from typing import Any
 
 import duckdb
 import pytest
+from tiny_limits import matching
 
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from joins.engines import EngineName
-from joins.memory import eviction
-from joins.signature import engine as signatures
-from joins.signature import pair as pairsignature
+from joins.memory.limits import MemoryLimits
 from joins.signature import view as signatureview
 from joins.signature.engine import SignatureProcessor
 from joins.sql import rows
 
 MINUTE_US = 60_000_000
 FREE = Budget(0, 0, 0, 0)
+FORGETFUL = matching(MemoryLimits(shapes_kept=0, evicted_rows=1))
 
 
 def documents(bodies: Sequence[str]) -> list[Document]:
@@ -37,10 +38,14 @@ def documents(bodies: Sequence[str]) -> list[Document]:
 
 class Running:
     def __init__(
-        self, texts: Sequence[str], engine: EngineName = "signatures", budget: Budget = FREE
+        self,
+        texts: Sequence[str],
+        engine: EngineName = "signatures",
+        budget: Budget = FREE,
+        limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
     ) -> None:
         queries = [RegisteredQuery(xscl.parse(t, id=f"q{i}")[0]) for i, t in enumerate(texts)]
-        self.engine = Engine(queries, lateness_us=0, engine=engine, budget=budget)
+        self.engine = Engine(queries, lateness_us=0, engine=engine, budget=budget, limits=limits)
         self.lines: list[str] = []
         self._xml: dict[int, bytes] = {}
         self.pauses: list[str] = []
@@ -60,8 +65,12 @@ class Running:
         return self.engine.processor
 
 
-def agrees(texts: Sequence[str], stream: Sequence[Document]) -> Running:
-    running = Running(texts).feed(stream)
+def agrees(
+    texts: Sequence[str],
+    stream: Sequence[Document],
+    limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
+) -> Running:
+    running = Running(texts, limits=limits).feed(stream)
     assert running.lines == Running(texts, "mmqjp-views").feed(stream).lines != []
     return running
 
@@ -74,18 +83,16 @@ def test_four_hundred_equal_pairs_of_nodes_are_one_signature() -> None:
     assert view.rows == 400 + 400, "the equal pairs of nodes, and a tuple for each"
 
 
-@pytest.mark.parametrize("bounds", [{"WIDE": 0}, {"WIDE": 0, "SORTED_SLOTS": 9}, {"FEW_PAIRS": 0}])
+@pytest.mark.parametrize("bounds", [{"wide": 0}, {"wide": 0, "sorted_slots": 9}, {"few_pairs": 0}])
 def test_however_equal_values_are_looked_for_they_are_found(
-    bounds: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    bounds: dict[str, int],
 ) -> None:
-    for name, bound in bounds.items():
-        monkeypatch.setattr(pairsignature, name, bound)
     random_ = random.Random(6)
     bodies = [
         "".join(f"<c>{value}</c>" for value in random_.choices(["", *"abcdefgh"], k=n % 9))
         for n in range(40)
     ]
-    agrees(["S//i->a FOLLOWED BY {a/c = b/c, 12 m} S//i->b"], documents(bodies))
+    agrees(["S//i->a FOLLOWED BY {a/c = b/c, 12 m} S//i->b"], documents(bodies), matching(**bounds))
 
 
 def test_documents_of_seventy_thousand_values_are_joined() -> None:
@@ -95,11 +102,10 @@ def test_documents_of_seventy_thousand_values_are_joined() -> None:
     assert line.count('"node": 70001') == 2
 
 
-def test_what_many_equal_pairs_make_is_kept_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signatureview, "ROWS_MAX", 500)
+def test_what_many_equal_pairs_make_is_kept_up_to_a_bound() -> None:
     bodies = ["<c>same</c>" * (10 + n) for n in range(8)]
     text = "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b"
-    running = agrees([text], documents(bodies))
+    running = agrees([text], documents(bodies), matching(entry_rows=500))
     kept = sum(len(e.nodes) + len(e.signature[2]) for e in running.processor.view._entries.values())
     assert kept == running.processor.view.rows < 28 * 2 * 15 * 15
 
@@ -123,13 +129,9 @@ def test_structures_that_never_repeat_are_forgotten_with_their_documents() -> No
     assert running.processor.figures()["shapes"] < 60
 
 
-def test_rows_of_forgotten_structures_are_not_counted_any_more(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(signatures, "SHAPES_MIN", 0)
-    monkeypatch.setattr(eviction, "EVICTED_ROWS", 1)
+def test_rows_of_forgotten_structures_are_not_counted_any_more() -> None:
     bodies = [f"<c>{n % 3}</c>" * (n % 20 + 1) for n in range(60)]
-    running = agrees(["S//i->a FOLLOWED BY {a/c = b/c, 4 m} S//i->b"], documents(bodies))
+    running = agrees(["S//i->a FOLLOWED BY {a/c = b/c, 4 m} S//i->b"], documents(bodies), FORGETFUL)
     view = running.processor.view
     kept = sum(len(e.nodes) + len(e.signature[2]) for e in view._entries.values())
     assert len(view) < view.misses, "some signatures went with their structures"
@@ -161,14 +163,11 @@ def test_a_template_is_asked_only_for_signatures_with_as_many_equal_values_as_it
     assert asked == [0, 1, 2]
 
 
-def test_operators_without_a_value_join_outlive_forgotten_structures(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(signatures, "SHAPES_MIN", 0)
-    monkeypatch.setattr(eviction, "EVICTED_ROWS", 1)
+def test_operators_without_a_value_join_outlive_forgotten_structures() -> None:
     bodies = [f"<c>{n % 3}</c>" * (n + 1) for n in range(14)] + ["<c>3</c>"] * 10
     windows = ["{, 3 m}", "{a/c = b/c, 2 m}"]
-    running = agrees([f"S//i->a FOLLOWED BY {w} S//i->b" for w in windows], documents(bodies))
+    texts = [f"S//i->a FOLLOWED BY {w} S//i->b" for w in windows]
+    running = agrees(texts, documents(bodies), FORGETFUL)
     assert running.processor.figures()["shapes"] == 1
 
 

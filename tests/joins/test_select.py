@@ -6,11 +6,13 @@ import pytest
 from generators.strategies import random_case
 from support.kit import parse_case
 from support.runners import ENGINES, EngineName, run_engine, seeds_with_joins
+from tiny_limits import matching
 
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.engine import Engine, RegisteredQuery
-from joins.sql import select
+from joins.sql.engine import SQL_ENGINES, SqlProcessor
+from joins.sql.limits import STEP_TABLES, SqlLimits
 from joins.sql.render import ProbeStep, render_sql
 from templates.conjunctive import conjunctive_query, view_query
 
@@ -19,14 +21,22 @@ SEEDS = seeds_with_joins(4)
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("tables", [2, 3])
-def test_steps_of_any_size_find_the_same(
-    seed: int, tables: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_of_any_size_find_the_same(seed: int, tables: int) -> None:
     case = parse_case(random_case(seed))
     expected = [match.render() for match in run_engine(case)]
-    monkeypatch.setattr(select, "STEP_TABLES", tables)
-    for engine in ENGINES:
-        assert [match.render() for match in run_engine(case, engine)] == expected != []
+    limits = SqlLimits(step_tables=tables)
+    for engine in SQL_ENGINES:
+        found = run_engine(
+            case,
+            processors=lambda: SqlProcessor(
+                lateness_us=case.lateness_us,
+                engine=engine,  # noqa: B023 - called at once
+                limits=limits,
+            ),
+        )
+        assert [match.render() for match in found] == expected != []
+    found = run_engine(case, limits=matching(step_tables=tables))
+    assert [match.render() for match in found] == expected
 
 
 def engine_of(conjuncts: int, engine: EngineName) -> Engine:
@@ -58,4 +68,4 @@ def test_no_step_joins_more_tables_than_can_be_planned_soon() -> None:
             steps = [step.split("\nWHERE")[0] for step in sql.split("\nFROM ")[1:]]
             tables = [step.count(" AS ") for step in steps]
             assert sum(tables) > 300
-            assert max(tables) <= select.STEP_TABLES + 2, "and both documents in the last one"
+            assert max(tables) <= STEP_TABLES + 2, "and both documents in the last one"

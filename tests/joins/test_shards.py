@@ -17,20 +17,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.examples import examples
 from support.kit import Case, cases, check, parse_case
-from support.runners import ENGINES, EngineName, engine_of, run_engine, run_oracle, seeds_with_joins
+from support.runners import engine_of, run_engine, run_oracle, seeds_with_joins
 
-import joins.shards.pieces
 import joins.signature.sample
 import xscl
+from broker.matching.limits import MatchingLimits
 from broker.matching.match import Match
 from broker.matching.registration import SetChange
 from broker.pipeline.shards import DirectoryStore, Join, MemoryStore
+from joins.engines import Processor
 from joins.memory.retention import Retention
+from joins.memory.shapes import Shapes
 from joins.shards.driver import ShardedProcessor
+from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
 from joins.shards.orders import Answer, Order, Piece, Store
 from joins.shards.pieces import Pieces
 from joins.shards.shard import Shard
-from joins.sql.engine import Processor
+from joins.signature.limits import SignatureLimits
 
 ALL = dict(cases())
 SEEDS = seeds_with_joins(12)
@@ -41,11 +44,9 @@ def lines(matches: Iterable[Match]) -> list[str]:
     return [match.render() for match in matches]
 
 
-def spread(
-    case: Case, shards: int, engine: EngineName = "signatures"
-) -> Callable[[], Processor | None]:
+def spread(case: Case, shards: int) -> Callable[[], Processor | None]:
     """Return what makes a join of some shards in this process."""
-    return lambda: Join(engine, case.lateness_us, shards).processor(None)
+    return lambda: Join(case.lateness_us, shards).processor(None)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -58,13 +59,6 @@ def test_shards_find_what_a_case_expects(name: str) -> None:
 def test_shards_find_what_the_oracle_finds(text: str, shards: int, batch_size: int | None) -> None:
     case = parse_case(text)
     found = run_engine(case, batch_size=batch_size, processors=spread(case, shards))
-    assert lines(found) == lines(run_oracle(case))
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_every_engine_can_be_spread(engine: EngineName) -> None:
-    case = parse_case(random_case(SEEDS[1]))
-    found = run_engine(case, batch_size=3, processors=spread(case, 2, engine))
     assert lines(found) == lines(run_oracle(case))
 
 
@@ -118,13 +112,19 @@ class ShardsHere:
     """Shards in workers that come and go; whoever is there answers, sometimes more than once."""
 
     def __init__(
-        self, shards: int, lateness_us: int, *, seed: int | None = None, store: Store | None = None
+        self,
+        shards: int,
+        lateness_us: int,
+        *,
+        seed: int | None = None,
+        store: Store | None = None,
+        limits: ShardLimits = DEFAULT_SHARD_LIMITS,
     ) -> None:
         self.store = store or MemoryStore()
-        self.join = Join("signatures", lateness_us, shards)
+        self.join = Join(lateness_us, shards, limits=limits)
         self.chance = random.Random(seed)
         self.workers: list[dict[int, Shard]] = [{}] if seed is None else [{}, {}, {}]
-        self.processor = ShardedProcessor(shards, self.store, self.answer)
+        self.processor = ShardedProcessor(shards, self.store, self.answer, limits=limits)
         self.done: dict[int, list[tuple[Order, Answer]]] = defaultdict(list)
 
     def answer(self, orders: Sequence[Order]) -> list[Answer]:
@@ -238,19 +238,15 @@ def test_a_document_is_paired_before_it_is_forgotten_for_being_late(predicate: s
 
 
 @pytest.mark.parametrize("seed", SEEDS[1:5])
-def test_pieces_may_be_merged_at_any_time(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(joins.shards.pieces, "PIECES_MAX", 2)
+def test_pieces_may_be_merged_at_any_time(seed: int) -> None:
     case = parse_case(random_case(seed))
-    shards = ShardsHere(2, case.lateness_us, seed=seed)
+    shards = ShardsHere(2, case.lateness_us, seed=seed, limits=ShardLimits(pieces=2))
     found = run_engine(case, batch_size=1, processors=lambda: shards.processor)
     assert lines(found) == lines(run_oracle(case))
 
 
-def test_what_no_window_reaches_any_more_is_deleted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("joins.shards.driver.LOOKED_EVERY", 1)
-    monkeypatch.setattr("joins.shards.retained.MERGED_INSTANCES", 1)
+def test_what_no_window_reaches_any_more_is_deleted(tmp_path: Path) -> None:
+    limits = ShardLimits(looked_every=1, counted_instances=1)
     documents = [
         f"document {i} S 2026-01-{1 + i // 24:02}T{i % 24:02}:00 <a><v>{i % 3}</v></a>"
         for i in range(1, 201)
@@ -258,7 +254,7 @@ def test_what_no_window_reaches_any_more_is_deleted(
     query = "query q\n  S//a[v->x1] FOLLOWED BY {x1 = x2, 6 h} S//a[v->x2]"
     case = parse_case("\n".join(["lateness 1 h", query, *documents, "----", ""]))
     store = DirectoryStore(tmp_path / "run")
-    shards = ShardsHere(2, case.lateness_us, store=store)
+    shards = ShardsHere(2, case.lateness_us, store=store, limits=limits)
     found = run_engine(case, batch_size=4, processors=lambda: shards.processor)
     assert lines(found) == lines(run_engine(case))
     files = len(list((tmp_path / "run").iterdir()))
@@ -279,12 +275,11 @@ def test_a_task_that_is_late_puts_no_end_to_the_run_that_followed(tmp_path: Path
     assert [each.name for each in tmp_path.iterdir()] == ["second"]
 
 
-def test_a_class_that_is_closed_has_no_further_tuples(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("joins.shards.driver.TUPLES_MAX", 1)
-    monkeypatch.setattr("broker.matching.engine._TUPLES_MAX", 1)
+def test_a_class_that_is_closed_has_no_further_tuples() -> None:
+    limits = ShardLimits(shard=SignatureLimits(tuples=1))
     case = hundred_documents(1)
-    processor = ShardsHere(3, case.lateness_us).processor
-    engine = engine_of(case, "signatures", processor)
+    processor = ShardsHere(3, case.lateness_us, limits=limits).processor
+    engine = engine_of(case, "signatures", processor, MatchingLimits(tuples=1))
     expand, seen = engine.queries.fan_out.expand, list[int]()
 
     def listen(tuples: Sequence[Any], instances: Any) -> Any:
@@ -302,15 +297,18 @@ def test_a_class_that_is_closed_has_no_further_tuples(monkeypatch: pytest.Monkey
     assert [docid for docid in seen if docid >= 60] == seen[-1:]
 
 
-def test_small_pieces_are_few_and_a_row_is_written_a_few_times(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(joins.shards.pieces, "PIECE_ROWS", 64)
-    monkeypatch.setattr(joins.shards.pieces, "PIECES_MAX", 4)
-    retention = Retention()
-    retention.add_shape(0, [(1, 1, 0, 0)])
+def test_small_pieces_are_few_and_a_row_is_written_a_few_times() -> None:
+    limits = ShardLimits(piece_rows=64, pieces=4)
+    shapes = Shapes()
+    shapes.add({"one node": [(1, 1, 0, 0)]})
+    retention = Retention(shapes)
     retention.add({frozenset({1})}, 1 << 40)
-    pieces, chance, rows, merged_rows = Pieces(MemoryStore(), retention), random.Random(1), 0, 0
+    pieces, chance, rows, merged_rows = (
+        Pieces(MemoryStore(), retention, limits),
+        random.Random(1),
+        0,
+        0,
+    )
     while rows < 2_000:
         numbers = list(range(rows + 1, rows + 1 + chance.choice([1, 1, 2, 9])))
         rows = numbers[-1]

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tiny_limits import matching
 
 import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
-from joins.memory import remembered, valueindex
-from joins.memory.remembered import EMPTY, Remembered, hash_values
+from joins.budget.pairs import Bounds
+from joins.engines import Processor
+from joins.memory.limits import MemoryLimits
+from joins.memory.remembered import EMPTY, HashValues, Remembered, hash_values
 from joins.memory.retention import LayoutRetention, Retention
+from joins.memory.shapes import Shapes
 from joins.memory.slots import Layouts, ranges
 from joins.memory.times import Pairs, distinct, pair_codes
 from joins.memory.valueindex import ValueIndex, entry_keys
-from joins.signature import candidates, sample
-from joins.signature import pair as pairsignature
-from joins.signature import view as signatureview
+from joins.signature.engine import SignatureProcessor
 
 QUERIES = [
     "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b",
@@ -54,9 +54,21 @@ def documents(seed: int, categories: int = 4, count: int = 20) -> list[Document]
     return found
 
 
-def matches(engine: str, stream: list[Document], batch: int = 7) -> list[str]:
+def matches(
+    engine: str,
+    stream: list[Document],
+    batch: int = 7,
+    processor: Processor | None = None,
+    **limits: int,
+) -> list[str]:
     queries = [xscl.parse(text, id=f"q{i}")[0] for i, text in enumerate(QUERIES)]
-    running = Engine([RegisteredQuery(q) for q in queries], lateness_us=0, engine=engine)
+    running = Engine(
+        [RegisteredQuery(q) for q in queries],
+        lateness_us=0,
+        engine=engine,
+        processor=processor,
+        limits=matching(**limits),
+    )
     xml = {one.docid: one.xml for one in stream}
     return [
         match.render()
@@ -65,18 +77,6 @@ def matches(engine: str, stream: list[Document], batch: int = 7) -> list[str]:
             running.evaluate(stream[start : start + batch]), lambda ids: {i: xml[i] for i in ids}
         ).matches
     ]
-
-
-@contextmanager
-def changed(module: object, **values: object) -> Iterator[None]:
-    before = {name: getattr(module, name) for name in values}
-    for name, value in values.items():
-        setattr(module, name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(module, name, value)
 
 
 def weak(values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -92,13 +92,13 @@ def weaker(values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("hashing", [weak, weaker])
 def test_values_that_hash_alike_join_only_if_they_are_alike(
-    hashing: object, monkeypatch: pytest.MonkeyPatch
+    hashing: HashValues,
 ) -> None:
     stream = documents(1)
     expected = matches("mmqjp", stream)
-    monkeypatch.setattr("joins.engines.hash_values", hashing)
+    processor = SignatureProcessor(Bounds(0), hashing=hashing)
     # Under the weaker hash `!=` takes what hashes alike for alike; see `joins.signature.engine`.
-    found = matches("signatures", stream)
+    found = matches("signatures", stream, processor=processor)
     if hashing is weaker:
         assert set(found) <= set(expected)
         expected = [line for line in expected if '"q2"' not in line and '"q3"' not in line]
@@ -109,15 +109,13 @@ def test_values_that_hash_alike_join_only_if_they_are_alike(
 @pytest.mark.parametrize("entries", [0, 1, 5])
 def test_a_tiny_view_changes_nothing(entries: int) -> None:
     stream = documents(3)
-    with changed(signatureview, ENTRIES_MAX=entries):
-        assert matches("signatures", stream) == matches("mmqjp", stream) != []
+    assert matches("signatures", stream, entries=entries) == matches("mmqjp", stream) != []
 
 
 @pytest.mark.parametrize("pairs", [1, 3, 50])
 def test_working_on_few_pairs_at_a_time_changes_nothing(pairs: int) -> None:
     stream = documents(4)
-    with changed(candidates, PAIRS_MAX=pairs):
-        assert matches("signatures", stream) == matches("mmqjp", stream) != []
+    assert matches("signatures", stream, pairs=pairs) == matches("mmqjp", stream) != []
 
 
 @pytest.mark.parametrize("categories", [0, 3, 12])
@@ -126,10 +124,8 @@ def test_pairs_have_one_signature_whether_compared_one_by_one_or_slot_by_slot(
 ) -> None:
     stream = documents(5, categories=categories, count=14)
     expected = matches("mmqjp", stream)
-    with changed(pairsignature, FEW_PAIRS=0):
-        assert matches("signatures", stream) == expected
-    with changed(pairsignature, FEW_PAIRS=1_000_000):
-        assert matches("signatures", stream) == expected
+    for few_pairs in (0, 1_000_000):
+        assert matches("signatures", stream, few_pairs=few_pairs) == expected
 
 
 @pytest.mark.parametrize("last", range(1, 16))
@@ -141,11 +137,10 @@ def test_the_last_instance_may_have_fewer_slots_than_others_of_its_batch(last: i
         for n, body in enumerate(bodies, 1)
     ]
     query = xscl.parse("S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b", id="q")[0]
-    running = Engine([RegisteredQuery(query)], lateness_us=0)
+    running = Engine([RegisteredQuery(query)], lateness_us=0, limits=matching(few_pairs=0))
     xml = {each.docid: each.xml for each in stream}
-    with changed(pairsignature, FEW_PAIRS=0):
-        for some in (stream[:20], stream[20:]):
-            step = running.process(running.evaluate(some), lambda ids: {i: xml[i] for i in ids})
+    for some in (stream[:20], stream[20:]):
+        step = running.process(running.evaluate(some), lambda ids: {i: xml[i] for i in ids})
     assert sum(len(match.witnesses) for match in step.matches) == 20 * (15 + last) + 15 * last
 
 
@@ -165,7 +160,8 @@ def test_twenty_shared_categories_are_one_match_with_its_witnesses() -> None:
 
 def test_anchors_follow_what_is_met() -> None:
     (query,) = xscl.parse("S//i->a FOLLOWED BY {a/c = b/c AND a/t = b/t, 1 h} S//i->b", id="q")
-    running = Engine([RegisteredQuery(query)], lateness_us=0)
+    limits = matching(sample_instances=40, first_look=1, looks_apart=1)
+    running = Engine([RegisteredQuery(query)], lateness_us=0, limits=limits)
     # What every document has moves from <c> to <t>; the other value occurs twice.
     bodies = [f"<c>same</c><t>{n % 30}</t>" for n in range(1, 61)]
     bodies += [f"<c>{n % 30}</c><t>same</t>" for n in range(61, 121)]
@@ -175,12 +171,11 @@ def test_anchors_follow_what_is_met() -> None:
     ]
     xml_of = {d.docid: d.xml for d in stream}
     found, anchors = [], []
-    with changed(sample, SAMPLE_INSTANCES=40, FIRST_LOOK=1, LOOKS_APART=1):
-        for one in stream:
-            step = running.process(running.evaluate([one]), lambda ids: {i: xml_of[i] for i in ids})
-            found += [[d.docid for d in match.documents] for match in step.matches]
-            ((left, _),) = running.processor._candidates.anchoring.anchor_of.values()
-            anchors.append(running.variable_names[left])
+    for one in stream:
+        step = running.process(running.evaluate([one]), lambda ids: {i: xml_of[i] for i in ids})
+        found += [[d.docid for d in match.documents] for match in step.matches]
+        ((left, _),) = running.processor._candidates.anchoring.anchor_of.values()
+        anchors.append(running.variable_names[left])
     assert found == [[n, n + 30] for n in (*range(1, 31), *range(61, 91))]
     assert anchors[50] == "a/t"
     assert anchors[-1] == "a/c"
@@ -240,7 +235,7 @@ def test_one_value_under_two_variables_has_two_keys() -> None:
 
 
 def test_the_empty_string_has_the_hash_that_joins_nothing() -> None:
-    first, other = remembered.hash_values(pa.array(["", "x", ""]))
+    first, other = hash_values(pa.array(["", "x", ""]))
     assert (first == EMPTY).tolist() == (other == EMPTY).tolist() == [True, False, True]
 
 
@@ -254,19 +249,19 @@ def test_a_value_is_shared_if_another_instance_has_it_under_whatever_variable(
 ) -> None:
     instances: list[tuple[int, int, int]] = []
     hashed, _ = hash_values(pa.array([str(n) for n in range(6)] + [""]))
-    with changed(valueindex, OWN_ENTRIES=own_entries, FILTERED_ENTRIES=1 if has_filters else 99):
-        index = ValueIndex()
-        for batch in batches:
-            # Two values of one instance after the other.
-            first = len(instances)
-            new = [(first + i // 2, value, variable) for i, (value, variable) in enumerate(batch)]
-            filled = [(o, value, variable) for o, value, variable in new if value < 6]
-            owners, values, variables = np.array(filled, np.int64).reshape(-1, 3).T
-            keys = entry_keys(hashed[values], variables)
-            index.add(keys, owners, 0, lambda instances: instances >= 0)
-            instances += new
-        owners, values, _ = np.array(instances, np.int64).reshape(-1, 3).T
-        found = index.shared(hashed[values], owners).tolist()
+    filtered_entries = 1 if has_filters else 99
+    index = ValueIndex(MemoryLimits(own_entries=own_entries, filtered_entries=filtered_entries))
+    for batch in batches:
+        # Two values of one instance after the other.
+        first = len(instances)
+        new = [(first + i // 2, value, variable) for i, (value, variable) in enumerate(batch)]
+        filled = [(o, value, variable) for o, value, variable in new if value < 6]
+        owners, values, variables = np.array(filled, np.int64).reshape(-1, 3).T
+        keys = entry_keys(hashed[values], variables)
+        index.add(keys, owners, 0, lambda instances: instances >= 0)
+        instances += new
+    owners, values, _ = np.array(instances, np.int64).reshape(-1, 3).T
+    found = index.shared(hashed[values], owners).tolist()
     expected = [
         value < 6 and any(value == v and owner != o for o, v, _ in instances)
         for owner, value, _ in instances
@@ -300,9 +295,10 @@ def test_pairs_in_codes_are_what_they_were(
             "vals": pa.array([[""]] * len(times)),
         }
     )
-    layouts = Layouts()
-    layouts.add_shape(0, [(1, 1, 0, 0)])
-    kept = Remembered(layouts, LayoutRetention(Retention(), layouts), hash_values)
+    shapes = Shapes()
+    shapes.add({"one node": [(1, 1, 0, 0)]})
+    layouts = Layouts(shapes)
+    kept = Remembered(layouts, LayoutRetention(Retention(shapes), layouts), hash_values)
     kept.append(rows)
     every = [(a + 1, b + 1) for a in range(len(times)) for b in range(len(times)) if a != b]
     chosen = random_.sample(every, random_.randint(1, len(every)))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pyarrow as pa
@@ -17,34 +15,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.kit import Case, parse_case
 from support.runners import run_engine, seeds_with_joins
+from tiny_limits import TINY, TINY_MEMORY, matching
 
 import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
-from joins.memory import column, eviction, places, spill, valueindex
 from joins.memory.column import SPARE_ROWS, Column
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.spill import InstanceRows, SpillError
 from joins.memory.valueindex import ValueIndex
-from joins.signature import engine as signatures
 
 MINUTE_US = 60_000_000
-
-
-@contextlib.contextmanager
-def tiny() -> Iterator[None]:
-    """Everything that is bounded has the smallest bound."""
-    with contextlib.ExitStack() as stack:
-        for module, bounds in {
-            column: {"RESERVED_ROWS": 64, "_MOVED_ROWS": 3, "_HUGE_PAGES_FROM": 64},
-            spill: {"MEMORY_BYTES": 300, "FILE_BYTES": 100, "CHUNK_ROWS": 2, "_SWEPT_ROWS": 3},
-            eviction: {"EVICTED_ROWS": 1, "_SCANNED_ROWS": 2},
-            places: {"_NUMBERED_ROWS": 2},
-            valueindex: {"RUN_ENTRIES": 4, "FILTERED_ENTRIES": 2},
-            signatures: {"SHAPES_MIN": 0},
-        }.items():
-            stack.enter_context(mock.patch.multiple(module, **bounds))
-        yield
 
 
 def lines(matches: Sequence[Match]) -> list[str]:
@@ -55,25 +37,23 @@ def lines(matches: Sequence[Match]) -> list[str]:
 def test_tiny_bounds_change_no_match(seed: int) -> None:
     case = parse_case(random_case(seed))
     expected = lines(run_engine(case))
-    with tiny():
-        assert lines(run_engine(case, batch_size=2)) == expected
+    assert lines(run_engine(case, batch_size=2, limits=TINY)) == expected
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 50)), max_size=30))
 def test_a_column_holds_what_was_appended_and_not_dropped(steps: list[tuple[int, int]]) -> None:
     rows: list[int] = []
-    with tiny():
-        grown = Column(np.int64, 5)
-        for appended, dropped in steps:
-            grown.append(np.arange(len(rows), len(rows) + appended))
-            rows += range(len(rows), len(rows) + appended)
-            grown.drop(min(max(grown.start, 5 + dropped), grown.end))
-            alive = grown.values[grown.start - grown.origin :].tolist()
-            assert alive == rows[grown.start - 5 :]
-            assert grown.end == 5 + len(rows)
-            origin = grown.origin
-            assert len(grown.padded(SPARE_ROWS)) == grown.end - origin + SPARE_ROWS
-            assert grown.origin == origin, "what points into the column still does"
+    grown = Column(np.int64, 5, TINY_MEMORY)
+    for appended, dropped in steps:
+        grown.append(np.arange(len(rows), len(rows) + appended))
+        rows += range(len(rows), len(rows) + appended)
+        grown.drop(min(max(grown.start, 5 + dropped), grown.end))
+        alive = grown.values[grown.start - grown.origin :].tolist()
+        assert alive == rows[grown.start - 5 :]
+        assert grown.end == 5 + len(rows)
+        origin = grown.origin
+        assert len(grown.padded(SPARE_ROWS)) == grown.end - origin + SPARE_ROWS
+        assert grown.origin == origin, "what points into the column still does"
 
 
 def test_a_column_gives_back_the_pages_of_dropped_rows() -> None:
@@ -109,43 +89,40 @@ def numbers_in(rows: InstanceRows, numbers: Sequence[int]) -> list[int]:
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=30), st.integers(0, 100))
 def test_rows_are_found_in_memory_and_in_files(sizes: list[int], evicted: int) -> None:
-    with tiny():
-        rows, end = InstanceRows(), 1
-        for size in sizes:
-            rows.append(end, rows_of(end, size))
-            end += size
-        before = min(evicted, end - 1)
-        rows.evict(before)
-        kept = list(range(max(1, before), end))
-        assert numbers_in(rows, kept) == kept
-        rows.evict(end)
-        assert (rows.memory_bytes, rows.spilled_bytes) == (0, 0)
+    rows, end = InstanceRows(limits=TINY_MEMORY), 1
+    for size in sizes:
+        rows.append(end, rows_of(end, size))
+        end += size
+    before = min(evicted, end - 1)
+    rows.evict(before)
+    kept = list(range(max(1, before), end))
+    assert numbers_in(rows, kept) == kept
+    rows.evict(end)
+    assert (rows.memory_bytes, rows.spilled_bytes) == (0, 0)
 
 
 def test_files_of_rows_leave_nothing_behind(tmp_path: Path) -> None:
-    with tiny():
-        rows = InstanceRows(tmp_path / "spilled")
-        for first in range(1, 100, 10):
-            rows.append(first, rows_of(first, 10))
-        assert rows.spilled_bytes > 5_000
-        assert list((tmp_path / "spilled").iterdir()) == []
+    rows = InstanceRows(tmp_path / "spilled", TINY_MEMORY)
+    for first in range(1, 100, 10):
+        rows.append(first, rows_of(first, 10))
+    assert rows.spilled_bytes > 5_000
+    assert list((tmp_path / "spilled").iterdir()) == []
 
 
 def test_rows_that_cannot_be_written_are_an_error_that_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
-    rows = InstanceRows(tmp_path / "file")
-    with tiny(), pytest.raises(SpillError, match=r"file: File exists; .* make room there"):
+    rows = InstanceRows(tmp_path / "file", TINY_MEMORY)
+    with pytest.raises(SpillError, match=r"file: File exists; .* make room there"):
         rows.append(1, rows_of(1, 10))
 
 
 def test_runs_are_bounded_and_dropped_with_their_instances() -> None:
-    index = ValueIndex()
-    with tiny():
-        for n in range(100):
-            base = max(0, n - 10)
-            keys, owners = np.array([n % 7, n % 5], np.uint64), np.array([n, n])
-            index.add(keys, owners, base, lambda instances, base=base: instances >= base)
-            assert len(index) <= 2 * 10 + 3 * 4
+    index = ValueIndex(TINY_MEMORY)
+    for n in range(100):
+        base = max(0, n - 10)
+        keys, owners = np.array([n % 7, n % 5], np.uint64), np.array([n, n])
+        index.add(keys, owners, base, lambda instances, base=base: instances >= base)
+        assert len(index) <= 2 * 10 + 3 * 4
 
 
 def documents(count: int, *, is_new_shape: bool) -> list[Document]:
@@ -163,9 +140,11 @@ def documents(count: int, *, is_new_shape: bool) -> list[Document]:
 QUERY = "S//i->a FOLLOWED BY {a/c = b/c AND a/t = b/t, 10 m} S//i->b"
 
 
-def engine_over(stream: Sequence[Document], batch: int) -> Engine:
+def engine_over(
+    stream: Sequence[Document], batch: int, memory: MemoryLimits = DEFAULT_MEMORY_LIMITS
+) -> Engine:
     (query,) = xscl.parse(QUERY, id="q")
-    running = Engine([RegisteredQuery(query)], lateness_us=0)
+    running = Engine([RegisteredQuery(query)], lateness_us=0, limits=matching(memory))
     xml = {one.docid: one.xml for one in stream}
     for start in range(0, len(stream), batch):
         running.process(
@@ -175,8 +154,8 @@ def engine_over(stream: Sequence[Document], batch: int) -> Engine:
 
 
 def test_shapes_that_nothing_has_any_more_are_forgotten() -> None:
-    with mock.patch.multiple(signatures, SHAPES_MIN=8):
-        figures = engine_over(documents(120, is_new_shape=True), 1).processor.figures()
+    memory = MemoryLimits(shapes_kept=8)
+    figures = engine_over(documents(120, is_new_shape=True), 1, memory).processor.figures()
     assert figures["documents"] < 40
     assert figures["shapes"] < 100
     assert figures["layouts"] < 100

@@ -7,10 +7,11 @@ from collections import Counter
 
 import pytest
 
-from joins.classes import ClassRegistry, QueryClass
+from joins.classes import ClassRegistry
 from joins.sql import schema
 from joins.sql.rows import TemplateTables, connect, run
 from templates.joingraph import GraphNode, JoinGraph
+from templates.queryclass import QueryClass
 from templates.template import template_of
 
 

@@ -14,7 +14,8 @@ import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from joins.sql.engine import SqlProcessor
-from joins.sql.viewcache import ROWS_MAX, ViewCache
+from joins.sql.limits import DEFAULT_SQL_LIMITS
+from joins.sql.viewcache import ViewCache
 
 HOUR_US = 3_600_000_000
 SAME = "S//i->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"
@@ -70,7 +71,7 @@ def test_slices_go_when_the_state_is_written_anew() -> None:
     assert cache.misses > 1
 
 
-@pytest.mark.parametrize("rows_max", [0, 3, ROWS_MAX])
+@pytest.mark.parametrize("rows_max", [0, 3, DEFAULT_SQL_LIMITS.slice_rows])
 @pytest.mark.parametrize("seed", seeds_with_joins(6))
 def test_the_size_of_the_view_cache_does_not_show(seed: int, rows_max: int) -> None:
     case = parse_case(random_case(seed))

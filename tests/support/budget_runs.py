@@ -10,8 +10,10 @@ import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.budget import Budget, Pause, Spent
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.pipeline.shards import Join
 from joins.engines import EngineName
+from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
 
 __all__ = ["FREE", "Running", "Way", "documents", "run"]
 
@@ -40,6 +42,8 @@ class Way:
 
     engine: EngineName = "signatures"
     shards: int = 1
+    limits: MatchingLimits = DEFAULT_MATCHING_LIMITS
+    shard_limits: ShardLimits = DEFAULT_SHARD_LIMITS
 
 
 class Running:
@@ -65,13 +69,15 @@ class Running:
 
     def _engine(self) -> Engine:
         paused = {pause.query for pause in self.pauses}
-        join = Join(self._way.engine, 0, self._way.shards, self._budget.pairs_max)
+        way = self._way
+        join = Join(0, way.shards, self._budget.pairs_max, way.shard_limits)
         return Engine(
             [each for each in self._queries if each.query.id not in paused],
             lateness_us=0,
-            engine=self._way.engine,
+            engine=way.engine,
             budget=self._budget,
             processor=join.processor(None),
+            limits=way.limits,
         )
 
     def feed(self, stream: Sequence[Document], batch: int, after: int = 0) -> Running:

@@ -146,7 +146,7 @@ class Trials:
         return found
 
     def engines(self, directory: Path, shards: int) -> Callable[[int], Engine]:
-        join = Join("signatures", LATENESS_US, shards)
+        join = Join(LATENESS_US, shards)
         tasks = Tasks(self.spark.run_tasks, directory / "shards")
         registered = [RegisteredQuery(query) for query in self.queries]
         return lambda version: Engine(

@@ -10,6 +10,7 @@ from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.snapshot import Snapshot
@@ -26,7 +27,12 @@ PULL = Destination.parse("pull")
 
 class MatchingBroker:
     def __init__(
-        self, directory: Path, *, lateness_us: int = DAY_US, snapshot: Snapshot | None = None
+        self,
+        directory: Path,
+        *,
+        lateness_us: int = DAY_US,
+        snapshot: Snapshot | None = None,
+        limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
     ) -> None:
         self.lateness_us = lateness_us
         self.registry = Registry(directory / "registry.db")
@@ -34,7 +40,7 @@ class MatchingBroker:
         self.writer = SpoolWriter(directory / "spool", Disk(is_durable=False))
         self.spool = Spool(directory / "spool")
         self.ingest = Ingest(self.writer)
-        engines = Engines(self.registry, lateness_us=lateness_us, engine="signatures")
+        engines = Engines(self.registry, lateness_us=lateness_us, limits=limits)
         self.pipeline = Pipeline(
             Spool(directory / "spool"),
             self.outbox,

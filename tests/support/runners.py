@@ -12,9 +12,9 @@ from generators.strategies import random_case
 from broker.documents.document import Document
 from broker.matching.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import Match
-from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
-from joins.sql.engine import Processor
+from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor
 from support.kit import Case, parse_case
 
 __all__ = [
@@ -50,6 +50,7 @@ def run_engine(
     batch_size: int | None = None,
     restart_after: int = 0,
     processors: Callable[[], Processor | None] = lambda: None,
+    limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
 ) -> list[Match]:
     """Return the matches that an engine finds, in the order of match lines.
 
@@ -64,12 +65,12 @@ def run_engine(
             *_batches(documents[:restart_after], batch_size or restart_after),
             *_batches(documents[restart_after:], batch_size or len(documents)),
         ]
-    running = engine_of(case, engine, processors())
+    running = engine_of(case, engine, processors(), limits)
     matches: list[Match] = []
     read = 0
     for i, batch in enumerate(batches):
         if restart_after and read == restart_after:
-            running = engine_of(case, engine, processors())
+            running = engine_of(case, engine, processors(), limits)
             for earlier in batches[:i]:
                 running.absorb(running.evaluate(earlier), _look_up(documents))
         matches += running.process(running.evaluate(batch), _look_up(documents)).matches
@@ -82,7 +83,12 @@ def _look_up(documents: Sequence[Document]) -> Callable[[Iterable[int]], Mapping
     return lambda docids: {docid: xml[docid] for docid in docids}
 
 
-def engine_of(case: Case, engine: EngineName, processor: Processor | None = None) -> Engine:
+def engine_of(
+    case: Case,
+    engine: EngineName,
+    processor: Processor | None = None,
+    limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
+) -> Engine:
     """Return an engine that runs the queries of a case."""
     registered = [
         RegisteredQuery(
@@ -98,6 +104,7 @@ def engine_of(case: Case, engine: EngineName, processor: Processor | None = None
         engine=engine,
         processor=processor,
         budget=UNLIMITED,
+        limits=limits,
     )
 
 

@@ -49,7 +49,7 @@ async def small_broker(
         contextlib.closing(SpoolWriter(directory / "spool")) as spool,
         contextlib.closing(FeedStore(directory / "feeds.db")) as feed_store,
     ):
-        engines = Engines(files.registry, lateness_us=DAY_US, engine="signatures")
+        engines = Engines(files.registry, lateness_us=DAY_US)
         pipeline = Pipeline(
             Spool(directory / "spool"),
             files.outbox,

@@ -1,0 +1,118 @@
+"""The witness shapes of a join, each kept once for all parts of it.
+
+Documents with equal witnesses up to values have one shape: the edges between the nodes that
+variables bind.  A shape has a name, given by the evaluation of documents, and here a number, from 0
+up; no number is given twice.  Shapes that no instance has any more are forgotten now and
+then (`keep`); one that comes again is spelled out again, and gets another number.
+
+Parts that keep something derived from a shape, as a layout or a row in a database, `watch`, to drop
+it with the shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import takewhile
+
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
+
+__all__ = ["Edge", "Shapes", "WitnessShape"]
+
+Edge = tuple[int, int, int, int]
+"""Two variables and the nodes that they bind in a shape, one below the other."""
+
+Forget = Callable[[Set[int]], None]
+"""Hears of the numbers of shapes before they are forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class WitnessShape:
+    """The edges of a shape; by node, the variables that bind it; and all of its variables."""
+
+    edges: Sequence[Edge]
+    binding: Mapping[int, frozenset[int]]
+    variables: frozenset[int]
+
+    @classmethod
+    def of(cls, edges: Sequence[Edge]) -> WitnessShape:
+        """Return the shape of some edges."""
+        binding: dict[int, set[int]] = {}
+        for var1, var2, node1, node2 in edges:
+            binding.setdefault(node1, set()).add(var1)
+            binding.setdefault(node2, set()).add(var2)
+        by_node = {node: frozenset(variables) for node, variables in binding.items()}
+        return cls(edges, by_node, frozenset().union(*by_node.values()))
+
+
+class Shapes:
+    """The shapes that are known; `version` grows with every change."""
+
+    def __init__(self, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS) -> None:
+        self._numbers: dict[str, int] = {}
+        self._shapes: dict[int, WitnessShape] = {}
+        self._next = 0
+        self._kept = limits.shapes_kept
+        self._many = self._kept
+        self._watchers: list[Forget] = []
+        self.version = 0
+
+    def __len__(self) -> int:
+        return len(self._shapes)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._shapes)
+
+    def __getitem__(self, number: int) -> WitnessShape:
+        return self._shapes[number]
+
+    def get(self, number: int) -> WitnessShape | None:
+        """Return a shape, or None where it is not known any more."""
+        return self._shapes.get(number)
+
+    def number(self, name: str) -> int | None:
+        """Return the number of a shape, or None while it is not known."""
+        return self._numbers.get(name)
+
+    def watch(self, forget: Forget) -> None:
+        """Have `forget` hear of shapes that are about to be forgotten."""
+        self._watchers.append(forget)
+
+    def add(self, shapes: Mapping[str, Sequence[Edge]]) -> None:
+        """Learn shapes by name; one that is known stays what it is."""
+        for name, edges in shapes.items():
+            if name not in self._numbers:
+                self._numbers[name] = self._next
+                self._shapes[self._next] = WitnessShape.of(edges)
+                self._next += 1
+                self.version += 1
+
+    def since(self, number: int) -> list[int]:
+        """Return the shapes that have come since a number was the next one to be given."""
+        newest = takewhile(lambda each: each >= number, reversed(self._shapes))
+        return sorted(newest)
+
+    @property
+    def next_number(self) -> int:
+        """The number that the next shape will get."""
+        return self._next
+
+    @property
+    def are_many(self) -> bool:
+        """Whether it is worth to look which shapes are in use: there are twice as many as then."""
+        return len(self._shapes) > self._many
+
+    def keep(self, used: Collection[int]) -> None:
+        """Forget all shapes but those in use."""
+        self.forget(self._shapes.keys() - set(used))
+        self._many = max(self._kept, 2 * len(self._shapes))
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """Forget shapes that no instance has."""
+        gone = frozenset(numbers)
+        for forget in self._watchers:
+            forget(gone)
+        for number in gone:
+            del self._shapes[number]
+        self._numbers = {name: n for name, n in self._numbers.items() if n not in gone}
+        self.version += 1

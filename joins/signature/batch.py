@@ -1,0 +1,47 @@
+"""The batch in hand: its new values, and the uses of classes that are over their budget in it.
+
+A batch is made when it begins and dropped when the next one does, so nothing has to be reset.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joins.budget.pairs import PairBudget
+from joins.memory.remembered import Hashes
+from joins.signature.compared import SharedSlots
+from joins.signature.joinedvalues import NewValues
+
+__all__ = ["Batch"]
+
+
+class Batch:
+    """A batch in which the instances from `first` on are new.
+
+    `shared` are the slots of new instances whose values another instance may have too.  It is None
+    until it is asked for, and again when further instances come.
+    """
+
+    def __init__(self, first: int, pair_budget: PairBudget) -> None:
+        self.first = first
+        self.pair_budget = pair_budget
+        self.shared: SharedSlots | None = None
+        self._values = [NewValues.none()]
+
+    def add(self, values: NewValues) -> None:
+        """Add the values of further new instances."""
+        self._values.append(values)
+        self.shared = None
+
+    @property
+    def values(self) -> NewValues:
+        """The values of new instances; owners ascend."""
+        if len(self._values) > 1:
+            self._values = [NewValues(*map(np.concatenate, zip(*self._values, strict=True)))]
+        return self._values[0]
+
+    def values_of(self, owner: int) -> dict[int, Hashes]:
+        """Return the values of a new instance by variable."""
+        values = self.values
+        own = values.take(slice(*np.searchsorted(values.owners, [owner, owner + 1])))
+        return {int(v): own.values[own.variables == v] for v in np.unique(own.variables)}
