@@ -16,9 +16,11 @@ from lxml import etree
 from xscl.constructor import Element, Enclosed, read_constructor
 from xscl.enclosed import translate, xpath_variable
 from xscl.namespaces import KNOWN_PREFIXES
-from xscl.nodes import AttributeNode, Node, TextNode, copy_of
+from xscl.nodes import AttributeNode, Node, copy_of
 from xscl.query import Constructor
+from xscl.splicing import mark, spliced
 from xscl.xpath2 import ExpressionParser
+from xscl.xpathnodes import XPathTrees
 
 __all__ = ["ConstructionError", "compiled_expression", "construct"]
 
@@ -43,45 +45,19 @@ def construct(
         "xscl.end": _date_time(end_us),
         "xscl.dur": DayTimeDuration(seconds=Decimal(end_us - start_us) / 1_000_000),
     }
-    trees = _XPathTrees()
+    trees = XPathTrees()
     for name, node in bound.items():
         variables[xpath_variable(name)] = trees.node(node)
     for name, value in parameters.items():
         is_duration = isinstance(value, int)  # numbers are floats, windows whole microseconds
         shown = DayTimeDuration(seconds=Decimal(value) / 1_000_000) if is_duration else value
         variables.setdefault(xpath_variable(name), shown)
-    return _Construction(constructor, variables).text()
+    return _Construction(constructor, variables).text(select.is_list)
 
 
 def _date_time(time_us: int) -> DateTime10:
     moment = _EPOCH + timedelta(microseconds=time_us)
     return DateTime10.fromstring(moment.isoformat().replace("+00:00", "Z"))
-
-
-class _XPathTrees:
-    """The same documents as elementpath sees them."""
-
-    def __init__(self) -> None:
-        self.trees: dict[Any, Any] = {}
-
-    def node(self, node: Node) -> Any:
-        if isinstance(node, AttributeNode):
-            owner = self.element(node.owner)
-            return next(each for each in owner.attributes if each.name == node.name)
-        if isinstance(node, TextNode):
-            texts = [
-                each
-                for each in self.element(node.parent).children
-                if isinstance(each, elementpath.TextNode)
-            ]
-            return texts[node.index]
-        return self.element(node)
-
-    def element(self, element: Any) -> Any:
-        root = element.getroottree().getroot()
-        if root not in self.trees:
-            self.trees[root] = elementpath.get_node_tree(root, fragment=True)
-        return self.trees[root].tree.elements[element]
 
 
 class _Compiled:
@@ -137,13 +113,16 @@ class _Construction:
     def __init__(self, compiled: _Compiled, variables: dict[str, Any]) -> None:
         self.compiled = compiled
         self.variables = variables
+        self.copies: list[Any] = []
 
-    def text(self) -> str:
+    def text(self, is_list: bool) -> str:
         declared = self.compiled.namespaces
+        scope = {**KNOWN_PREFIXES, **declared}
+        if is_list:
+            scope.pop("", None)
         try:
-            element = self.element(self.compiled.element, {**KNOWN_PREFIXES, **declared}, None)
-            etree.cleanup_namespaces(element, keep_ns_prefixes=list(declared))
-            return etree.tostring(element, encoding="unicode")
+            element = self.element(self.compiled.element, scope, None)
+            return spliced(element, self.copies, list(declared))
         except ConstructionError:
             raise
         except Exception as error:
@@ -189,8 +168,17 @@ class _Construction:
             if not is_node:
                 _add_text(parent, f"{' ' if after_value else ''}{_atomic_text(item)}")
             else:
-                _add_node(parent, item)
+                self.add_node(parent, item)
             after_value = not is_node
+
+    def add_node(self, parent: Any, item: Any) -> None:
+        if item.node_kind == "text":
+            _add_text(parent, item.string_value)
+        elif item.node_kind in ("element", "attribute"):
+            is_element = item.node_kind == "element"
+            node = item.elem if is_element else AttributeNode(None, item.name, item.string_value)
+            parent.append(mark(len(self.copies)))
+            self.copies.append(copy_of(node))
 
     def evaluate(self, part: Enclosed) -> Iterator[Any]:
         expression = self.compiled.expressions[part.start]
@@ -210,18 +198,6 @@ def _add_text(parent: Any, text: str) -> None:
         parent[-1].tail = (parent[-1].tail or "") + text
     else:
         parent.text = (parent.text or "") + text
-
-
-def _add_node(parent: Any, item: Any) -> None:
-    kind = item.node_kind
-    if kind == "text":
-        _add_text(parent, item.string_value)
-    elif kind == "attribute":
-        parent.append(copy_of(AttributeNode(None, item.name, item.string_value)))
-    elif kind == "element":
-        parent.append(copy_of(item.elem))
-    elif kind == "document":
-        parent.append(copy_of(item.document.getroot()))
 
 
 def _atomic_text(item: Any) -> str:

@@ -38,7 +38,9 @@ def build(
     if isinstance(select, Constructor):
         from xscl.construct import ConstructionError, construct
 
-        bound = {name: documents.node(*nodes[name]) for name in select.variables}
+        # Of two documents, the nodes of the earlier block come first in a sorted sequence.
+        by_block = sorted(select.variables, key=lambda name: nodes[name][0])
+        bound = {name: documents.node(*nodes[name]) for name in by_block}
         try:
             return construct(select, bound, start_us, end_us, parameters or {}), None
         except ConstructionError as error:
