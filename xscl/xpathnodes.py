@@ -78,7 +78,8 @@ class _ElementNode(EtreeElementNode):
 
     @property
     def string_value(self) -> str:
-        return "".join(self.value.itertext())
+        element: Any = self.value
+        return "".join(element.itertext())
 
     @property
     def compat_string_value(self) -> str:

@@ -423,6 +423,7 @@ def test_regular_expressions_of_a_constructor_take_bounded_time(expression: str,
     ("expression", "reason"),
     [
         ("matches(x, '(')", "not a regular expression"),
+        (r"replace(x, '(a)\1', 'b')", "back-references"),
         ("replace(x, 'a*', '')", "fits the empty text"),
         ("tokenize(x, 'a?')", "fits the empty text"),
         ("replace(x, 'a', '$')", "not a replacement"),
