@@ -19,7 +19,7 @@ from broker.outbox import Outbox
 from broker.registry import Registry
 from broker.subscription import DestinationKind, Digest, Subscription
 
-__all__ = ["DIGEST_MAX", "Leases"]
+__all__ = ["BACKLOG_MAX", "DIGEST_MAX", "Leases"]
 
 DIGEST_MAX = 200
 """Matches in one digest.  What is more follows in the next message, at once."""

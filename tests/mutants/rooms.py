@@ -96,7 +96,15 @@ ROOMS = {
     "delivery": Room(
         "broker/delivery",
         (),
-        ("test_leases", "test_delivery_schedule", "test_lanes", "test_delivery_office"),
+        (
+            "test_leases",
+            "test_delivery_schedule",
+            "test_lanes",
+            "test_delivery_office",
+            "test_pull",
+            "test_webhook_delivery",
+            "test_mail_delivery",
+        ),
     ),
 }
 """By the name under which they are asked for."""
