@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import random
 import re
+import signal
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,6 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--list", action="store_true", help="say what would be tried")
     asked = parser.parse_args(arguments)
+    # The copy and what runs in it go as well when somebody ends this.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     known = set(explained())
     fates: Counter[Fate] = Counter()
     with copy_of_checkout(ROOT) as copy:

@@ -162,6 +162,7 @@ def test_visible_nodes_are_the_roots_and_what_the_clause_mentions() -> None:
         ("<a>{x1/c (: all of them :)}</a>", "<a><c>x</c><c>y</c></a>"),
         ("<a>{some $v in x1/c satisfies $v = 'y'}</a>", "<a>true</a>"),
         ("<a>{x1/@id cast as xs:integer + 1}</a>", "<a>8</a>"),
+        ("<a>{x1/*:c[1]}{x1/*[*:c or 2 * 3 = 6][1]}</a>", "<a><c>x</c><author>Ann</author></a>"),
         ("<a>{'}'}</a>", "<a>}</a>"),
         (
             "<a><b c='{x2}'/>{x2}<b>{x2}</b>tail</a>",
@@ -369,6 +370,8 @@ def test_a_constructor_that_fails_notes_the_error_and_keeps_the_match(expression
         ("<a>{z}</a>", "XS201"),
         ("<a>{title}</a>", "XS201"),
         ("<a>{/x}</a>", "XS201"),
+        ("<a>{*:c}</a>", "XS201"),
+        ("<a>{*}</a>", "XS201"),
         ("<a>{.}</a>", "XS201"),
         ("<a>{x/}</a>", "XS310"),
         ("<a>{x +}</a>", "XS310"),
