@@ -131,7 +131,7 @@ class Mutant:
 
 
 def mutants_of(path: Path, source: str) -> Iterator[Mutant]:
-    """Yield all changes of a module, but those of annotations and decorators.
+    """Yield all changes of a module, but those of annotations, decorators and `strict=True`.
 
     What is in annotations is not run, and nobody sees whether a class has slots.
     """
@@ -145,6 +145,11 @@ def mutants_of(path: Path, source: str) -> Iterator[Mutant]:
                 occurrence += 1
 
 
+def _is_assertion(node: Any) -> bool:
+    """Return whether a node is `strict=True`, which holds wherever it stands."""
+    return node.type == "argument" and node.children[0].get_code().strip() == "strict"
+
+
 def _is_left_alone(node: Any) -> bool:
     while (parent := node.parent) is not None:
         before = None
@@ -153,7 +158,7 @@ def _is_left_alone(node: Any) -> bool:
                 break
             before = child
         leads = (parent.type, getattr(before, "value", None))
-        if parent.type == "decorator" or leads in _TYPES:
+        if parent.type == "decorator" or leads in _TYPES or _is_assertion(parent):
             return True
         node = parent
     return False

@@ -49,9 +49,7 @@ def _imports(test: Path, module: Path) -> bool:
 
 
 ROOMS = {
-    "joins": Room(
-        "joins", (), ("test_cases", "test_engine_is_right", "test_budget_agrees", "test_shards")
-    ),
+    "joins": Room("joins", (), ("test_cases", "test_engine_is_right", "test_budget_agrees")),
     "matching": Room(
         "broker",
         (
