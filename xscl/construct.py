@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -18,9 +17,11 @@ from xscl.constructor import Element, Enclosed, read_constructor
 from xscl.enclosed import translate, xpath_variable
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.namespaces import KNOWN_PREFIXES
-from xscl.nodes import AttributeNode, Node, NumberedTree, TextNode, copy_of
+from xscl.nodes import AttributeNode, Node, NumberedTree, copy_of
 from xscl.query import Constructor
+from xscl.splicing import mark, spliced
 from xscl.xpath2 import ExpressionParser, MeteredContext
+from xscl.xpathnodes import xpath_node
 
 __all__ = ["ConstructionError", "compiled_expression", "construct"]
 
@@ -37,7 +38,7 @@ class ConstructionError(ValueError):
 
 def construct(
     select: Constructor,
-    bound: Mapping[str, tuple[NumberedTree, Node]],
+    bound: Mapping[str, tuple[int, NumberedTree, Node]],
     start_us: int,
     end_us: int,
     parameters: Mapping[str, str | float | int],
@@ -45,7 +46,7 @@ def construct(
 ) -> str:
     """Return the constructed element as text; raise `ConstructionError` where it fails.
 
-    `bound` has the tree of each variable's node too, and the node.
+    `bound` has the block of each variable, the tree of the block's document, and the node.
     """
     meter.spend(CONSTRUCTOR_BYTES)
     constructor = _compiled(select.text, select.namespaces, tuple(select.variables))
@@ -54,32 +55,18 @@ def construct(
         "xscl.end": _date_time(end_us),
         "xscl.dur": DayTimeDuration(seconds=Decimal(end_us - start_us) / 1_000_000),
     }
-    for name, (tree, node) in bound.items():
-        variables[xpath_variable(name)] = _xpath_node(tree, node)
+    for name, (block, tree, node) in bound.items():
+        variables[xpath_variable(name)] = xpath_node(tree, block, node)
     for name, value in parameters.items():
         is_duration = isinstance(value, int)  # numbers are floats, windows whole microseconds
         shown = DayTimeDuration(seconds=Decimal(value) / 1_000_000) if is_duration else value
         variables.setdefault(xpath_variable(name), shown)
-    return _Construction(constructor, variables, meter).text()
+    return _Construction(constructor, variables, meter).text(select.is_list)
 
 
 def _date_time(time_us: int) -> DateTime10:
     moment = _EPOCH + timedelta(microseconds=time_us)
     return DateTime10.fromstring(moment.isoformat().replace("+00:00", "Z"))
-
-
-def _xpath_node(tree: NumberedTree, node: Node) -> Any:
-    """Return a node as elementpath sees it; its tree is kept beside ours."""
-    if tree.xpath is None:
-        tree.xpath = elementpath.get_node_tree(tree.root, fragment=True)
-    elements = tree.xpath.tree.elements
-    if isinstance(node, AttributeNode):
-        return next(each for each in elements[node.owner].attributes if each.name == node.name)
-    if isinstance(node, TextNode):
-        children = elements[node.parent].children
-        texts = (each for each in children if isinstance(each, elementpath.TextNode))
-        return next(itertools.islice(texts, node.index, None))
-    return elements[node]
 
 
 class _Compiled:
@@ -136,13 +123,16 @@ class _Construction:
         self.compiled = compiled
         self.variables = variables
         self.meter = meter
+        self.copies: list[Any] = []
 
-    def text(self) -> str:
+    def text(self, is_list: bool) -> str:
         declared = self.compiled.namespaces
+        scope = {**KNOWN_PREFIXES, **declared}
+        if is_list:
+            scope.pop("", None)
         try:
-            element = self.element(self.compiled.element, {**KNOWN_PREFIXES, **declared}, None)
-            etree.cleanup_namespaces(element, keep_ns_prefixes=list(declared))
-            text = etree.tostring(element, encoding="unicode")
+            element = self.element(self.compiled.element, scope, None)
+            text = spliced(element, self.copies, list(declared))
             self.meter.spend(size(text))
             return text
         except ConstructionError:
@@ -212,11 +202,16 @@ class _Construction:
         """Add a copy of an attribute or an element; one of a large element is paid for first."""
         kind = item.node_kind
         if kind == "attribute":
-            parent.append(copy_of(AttributeNode(None, item.name, item.string_value)))
+            self.add_copy(parent, AttributeNode(None, item.name, item.string_value))
         elif kind in ("element", "document"):
             element = item.elem if kind == "element" else item.document.getroot()
             self.meter.spend(size(etree.tostring(element, encoding="unicode", with_tail=False)))
-            parent.append(copy_of(element))
+            self.add_copy(parent, element)
+
+    def add_copy(self, parent: Any, node: Node) -> None:
+        """Keep a place for a copy, which is written by itself."""
+        parent.append(mark(len(self.copies)))
+        self.copies.append(copy_of(node))
 
     def evaluate(self, part: Enclosed) -> Iterator[Any]:
         expression = self.compiled.expressions[part.start]

@@ -24,12 +24,12 @@ _TOKEN = re.compile(
   | (?P<variable>\$[ ]*{NAME}(?::{NAME})?'*)
   | (?P<name>{NAME}(?::(?!:)(?:{NAME}|\*))?'*)
   | (?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)
-  | (?P<punctuation>//|::|\.\.|!=|<=|>=|<<|>>|.)
+  | (?P<punctuation>\*:{NAME}|//|::|\.\.|!=|<=|>=|<<|>>|.)
     """,
     re.VERBOSE | re.DOTALL,
 )
 _STEP_LEADERS = frozenset({"/", "//", "::", "@"})
-_CONTEXT_STARTS = frozenset({"/", "//", ".", "..", "@", "*"})
+_CONTEXT_STARTS = frozenset({"/", "//", ".", "..", "@"})
 _NODE_TYPES = frozenset({"text", "node", "comment", "processing-instruction", "element"})
 _TYPES = frozenset({"instance", "treat", "castable", "cast"})
 
@@ -122,7 +122,9 @@ class _Translator:
     def other(self, kind: str, text: str, start: int) -> None:
         if kind == "space":
             return
-        if text in _CONTEXT_STARTS and self.expects_operand and not self.has_context():
+        # Where an operand can stand `*` is a step, else a multiplication.
+        is_any = text[0] == "*" and self.expects_operand
+        if (is_any or text in _CONTEXT_STARTS) and self.expects_operand and not self.has_context():
             self.result.unknown.append(Mention(text, start))
         if text in ("(", "["):
             self.brackets.append(text == "[" or self.in_context() or (self.last in _STEP_LEADERS))
@@ -131,14 +133,9 @@ class _Translator:
             if self.brackets:
                 self.brackets.pop()
             self.expects_operand = False
-        elif (
-            kind in ("string", "number")
-            or text in (".", "..")
-            or (text == "*" and self.expects_operand)
-        ):
-            self.expects_operand = False
-        else:  # `*` is a step where an operand can stand, else a multiplication
-            self.expects_operand = not (text == "*" and self.expects_operand)
+        else:
+            is_operand = is_any or kind in ("string", "number") or text in (".", "..")
+            self.expects_operand = not is_operand
         self.last = text
 
     def has_context(self) -> bool:

@@ -279,11 +279,11 @@ def _tokenize(value: Atom, pattern: Atom, flags: Atom = "") -> tuple[Atom, ...]:
     return (*pieces, text[start:])
 
 
-_AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//([^/?#]*)")
+_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
 
 
 def host(url: str) -> str | None:
-    """Return the host name of a URL in lower case and without `www.`; `None` where it is none.
+    """Return the host name of an absolute URL, in lower case and without `www.`, or `None`.
 
     >>> host("https://www.Example.org:8080/a?b"), host("example.org")
     ('example.org', None)

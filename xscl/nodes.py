@@ -60,8 +60,8 @@ class NumberedTree:
 
     def __init__(self, tree: Any) -> None:
         self.root = _without_comments(_root_element(tree))
-        self.xpath: Any = None
-        """The same tree as `xscl.construct` sees it, once it has been asked for."""
+        self.xpath: dict[int, Any] = {}
+        """The same tree as elementpath has it, by block, once it has been asked for."""
 
     @cached_property
     def elements(self) -> list[Any]:

@@ -32,9 +32,6 @@ __all__ = [
     "subexpressions",
 ]
 
-_DEFAULT_PREFIX = "default"
-"""Stands for the default element namespace, which XPath 1.0 does not have."""
-
 
 def subexpressions(
     expression: Expression, into_predicates: bool = True
@@ -167,12 +164,21 @@ def _rewrite_step(step: StepSyntax, names: Namespaces, used: dict[str, str]) -> 
         elif test.prefix is not None:
             used[test.prefix] = names.uri(test.prefix, test.span)
         elif names.default and step.axis != "attribute" and test.name != "*":
-            used[_DEFAULT_PREFIX] = names.default
-            test = replace(test, prefix=_DEFAULT_PREFIX)
+            prefix = _default_prefix(names)
+            used[prefix] = names.default
+            test = replace(test, prefix=prefix)
     elif test.kind == "node" and predicates:
         # `.[a]` is `self::node()[a]`: XPath 1.0 has no predicates behind the dots.
         test = replace(test, kind="name", name="node()")
     return replace(step, test=test, predicates=predicates, variable=None)
+
+
+def _default_prefix(names: Namespaces) -> str:
+    """Return a prefix for the default element namespace, which XPath 1.0 does not have."""
+    prefix = "default"
+    while prefix in names.declared:
+        prefix += "_"
+    return prefix
 
 
 def _local_name_is(test: TestSyntax) -> Binary:

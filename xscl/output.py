@@ -47,7 +47,9 @@ def build(
     if isinstance(select, Constructor):
         from xscl.construct import ConstructionError, construct
 
-        bound = {name: (trees[nodes[name][0]], node(name)) for name in select.variables}
+        # Of two documents, the nodes of the earlier block come first in a sorted sequence.
+        blocks = {name: nodes[name][0] for name in select.variables}
+        bound = {name: (block, trees[block], node(name)) for name, block in blocks.items()}
         try:
             return construct(select, bound, start_us, end_us, parameters or {}, meter), None
         except ConstructionError as error:

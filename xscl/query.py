@@ -174,12 +174,14 @@ class SelectNodes:
 class Constructor:
     """An element constructor: its text as written, and the variables that it mentions, in order.
 
-    `namespaces` are the declared prefixes, as (prefix, URI), the default one under `""`.
+    `namespaces` are the declared prefixes, as (prefix, URI), the default one under `""`.  With
+    `is_list` it stands for a list with a path, `SELECT x1/c`: `<match>` is in no namespace.
     """
 
     text: str
     variables: tuple[str, ...]
     namespaces: tuple[tuple[str, str], ...] = ()
+    is_list: bool = False
 
 
 Select = SelectAll | SelectNodes | Constructor

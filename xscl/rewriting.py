@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -19,13 +19,20 @@ from xscl.path import (
     Step,
     StringTest,
     Value,
+    binding_paths,
+    counts_positions,
 )
 
 __all__ = ["attach", "strip_variables", "without_predicates"]
 
 
 def attach(path: Path, additions: Mapping[str, tuple[Condition, ...]]) -> Path:
-    """Return a path with conditions appended to the steps that bind these variables."""
+    """Return a path with conditions appended to the steps that bind these variables.
+
+    No position counts otherwise for them: where one stands behind a predicate that a condition is
+    added to, what binds there is asked once more, and only then with the condition.  So
+    `b[k->v][2]` with `a` at `v` becomes `b[k][2][k[a]->v]`.
+    """
     return Path(tuple(_attach_step(step, additions) for step in path.steps))
 
 
@@ -34,8 +41,32 @@ def _attach_step(step: Step, additions: Mapping[str, tuple[Condition, ...]]) -> 
     if not (added or step.predicates):
         return step
     rewrite = partial(attach, additions=additions)
-    predicates = (*(_with_paths(each, rewrite) for each in step.predicates), *added)
+    predicates = (*_attach_inside(step.predicates, rewrite), *added)
     return Step(step.axis, step.test, step.is_deep, step.variable, predicates, step.span)
+
+
+def _attach_inside(
+    predicates: Sequence[Condition], rewrite: Callable[[Path], Path]
+) -> tuple[Condition, ...]:
+    """Return the predicates of a step with each path in them rewritten, behind its positions."""
+    attached = [_with_paths(each, rewrite) for each in predicates]
+    changed = [i for i, each in enumerate(predicates) if attached[i] != each]
+    counting = [i for i, each in enumerate(predicates) if counts_positions(each)]
+    if not changed or not counting or counting[-1] <= changed[0]:
+        return tuple(attached)
+    first, behind = changed[0], counting[-1] + 1
+    moved = [each for condition in attached[first:behind] for each in _binding(condition)]
+    chosen = map(strip_variables, predicates[first:behind])
+    return (*predicates[:first], *chosen, *moved, *attached[behind:])
+
+
+def _binding(condition: Condition) -> Iterator[Condition]:
+    """Yield the conjuncts of a condition that bind variables."""
+    if isinstance(condition, And):
+        for each in condition.conditions:
+            yield from _binding(each)
+    elif any(any(step.variables()) for path in binding_paths(condition) for step in path.steps):
+        yield condition
 
 
 def without_predicates(path: Path, dropped: frozenset[str]) -> Path:

@@ -109,7 +109,8 @@ class _Checker:
         if len(names) == len(syntax.items) == len(set(names)):
             return SelectNodes(tuple(names))
         text = "<match>" + "".join(f"{{{item_text(item)}}}" for item in syntax.items) + "</match>"
-        return Constructor(text, tuple(dict.fromkeys(mentioned)), self.namespaces.pairs())
+        variables = tuple(dict.fromkeys(mentioned))
+        return Constructor(text, variables, self.namespaces.pairs(), is_list=True)
 
     def constructor(self, text: str, offset: int) -> Select:
         try:

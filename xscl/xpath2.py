@@ -3,6 +3,8 @@
 Its `matches`, `replace` and `tokenize` run on Python's expressions, some of which never end; these
 run on `xscl.patterns`, like those of predicates.  And `1 to 10000000000` is an error, not a list.
 What an expression goes through, item by item and comparison by comparison, is counted by a meter.
+Its paths give nodes as they are met, `x//c` those of an outer element before all that is deeper;
+these give them in document order, as XPath does.
 """
 
 from __future__ import annotations
@@ -107,6 +109,23 @@ def _range(self: Any, context: Any = None) -> list[int]:
         context.meter.spend(NUMBER_BYTES * max(0, last - first))
     return list(range(first, last + 1))
 
+
+def _in_document_order(path: Any) -> Any:
+    """Return the token of a path operator, `/` or `//`, that sorts the nodes it selects."""
+
+    def select(self: Any, context: Any = None) -> Iterator[Any]:
+        found = list(path.select(self, context))
+        if all(isinstance(each, elementpath.XPathNode) for each in found):
+            found.sort(key=lambda node: node.position)
+        return iter(found)
+
+    return type(path.__name__, (path,), {"select": select})
+
+
+for _name in ("/", "//"):
+    ExpressionParser.symbol_table[_name] = _in_document_order(
+        elementpath.XPath2Parser.symbol_table[_name]
+    )
 
 _OWN = {"matches": _matches, "replace": _replace, "tokenize": _tokenize, "to": _range}
 for _name, _evaluate in _OWN.items():

@@ -19,7 +19,7 @@ from broker.registry.queries import Registry
 from broker.registry.subscription import DestinationKind, Digest, Subscription
 from broker.settings.database import transaction
 
-__all__ = ["DIGEST_MAX", "Leases"]
+__all__ = ["BACKLOG_MAX", "DIGEST_MAX", "Leases"]
 
 DIGEST_MAX = 200
 """Matches in one digest.  What is more follows in the next message, at once."""

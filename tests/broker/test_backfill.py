@@ -205,6 +205,20 @@ def test_a_subscription_looks_back_with_its_own_parameters_only(broker: Broker) 
     assert sorted(positions) == [3, 4, 5]
 
 
+def test_each_assignment_looks_back_as_far_as_it_has_asked_for_itself(broker: Broker) -> None:
+    who = query("S//i[t = $who]->a")
+    broker.register(who)
+    broker.take(items("Ann", "Bob"))
+    broker.subscribe(who, {"who": "Ann"}, since=0)
+    broker.set_state(who, QueryState.PAUSED)
+    broker.take(items("Ann", "Bob", minute=5))
+    broker.set_state(who, QueryState.ACTIVE)
+    broker.subscribe(who, {"who": "Bob"}, since=0)
+    broker.look_back()
+    positions = [m.position for m in broker.outbox.matches.find(limit=9)]
+    assert sorted(positions) == [1, 2, 4], "what came during the pause is for Bob only"
+
+
 def test_a_query_that_has_lost_its_parameters_looks_back_for_itself(broker: Broker) -> None:
     who = query("S//i[t = $who]->a")
     broker.register(who)

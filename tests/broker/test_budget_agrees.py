@@ -132,6 +132,55 @@ def test_of_value_joins_that_make_as_many_pairs_the_first_by_its_name_is_told() 
     assert "by `a/c = b/c`" in reason
 
 
+WINDOWS = (("long", "1 d"), ("short", "5 m"))
+
+
+def in_minutes(contents: list[tuple[int, str]]) -> list[Document]:
+    """Return documents of some minutes, with these contents."""
+    one = replace(documents(1)[0], stream="S")
+    return [
+        replace(
+            one,
+            docid=n,
+            key=str(n),
+            start_us=minute * MINUTE_US,
+            end_us=minute * MINUTE_US,
+            xml=f"<i>{content}</i>".encode(),
+        )
+        for n, (minute, content) in enumerate(contents, 1)
+    ]
+
+
+@pytest.mark.parametrize("way", [Way(), Way(shards=2), Way("mmqjp")], ids=str)
+def test_an_empty_value_beside_others_makes_no_pair(way: Way) -> None:
+    far = [(10 * n, "<c/><c>x</c>") for n in range(20)]
+    near = [(200, f"<c/><c>{n}</c>") for n in range(20)]
+    stream = in_minutes([*far, *near, (201, "<c/><c>x</c><c>7</c>")])
+    texts = {name: f"S//i->a FOLLOWED BY {{a/c = b/c, {w}}} S//i->b" for name, w in WINDOWS}
+    found = Running(texts, replace(FREE, pairs_per_document=10), way).feed(stream, len(stream))
+    assert {name: docid for name, (docid, _) in paused(found).items()} == {"long": 12}
+    assert [position for name, position, _ in found.lines if name == "short"] == [41]
+
+
+WITHOUT_TITLE = [("en", "")] * 25
+"""They join nothing by the title, so they are no pairs by the language either."""
+
+OF_ONE_TITLE = [(f"lang{n}", "x") for n in range(12)]
+"""They are 24 pairs by the title, and none by the language."""
+
+
+@pytest.mark.parametrize("way", [Way(), Way(shards=2), Way("mmqjp")], ids=str)
+def test_an_instance_with_an_empty_value_is_no_pair_by_the_other_value_joins(way: Way) -> None:
+    values = [*WITHOUT_TITLE, *OF_ONE_TITLE, *[("en", "x")] * 2]
+    stream = in_minutes(
+        [(n, f"<lang>{lang}</lang><t>{t}</t>") for n, (lang, t) in enumerate(values)]
+    )
+    text, budget = {"both": QUERIES["both"]}, replace(FREE, pairs_per_document=15)
+    found = Running(text, budget, way).feed(stream, 7)
+    assert paused(found) == {}
+    assert [position for _, position, _ in found.lines] == [len(stream)] * 2
+
+
 class Listening:
     """Counts the tuples that shards answer with."""
 

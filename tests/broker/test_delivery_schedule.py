@@ -120,6 +120,13 @@ def test_retry_after_is_taken_over_up_to_a_day() -> None:
     assert judged(OutcomeKind.THROTTLED, retry_after_us=9 * DAY_US).next_us == DAY_US
 
 
+def test_retry_after_holds_for_the_delivery_and_for_the_whole_endpoint() -> None:
+    failed = judged(OutcomeKind.FAILED, retry_after_us=HOUR_US)
+    assert (failed.next_us, failed.health.paused_until_us) == (HOUR_US, 0)
+    throttled = judged(OutcomeKind.THROTTLED, retry_after_us=HOUR_US)
+    assert throttled.health.paused_until_us == HOUR_US
+
+
 def test_five_days_of_only_failures_disable_and_one_success_forgives() -> None:
     failing = EndpointHealth(failures=40, failing_since_us=0)
     assert not judged(OutcomeKind.FAILED, health=failing, now_us=5 * DAY_US - 1).disable

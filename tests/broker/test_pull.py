@@ -164,6 +164,10 @@ class Durable:
         async with self._http.get(self._address) as response:
             return await response.json()
 
+    async def delete(self) -> int:
+        async with self._http.delete(self._address) as response:
+            return response.status
+
     async def fetch(self, **settings: Any) -> list[Any]:
         async with self._http.post(f"{self._address}/fetch", json=settings) as response:
             assert response.status == 200, await response.text()
@@ -173,6 +177,23 @@ class Durable:
         async with self._http.post(f"{self._address}/answer", json=answers) as response:
             assert response.status == 200, await response.text()
             return await response.json()
+
+
+async def test_a_consumer_that_was_deleted_is_gone_with_what_it_had_pending(
+    broker: Broker, http: aiohttp.ClientSession
+) -> None:
+    subscription = broker.subscribe("pull")
+    broker.commit(found(1), found(2))
+    async with serving(broker) as url:
+        consumer = Durable(http, url, subscription.id)
+        await consumer.create(start="all", ack_wait_s=60)
+        assert len(await consumer.fetch(limit=1)) == 1
+        assert await consumer.delete() == 204
+        assert await consumer.delete() == 404
+        assert (await consumer.state())["status"] == 404
+        assert (await consumer.create(start="all", ack_wait_s=60))["pending"] == 0
+        again = await consumer.fetch(limit=5)
+        assert [(each["seq"], each["attempt"]) for each in again] == [(1, 1), (2, 1)]
 
 
 async def test_a_consumer_keeps_its_place_until_matches_are_acknowledged(

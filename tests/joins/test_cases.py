@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 import pytest
-from support.kit import cases, check
-from support.runners import DEFAULT_ENGINE, ENGINES, EngineName, run_engine
+from support.kit import cases, check, parse_case
+from support.runners import DEFAULT_ENGINE, ENGINES, EngineName, run_engine, run_oracle
 
 ALL = dict(cases())
 
@@ -25,6 +25,15 @@ def test_the_engine_finds_what_a_case_expects(name: str) -> None:
 )
 def test_the_engine_finds_it_document_by_document(name: str) -> None:
     check(ALL[name], partial(run_engine, batch_size=1))
+
+
+def test_the_witnesses_that_a_match_lists_are_its_first_ones() -> None:
+    case = parse_case(
+        ALL["value_joins: A match lists its first thousand witnesses and counts the rest"]
+    )
+    [expected] = run_oracle(case)
+    [found] = run_engine(case)
+    assert found.witnesses == expected.witnesses
 
 
 @pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != DEFAULT_ENGINE])

@@ -62,6 +62,23 @@ def test_shards_find_what_the_oracle_finds(text: str, shards: int, batch_size: i
     assert lines(found) == lines(run_oracle(case))
 
 
+@pytest.mark.parametrize("shards", [2, 3, 5])
+def test_empty_values_beside_common_ones_hide_no_match(shards: int) -> None:
+    documents = "\n".join(
+        f"document {2 * n + i} S 12:{10 * n + i:02}  <i><c/><c>{n}</c></i>"
+        for n in range(1, 6)
+        for i in (-1, 0)
+    )
+    case = parse_case(
+        "# Empty.\nquery q\n    S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b\n"
+        f"\n{documents}\n----\n"
+    )
+    found = run_engine(case, processors=spread(case, shards))
+    assert [[each.docid for each in match.documents] for match in found] == [
+        [n, n + 1] for n in range(1, 11, 2)
+    ]
+
+
 @pytest.mark.parametrize("seed", SEEDS[:5])
 def test_every_tuple_of_every_class_is_found_once(seed: int) -> None:
     case = parse_case(random_case(seed))

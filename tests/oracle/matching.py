@@ -9,7 +9,7 @@ from typing import Any
 
 from broker.documents.document import Document
 from broker.matching.match import Match, MatchDocument, MatchNode, match_id
-from oracle.alternatives import is_fresh, without
+from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
 from oracle.operators import Rules, Tuple, join, position, variables_of
 from oracle.output import build_output
 from oracle.paths import Assignment, bindings
@@ -172,14 +172,15 @@ Bound = list[tuple[Document, set[Assignment]]]
 
 def _bound(block: Block, kept: set[str], streams: _Streams, rules: Rules, point: int) -> Bound:
     """Bind a block's variables on all its documents, and keep those that the query looks at."""
-    dropped = {variable for variable in block.variables if is_fresh(variable)} - kept
-    path = without(block.path, dropped)
+    own = without_fresh(block.path)
+    fresh = [each for each in fresh_paths(block.path) if each.variable in kept]
     return [
         (
             document,
             {
                 frozenset((variable, node) for variable, node in assignment if variable in kept)
-                for assignment in bindings(path, tree, rules.parameters)
+                for chosen in bindings(own, tree, rules.parameters)
+                for assignment in with_fresh(chosen, fresh, rules.parameters)
             },
         )
         for document, tree in streams.read(block.stream, point)

@@ -10,7 +10,7 @@ from generators.choosers import RandomChooser
 from generators.strategies import Generator
 from lxml import etree
 from support import worked_example
-from support.kit import Case, check, document, parse_case, us
+from support.kit import Case, document, parse_case, us
 from support.runners import run_oracle
 
 import oracle
@@ -79,23 +79,6 @@ def _place(tree: Any, node: Any) -> str:
         return tree.getpath(node)
     owner = tree.getpath(node.getparent())
     return f"{owner}@{node.attrname}" if node.is_attribute else f"{owner} {node.is_tail}"
-
-
-def test_a_match_lists_its_first_thousand_witnesses_and_counts_the_rest() -> None:
-    fifty = "<c>x</c>" * 50
-    check(
-        f"""# Many equal values.
-query q
-    S//i[c->a] FOLLOWED BY {{a = b, 1 h}} S//i[c->b]
-
-document 1 S 12:00  <i>{fifty}</i>
-document 2 S 12:10  <i>{fifty}</i>
-----
-q  1 2
-    omitted 1500
-""",
-        run_oracle,
-    )
 
 
 def test_the_first_document_has_no_watermark_and_later_ones_the_largest_time_before() -> None:

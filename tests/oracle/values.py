@@ -35,7 +35,7 @@ OPERATORS = {
 }
 
 _DOUBLE = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-?INF")
-_AUTHORITY = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*:)?//(?:[^/?#]*@)?([^/?#@]*)", re.ASCII)
+_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://(?:[^/?#]*@)?([^/?#@]*)", re.ASCII)
 _HOST = re.compile(r"\[([0-9a-f:.]+)\](?::.*)?|([^\s:\[\]]+)(?::.*)?")
 
 
@@ -106,7 +106,7 @@ def _translate(text: str, source: str, target: str) -> list[Atom]:
 
 
 def _host(url: str) -> list[Atom]:
-    """What is a URL is our own convention: white space around it is none, a scheme may lack."""
+    """Of an absolute URL with an authority: section 9.  White space around it is no part of it."""
     authority = _AUTHORITY.match(url.strip(" \t\r\n"))
     found = _HOST.fullmatch(authority[1].lower()) if authority else None
     if found is None:

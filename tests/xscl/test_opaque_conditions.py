@@ -58,6 +58,10 @@ def test_an_opaque_condition_carries_its_prefixes() -> None:
     text = "DECLARE DEFAULT ELEMENT NAMESPACE = 'urn:d'; S//a[count(b/@c) > *:d]"
     [found] = block(text).path.steps[0].predicates
     assert found == Opaque("count(default:b/@c) > *[local-name() = 'd']", (("default", "urn:d"),))
+    text = "DECLARE NAMESPACE default = 'urn:e'; S//*:a[count(default:b) > count(c)]"
+    [found] = block(f"DECLARE DEFAULT ELEMENT NAMESPACE = 'urn:d'; {text}").path.steps[0].predicates
+    namespaces = (("default", "urn:e"), ("default_", "urn:d"))
+    assert found == Opaque("count(default:b) > count(default_:c)", namespaces)
 
 
 def test_an_opaque_condition_is_xpath_1() -> None:

@@ -191,6 +191,8 @@ def test_a_path_that_goes_nowhere_is_the_variable() -> None:
         ("string-length(a) > 3", "XS305"),
         ("tokenize(a, '(') = c", "XS306"),
         ("tokenize(a, ',?') = c", "XS306"),
+        (r"tokenize(a, '(b)\1') = c", "XS306"),
+        (r"replace(a, '(b)\1', 'd') = c", "XS306"),
         ("a = c = b", "XS101"),
         ("a == c", "XS101"),
     ],

@@ -1,0 +1,108 @@
+"""The rooms whose code is changed, and the tests that are related to them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["ROOMS", "Room"]
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Modules of a package, by name, and tests that are related to all of them.
+
+    Without names, all modules of the package are meant.
+    """
+
+    package: str
+    names: Sequence[str]
+    tests: Sequence[str]
+
+    def modules(self, root: Path) -> list[Path]:
+        """Return the modules, relative to a checkout."""
+        there = sorted(
+            path for path in (root / self.package).rglob("*.py") if path.stem != "__init__"
+        )
+        if not self.names:
+            return [path.relative_to(root) for path in there]
+        named = {path.stem: path.relative_to(root) for path in there if path.stem in self.names}
+        missing = set(self.names) - named.keys()
+        assert not missing, f"{self.package}/ has no module called {', '.join(sorted(missing))}"
+        return [named[name] for name in sorted(self.names)]
+
+    def related(self, module: Path, root: Path) -> list[Path]:
+        """Return the tests of a module: those that import it, and those of the room."""
+        tests = {path.stem: path.relative_to(root) for path in (root / "tests").rglob("test_*.py")}
+        importing = [path for path in tests.values() if _imports(root / path, module)]
+        return list(dict.fromkeys([*importing, *(tests[name] for name in self.tests)]))
+
+
+def _imports(test: Path, module: Path) -> bool:
+    package, name = ".".join(module.parts[:-1]), module.stem
+    found = (
+        rf"^(from {package}\.{name} |import {package}\.{name}\b|from {package} import .*\b{name}\b)"
+    )
+    return re.search(found, test.read_text(), re.MULTILINE) is not None
+
+
+ROOMS = {
+    "joins": Room("joins", (), ("test_cases", "test_engine_is_right", "test_budget_agrees")),
+    "matching": Room(
+        "broker",
+        (
+            "engine",
+            "instances",
+            "gathering",
+            "fanout",
+            "matches",
+            "match",
+            "publications",
+            "trees",
+            "bulk",
+            "accounts",
+            "budget",
+            "queryset",
+            "member",
+            "clauses",
+            "queryclasses",
+            "registration",
+        ),
+        ("test_handing_on", "test_cases", "test_budget", "test_queryset", "test_engine_is_right"),
+    ),
+    "pipeline": Room(
+        "broker",
+        (
+            "pipeline",
+            "evaluation",
+            "joinstate",
+            "snapshot",
+            "thinning",
+            "checkpoint",
+            "shards",
+            "outbox",
+            "committed",
+            "backfill",
+            "commits",
+            "replay",
+            "rehearsal",
+        ),
+        ("test_pipeline", "test_outbox", "test_backfill", "test_snapshot", "test_histories"),
+    ),
+    "delivery": Room(
+        "broker/delivery",
+        (),
+        (
+            "test_leases",
+            "test_delivery_schedule",
+            "test_lanes",
+            "test_delivery_office",
+            "test_pull",
+            "test_webhook_delivery",
+            "test_mail_delivery",
+        ),
+    ),
+}
+"""By the name under which they are asked for."""
