@@ -87,7 +87,9 @@ def test_a_time_before_1980_is_none(text: str) -> None:
 def test_keys_and_contents_whose_hashes_are_alike_are_told_apart(
     spool: SpoolWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker.documents.acceptedkeys.identity_hash", lambda stream, key: bytes(16))
+    monkeypatch.setattr(
+        "broker.documents.acceptedkeys.identity_hash", lambda stream, key: bytes(16)
+    )
     monkeypatch.setattr("broker.documents.acceptedkeys.content_hash", lambda xml: bytes(16))
     ingest = Ingest(spool)
     given = [line(xml, key=key, stream=s) for s in "ST" for key in "ab" for xml in ("<v/>", "<w/>")]
