@@ -1,4 +1,4 @@
-"""Instances that the join is to remember: of witnesses, and of tuples that are handed on."""
+"""Instances for the join to remember, made of witnesses and of tuples of inner operators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from xpath_eval.stage import VALUES_CHARACTERS_MAX
 __all__ = ["WATERMARK_MIN_US", "of_rows", "of_witnesses"]
 
 WATERMARK_MIN_US = -(1 << 61)
-"""Stands in for the watermark before any document, so that differences of times fit 64 bits."""
+"""The watermark before any document: differences of it and other times fit 64 bits."""
 
 _ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
 """An instance before it has a number."""
@@ -24,9 +24,9 @@ _ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
 def of_witnesses(
     found: pa.Table, first: int, shape_number: Callable[[str], int | None]
 ) -> pa.Table:
-    """Return witnesses as rows of `INSTANCE_SCHEMA`, without the numbers, which begin with `first`.
+    """Return witnesses as rows of `INSTANCE_SCHEMA` without the numbers, which begin with `first`.
 
-    All of them have nodes, and all their shapes have a number.
+    The witnesses have nodes, and `shape_number` knows their shapes.
     """
     size = found.num_rows
     shapes = found.column("shape").combine_chunks().dictionary_encode()
@@ -46,7 +46,7 @@ def of_witnesses(
 
 
 def of_rows(rows: list[dict[str, Any]]) -> Iterator[pa.Table]:
-    """Yield rows as such tables, those of so many values at a time that a column can hold them."""
+    """Yield rows as such tables, in sub-batches whose values fit into one column."""
     for part in in_sub_batches(rows, _characters, VALUES_CHARACTERS_MAX):
         yield pa.Table.from_pylist(part, _ROW)
 
