@@ -1,4 +1,4 @@
-"""The documents behind matches as trees, parsed when a match needs them and kept for the next one."""
+"""The documents behind matches as trees: parsed when a match needs them, kept for the next one."""
 
 from __future__ import annotations
 
