@@ -32,7 +32,7 @@ sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / 
 
 from support.subscribers import LOOPBACK, Broker, broker_in, found  # noqa: E402
 
-from broker.api.delivery import install  # noqa: E402
+from broker.api.http import add_deliveries  # noqa: E402
 from broker.api.pickup import Pickup  # noqa: E402
 from broker.delivery.dispatch import Dispatch  # noqa: E402
 from broker.delivery.webhook import WebhookChannel  # noqa: E402
@@ -164,7 +164,7 @@ async def streams(
     made = [Subscription(f"sub_{n}", f"Q{n % 20}", "{}", pull, 0) for n in range(subscriptions)]
     broker.registry.subscriptions.add(made)
     application = web.Application()
-    install(application, Pickup(broker.outbox, broker.registry))
+    add_deliveries(application, Pickup(broker.outbox, broker.registry))
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, backlog=2_048).start()

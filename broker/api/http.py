@@ -9,11 +9,15 @@ import os
 from aiohttp import web
 
 from broker.api import (
+    consumers,
+    deliveries,
     description,
     documents,
     dryruns,
     health,
+    links,
     matches,
+    pull,
     queries,
     questions,
     streams,
@@ -24,9 +28,17 @@ from broker.api.access import GATE, LIMIT, LINKS_KEY, Gate, access
 from broker.api.backend import BACKEND, Backend
 from broker.api.connections import CONNECTIONS, Connections
 from broker.api.limits import RateLimit
+from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import problems
 
-__all__ = ["MODULES", "ListenError", "listen", "make_application"]
+__all__ = [
+    "DELIVERY_MODULES",
+    "MODULES",
+    "ListenError",
+    "add_deliveries",
+    "listen",
+    "make_application",
+]
 
 MODULES = (
     documents,
@@ -41,6 +53,9 @@ MODULES = (
     health,
 )
 """The rooms of the API whose resources every application has, in `ROUTES`."""
+
+DELIVERY_MODULES = (pull, consumers, deliveries, links)
+"""The rooms whose resources an application has that delivers."""
 
 
 _BACKLOG = 1_024
@@ -76,6 +91,18 @@ def make_application(
     for module in MODULES:
         application.add_routes(module.ROUTES)
     return application
+
+
+def add_deliveries(application: web.Application, pickup: Pickup) -> None:
+    """Add the resources of deliveries; `pickup` is closed when the application is cleaned up."""
+    application[PICKUP] = pickup
+    for module in DELIVERY_MODULES:
+        application.add_routes(module.ROUTES)
+
+    async def close(application: web.Application) -> None:
+        await pickup.close()
+
+    application.on_cleanup.append(close)
 
 
 async def listen(runner: web.AppRunner, host: str, port: int) -> str:

@@ -1,8 +1,8 @@
-"""What the queries of an engine spend in the batch in hand, and who of them is stopped and paused.
+"""What the queries of an engine spend in a batch, and which of them are stopped and paused.
 
-A query that goes over its budget is stopped at a document as soon as that is known: what it finds
-from there on is dropped, and the join is told to leave it out.  It is paused, and taken out of the
-set, when the batch is done.
+A query is stopped at the first document with which it is over its budget, as soon as this is known:
+the tuples that it finds from that document on are dropped, and the join finds no more of them where
+it can.  When the batch is done the query is paused, and taken out of the set.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["Accounts"]
 
 
 class Accounts:
-    """The tallies of a set's queries, and the pauses that nobody has been told of."""
+    """The tallies of the queries in a set, and the pauses that have not been reported."""
 
     def __init__(self, budget: Budget, queries: QuerySet, processor: Processor) -> None:
         self._budget = budget
@@ -32,7 +32,7 @@ class Accounts:
         self._stopped: dict[str, int] = {}
 
     def begin_batch(self, *, is_known: bool) -> None:
-        """Start a batch; where its matches are known, only what is handed on costs."""
+        """Start a batch; where its matches are known, only tuples of inner operators cost."""
         self._spending.begin_batch()
         self._is_known = is_known
         self._overruns_seen = 0
@@ -78,7 +78,7 @@ class Accounts:
         )
 
     def close(self) -> None:
-        """Have the join leave out what only queries over their budget ask for."""
+        """Limit the classes that only stopped queries use to the documents before these stop."""
         stopped = {tally.query: tally.limit for tally in self._spending if tally.is_over}
         if stopped == self._stopped:
             return
@@ -90,7 +90,7 @@ class Accounts:
                 self._processor.limit(number, max(stopped[user] for user in users))
 
     def end_batch(self, last_docid: int, horizon_us: int) -> None:
-        """Pause who is over the budget; windows are counted from `horizon_us` back."""
+        """Pause the queries that are over the budget; windows reach back from `horizon_us`."""
         for tally in self._spending.end_batch(last_docid):
             self._pause(tally.query, tally.limit, tally.reason())
         self._pause_farthest(last_docid, horizon_us)
@@ -100,9 +100,9 @@ class Accounts:
         self._queries.remove(query)
 
     def _pause_farthest(self, last_docid: int, horizon_us: int) -> None:
-        """Pause the queries that most are remembered for while too many documents are.
+        """While too many documents are remembered, pause the queries with most of them.
 
-        A document is remembered for the queries that reach back farthest of those it can fill.
+        A document counts for the queries that reach back farthest of all that can use it.
         """
         most = self._budget.remembered_documents
         while self._remembered(most, horizon_us) > most > 0:
@@ -117,23 +117,26 @@ class Accounts:
                 )
 
     def _remembered(self, most: int, horizon_us: int) -> int:
-        """Return how many instances some query can still use, exactly if more than `most`."""
+        """Return how many instances queries can still use; up to `most` it may be too high."""
         stored = self._processor.figures()["documents"]
         return self._processor.remembered(horizon_us) if stored > most else stored
 
     def postpone(self, docid: int) -> None:
-        """Have pauses that came of documents whose matches were known hold from a document on."""
+        """Move the pauses that nobody has been told of to a document.
+
+        They came of documents whose matches were known.
+        """
         self._pauses = [replace(pause, docid=docid) for pause in self._pauses]
 
     def pauses(self) -> list[Pause]:
-        """Return the pauses since this was asked last."""
+        """Return the pauses that have not been returned before."""
         pauses, self._pauses = self._pauses, []
         return pauses
 
     def spent(self) -> list[Spent]:
-        """Return what queries that matched in this batch have spent in the block begun."""
+        """Return what the queries with matches in this batch have spent in the block begun."""
         return self._spending.spent()
 
     def resume(self, spent: Iterable[Spent]) -> None:
-        """Begin where an earlier process ended."""
+        """Take over what queries had spent when an earlier process ended."""
         self._spending.resume(spent)

@@ -1,16 +1,17 @@
 """What one query may cost, and what happens when it costs more: it is paused at a document.
 
 Matches are counted by document and by blocks of 1,000 documents: 1 to 1,000, 1,001 to 2,000, and
-so on.  The document at which a query goes over its budget is the first one that alone has too many
-matches, or with which its block has.  It depends on the query and the documents alone, however
-they are grouped into batches.  Matches of documents before it stay; those from it on do not exist.
+so on.  A query goes over its budget at the first document that has too many matches by itself, or
+with which its block has too many.  This document depends on the query and the documents alone,
+however they are grouped into batches.  Matches of earlier documents stay; later matches, and
+matches of the document itself, do not exist.
 
-Tuples of inner operators are state, and others join them.  Those of each operator are held against
-the bound of one document too, and in a block they count like matches.
+Tuples of inner operators are state, and other operators join them.  For each operator the tuples of
+one document have the bound of its matches, and in a block they count like matches.
 
-Work is counted in bytes, by document: those that its matches read and write, and for what writes
-none as many as could be written meanwhile.  What stays in memory until it is committed, output and
-compared values, is counted in blocks too.
+Work is counted in bytes, by document: its matches read and write bytes, and work that does neither
+counts as many bytes as could be written in its time.  Output and compared values stay in memory
+until they are committed, so their bytes are counted in blocks too.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ class Budget:
     """Bounds on what one query costs, and on what all remember together; 0 is no bound.
 
     `matches_per_document` and `matches_per_1000_documents` bound its matches, `pairs_per_document`
-    the pairs that one document makes by its most selective value join.  Above
-    `remembered_documents` that some query can use the queries are paused that most are kept for.
-    `bytes_per_document` bounds what the matches of one document read and write: at 10 to 20 ns a
-    byte, a second of work.  `output_bytes_per_1000_documents` bounds what they hold of memory.
+    the pairs that one document makes by its most selective value join.  While more than
+    `remembered_documents` are kept that some query can use, the queries with most of them are
+    paused.  `bytes_per_document` bounds the bytes that the matches of one document read and write:
+    at 10 to 20 ns a byte, a second of work.  `output_bytes_per_1000_documents` bounds the memory
+    that they take until they are committed.
     """
 
     matches_per_document: int = 10_000
@@ -99,9 +101,9 @@ def _bound(value: int) -> int:
 
 
 class _Blocks:
-    """What counts in blocks of documents, by document, before the limit of a query.
+    """A count in blocks of documents, kept by document, before the limit of a query.
 
-    `at_limit` is what the document at the limit has.
+    `at_limit` is the count of the document at the limit.
     """
 
     def __init__(self, most: int, block: int, begun: int) -> None:
@@ -126,7 +128,7 @@ class _Blocks:
         return last
 
     def drop_from(self, docid: int) -> None:
-        """Take a document as the limit: those from it on count no more."""
+        """Take a document as the limit: from it on nothing counts."""
         self.at_limit = self._by_document[docid]
         for each in [each for each in self._by_document if each >= docid]:
             self.by_block[block_of(each)] -= self._by_document.pop(each)
@@ -163,7 +165,7 @@ class Tally:
         return self.limit < UNBOUNDED
 
     def looks_at(self, docid: int) -> bool:
-        """Return whether a document's tuples still count, be they matches or not."""
+        """Return whether tuples of a document still count, matches or not."""
         # Those of the very document are counted on, to know why it alone is over the budget.
         return docid < self.limit or (docid == self.limit and not self._has_spent(docid))
 
@@ -234,7 +236,7 @@ class Tally:
             self.stop(over)
 
     def stop(self, docid: int, cause: str = "") -> None:
-        """Count nothing from a document on; `cause` where it is none of what is counted."""
+        """Count nothing from a document on; `cause` says why, unless a count does."""
         if docid > self.limit:
             return
         if docid == self.limit:
@@ -245,7 +247,7 @@ class Tally:
         self.limit, self._cause = docid, cause
 
     def spent_in(self, block: int) -> Spent | None:
-        """Return what it has spent in a block, if anything."""
+        """Return the query's count in a block, None if it is nothing."""
         matches, nbytes = self._counted.by_block[block], self._kept.by_block[block]
         if not matches and not nbytes:
             return None
@@ -310,7 +312,7 @@ class Spending:
         return tally
 
     def end_batch(self, last_docid: int) -> list[Tally]:
-        """Keep what belongs to the block of the last document; return who is over the budget."""
+        """Keep the counts of the last document's block; return the queries over the budget."""
         block = block_of(last_docid)
         begun = {key: held for key, held in self._begun.items() if held.block == block}
         for tally in self._tallies.values():
@@ -323,12 +325,12 @@ class Spending:
         return [tally for tally in self._tallies.values() if tally.is_over]
 
     def spent(self) -> list[Spent]:
-        """Return what belongs to the block begun of the queries that matched in this batch."""
+        """Return the counts in the block begun of the queries with matches in this batch."""
         begun = (self._begun.get((tally.query, tally.revision)) for tally in self)
         return [spent for spent in begun if spent is not None]
 
     def resume(self, spent: Iterable[Spent]) -> None:
-        """Begin where an earlier process ended, whatever has been counted since."""
+        """Take over the counts of an earlier process; counts made since are dropped."""
         self._begun = {(one.query, one.revision): one for one in spent}
 
     def __iter__(self) -> Iterator[Tally]:

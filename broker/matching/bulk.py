@@ -1,7 +1,7 @@
-"""Instances with long values: of these, a few are read at a time.
+"""Instances with long values: only a few of them are read at a time.
 
 Most instances have some hundred bytes of values, and tens of thousands are read at once.  A
-document may have megabytes; so what has many bytes is known by its number, from when it came.
+document may have megabytes, so the numbers of large instances are noted when these come.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ LARGE_BYTES = 8 << 10
 """Bytes of values above which an instance is large: 50,000 smaller ones have 400 MB at most."""
 
 READ_BYTES = 64 << 20
-"""Bytes of large instances that are read at once, where one alone does not have more."""
+"""Bytes of large instances that are read at once; one that has more is read alone."""
 
 LARGE_MIN = 1_000
-"""So many are known in any case; those of no use any more are looked for when there are more, and
-twice as many as after the last time."""
+"""The fewest large instances among which useless ones are looked for.  They are looked for again
+when twice as many are known as were left."""
 
 T = TypeVar("T")
 
 
 class Bulk:
-    """The large ones among the instances of a join."""
+    """The large instances of a join, by number."""
 
     def __init__(self) -> None:
         self._large: dict[int, tuple[int, int]] = {}
         self._large_max = LARGE_MIN
 
     def note(self, first: int, rows: pa.Table) -> None:
-        """Take note of instances from number `first` on, rows of `INSTANCE_SCHEMA`."""
+        """Note the large instances of rows of `INSTANCE_SCHEMA`, numbered from `first` on."""
         for batch in rows.select(["vals", "end_us"]).to_batches():
             values, ends = batch.columns
             lengths = pc.binary_length(pc.list_flatten(values)).fill_null(0).to_numpy()
@@ -47,7 +47,7 @@ class Bulk:
             first += batch.num_rows
 
     def forget(self, before_us: int) -> None:
-        """Forget instances that end before a time, now and then."""
+        """Forget instances that end before a time, once enough are known."""
         if len(self._large) > self._large_max:
             kept = {n: held for n, held in self._large.items() if held[1] >= before_us}
             self._large, self._large_max = kept, max(LARGE_MIN, 2 * len(kept))
@@ -59,7 +59,7 @@ class Bulk:
     def sub_batches(
         self, items: Sequence[T], instances_of: Callable[[T], Iterable[int | None]]
     ) -> Iterator[Sequence[T]]:
-        """Yield items in sub-batches, in order, with `READ_BYTES` of large instances each."""
+        """Yield items in order, in sub-batches with at most `READ_BYTES` of large instances."""
         start, held, total = 0, set[int](), 0
         for i, item in enumerate(items if self._large else ()):
             large = {n for n in instances_of(item) if n is not None and n in self._large}

@@ -28,10 +28,10 @@ class _HandedOn:
 
 
 class Collector:
-    """Gathers the tuples of one stratum in a batch, but what is beyond a query's budget.
+    """Gathers the tuples of one stratum in a batch, as far as the budgets of queries go.
 
-    Of a batch whose matches are known, only what others read is gathered.  `shape_of` gives the
-    shape of what a clause hands on.
+    Where the matches of the batch are known, only tuples that other operators read are gathered.
+    `shape_of` gives the shape of a clause's tuples as instances.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Collector:
         self._tallies: dict[Subscriber, Tally] = {}
 
     def take(self, found: FoundTuple, use: Use) -> None:
-        """Add a tuple to what its clause hands on, or to its query's matches."""
+        """Add a tuple to the instances of its clause, or to its query's matches."""
         is_inner = bool(found.clause.stream)
         if self._is_known and not is_inner and use.subscriber.query.publish is None:
             return
@@ -61,7 +61,7 @@ class Collector:
             self._match(found, use.subscriber, tally)
 
     def looks_at(self, use: Use, docid: int) -> bool:
-        """Return whether tuples of a use that have this newest document still count."""
+        """Return whether tuples of a use still count whose newest document is `docid`."""
         return self._tally(use).looks_at(docid)
 
     def _tally(self, use: Use) -> Tally:
@@ -73,7 +73,7 @@ class Collector:
 
     def _hand_on(self, found: FoundTuple, tally: Tally) -> None:
         row = found.handed_on(self._shape_of(found.clause))
-        # One node may carry several values: those that a function gives of it.
+        # One node may carry several values: a function of it may have more than one.
         key = (row["shape"], *row["leaves"], *row["nodes"], *row["vals"])
         finders = self._handed_on.setdefault(key, _HandedOn(row)).queries
         if tally.query not in finders:
@@ -88,7 +88,7 @@ class Collector:
             tally.match(found.docid)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return what is handed on, as instances."""
+        """Return the tuples of inner operators as instances."""
         return [
             each.row
             for each in self._handed_on.values()
@@ -96,7 +96,7 @@ class Collector:
         ]
 
     def builders(self) -> list[MatchBuilder]:
-        """Return those who make the matches."""
+        """Return the builders of the matches."""
         for builder in self._builders.values():
             builder.drop_from(self._accounts.of(builder.subscriber.query.id).limit)
         return list(self._builders.values())

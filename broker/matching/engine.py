@@ -8,8 +8,8 @@ One step takes the witnesses of a batch of documents from outside, in docid orde
               the next stratum reads
     gather    tuples of a query's root become matches: one for each assignment of visible nodes
 
-A query that costs more than its budget is paused (`accounts`): what it finds from one document on
-is dropped, the document is told, and the query is taken out of the set when the batch is done.
+A query that costs more than its budget is paused (`accounts`): its matches from one document on are
+dropped, the step's result names that document, and the query is out of the set after the batch.
 
 Invariants: matches do not depend on how documents are grouped into batches, nor on other queries;
 `absorb` leaves the same state as `process`.
@@ -60,14 +60,15 @@ from xscl.query import INFINITE_US
 __all__ = ["Engine", "RegisteredQuery", "document_batch"]
 
 Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
-"""Looks up the XML of documents from outside by docid."""
+"""Returns the XML of documents from outside, by docid."""
 
 
 @dataclass
 class _Batch:
-    """What is known of the batch in hand.
+    """The batch in hand: the trees of its documents, and what has been found in it.
 
-    Of a batch whose matches are known, only what is handed on or published is found again.
+    With `is_known` its matches are known from an earlier life; then only tuples of inner operators
+    and published documents are found again.
     """
 
     trees: Trees
@@ -79,9 +80,9 @@ class _Batch:
 class Engine:
     """Evaluates queries on documents; queries come and go between batches.
 
-    A query that is added sees documents above its registration point; what it finds of documents
-    that the engine absorbed before it was added is not promised, so that point must not lie
-    behind them.  A query that is removed is not asked from the next batch on.
+    A query that is added sees documents above its registration point.  The engine may have
+    forgotten documents that it absorbed before, so the point must not lie before the last one of
+    them.  A query that is removed has no part in the next batch.
 
     The join is `processor`, without state and classes, where one is given
     (`broker.pipeline.shards`).
@@ -120,8 +121,8 @@ class Engine:
     def follow(self, change: SetChange) -> bool:
         """Change the queries between two batches; return False if state is missing for that.
 
-        It is missing where something new is to see documents that have been absorbed already.
-        Then nothing has changed, and an engine for the queries must be made from the spool.
+        State is missing where a new query or assignment is to see documents that have been absorbed
+        already.  Then nothing has changed, and a new engine must be made from the spool.
         """
         point = self._queries.first_new_point(change)
         if point is not None and point < self._last_docid:
@@ -136,12 +137,12 @@ class Engine:
 
     @property
     def plan(self) -> EvaluationPlan:
-        """What evaluation has to look for now."""
+        """The patterns, edges and values that evaluation has to find now."""
         return self._queries.plan
 
     @property
     def processor(self) -> Processor:
-        """The join, to be looked at."""
+        """The join, to be read only."""
         return self._processor
 
     def classes(self) -> Iterator[tuple[int, Clause, Subscriber]]:
@@ -151,7 +152,7 @@ class Engine:
 
     @property
     def variable_names(self) -> Mapping[int, str]:
-        """A name for each variable of the catalog: what the first query to define it calls it."""
+        """A name for each variable of the catalog: the one that the first query gave it."""
         return self._queries.catalog.names
 
     def horizon_us(self, watermark_us: int) -> int:
@@ -162,9 +163,10 @@ class Engine:
         return watermark_us - retention_us - self._lateness_us
 
     def needed_from(self, watermark_us: int, docid: int) -> dict[str, int]:
-        """Return since when documents up to a docid are needed, by stream, as `horizon_us` does.
+        """Return by stream the oldest event time of documents up to a docid that is still needed.
 
-        Of streams that are not named nothing is needed; `*` stands for all from outside.
+        The time of `*` holds for all streams from outside.  Documents of a stream without a time
+        are not needed.
         """
         late_us = watermark_us - self._lateness_us
         return {
@@ -193,7 +195,7 @@ class Engine:
     ) -> StepResult:
         """Join a batch with everything remembered, and remember it.
 
-        `published` are the documents at its positions that have been published before.
+        `published` are the documents that have been published before, at positions in the batch.
         """
         # Those that came of documents which were absorbed hold from the next one on.
         first = max(self._last_docid + 1, pc.min(witnesses.column("docid")).as_py() or 0)
@@ -206,15 +208,15 @@ class Engine:
     def absorb(
         self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()
     ) -> None:
-        """Remember a batch whose matches are known already, and what they published.
+        """Remember a batch whose matches are known already, and the documents that they published.
 
-        `published` may leave out what the present queries find again.  A query that goes over its
-        budget even so is paused with the next batch that is processed.
+        `published` may leave out documents that the present queries publish again.  A query that
+        goes over its budget here is paused with the next batch that is processed.
         """
         self._run(witnesses, _Batch(self._trees(documents), is_known=True), published)
 
     def resume(self, spent: Iterable[Spent]) -> None:
-        """Hear what queries have spent in the last block of documents, before the next batch."""
+        """Take over what queries have spent in the last block of documents, between two batches."""
         self._accounts.resume(spent)
 
     def _run(
@@ -234,7 +236,7 @@ class Engine:
         return dead
 
     def _leave_out_unread(self) -> None:
-        """Have the join leave out what no other operator reads, where matches are known."""
+        """Limit the classes whose tuples no other operator reads to no document at all."""
         for number in self._queries.unread_classes():
             self._processor.limit(number, 0)
 
@@ -301,7 +303,7 @@ class Engine:
         return number
 
     def _make_matches(self, builders: list[MatchBuilder], batch: _Batch) -> None:
-        """Make matches of the tuples of roots, and documents of those that are published."""
+        """Make matches of the tuples of roots, and documents of the matches that are published."""
         documents = self._documents({leaf for each in builders for leaf in each.leaves()})
         made: list[tuple[Match, list[Instance], str | None]] = []
         for builder in builders:
@@ -321,13 +323,14 @@ class Engine:
         self._absorb_published(news)
 
     def _is_wanted(self, batch: _Batch, stream: str | None, match_id: str) -> bool:
-        """Return whether a match has to be made: not where it is there, and what it published."""
+        """Return whether a match has to be made: not where it and its document are known."""
         return not (batch.is_known and stream and self._publications.has(stream, match_id))
 
     def _is_news(self, match: Match, stream: str) -> bool:
-        """Return whether a match publishes what is not there yet.
+        """Return whether a match publishes a document that is not there yet.
 
-        While a query was paused it published nothing; what an earlier life published is known.
+        A query publishes nothing while it is paused.  The documents that it published in an earlier
+        life are known.
         """
         is_known = self._publications.has(stream, match.id)
         return not is_known and match.position > self._queries.paused_through(match.query)
@@ -356,7 +359,7 @@ class Engine:
         return documents([instance.docid])[instance.docid]
 
     def _horizon_us(self) -> int:
-        """Return the event time behind which windows are counted (semantics, section 1.1)."""
+        """Return the event time from which windows reach back (semantics, section 1.1)."""
         return self._watermark_us - self._lateness_us
 
     def _evict(self) -> None:

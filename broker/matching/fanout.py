@@ -1,9 +1,9 @@
 """From the tuples of query classes to the queries that share the classes.
 
-The join answers for classes.  What is a query's own is looked at here, tuple by tuple: its window,
-its constants, its registration point, and the residuals that the join does not test.  Constants
-are looked up, not compared one by one: a class's clauses are indexed by the values that they ask
-for, and then by those that they exclude.
+The join finds tuples of classes.  A tuple is one of a query's if the query's own window, constants,
+registration point and remaining residuals admit it, which is tested here.  Constants are looked up,
+not compared one by one: a class's clauses are indexed by the values that they ask for, and then by
+the values that they exclude.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["BoundNode", "FanOut", "FoundTuple", "Subscriber", "Use", "holds"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Subscriber:
-    """A query under one assignment of its parameters: what matches belong to."""
+    """A query under one assignment of its parameters.  A match belongs to one of these."""
 
     query: Query
     parameters: Mapping[str, Any]
@@ -34,9 +34,10 @@ class Subscriber:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Use:
-    """One subscriber's use of a class: the clause, with the values of its parameters put in.
+    """One subscriber's use of a class: a clause of the query, and the values of its parameters.
 
-    `kept_us` is for how long what it joins is kept: for its window, and those of the clauses above.
+    `kept_us` is for how long the instances that it joins are kept: for its window and the windows
+    of the clauses above, added up.
     """
 
     query_class: int
@@ -58,7 +59,7 @@ class Use:
 
 
 class BoundNode(NamedTuple):
-    """What a term is bound to: a document node, and its value where it is compared."""
+    """The document node that a term is bound to, and its value where it is compared."""
 
     number: int
     value: str | None
@@ -66,7 +67,7 @@ class BoundNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundTuple:
-    """A tuple of one clause: its instances, the newest docid, and what its terms are bound to."""
+    """A tuple of one clause: its instances, the newest docid, and the nodes of its terms."""
 
     clause: Clause
     left: Instance
@@ -121,21 +122,21 @@ class FoundTuple:
 
 
 class ConstantPlaces(NamedTuple):
-    """Where the constants of a use stand: meta-variables that must have them, and must not."""
+    """The meta-variables that a use's constants are asked of, and excluded from."""
 
     asked: tuple[int, ...]
     excluded: tuple[int, ...]
 
 
 Constants = tuple[str | None, ...]
-"""The values at some places; None, a value that nothing compares, is asked for by none."""
+"""The values at some places; None where nothing compares the value, which no use asks for."""
 
 ByConstants = dict[Constants, dict[Constants, dict["Use", None]]]
-"""Uses with constants in the same places, by those that they ask for, then those they exclude."""
+"""Uses with constants in the same places: by the constants asked for, then by the excluded."""
 
 
 class FanOut:
-    """All uses of classes, by class, and by where their constants stand and what those are."""
+    """All uses of classes: by class, by the places of constants, then by the constants."""
 
     def __init__(self) -> None:
         self._uses: dict[int, dict[ConstantPlaces, ByConstants]] = {}
@@ -147,7 +148,7 @@ class FanOut:
         by_asked.setdefault(asked, {}).setdefault(excluded, {})[use] = None
 
     def remove(self, use: Use) -> None:
-        """Undo one `add`; without uses all is as new."""
+        """Undo one `add`."""
         places, asked, excluded = _constants(use)
         by_places = self._uses[use.query_class]
         by_asked = by_places[places]
@@ -184,9 +185,9 @@ class FanOut:
         instances: Mapping[int, Instance],
         looks_at: Callable[[Use, int], bool],
     ) -> Iterator[tuple[FoundTuple, Use]]:
-        """Yield each tuple once for every use that it satisfies, up to residuals.
+        """Yield each tuple with every use that it satisfies; residuals are not tested.
 
-        `looks_at` says whether a use wants tuples of a newest document at all.
+        `looks_at` returns whether a use takes tuples whose newest document has a docid.
         """
         for one in tuples:
             left = instances[one.left]
@@ -227,7 +228,7 @@ class FanOut:
 
 
 def _constants(use: Use) -> tuple[ConstantPlaces, Constants, Constants]:
-    """Return where a use's constants stand, those that it asks for, and those that it excludes."""
+    """Return the places of a use's constants, the constants asked for, and the excluded ones."""
     clause, given = use.clause, use.subscriber.parameters
     asked, excluded = (
         tuple(c if isinstance(c, str) else given[c.name] for _, c in constants)
@@ -240,7 +241,7 @@ def _constants(use: Use) -> tuple[ConstantPlaces, Constants, Constants]:
 
 
 def _is_true(template: Template, one: ClassTuple, left: Instance, right: Instance | None) -> bool:
-    """Return whether values that hashed alike are alike: what an engine compares by hash."""
+    """Return whether the joined values are equal; an engine has compared their hashes."""
     left_size = template.left_size
     for a, b in template.value_joins:
         if _value(one, a, left_size, left, right) != _value(one, b, left_size, left, right):
@@ -258,7 +259,7 @@ def _value(
 def _resolve(
     clause: Clause, one: ClassTuple, left: Instance, right: Instance | None
 ) -> dict[str, BoundNode]:
-    """Return what each term of the clause's operands is bound to in a tuple."""
+    """Return the node of each term of the clause's operands in a tuple."""
     left_size = clause.query_class.template.left_size
     nodes: dict[str, BoundNode] = {}
     for term, place in clause.places.items():
@@ -273,7 +274,7 @@ def _resolve(
 
 
 def holds(found: FoundTuple, use: Use) -> bool:
-    """Return whether the residuals of a use are true of a tuple: what no join tests."""
+    """Return whether a tuple satisfies the residuals of a use that the join does not test."""
     return all(_holds(residual, found, use) for residual in use.clause.residuals)
 
 

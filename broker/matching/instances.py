@@ -1,4 +1,4 @@
-"""Instances that the join is to remember: of witnesses, and of tuples that are handed on."""
+"""Instances for the join to remember, made of witnesses and of tuples of inner operators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from joins import INSTANCE_SCHEMA
 __all__ = ["WATERMARK_MIN_US", "of_rows", "of_witnesses"]
 
 WATERMARK_MIN_US = -(1 << 61)
-"""Stands in for the watermark before any document, so that differences of times fit 64 bits."""
+"""The watermark before any document: differences of it and other times fit 64 bits."""
 
 _ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
 """An instance before it has a number."""
@@ -23,9 +23,9 @@ _ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
 def of_witnesses(
     found: pa.Table, first: int, shape_number: Callable[[str], int | None]
 ) -> pa.Table:
-    """Return witnesses as rows of `INSTANCE_SCHEMA`, without the numbers, which begin with `first`.
+    """Return witnesses as rows of `INSTANCE_SCHEMA` without the numbers, which begin with `first`.
 
-    All of them have nodes, and all their shapes have a number.
+    The witnesses have nodes, and `shape_number` knows their shapes.
     """
     size = found.num_rows
     shapes = found.column("shape").combine_chunks().dictionary_encode()
@@ -45,7 +45,7 @@ def of_witnesses(
 
 
 def of_rows(rows: list[dict[str, Any]], characters_max: int) -> Iterator[pa.Table]:
-    """Yield rows as such tables, of so many characters at a time: a column must hold them."""
+    """Yield rows as such tables, each of so many characters: a column must hold them."""
     for part in in_sub_batches(rows, _characters, characters_max):
         yield pa.Table.from_pylist(part, _ROW)
 

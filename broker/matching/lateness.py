@@ -47,9 +47,9 @@ class _Asked:
 
 
 class Lateness:
-    """Knows which documents are too late, as queries come and go.
+    """Which documents are too late, as queries come and go.
 
-    What a change costs depends on the change.  For one thread at a time.
+    A change costs what it changes, however many queries there are.  For one thread at a time.
     """
 
     def __init__(self, lateness_us: int) -> None:
@@ -61,7 +61,7 @@ class Lateness:
         self._known: dict[str, int | None] = {}
 
     def follow(self, change: SetChange) -> None:
-        """Hear of other queries, or of other assignments."""
+        """Take over a change of the queries, or of their assignments."""
         self._known.clear()
         for query_id in (*change.gone, *(each.query.id for each in change.queries)):
             self._remove(query_id)
@@ -80,7 +80,7 @@ class Lateness:
         return bound_us is not None and end_us < bound_us
 
     def bound_us(self, stream: str, watermark_us: int) -> int | None:
-        """Return when a document of a stream must end at least, None where it does not matter."""
+        """Return the earliest end of a document that is not too late; None where none is."""
         if stream not in self._known:
             self._known[stream] = self._span_us(stream)
         span_us = self._known[stream]

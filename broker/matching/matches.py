@@ -37,7 +37,7 @@ LONG = 1_000
 
 @dataclass(slots=True)
 class _Gathered:
-    """What a match needs of its tuples: not their instances, whose values may be long."""
+    """The parts of its tuples that a match needs; their instances may have long values."""
 
     docid: int
     start_us: int
@@ -105,8 +105,8 @@ class MatchBuilder:
     ) -> Iterator[tuple[Match, list[Instance]]]:
         """Yield each match whose id is wanted with its documents, as far as its budget goes.
 
-        Trees are asked for only then.  A document whose matches go over the budget stops the
-        tally; some of its matches may have been yielded before.
+        Trees are made for wanted matches only.  A document whose matches go over the budget stops
+        the tally; some of its matches may have been yielded before.
         """
         # Matches of one document in a row: its partners are read once.
         for (leaves, visible), gathered in sorted(

@@ -1,4 +1,4 @@
-"""A registered query as a member of a set: what has been compiled for it, and who uses that."""
+"""A registered query as a member of a set: its compiled alternatives, and the uses of them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["Member", "name_of", "retention_of", "window_of"]
 
 @dataclass(slots=True)
 class Member:
-    """A registered query, compiled: once if `prepared`, else once for each assignment.
+    """A registered query, compiled once if it is `prepared`, else once for each assignment.
 
-    `uses` and `compiled` are by the name of an assignment.
+    `uses` and `compiled` are by the name of an assignment (`name_of`).
     """
 
     query: Query
@@ -36,7 +36,7 @@ class Member:
         return any(len(alternative.clauses) > 1 for alternative in self.alternatives)
 
     def asking(self) -> Iterator[tuple[int, list[Alternative]]]:
-        """Yield what is asked of evaluation, each with the point behind which it is needed."""
+        """Yield the alternatives to be evaluated, each with the point from which on they are."""
         if self.prepared is not None:
             yield self.registration_point, self.prepared
         for name, alternatives in self.compiled.items():
@@ -44,9 +44,9 @@ class Member:
             yield min(points, default=self.registration_point), alternatives
 
     def prepared_for(self, values: Assignment) -> list[Alternative] | None:
-        """Return what is compiled for all assignments, where it does for this one.
+        """Return the alternatives for all assignments, or None if they do not fit this one.
 
-        What is compiled as equality with a string must be given a string.
+        A parameter that they hold against a string must have a string for its value.
         """
         if self.prepared is None:
             return None
@@ -59,15 +59,16 @@ class Member:
         return self.prepared if are_texts else None
 
     def points(self, values: Assignment) -> set[int]:
-        """Return the point of an assignment, none if it is not there."""
+        """Return the registration point of an assignment; the empty set if it is not there."""
         uses = self.uses.get(name_of(values), [])
         return {use.subscriber.registration_point for use in uses}
 
     def sees(self, values: Assignment, point: int) -> bool:
-        """Return whether what an assignment asks for of documents above a point is remembered.
+        """Return whether the state has all documents above a point that an assignment asks for.
 
-        It is where the assignment is there, or where others make as much of the same clauses.  But
-        what inner operators hand on has the point in its name, unless all assignments share it.
+        It has them if the assignment is there, or if other assignments use the same clauses, with
+        windows as wide and from as low a point.  But streams between operators are named after a
+        point: they serve an assignment with another point only where all assignments share clauses.
         """
         point = max(point, self.registration_point)
         alternatives = self.prepared_for(values)
@@ -97,7 +98,7 @@ class Member:
         )
 
     def registered(self) -> RegisteredQuery:
-        """Return what the member was made of."""
+        """Return the member as it is registered."""
         subscribers = [uses[0].subscriber for uses in self.uses.values() if uses]
         return RegisteredQuery(
             self.query,
@@ -123,7 +124,7 @@ class Member:
 
 
 def name_of(values: Assignment) -> str:
-    """Return an assignment as text: equal assignments, equal names."""
+    """Return the name of an assignment; equal assignments have equal names."""
     return json.dumps(values, sort_keys=True) if values else ""
 
 

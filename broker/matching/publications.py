@@ -12,8 +12,8 @@ from joins import Instance
 __all__ = ["HELD_MIN", "Publications", "published_document"]
 
 HELD_MIN = 1_000
-"""So many are held in any case; those of no use any more are looked for when there are more, and
-twice as many as after the last time."""
+"""The fewest documents among which useless ones are looked for.  They are looked for again when
+twice as many are held as were left."""
 
 
 class Publications:
@@ -24,7 +24,7 @@ class Publications:
         self._held_max = HELD_MIN
 
     def add(self, documents: Iterable[Document]) -> None:
-        """Hold some more."""
+        """Hold documents."""
         self._held.update({(document.stream, document.key): document for document in documents})
 
     def has(self, stream: str, match_id: str) -> bool:
@@ -36,9 +36,9 @@ class Publications:
         return self._held[stream, key].xml
 
     def forget(self, horizon_us: int, kept_us: Callable[[Set[str]], Mapping[str, int]]) -> None:
-        """Forget those of no use any more, now and then.
+        """Forget documents that no query can join any more, once enough are held.
 
-        `kept_us` says of streams for how long behind the horizon their documents are joined.
+        `kept_us` returns, by stream, for how long behind the horizon documents are joined.
         """
         if len(self._held) <= self._held_max:
             return

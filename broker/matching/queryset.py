@@ -28,7 +28,7 @@ __all__ = ["Classes", "QuerySet"]
 
 
 class Classes(Protocol):
-    """What is told of the classes that come and go: the join, or who only counts them."""
+    """Where classes come and go: the join, or an object that only counts them."""
 
     def add(self, query_class: QueryClass, window_us: int, point: int) -> int:
         """Add one use of a class, from a registration point on; return the class's number."""
@@ -37,16 +37,19 @@ class Classes(Protocol):
         """Undo one `add`."""
 
     def retain(self, number: int, retention_us: int) -> None:
-        """Keep what can fill a class for longer than its window: its tuples are joined again."""
+        """Keep the instances that can fill a class for longer than its window.
+
+        Its tuples are joined again.
+        """
 
     def release(self, number: int, retention_us: int) -> None:
         """Undo one `retain`."""
 
 
 class QuerySet:
-    """The queries in force, and what they ask of evaluation and join.
+    """The queries in force, with their patterns in a catalog and their classes in the join.
 
-    With `plans_only` it leaves out the assignments that ask nothing of evaluation.
+    With `plans_only` it leaves out the assignments that evaluation does not depend on.
     """
 
     def __init__(
@@ -72,11 +75,11 @@ class QuerySet:
         return None if member is None else member.query
 
     def revision(self, query_id: str) -> int:
-        """Return the number of a query's statement."""
+        """Return the registry's number of a query's statement."""
         return self._members[query_id].revision
 
     def paused_through(self, query_id: str) -> int:
-        """Return through which document a query was paused; 0 if it never was."""
+        """Return the last document at which a query was paused; 0 if it never was."""
         return self._members[query_id].paused_through
 
     def is_read(self, stream: str) -> bool:
@@ -105,7 +108,7 @@ class QuerySet:
         return self.fan_out.classes() - read
 
     def retaining(self, classes: Collection[int], kept_us: int) -> list[str]:
-        """Return the queries that keep what can fill some classes for so long."""
+        """Return the queries that keep instances for some classes, and for exactly `kept_us`."""
         return sorted(
             name
             for name, member in self._members.items()
@@ -118,25 +121,25 @@ class QuerySet:
 
     @property
     def plan(self) -> EvaluationPlan:
-        """What evaluation has to look for now."""
+        """The patterns, edges and values that evaluation has to find now."""
         if self._plan is None:
             self._plan = self.catalog.plan()
         return self._plan
 
     @property
     def must_probe(self) -> bool:
-        """Whether the state holds more than documents from outside: what queries have found."""
+        """Whether the state holds tuples or published documents, besides documents from outside."""
         return bool(self._streams) or any(member.hands_on() for member in self._members.values())
 
     @property
     def retention_us(self) -> int:
-        """How far behind the newest document the oldest one of a match may lie, at most."""
+        """The longest time between the newest document of a match and its oldest one."""
         return max(self._retentions, default=0)
 
     def kept_us(self, streams: Iterable[str]) -> dict[str, int]:
         """Return for how long documents of published streams are kept, by stream.
 
-        Their readers say so, whether a query publishes the stream still or not.
+        The readers of a stream decide it, also when no query publishes the stream any more.
         """
         return {
             stream: max(
@@ -153,10 +156,10 @@ class QuerySet:
         }
 
     def retentions_us(self, docid: int) -> dict[str, int]:
-        """Return for how long documents up to a docid are needed to make the state again.
+        """Return by stream for how long documents up to a docid are needed to make the state again.
 
-        By stream; those that nothing is joined with are left out.  What a published document is
-        made of is needed for as long as the document, and longer by the publisher's windows.
+        Streams without joins are left out.  The documents behind a published one are needed for as
+        long as the published one, and longer by the windows of its publisher.
         """
         needed: dict[str, int] = {}
 
@@ -178,7 +181,7 @@ class QuerySet:
         return {stream: retention_us for stream, retention_us in retentions.items() if retention_us}
 
     def first_point(self, edges: Set[tuple[int, int]], valued: Set[int]) -> int | None:
-        """Return the lowest point of the queries that ask for any of these, None without such."""
+        """Return the lowest point of the queries that ask for any of these; None if none does."""
         points = (
             point
             for member in self._members.values()
@@ -220,14 +223,14 @@ class QuerySet:
         self._settle(member.query.publish)
 
     def _streams_of(self, query: Query) -> Iterator[tuple[dict[str, dict[str, Member]], str]]:
-        """Yield the streams of a query, each with the index that the query stands in under it."""
+        """Yield each stream of a query, after the index that has the query under the stream."""
         for stream in {block.stream for block in query.blocks}:
             yield self._readers, stream
         if query.publish is not None:
             yield self._publishers, query.publish
 
     def follow(self, change: SetChange) -> None:
-        """Make a change: remove and add what differs, and nothing else."""
+        """Make a change: remove and add the queries and assignments that differ, and no others."""
         for query_id in change.gone:
             if query_id in self._members:
                 self.remove(query_id)
@@ -267,7 +270,7 @@ class QuerySet:
             self._undo(member, uses, compiled)
 
     def first_new_point(self, change: SetChange) -> int | None:
-        """Return the lowest point of what `follow` would add, or None if it would add nothing."""
+        """Return the lowest registration point that `follow` would add; None if it adds nothing."""
         points = []
         for registered in change.queries:
             member = self._members.get(registered.query.id)

@@ -1,4 +1,4 @@
-"""What an engine is told of queries: how they are registered, and what has changed of that."""
+"""Registered queries as an engine sees them, and changes of them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ Assignment = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class RegisteredQuery:
-    """A query and what its registration says.
+    """A query with its registration.
 
     It sees documents with a docid above `registration_point`.  A parameterised query has matches
     for each of its `assignments`, which are canonical (`xscl.assignment`); equal ones are one.
-    Each assignment has a point of its own, where `assignment_points` says so.  `revision` is the
-    registry's number of this statement.  A query that publishes and was paused published nothing
-    through `paused_through` that it had not published before the pause.
+    `assignment_points` has a registration point for each assignment, unless it is empty.
+    `revision` is the registry's number of this statement.  A query that was paused published
+    nothing new from then on through document `paused_through`.
     """
 
     query: Query
@@ -43,10 +43,11 @@ class RegisteredQuery:
 
 @dataclass(frozen=True, slots=True)
 class SetChange:
-    """What may have changed since a set was last brought up to date; the rest has not.
+    """The queries and assignments that may have changed since a set was last brought up to date.
 
-    `queries` are as they are now, with all their assignments, and `gone` are no more.  `assigned`
-    are single assignments of other queries, each with its point, or None where it is no more.
+    `queries` are queries as they are now, with all their assignments; `gone` are ids of removed
+    queries.  `assigned` are single assignments of other queries, each with its registration point,
+    or None if it was removed.
     """
 
     queries: Sequence[RegisteredQuery] = ()

@@ -1,4 +1,4 @@
-"""The documents behind matches as trees: parsed when a match is made of them, and kept a while."""
+"""The documents behind matches as trees: parsed when a match needs them, kept for the next one."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from xscl.nodes import NumberedTree
 __all__ = ["DocumentTree", "Trees"]
 
 ELEMENT_BYTES = 64
-"""What an element costs beside its text, to parse and to number it: a microsecond."""
+"""The cost of parsing and numbering an element, beside its text: a microsecond."""
 
 XPATH_ELEMENT_BYTES = 256
-"""What it costs besides where a constructor sees it."""
+"""The further cost of an element that a constructor sees."""
 
 TREES_BYTES = 64 << 20
-"""What the trees that are kept cost together, beside those of the match in hand: memory is three to
-ten times as much.  More than one query reads for one document by default (`budget`), so that none
-of the documents behind its matches is parsed twice."""
+"""The cost of all trees that are kept, the last one aside; they take three to ten times as much
+memory.  It is more than a query may read for one document by default (`budget`), so no document
+behind the matches of one is parsed twice."""
 
 
 class DocumentTree(NumberedTree):
-    """A document's tree, and what it costs to read the document, in bytes.
+    """A document's tree, and the cost of reading the document, in bytes.
 
-    `nbytes` are those of its text, `cost` counts its elements too, `xpath_cost` is what it costs
-    besides where a constructor sees it.
+    `nbytes` are the bytes of its text; `cost` adds its elements; `xpath_cost` is the further cost
+    where a constructor sees it.
     """
 
     def __init__(self, xml: bytes) -> None:
@@ -38,13 +38,13 @@ class DocumentTree(NumberedTree):
         self.xpath_cost = XPATH_ELEMENT_BYTES * len(parsed.elements)
 
     @property
-    def skew(self) -> int:
+    def weight(self) -> int:
         """How much of `TREES_BYTES` it takes."""
         return self.cost if self.xpath is None else self.cost + self.xpath_cost
 
 
 class Trees:
-    """The trees of documents, those used last; `xml_of` looks up their text."""
+    """The trees of the documents used last; `xml_of` returns the text of one."""
 
     def __init__(self, xml_of: Callable[[Instance], bytes]) -> None:
         self._xml_of = xml_of
@@ -53,13 +53,13 @@ class Trees:
 
     def tree(self, instance: Instance) -> DocumentTree:
         """Return the tree of a document."""
-        tree, skew = self._trees.pop(instance.instance, (None, 0))
+        tree, weight = self._trees.pop(instance.instance, (None, 0))
         if tree is None:
             tree = DocumentTree(self._xml_of(instance))
         # It may have grown since it was used last.
-        self._weight += tree.skew - skew
-        self._trees[instance.instance] = tree, tree.skew
+        self._weight += tree.weight - weight
+        self._trees[instance.instance] = tree, tree.weight
         while self._weight > TREES_BYTES and len(self._trees) > 1:
-            _, (_, skew) = self._trees.popitem(last=False)
-            self._weight -= skew
+            _, (_, weight) = self._trees.popitem(last=False)
+            self._weight -= weight
         return tree

@@ -23,8 +23,7 @@ from broker.api import feeds as feeds_api
 from broker.api.access import Gate
 from broker.api.backend import Backend
 from broker.api.connections import Runner
-from broker.api.delivery import install
-from broker.api.http import listen, make_application
+from broker.api.http import add_deliveries, listen, make_application
 from broker.api.limits import RateLimit
 from broker.api.pickup import Pickup
 from broker.delivery.attempt import Channel
@@ -224,7 +223,7 @@ class Service:
             gate=Gate(self._tokens),
             limit=RateLimit(http.requests_per_second),
         )
-        install(application, self._open_delivery())
+        add_deliveries(application, self._open_delivery())
         pages.install(application)
         allowed = networks(self._settings.allow_networks)
         feeds_api.install(application, self._feed_store, allowed=allowed)

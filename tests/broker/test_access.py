@@ -15,8 +15,7 @@ from support.api_room import Room
 
 from broker.api import pull
 from broker.api.access import PAGES, RULES, Gate, Rule
-from broker.api.delivery import install
-from broker.api.http import make_application
+from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
 from broker.registry.tokens import Scope, Tokens
 from broker.service import lifecycle as service
@@ -333,7 +332,7 @@ async def open_client(tmp_path: Path) -> AsyncIterator[TestClient]:
     room = Room(tmp_path)
     room.ingest.start()
     application = make_application(room.backend, body_bytes_max=BODY_BYTES_MAX)
-    install(application, Pickup(room.outbox, room.registry))
+    add_deliveries(application, Pickup(room.outbox, room.registry))
     async with TestClient(TestServer(application)) as client:
         yield client
     room.close()

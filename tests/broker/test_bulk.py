@@ -49,7 +49,7 @@ def test_parts_are_whole_in_order_and_small(
         table = rows(sizes)
         bulk.note(1, pa.concat_tables([table.slice(0, cut), table.slice(cut)]))
         assert {n for n in held if bulk.is_large(n)} == {n for n in held if held[n] > 4}
-        parts = [list(part) for part in bulk.parts(pairs, lambda pair: pair)]
+        parts = [list(part) for part in bulk.sub_batches(pairs, lambda pair: pair)]
     assert [pair for part in parts for pair in part] == pairs
     for part in parts:
         numbers = {number for pair in part for number in pair}

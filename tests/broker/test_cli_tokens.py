@@ -14,8 +14,7 @@ from click.testing import CliRunner, Result
 from support.api_room import Room
 
 from broker.api.access import Gate
-from broker.api.delivery import install
-from broker.api.http import make_application
+from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
 from broker.cli import main
 from broker.registry.queries import Registry
@@ -47,7 +46,7 @@ class Served:
         application = make_application(
             self.room.backend, body_bytes_max=1 << 20, gate=Gate(self.tokens)
         )
-        install(application, Pickup(self.room.outbox, self.room.registry))
+        add_deliveries(application, Pickup(self.room.outbox, self.room.registry))
         self._runner = web.AppRunner(application, shutdown_timeout=0.1)
         await self._runner.setup()
         await web.TCPSite(self._runner, "127.0.0.1", 0).start()

@@ -22,8 +22,7 @@ from support.small_broker import small_broker
 from support.subscribers import LOOPBACK, Broker, broker_in, found, receiving
 
 from broker.api.backend import Backend
-from broker.api.delivery import install
-from broker.api.http import make_application
+from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
 from broker.delivery.webhook import WebhookChannel
 from broker.documents.ingest import Ingest
@@ -73,7 +72,7 @@ async def api(broker: Broker, port: int = 0) -> AsyncIterator[str]:
     channel = WebhookChannel(allowed=LOOPBACK, allow_http=True)
     application = make_application(backend, body_bytes_max=1_000_000)
     channels = {DestinationKind.WEBHOOK: channel}
-    install(application, Pickup(broker.outbox, broker.registry, channels=channels))
+    add_deliveries(application, Pickup(broker.outbox, broker.registry, channels=channels))
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port, reuse_address=True).start()

@@ -14,8 +14,7 @@ import pytest
 from support.api_room import Room
 from support.subscribers import Broker, Mailbox, found, mailbox
 
-from broker.api.delivery import install
-from broker.api.http import make_application
+from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
 from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel
@@ -62,7 +61,7 @@ async def house(directory: Path) -> AsyncIterator[House]:
             base_url="https://broker.example.org",
             confirms_addresses=True,
         )
-        install(application, pickup)
+        add_deliveries(application, pickup)
         runner = aiohttp.web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
         await runner.setup()
         await aiohttp.web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -15,8 +15,7 @@ from support.api_house import House, open_house
 from support.api_room import Room
 
 from broker.api.access import Gate
-from broker.api.delivery import install
-from broker.api.http import make_application
+from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
 from broker.api.sessions import COOKIE, SESSION_S, Sessions
 from broker.matching.match import Match, MatchDocument, MatchNode
@@ -62,7 +61,7 @@ async def open_client(tmp_path: Path) -> AsyncIterator[tuple[TestClient, Room]]:
     room = Room(tmp_path)
     room.ingest.start()
     application = make_application(room.backend, body_bytes_max=10_000, gate=Gate())
-    install(application, Pickup(room.outbox, room.registry))
+    add_deliveries(application, Pickup(room.outbox, room.registry))
     pages.install(application)
     async with TestClient(TestServer(application)) as client:
         yield client, room

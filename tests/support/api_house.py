@@ -13,8 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from broker.api import feeds as feeds_api
 from broker.api.access import Gate
-from broker.api.delivery import install
-from broker.api.http import make_application
+from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
 from broker.registry.subscription import Destination
 from broker.registry.tokens import Scope, Tokens
@@ -121,7 +120,7 @@ async def open_house(directory: Path) -> AsyncIterator[House]:
         secrets[scope.value] = tokens.create(scope.value, [scope], subscriptions=own)[1]
     pickup = Pickup(room.outbox, room.registry)
     application = make_application(room.backend, body_bytes_max=BODY_BYTES_MAX, gate=Gate(tokens))
-    install(application, pickup)
+    add_deliveries(application, pickup)
     pages.install(application)
     push = Push(feed_store, base_url="https://broker.example", now_us=lambda: 0)
     application.add_routes(push.routes())

@@ -12,8 +12,7 @@ from broker.api import feeds as feeds_api
 from broker.api.access import Gate
 from broker.api.backend import Backend
 from broker.api.connections import Runner
-from broker.api.delivery import install
-from broker.api.http import listen, make_application
+from broker.api.http import add_deliveries, listen, make_application
 from broker.api.pickup import Pickup
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker
@@ -94,7 +93,7 @@ async def small_broker(
         )
         feeds_api.install(application, feed_store, allowed=networks(["127.0.0.0/8"]))
         pages.install(application)
-        install(application, Pickup(files.outbox, files.registry, channels=channels))
+        add_deliveries(application, Pickup(files.outbox, files.registry, channels=channels))
         runner = Runner(application, shutdown_timeout=0.1)
         await runner.setup()
         url = await listen(runner, "127.0.0.1", port)

@@ -18,7 +18,7 @@ from aiohttp import web
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from broker.api.backend import BACKEND
-from broker.api.delivery import install
+from broker.api.http import add_deliveries
 from broker.api.pickup import Pickup
 from broker.api.problem import problems
 from broker.delivery.schedule import RetryPolicy
@@ -247,7 +247,7 @@ async def _change(action: Callable[[int], Any], /, *, replan: bool = True) -> An
 async def serving(broker: Broker, **settings: Any) -> AsyncIterator[str]:
     """Serve delivery's part of the HTTP API; yields its URL."""
     application = web.Application(middlewares=[problems])
-    install(application, Pickup(broker.outbox, broker.registry, **settings))
+    add_deliveries(application, Pickup(broker.outbox, broker.registry, **settings))
     application[BACKEND] = SimpleNamespace(registry=broker.registry, change=_change)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
