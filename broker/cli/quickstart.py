@@ -26,7 +26,7 @@ _PORT = 8420
 _QUERY = "same-story"
 _FEEDS = ("courier", "wire")
 _ROUND = "3.xml"
-_START_WAIT_S = 300.0
+_START_WAIT_S = 600.0
 _MATCH_WAIT_S = 120.0
 _FETCH_WAIT_S = 20
 

@@ -26,7 +26,7 @@ _ANSWER_S = 5.0
     "--timeout",
     "timeout_s",
     type=click.FloatRange(0, 86_400),
-    default=180.0,
+    default=600.0,
     show_default=True,
     help="Seconds after which to give up, with exit code 3.",
 )
@@ -34,7 +34,7 @@ _ANSWER_S = 5.0
 def wait(context: click.Context, timeout_s: float) -> None:
     """Wait until the broker takes and evaluates documents.
 
-    A start takes some seconds, on a slow or cold machine a minute.  Ends with 1 at once where the
+    A start takes some seconds, on a slow or busy machine minutes.  Ends with 1 at once where the
     broker of the settings at hand ends while it is waited for.
 
     \b

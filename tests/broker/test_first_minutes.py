@@ -170,7 +170,8 @@ def test_the_readmes_block_pasted_at_once_ends_in_a_match(tmp_path: Path) -> Non
     first, _, rest = block.partition("\n")
     script = f"{first}\nsed -i 's/^# port = 8420/port = {api}/' xscl.toml\n{rest}"
     process = subprocess.Popen(
-        ["bash", "-e", "-c", f"{script}\nwait"],
+        # What fails, and a broker that ends, ends all of it, and so the output.
+        ["bash", "-e", "-c", f"trap 'kill 0' EXIT\n{script}\nwait %3"],
         cwd=tmp_path,
         env={
             **{name: value for name, value in os.environ.items() if not name.startswith("XSCL_")},
