@@ -53,6 +53,7 @@ from broker.pipeline.evaluation import (
     slice_segments,
 )
 from broker.pipeline.jvm import Java, Jvm, find_java, start_jvm, worker_environment
+from broker.pipeline.querystart import started
 from broker.pipeline.shards import ShardTask, carry_out
 from joins.shards.orders import Answer
 
@@ -80,8 +81,7 @@ _SETTINGS = {
     "spark.ui.dagGraph.retainedRootRDDs": "8",
     "spark.sql.ui.retainedExecutions": "1",
     "spark.sql.catalogImplementation": "in-memory",
-    # Hadoop's files have modes of their own, whatever the umask.
-    "spark.hadoop.fs.permissions.umask-mode": "077",
+    "spark.hadoop.fs.permissions.umask-mode": "077",  # Hadoop heeds no other umask
 }
 
 # On one machine nothing of Spark listens to others.
@@ -263,7 +263,7 @@ class SparkQuery:
         writer = writer.option("checkpointLocation", str(checkpoint))
         if interval_s:
             writer = writer.trigger(processingTime=f"{round(interval_s * 1000)} milliseconds")
-        self._query = writer.start()
+        self._query = started(writer.start)
 
     def handle(self, batch: DataFrame, batch_id: int) -> None:
         """Take one batch from Spark.  Its id decides nothing."""
