@@ -85,10 +85,8 @@ def _check_public_url(url: str) -> None:
     if len(url) > PUBLIC_URL_MAX:
         raise ValueError(f"'public_url' has at most {PUBLIC_URL_MAX} characters")
     if re.fullmatch(r"https?://[!-;=?-~]+", url) is None:
-        raise ValueError(
-            "'public_url' must begin with https:// (or http://) and have neither white space nor"
-            " letters beyond ASCII: write a domain as xn--..."
-        )
+        text = "'public_url' must begin with https:// and be ASCII: write a domain as xn--..."
+        raise ValueError(text)
 
 
 @dataclass(frozen=True, slots=True)
