@@ -35,7 +35,7 @@ class Receiver(BaseHTTPRequestHandler):
             return
         message = json.loads(body)
         data = message["data"]
-        if message["type"] == "xscl.sample":
+        if message.get("type") == "xscl.sample":
             say(f"webhook: {data['query']}: a sample")
             data = {"matches": []}
         for match in data.get("matches", [data]):
