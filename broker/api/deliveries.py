@@ -12,7 +12,7 @@ from aiohttp import web
 
 from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import Problem
-from broker.api.querystring import number
+from broker.api.querystring import bounded, number
 from broker.delivery.deliveries import Delivery, DeliveryError
 from broker.delivery.sample import sample_attempt
 from broker.delivery.store import DeliveryState
@@ -32,7 +32,7 @@ async def list_deliveries(request: web.Request) -> web.Response:
         state = DeliveryState(request.query["state"]) if "state" in request.query else None
     except ValueError as error:
         raise Problem(HTTPStatus.BAD_REQUEST, str(error)) from error
-    limit = max(1, min(number(request, "limit", 100), _PAGE_MAX))
+    limit = bounded(request, "limit", 100, _PAGE_MAX)
     before = number(request, "before", 1 << 62)
     found = await pickup.write(
         lambda: pickup.deliveries.find(

@@ -15,7 +15,7 @@ from lxml import etree
 from broker.api.backend import BACKEND, evaluated_through, in_thread
 from broker.api.body import bytes_of
 from broker.api.problem import Problem
-from broker.api.querystring import moment, number
+from broker.api.querystring import bounded, moment, number
 from broker.documents.document import (
     DocumentError,
     DocumentLine,
@@ -115,7 +115,7 @@ def _answer(request: web.Request, receipts: Sequence[tuple[int, Receipt]]) -> we
 async def list_documents(request: web.Request) -> web.Response:
     """Answer documents with docids above `?after=`, at most `?limit=`, that are still kept."""
     spool = request.app[BACKEND].spool
-    after, limit = number(request, "after", 0), min(number(request, "limit", 100), _LIMIT_MAX)
+    after, limit = number(request, "after", 0), bounded(request, "limit", 100, _LIMIT_MAX)
     found = await in_thread(lambda: list(islice(_documents_after(spool, after), limit)))
     return web.json_response({"documents": found})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
@@ -30,6 +31,7 @@ from broker.api.connections import CONNECTIONS, Connections
 from broker.api.limits import RateLimit
 from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import problems
+from broker.api.querystring import known_parameters
 
 __all__ = [
     "DELIVERY_MODULES",
@@ -58,6 +60,11 @@ DELIVERY_MODULES = (pull, consumers, deliveries, links)
 """The rooms whose resources an application has that delivers."""
 
 
+_COMPRESSED_MIN = 1_400
+"""Bytes; less goes in one packet anyway."""
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
 _BACKLOG = 1_024
 """Connections that wait to be accepted: in a burst of more, some come a second later."""
 
@@ -80,9 +87,11 @@ def make_application(
     """
     connections = Connections()
     application = web.Application(
-        middlewares=[connections.note, problems, access], client_max_size=body_bytes_max
+        middlewares=[connections.note, compressed, problems, access, known_parameters],
+        client_max_size=body_bytes_max,
     )
     application[CONNECTIONS] = connections
+    application.on_response_prepare.append(_name_server)
     application[BACKEND] = backend
     application[GATE] = gate or Gate()
     application[LIMIT] = limit or RateLimit(0)
@@ -103,6 +112,26 @@ def add_deliveries(application: web.Application, pickup: Pickup) -> None:
         await pickup.close()
 
     application.on_cleanup.append(close)
+
+
+@web.middleware
+async def compressed(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    """Have long answers compressed for who can read that; not those that are written as they come.
+
+    Only what is read: an answer to a change may hold a secret beside words of who asked.
+    """
+    response = await handler(request)
+    body = response.body if isinstance(response, web.Response) else None
+    is_long = isinstance(body, bytes) and len(body) >= _COMPRESSED_MIN
+    if is_long and request.method in ("GET", "HEAD"):
+        response.enable_compression()
+        response.headers["Vary"] = "Accept-Encoding"
+    return response
+
+
+async def _name_server(request: web.Request, response: web.StreamResponse) -> None:
+    # Which versions of what it is made of is nobody's business.
+    response.headers["Server"] = "xscl"
 
 
 async def listen(runner: web.AppRunner, host: str, port: int) -> str:

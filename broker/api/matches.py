@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from aiohttp import web
 
 from broker.api.backend import BACKEND, Backend, in_thread
-from broker.api.querystring import moment, number
+from broker.api.querystring import bounded, moment, number
 from broker.pipeline.matchlog import CommittedMatch
 
 __all__ = ["ROUTES"]
@@ -42,7 +42,7 @@ async def list_matches(request: web.Request) -> web.Response:
         document=number(request, "document", 0) if "document" in request.query else None,
         since_us=moment(request, "since"),
         until_us=moment(request, "until"),
-        limit=max(1, min(number(request, "limit", 100), _LIMIT_MAX)),
+        limit=bounded(request, "limit", 100, _LIMIT_MAX),
     )
     wait_s = min(float(number(request, "wait", 0)), _WAIT_MAX_S)
     newest = await in_thread(backend.outbox.matches.last_seq)

@@ -12,7 +12,7 @@ from aiohttp import web
 from broker.api.backend import BACKEND, evaluated_through, in_thread
 from broker.api.pickup import PICKUP
 from broker.api.problem import Problem
-from broker.api.querystring import number
+from broker.api.querystring import bounded, number
 from broker.delivery import atom
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.file import RegistryError
@@ -26,6 +26,7 @@ _CHECK_S = 5.0
 
 _WAIT_MAX_S = 60
 _FEED_MAX = 100
+_LIMIT_MAX = 1_000
 
 
 async def stream(request: web.Request) -> web.StreamResponse:
@@ -100,7 +101,7 @@ async def matches(request: web.Request) -> web.Response:
     found = await pickup.hub.next(
         subscription, after=cursor, wait_s=min(number(request, "wait", 0), _WAIT_MAX_S)
     )
-    found = found[: number(request, "limit", len(found) or 1)]
+    found = found[: bounded(request, "limit", _LIMIT_MAX, _LIMIT_MAX)]
     lines = [{"seq": match.seq, **json.loads(match.line)} for match in found]
     return web.json_response({"matches": lines, "next": found[-1].seq if found else cursor})
 

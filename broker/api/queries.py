@@ -19,11 +19,12 @@ from broker.registry.file import RegistryError
 from broker.registry.queries import QueryState, RegisteredText
 from broker.registry.registered import check_among, parsed
 from xscl.diagnostics import Severity
-from xscl.lexer import is_name
+from xscl.lexer import is_name, tokenise
 from xscl.reader import check
+from xscl.report import Report
 from xscl.spelling import did_you_mean
 
-__all__ = ["ROUTES", "one_query", "point_since", "present_query"]
+__all__ = ["ROUTES", "description_of", "one_query", "point_since", "present_query"]
 
 _COMPARED_MAX = 10_000
 """Ids among which the nearest to a wrong one is looked for: 0.1 s."""
@@ -62,10 +63,12 @@ async def put_query(request: web.Request) -> web.Response:
     """
     backend, query_id = request.app[BACKEND], request.match_info["id"]
     await in_thread(_check_id, backend, query_id)
-    query = await in_thread(one_query, await text_of(request), query_id)
+    source = await text_of(request)
+    query = await in_thread(one_query, source, query_id)
     since = request.query.get("since")
     present = await in_thread(_same, backend, query)
     if present is not None and since is None:
+        await in_thread(backend.registry.keep_source, query_id, query.version, source)
         return await _answer(backend, present, outcome="unchanged")
     before = await in_thread(backend.registry.revision)
 
@@ -73,13 +76,15 @@ async def put_query(request: web.Request) -> web.Response:
         check_among(backend.registry, query)
         if since is not None:
             check_unread(backend.registry, query)
-        return backend.registry.register(
+        registered = backend.registry.register(
             query_id,
             query.text,
             version=query.version,
             point=newest_docid,
             since=point_since(backend, since),
         )
+        backend.registry.keep_source(query_id, query.version, source)
+        return registered
 
     registered = await backend.change(register)
     outcome = "unchanged" if registered.revision <= before else "registered"
@@ -178,7 +183,13 @@ async def _answer(
     matches = await in_thread(backend.outbox.matches.count, query.id)
     subscriptions = await in_thread(backend.registry.subscriptions.count, query.id)
     warnings = await in_thread(_warnings, query.id, query.text)
-    answer = {**_rendered(query, matches, subscriptions), "warnings": list(warnings)}
+    source = await in_thread(backend.registry.source, query)
+    answer = {
+        **_rendered(query, matches, subscriptions),
+        "source": source,
+        "description": description_of(source),
+        "warnings": list(warnings),
+    }
     if outcome is not None:
         answer["outcome"] = outcome
     return web.json_response(answer)
@@ -197,6 +208,24 @@ def _rendered(query: RegisteredText, matches: int, subscriptions: int) -> dict[s
         "subscriptions": subscriptions,
         "text": query.text,
     }
+
+
+def description_of(source: str) -> str:
+    r"""Return what the comments say that a text begins with, without their delimiters.
+
+    >>> description_of("-- Stories that two feeds have.\n(: Slow. :)\nnews//item")
+    'Stories that two feeds have.\nSlow.'
+    """
+    _, comments = tokenise(source, Report(source))
+    said = []
+    end = 0
+    for comment in comments:
+        if source[end : comment.start].strip():
+            break
+        text = comment.text.removeprefix("--").removeprefix("(:").removesuffix(":)")
+        said += [line.strip() for line in text.strip().splitlines()]
+        end = comment.end
+    return "\n".join(said)
 
 
 @lru_cache(maxsize=10_000)

@@ -13,7 +13,7 @@ from aiohttp import web
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.pickup import PICKUP
 from broker.api.problem import Problem
-from broker.api.querystring import number
+from broker.api.querystring import bounded, number
 from broker.documents.deadletters import resubmission
 from broker.documents.document import Document, DocumentError, render_time
 from broker.documents.late import late_data
@@ -39,7 +39,7 @@ async def list_streams(request: web.Request) -> web.Response:
 async def list_dead_letters(request: web.Request) -> web.Response:
     """Answer documents that could not be evaluated, newest first; `?before=` a docid goes on."""
     backend = request.app[BACKEND]
-    limit = max(1, min(number(request, "limit", 100), _LIMIT_MAX))
+    limit = bounded(request, "limit", 100, _LIMIT_MAX)
     before = number(request, "before", 1 << 62)
     found = await in_thread(lambda: backend.outbox.dead_letters(before=before, limit=limit))
     rows = await in_thread(rendered_dead_letters, backend, found)

@@ -15,6 +15,7 @@ from broker.api.body import json_object
 from broker.api.pickup import PICKUP
 from broker.api.problem import Problem
 from broker.api.queries import point_since, present_query
+from broker.api.querystring import bounded
 from broker.delivery.attempt import OutcomeKind
 from broker.documents.document import render_time
 from broker.pipeline.backfill import check_unread
@@ -31,18 +32,22 @@ from broker.registry.tokens import Scope
 
 __all__ = ["ROUTES", "remove"]
 
+_LIMIT_MAX = 1_000
 _MEMBERS = {"query", "destination", "parameters", "options", "since"}
 
 
 async def list_subscriptions(request: web.Request) -> web.Response:
-    """Answer the subscriptions, of one query with `?query=`, by id; `?after=` goes on.
+    """Answer the subscriptions, of one query with `?query=`, by id; `?after=` goes on from `next`.
 
     Who has only a token for some subscriptions gets these.
     """
     registry, caller = request.app[BACKEND].registry, caller_of(request)
     query, after = request.query.get("query"), request.query.get("after", "")
+    limit = bounded(request, "limit", _LIMIT_MAX, _LIMIT_MAX)
     if caller is None or Scope.ADMIN in caller.scopes:
-        found = await in_thread(lambda: registry.subscriptions.find(query=query, after=after))
+        found = await in_thread(
+            lambda: registry.subscriptions.find(query=query, after=after, limit=limit)
+        )
     else:
         own = await in_thread(registry.subscriptions.by_id, sorted(caller.subscriptions))
         found = [
@@ -52,7 +57,9 @@ async def list_subscriptions(request: web.Request) -> web.Response:
             and query in (None, each.query)
             and each.state is not SubscriptionState.REMOVED
         ]
-    return web.json_response({"subscriptions": [_rendered(each) for each in found]})
+        found = sorted(found, key=lambda each: each.id)[:limit]
+    rest = found[-1].id if len(found) == limit else None
+    return web.json_response({"subscriptions": [_rendered(each) for each in found], "next": rest})
 
 
 async def post_subscription(request: web.Request) -> web.Response:

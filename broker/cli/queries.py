@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import click
@@ -9,8 +11,9 @@ import click
 from broker.cli.connection import BrokerConnection, connect
 from broker.cli.terminal import echo, echo_json, emit_rows, format_option, message, text_or_json
 
-__all__ = ["list_queries", "pause", "remove", "resume", "show"]
+__all__ = ["list_queries", "pause", "remove", "resume", "show", "subscriptions"]
 
+_SHOWN_MAX = 100
 _TEXT = "text/plain; charset=utf-8"
 
 
@@ -34,6 +37,52 @@ def list_queries(context: click.Context, output: str) -> None:
 
 
 @click.command()
+@click.argument("query_id", metavar="[QUERY]", required=False)
+@click.option("--to", "destination", metavar="TEXT", help="Only those whose destination has it.")
+@click.option(
+    "--state",
+    type=click.Choice(["active", "paused", "disabled"]),
+    help="Only those in one state.",
+)
+@format_option
+@click.pass_context
+def subscriptions(
+    context: click.Context,
+    query_id: str | None,
+    destination: str | None,
+    state: str | None,
+    output: str,
+) -> None:
+    """List the subscriptions, of QUERY or of all, with their parameters.
+
+    \b
+    Examples:
+      xscl subscriptions same-story
+      xscl subscriptions --to ann@example.org
+    """
+    connection = connect(context)
+    rows = [
+        row
+        for row in _subscriptions(connection, query_id)
+        if (destination or "").lower() in row["destination"].lower()
+        and state in (None, row["state"])
+    ]
+    emit_rows(rows, ["id", "query", "destination", "state", "parameters", "reason"], output)
+    if not rows and output == "table":
+        message("no subscriptions")
+
+
+def _subscriptions(connection: BrokerConnection, query_id: str | None) -> Iterator[dict[str, Any]]:
+    after: str | None = None
+    while True:
+        page = connection.get("subscriptions", query=query_id, after=after)
+        yield from page["subscriptions"]
+        after = page["next"]
+        if after is None:
+            return
+
+
+@click.command()
 @click.argument("query_id", metavar="QUERY")
 @text_or_json()
 @click.pass_context
@@ -46,11 +95,15 @@ def show(context: click.Context, query_id: str, output: str) -> None:
     """
     connection = connect(context)
     query = connection.get("queries", query_id)
-    query["subscriptions"] = connection.get("subscriptions", query=query_id)["subscriptions"]
+    most = _SHOWN_MAX if output == "text" else None
+    count, found = query["subscriptions"], list(islice(_subscriptions(connection, query_id), most))
+    query["subscriptions"] = found
     if output == "json":
         echo_json(query)
     else:
         _show_text(query)
+        if count > len(found):
+            message(f"and {count - len(found):,} more: `xscl subscriptions {query_id}`")
 
 
 def _show_text(query: dict[str, Any]) -> None:
@@ -58,7 +111,7 @@ def _show_text(query: dict[str, Any]) -> None:
     if query["reason"]:
         echo(f"it {_since(query)}: {query['reason']}")
     echo(f"version {query['version']}, sees documents after {query['point']}\n")
-    echo(query["text"].rstrip())
+    echo(query["source"].rstrip())
     if query["subscriptions"]:
         echo()
         for each in query["subscriptions"]:

@@ -101,8 +101,9 @@ def register(
             echo_json(found)
         return
     registered = []
+    sources = _sources(paths, queries)
     for query in queries:
-        path, body = ("queries", query_id or query.id), query.text.encode()
+        path, body = ("queries", query_id or query.id), sources[query.id].encode()
         if len(queries) <= ESTIMATED_MAX:
             _say_cost(connection.call("POST", *path, "estimate", body=body, content_type=_TEXT))
         made = connection.call("PUT", *path, query={"since": since}, body=body, content_type=_TEXT)
@@ -143,6 +144,28 @@ def _load(paths: Sequence[Path], query_id: str | None) -> list[Query]:
             exit_code=2,
         )
     return queries
+
+
+def _sources(paths: Sequence[Path], queries: Sequence[Query]) -> dict[str, str]:
+    """Return the text of each query as its author wrote it, by id; canonical where it is shared."""
+    from xscl.files import query_files
+    from xscl.lexer import tokenise
+    from xscl.reader import check
+    from xscl.report import Report
+
+    sources = {query.id: query.text for query in queries}
+    for path in query_files(paths):
+        text = path.read_bytes().decode()
+        tokens, _ = tokenise(text, Report(text))
+        ends = [token.start for token in tokens if token.kind == ";"]
+        starts = [0, *(end + 1 for end in ends)]
+        for start, end in zip(starts, [*ends, len(text)], strict=True):
+            own = text[start:end].strip() + "\n"
+            found, _ = check(own, path=str(path))
+            for query in queries:
+                if len(found) == 1 and found[0].text == query.text:
+                    sources[query.id] = own
+    return sources
 
 
 def _values(given: Sequence[str]) -> str | None:

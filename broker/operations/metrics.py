@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
 
 from broker.delivery.worker import DeliveryEvent, DeliveryEventKind
+from broker.operations.helptexts import HELP
 from broker.pipeline.steps import StepSummary
 
 __all__ = ["Histogram", "Stages", "render_metrics"]
@@ -102,6 +103,7 @@ def render_metrics(figures: Mapping[str, float], histograms: Mapping[str, Histog
     """Return the text format of Prometheus; a figure is a counter where its name ends in `_total`.
 
     >>> print(render_metrics({"matches_total": 3}, {}), end="")
+    # HELP xscl_matches_total matches found
     # TYPE xscl_matches_total counter
     xscl_matches_total 3
     """
@@ -111,10 +113,16 @@ def render_metrics(figures: Mapping[str, float], histograms: Mapping[str, Histog
         metric = name.partition("{")[0]
         if metric != before:  # the series of one metric stand together
             kind = "counter" if metric.endswith("_total") else "gauge"
+            lines += _help(metric)
             lines.append(f"# TYPE xscl_{metric} {kind}")
         before = metric
         lines.append(f"xscl_{name} {value:.17g}")
     for name, histogram in histograms.items():
+        lines += _help(name)
         lines.append(f"# TYPE xscl_{name} histogram")
         lines += [f"xscl_{name}{suffix} {value:.17g}" for suffix, value in histogram.samples()]
     return "".join(f"{line}\n" for line in lines)
+
+
+def _help(name: str) -> list[str]:
+    return [f"# HELP xscl_{name} {HELP[name]}"] if name in HELP else []

@@ -102,6 +102,12 @@ _STEPS = (
     DROP TABLE backfill;
     ALTER TABLE backfill_of_statement RENAME TO backfill;
     """,
+    """
+    CREATE TABLE source (
+        query TEXT PRIMARY KEY,
+        version TEXT NOT NULL,
+        text TEXT NOT NULL) WITHOUT ROWID;
+    """,
 )
 
 

@@ -125,6 +125,22 @@ class Registry:
         _say(stated)
         return stated
 
+    def keep_source(self, query_id: str, version: str, source: str) -> None:
+        """Keep a query's text as its author wrote it, with comments; not part of its history."""
+        with self._file.write() as db:
+            db.execute(
+                "INSERT INTO source VALUES (?1, ?2, ?3)"
+                " ON CONFLICT DO UPDATE SET version = ?2, text = ?3",
+                (query_id, version, source),
+            )
+
+    def source(self, query: RegisteredText) -> str:
+        """Return a query's text as its author wrote it last, its canonical text if none is kept."""
+        rows = self._file.rows(
+            "SELECT text FROM source WHERE query = ? AND version = ?", query.id, query.version
+        )
+        return str(rows[0][0]) if rows else query.text
+
     def _look_back(self, query_id: str, revision: int, since: int, point: int) -> None:
         # Those who subscribe may have given the parameters of another text, and this one has none.
         self._add_backfill(Backfill(revision, query_id, parameters_key({}), since, point))

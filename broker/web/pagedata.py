@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -43,6 +43,8 @@ __all__ = [
     "one_subscription",
     "overview",
     "own_subscriptions",
+    "spelled",
+    "with_subscriptions",
 ]
 
 _ROWS_MAX = 100
@@ -96,10 +98,11 @@ def one_query(backend: Backend, query: RegisteredText) -> dict[str, Any]:
     matches = backend.outbox.matches.newest(query.id, limit=_MATCHES_MAX)
     return {
         "query": query,
-        "text": _coloured(query.text, XsclLexer()),
+        "text": _coloured(backend.registry.source(query), XsclLexer()),
         "total": backend.outbox.matches.count(query.id),
         "matches": [_shown(match) for match in matches],
         "subscriptions": backend.registry.subscriptions.find(query=query.id, limit=_ROWS_MAX),
+        "subscriptions_left": max(0, backend.registry.subscriptions.count(query.id) - _ROWS_MAX),
     }
 
 
@@ -134,6 +137,21 @@ def feeds(store: FeedStore | None) -> list[FeedHealth]:
     return sorted(found, key=lambda each: (order.index(each.status), each.url))[:_ROWS_MAX]
 
 
+@dataclass(frozen=True, slots=True)
+class Failing:
+    """A delivery that fails, and what it is of."""
+
+    delivery: Delivery
+    subscription: Subscription | None
+
+
+def with_subscriptions(backend: Backend, deliveries: Sequence[Delivery]) -> list[Failing]:
+    """Return deliveries with their subscriptions, None where one is gone."""
+    names = sorted({each.subscription for each in deliveries})
+    found = backend.registry.subscriptions.by_id(names)
+    return [Failing(each, found.get(each.subscription)) for each in deliveries]
+
+
 def failing_deliveries(deliveries: Deliveries) -> list[Delivery]:
     """Return dead letters, and deliveries that are tried again, newest first."""
     dead = deliveries.find(state=DeliveryState.DEAD, limit=_MATCHES_MAX)
@@ -145,6 +163,19 @@ def failing_deliveries(deliveries: Deliveries) -> list[Delivery]:
 def moment(time_us: int) -> str:
     """Return a time to the second, in UTC, as machines and people read it."""
     return render_time(time_us // 1_000_000 * 1_000_000)
+
+
+def spelled(parameters: str) -> str:
+    """Return the values of parameters, as the registry keeps them, for people.
+
+    >>> spelled('{"low": 3.0, "who": "Ann"}'), spelled("{}")
+    ('low = 3, who = Ann', '')
+    """
+    values = json.loads(parameters)
+    return ", ".join(
+        f"{name} = {f'{value:g}' if isinstance(value, float) else value}"
+        for name, value in values.items()
+    )
 
 
 def ago(time_us: int) -> str:

@@ -51,7 +51,9 @@ _ENVIRONMENT = jinja2.Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_ENVIRONMENT.filters.update(ago=pagedata.ago, moment=pagedata.moment, count=pagedata.count)
+_ENVIRONMENT.filters.update(
+    ago=pagedata.ago, moment=pagedata.moment, count=pagedata.count, spelled=pagedata.spelled
+)
 
 
 def install(application: web.Application) -> None:
@@ -86,7 +88,8 @@ async def show_overview(request: web.Request) -> web.Response:
     if caller is not None and Scope.ADMIN not in caller.scopes:
         own = await in_thread(pagedata.own_subscriptions, backend, caller.subscriptions)
         return _page("own.html.j2", {"subscriptions": own}, caller)
-    failing = await pickup.write(lambda: pagedata.failing_deliveries(pickup.deliveries))
+    found = await pickup.write(lambda: pagedata.failing_deliveries(pickup.deliveries))
+    failing = await in_thread(pagedata.with_subscriptions, backend, found)
     feeds = await in_thread(pagedata.feeds, pagedata.feed_store(request.app))
     overview = await in_thread(pagedata.overview, backend)
     values = {**overview, "feeds": feeds, "deliveries": failing}

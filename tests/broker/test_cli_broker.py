@@ -17,7 +17,9 @@ from support.api_room import Room, match
 from broker.api.http import make_application
 from broker.cli import main
 from broker.matching.budget import Pause
+from broker.registry.subscription import Destination
 
+PULL = Destination.parse("pull")
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
 
 
@@ -328,3 +330,54 @@ def test_https_at_a_port_of_http_is_said(served: ServedRoom) -> None:
     assert result.exit_code == 3
     assert "does not speak TLS" in result.stderr
     assert served.url in result.stderr
+
+
+COMMENTED = """-- Stories that two feeds have.
+news//item->a  (: the first :)
+  FOLLOWED BY {a/title = b/title, 2 days} news//item->b  -- pairs
+"""
+
+
+def test_a_query_is_shown_as_its_author_wrote_it(served: ServedRoom, query_file: Path) -> None:
+    query_file.write_text(COMMENTED)
+    served.xscl("register", str(query_file))
+    assert COMMENTED.strip() in served.xscl("show", "same").stdout
+    shown = json.loads(served.xscl("show", "same", "--format", "json").stdout)
+    assert shown["description"] == "Stories that two feeds have."
+    point = shown["point"]
+    served.run(served.room.backend.change(lambda newest: None))
+    query_file.write_text(COMMENTED.replace("Stories", "News"))
+    assert served.xscl("register", str(query_file)).stderr.startswith("unchanged: same")
+    shown = json.loads(served.xscl("show", "same", "--format", "json").stdout)
+    assert (shown["description"], shown["point"]) == ("News that two feeds have.", point)
+    query_file.write_text(SAME.replace("2 days", "3 days"))
+    served.xscl("register", str(query_file))
+    assert "News" not in served.xscl("show", "same").stdout
+
+
+def test_each_query_of_a_file_keeps_its_own_comments(served: ServedRoom, tmp_path: Path) -> None:
+    text = "-- One.\nFROM news//item[t = ';'] PUBLISH one;\n-- Two.\nFROM news//item PUBLISH two"
+    (tmp_path / "both.xscl").write_text(text)
+    assert served.xscl("register", str(tmp_path / "both.xscl")).exit_code == 0
+    for name in ("One", "Two"):
+        shown = json.loads(served.xscl("show", name.lower(), "--format", "json").stdout)
+        assert shown["description"] == f"{name}."
+
+
+def test_what_is_not_shown_of_many_subscriptions_is_counted(
+    served: ServedRoom, query_file: Path
+) -> None:
+    query_file.write_text("news//item[author = $who]")
+    served.xscl("register", str(query_file))
+    for number in range(120):
+        served.room.registry.subscribe(
+            "same", PULL, point=0, parameters={"who": f"author {number}"}
+        )
+    shown = served.xscl("show", "same")
+    assert shown.stdout.count("sub_") == 100
+    assert "and 20 more: `xscl subscriptions same`" in shown.stderr
+    listed = served.xscl("subscriptions", "same", "--format", "json")
+    assert len(json.loads(listed.stdout)) == 120
+    assert "author 119" in served.xscl("subscriptions").stdout
+    assert "no subscriptions" in served.xscl("subscriptions", "--to", "nobody@").stderr
+    assert "no subscriptions" in served.xscl("subscriptions", "--state", "paused").stderr

@@ -11,7 +11,9 @@ from support.api_room import Room, match
 from yarl import URL
 
 from broker.documents.spool import Spool
+from broker.registry.subscription import Destination
 
+PULL = Destination.parse("pull")
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
 
 
@@ -119,7 +121,9 @@ async def test_a_query_is_registered_behind_the_newest_document(client: TestClie
 async def test_registering_the_same_text_again_changes_nothing(client: TestClient) -> None:
     first = await (await client.put("/v1/queries/same", data=SAME)).json()
     await client.post("/v1/streams/news/documents", **lines({"xml": "<a/>"}))
-    assert await (await client.put("/v1/queries/same", data=SAME)).json() == first
+    again = await (await client.put("/v1/queries/same", data=SAME)).json()
+    assert (first.pop("outcome"), again.pop("outcome")) == ("registered", "unchanged")
+    assert again == first
 
 
 async def test_a_query_that_does_not_parse_has_its_diagnostics(client: TestClient) -> None:
@@ -238,8 +242,11 @@ async def test_readiness_says_why_not(client: TestClient, room: Room) -> None:
 
 async def test_figures_are_shown_in_the_format_of_prometheus(client: TestClient) -> None:
     text = await (await client.get("/metrics")).text()
-    lines = ["# TYPE xscl_documents_evaluated_total counter", "xscl_documents_evaluated_total 3"]
-    assert text.splitlines() == lines
+    assert text.splitlines() == [
+        "# HELP xscl_documents_evaluated_total documents evaluated",
+        "# TYPE xscl_documents_evaluated_total counter",
+        "xscl_documents_evaluated_total 3",
+    ]
 
 
 async def test_an_unknown_address_is_a_problem(client: TestClient) -> None:
@@ -326,3 +333,50 @@ async def test_queries_that_publish_in_a_cycle_are_refused(client: TestClient) -
     await client.put("/v1/queries/one", data="SELECT * FROM b//item PUBLISH a")
     response = await client.put("/v1/queries/two", data="SELECT * FROM a//item PUBLISH b")
     assert "cycle" in (await problem(response, 422))["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "said"),
+    [
+        ("/v1/matches?afterr=0", "there is no parameter 'afterr' here"),
+        ("/v1/documents?stream=news", "there is no parameter 'stream' here"),
+        ("/v1/matches?limit=1001", "'limit' must be from 1 to 1000, not 1001"),
+        ("/v1/documents?limit=0", "'limit' must be from 1 to 1000, not 0"),
+        ("/v1/subscriptions?limit=5000", "'limit' must be from 1 to 1000"),
+        ("/v1/dead-letters?limit=5000", "'limit' must be from 1 to 1000"),
+    ],
+)
+async def test_what_would_be_ignored_or_cut_is_refused(
+    client: TestClient, path: str, said: str
+) -> None:
+    details = await problem(await client.get(path), 400)
+    assert said in details["detail"]
+    assert ("hint" in details) == ("afterr" in path)
+
+
+async def test_subscriptions_come_page_by_page(client: TestClient, room: Room) -> None:
+    await client.put("/v1/queries/same", data=SAME)
+    made = sorted(room.registry.subscribe("same", PULL, point=0).id for _ in range(5))
+    seen: list[str] = []
+    after = ""
+    for _ in range(3):
+        page = await (await client.get(f"/v1/subscriptions?limit=2&after={after}")).json()
+        seen += [each["id"] for each in page["subscriptions"]]
+        after = page["next"]
+    assert (seen, after) == (made, None)
+
+
+async def test_long_answers_are_compressed_for_who_can_read_that(client: TestClient) -> None:
+    await client.put("/v1/queries/long", data="news//item[t = '" + "x" * 3_000 + "']")
+    for wanted, used in (("gzip", "gzip"), ("identity", None)):
+        answer = await client.get("/v1/queries", headers={"Accept-Encoding": wanted})
+        assert answer.headers.get("Content-Encoding") == used
+        assert answer.headers["Vary"] == "Accept-Encoding"
+        assert "xxx" in await answer.text()
+    short = await client.get("/healthz", headers={"Accept-Encoding": "gzip"})
+    assert "Content-Encoding" not in short.headers
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/v1/queries", "/v1/queries/none", "/nowhere"])
+async def test_what_the_server_is_made_of_is_not_told(client: TestClient, path: str) -> None:
+    assert (await client.get(path)).headers["Server"] == "xscl"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from broker.registry.file import RegistryError
+from broker.registry.file import _STEPS, RegistryError
 from broker.registry.queries import QueryState, Registry
 from broker.registry.subscription import (
     Destination,
@@ -20,6 +20,7 @@ from broker.registry.subscription import (
     SubscriptionError,
     SubscriptionState,
 )
+from broker.settings.database import connect
 
 HOOK = Destination.parse("https://example.org/hook")
 PULL = Destination.parse("pull")
@@ -228,16 +229,16 @@ def test_look_backs_of_the_format_before_are_of_the_statement_that_they_name(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "registry.db"
-    registry = Registry(path)
-    registry.register("q", "S//a", version="v1", point=5)
-    registry.register("q", "S//b", version="v2", point=6)
-    registry._file.db.executescript("""
-        DROP TABLE backfill;
-        CREATE TABLE backfill (query TEXT, version TEXT, parameters TEXT, point INT, through INT);
-        INSERT INTO backfill VALUES ('q', 'v1', '{}', 0, 5), ('gone', 'v1', '{}', 0, 5);
-        PRAGMA user_version = 5;
-    """)
-    registry.close()
+    db = connect(path, _STEPS[:5])
+    for revision, version, text in ((1, "v1", "S//a"), (2, "v2", "S//b")):
+        row = ("q", version, text, "active", 5, 5, "", 0)
+        db.execute(
+            "INSERT INTO query (id, version, text, state, point, effective, reason, changed_us,"
+            f" revision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, {revision})",
+            row,
+        )
+    db.execute("INSERT INTO backfill VALUES ('q', 'v1', '{}', 0, 5), ('gone', 'v1', '{}', 0, 5)")
+    db.close()
     registry = Registry(path)
     [waiting] = registry.backfills()
     assert (waiting.revision, waiting.query, waiting.point, waiting.through) == (1, "q", 0, 5)

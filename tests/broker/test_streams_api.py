@@ -92,7 +92,8 @@ async def test_matches_are_those_found_between_two_times(client: TestClient, roo
     await answer(client, "/v1/matches?since=yesterday", 400)
 
 
-async def test_no_matches_can_be_asked_for_and_one_is_given(client: TestClient, room: Room) -> None:
+async def test_no_matches_cannot_be_asked_for(client: TestClient, room: Room) -> None:
     await room.commit(match(1), match(2))
-    found = await answer(client, "/v1/matches?after=0&limit=0")
+    await answer(client, "/v1/matches?after=0&limit=0", 400)
+    found = await answer(client, "/v1/matches?after=0&limit=1")
     assert [each["id"] for each in found["matches"]] == ["m1"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from broker.api.sessions import COOKIE, SESSION_S, Sessions
 from broker.matching.match import Match, MatchDocument, MatchNode
 from broker.matching.stepresult import StepResult
 from broker.registry.queries import QueryState
+from broker.registry.subscription import Destination
 from broker.web import pagedata, pages
 
 HOSTILE = "<script>document.title='pwned'</script><img src=x onerror=\"document.title='pwned'\">"
@@ -213,6 +215,37 @@ async def test_what_feeds_and_publishers_write_stays_text(
         assert {each.get("src") for each in tree.iter("img")} == {"/assets/icon.svg"}
         assert not [each for each in tree.iter("a") if "javascript" in each.get("href")]
         assert HOSTILE in tree.text_content()
+
+
+TURNED = "\u202egnp.exe"
+
+
+async def test_what_others_write_turns_nothing_around_it(house: House) -> None:
+    made = hostile_match(1)
+    item = f"<item><title>{TURNED}</title><author>{TURNED}</author><source>{TURNED}</source></item>"
+    witness = {"a/title": MatchNode(0, 1, TURNED), "b/title": MatchNode(1, 1, TURNED)}
+    await house.room.commit(
+        replace(made, output=f"<match>{item}{item}</match>", witnesses=(witness,))
+    )
+    assert await log_in(house, "admin") == 303
+    for path in ("/", "/queries/same"):
+        page = await text_of(house.client, path)
+        outside = re.sub(r"<pre.*?</pre>|<bdi>[^<]*</bdi>", "", page, flags=re.DOTALL)
+        assert page.count(TURNED) > 5
+        assert TURNED not in outside
+
+
+async def test_pages_show_parameters_and_count_what_they_leave_out(house: House) -> None:
+    house.room.registry.register("who", "news//item[author = $who]", version="1", point=0)
+    for number in range(103):
+        made = house.room.registry.subscribe(
+            "who", Destination.parse("pull"), point=0, parameters={"who": f"Ann {number}"}
+        )
+    assert await log_in(house, "admin") == 303
+    page = await text_of(house.client, "/queries/who")
+    assert len(re.findall("who = Ann", page)) == 100
+    assert "And 3 more: <code>xscl subscriptions who</code>" in page
+    assert "who = Ann 102" in await text_of(house.client, f"/subscriptions/{made.id}")
 
 
 async def test_nothing_stands_in_an_address_that_is_not_ours(house: House) -> None:

@@ -5,8 +5,11 @@ const EVERY_MS = 5000;
 
 async function refresh() {
   const live = document.querySelector("[data-live]");
-  if (!live || document.hidden || live.contains(document.activeElement)) return;
-  if (window.getSelection().toString()) return;
+  if (!live || document.hidden) return;
+  const selection = window.getSelection();
+  const isReading = !selection.isCollapsed && live.contains(selection.anchorNode);
+  document.body.classList.toggle("paused", isReading);
+  if (isReading) return;
   let answer;
   try {
     answer = await fetch(location.href, { credentials: "same-origin", redirect: "error" });
@@ -24,7 +27,21 @@ async function refresh() {
     const same = next.querySelector("#" + CSS.escape(open.id));
     if (same) same.open = true;
   }
+  const focused = placeOf(live);
   live.replaceWith(next);
+  if (focused) focused(next)?.focus({ preventScroll: true });
+}
+
+// Returns how to find again what has the focus: what it opens, where it leads, or which one it is.
+function placeOf(live) {
+  const element = document.activeElement;
+  if (!live.contains(element)) return null;
+  const id = element.closest("[id]").id;
+  if (element.matches("summary")) return (next) => next.querySelector("#" + CSS.escape(id) + " > summary");
+  const kind = element.matches("a") ? "a" : "[tabindex]";
+  const same = (each) => each.closest("[id]").id === id;
+  const at = [...live.querySelectorAll(kind)].filter(same).indexOf(element);
+  return (next) => [...next.querySelectorAll(kind)].filter((each) => each.closest("[id]")?.id === id)[at];
 }
 
 setInterval(refresh, EVERY_MS);
