@@ -16,6 +16,7 @@ from support.api_house import House, open_house
 from support.api_room import Room
 
 from broker.api.access import Gate
+from broker.api.feeds import FEED_ADMINISTRATION
 from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
 from broker.api.sessions import COOKIE, SESSION_S, Sessions
@@ -24,6 +25,7 @@ from broker.matching.stepresult import StepResult
 from broker.registry.queries import QueryState
 from broker.registry.subscription import Destination
 from broker.web import pagedata, pages
+from feeds import feed_at
 
 HOSTILE = "<script>document.title='pwned'</script><img src=x onerror=\"document.title='pwned'\">"
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -299,10 +301,11 @@ async def test_a_person_logs_in_reads_a_match_and_sees_the_next_one_come(
     await page.get_by_role("heading", name="Latest matches").wait_for()
     await page.locator("#match-3 summary").click()
     assert "javascript:alert(1)" in await page.locator("#match-3 pre").inner_text()
-    await page.evaluate("document.activeElement.blur()")
     await house.room.commit(hostile_match(11))
     await page.locator("#match-4").wait_for(timeout=20_000)
     assert await page.locator("#output-3").get_attribute("open") is not None
+    focused = "document.activeElement.closest('details').id"
+    assert await page.evaluate(focused) == "output-3", "the focus stays where it was"
     assert await page.title() == "same – XSCL broker"
     (cookie,) = await page.context.cookies()
     assert (cookie["name"], cookie["httpOnly"], cookie["sameSite"]) == (COOKIE, True, "Strict")
@@ -349,6 +352,47 @@ async def test_on_a_telephone_nothing_but_tables_is_wider_than_the_screen(
     for path in ("/", "/queries/same", "/login"):
         await page.goto(str(client.make_url(path)))
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+async def test_on_a_telephone_reasons_are_on_the_screen_and_take_a_little_of_it(
+    open_client: tuple[TestClient, Room], browser: Browser
+) -> None:
+    client, room = open_client
+    await client.put("/v1/queries/same", data="news//item->a")
+    room.registry.set_state("same", QueryState.PAUSED, effective=0, reason="too much. " * 300)
+    page, _ = await open_page(browser, viewport={"width": 360, "height": 740})
+    await page.goto(str(client.make_url("/")))
+    box = await page.locator(".why .reason").bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 360
+    assert box["height"] < 150
+
+
+@pytest.mark.parametrize("width", [360, 700, 1200])
+async def test_figures_in_a_row_stand_at_one_height(
+    open_client: tuple[TestClient, Room], browser: Browser, width: int
+) -> None:
+    client, _ = open_client
+    page, _ = await open_page(browser, viewport={"width": width, "height": 740})
+    await page.goto(str(client.make_url("/")))
+    tops = await page.evaluate(
+        "[...document.querySelectorAll('.figures div')].map((card) =>"
+        " [card.getBoundingClientRect().top,"
+        "  card.querySelector('dd').getBoundingClientRect().top])"
+    )
+    assert len(tops) == 7
+    assert len({round(number - card) for card, number in tops}) == 1
+
+
+async def test_many_feeds_are_folded_and_those_that_fail_come_first(house: House) -> None:
+    for number in range(30):
+        house.client.app[FEED_ADMINISTRATION].store.add(feed_at(f"https://example.org/{number}", "news"))
+    assert await log_in(house, "admin") == 303
+    tree = html.fromstring(await text_of(house.client, "/"))
+    (rest,) = tree.xpath("//details[@id='feeds-rest']")
+    assert len(rest.xpath(".//tbody/tr")) == 20
+    assert rest.findtext("summary") == "20 more"
 
 
 async def test_headings_labels_and_cells_are_named_for_who_cannot_see_them(
