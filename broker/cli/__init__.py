@@ -57,6 +57,7 @@ def main(config: str | None, broker: str | None, context: str | None, token: str
       1   what was asked could not be done, or a check found errors
       2   the command line is wrong
       3   no broker answers
+      4   a replay was done, and a query paused in it
       78  the settings are wrong
 
     \b

@@ -387,7 +387,9 @@ async def test_figures_in_a_row_stand_at_one_height(
 
 async def test_many_feeds_are_folded_and_those_that_fail_come_first(house: House) -> None:
     for number in range(30):
-        house.client.app[FEED_ADMINISTRATION].store.add(feed_at(f"https://example.org/{number}", "news"))
+        house.client.app[FEED_ADMINISTRATION].store.add(
+            feed_at(f"https://example.org/{number}", "news")
+        )
     assert await log_in(house, "admin") == 303
     tree = html.fromstring(await text_of(house.client, "/"))
     (rest,) = tree.xpath("//details[@id='feeds-rest']")
