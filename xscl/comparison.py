@@ -53,9 +53,8 @@ class Call:
     """A function over operands, by its name.
 
     `lower-case`, `tokenize`, `host` ... of section 5; `+ - * div mod`, where `-` may have one
-    argument; `jaccard`, `words` ... of section 10; `time`, `dur`, `prev`, `sum` ... of sections 13,
-    16 and 18, where `count` and `collect` of different values are `count distinct`, `collect
-    distinct`.
+    argument; `jaccard`, `words` ... of similarity; `time`, `dur`, `prev`, `sum` ... of tuples and
+    runs, where `count` and `collect` of different values are `count distinct`, `collect distinct`.
     """
 
     function: str

@@ -47,7 +47,7 @@ ALTERNATIVES_LIMIT = 4_096
 """Choices of one disjunct for each operator of a query: each is compiled and kept by itself."""
 
 _LOW = {"jaccard": 0.3, "similar": 0.3, "containment": 0.3, "overlap": 2.0}
-"""Thresholds below which nearly everything is similar (section 10)."""
+"""Thresholds below which nearly everything is similar."""
 
 
 @dataclass(frozen=True, slots=True)

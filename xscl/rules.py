@@ -1,4 +1,4 @@
-"""Rules of sections 11 to 21 that a statement can break whatever its predicates say."""
+"""Rules of sequences, rows and tables that a statement can break whatever its predicates say."""
 
 from __future__ import annotations
 

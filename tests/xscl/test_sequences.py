@@ -1,4 +1,4 @@
-"""Statements of sections 10 to 20: read, normalised, formatted, refused where they are to run."""
+"""Statements of sequences, rows, tables and loss: read, formatted, and not run yet."""
 
 from __future__ import annotations
 
