@@ -14,7 +14,9 @@ or on what is still remembered.
 
 This module is the package's face: a user of the package needs its names, `joins.shards` and
 `joins.files`.  A name is imported when it is used first, so that verbs of the command line that
-join nothing start without NumPy, Arrow and DuckDB.  Begin with `engines`.
+join nothing start without NumPy, Arrow and DuckDB.
+
+Begin with `engines`.
 """
 
 from __future__ import annotations

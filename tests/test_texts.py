@@ -108,6 +108,7 @@ _SUFFIX = re.compile(
 OUTSIDE = {
     "made by a broker in its data directory": {
         "checkpoint/",
+        "copy.json",
         "deliveries.db",
         "feeds.db",
         "kafka/",
@@ -119,7 +120,12 @@ OUTSIDE = {
         "state/",
         "tokens.db",
     },
-    "made by a reader who follows a page": {"documents.jsonl", "same-author.xscl"},
+    "made by a reader who follows a page": {
+        "broker.py",
+        "documents.jsonl",
+        "same-author.xscl",
+        "xscl-quickstart/",
+    },
     "asked of other hosts": {"robots.txt"},
     "recorded data, beside the checkout": {"data/"},
     "folders of the examples, in the checkout or in the package": {"documents/", "queries/"},
