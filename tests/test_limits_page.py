@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tiny_limits import ALL_LIMITS, CHOICES
+from support.tiny_limits import ALL_LIMITS, CHOICES
 
 PAGE = Path(__file__).parent.parent / "docs" / "limits.md"
 

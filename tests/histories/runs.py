@@ -14,7 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tiny_limits import random_limits
+from support.tiny_limits import random_limits
 
 import broker.pipeline.evaluation
 import xpath_eval.stage

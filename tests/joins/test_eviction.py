@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 from support.kit import Case, document
 from support.runners import ENGINES, EngineName, run_engine, run_oracle
-from tiny_limits import TINY_MEMORY, TINY_SHARDS, matching
+from support.tiny_limits import TINY_MEMORY, TINY_SHARDS, matching
 
 import xscl
 from broker.documents.document import Document

@@ -8,7 +8,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from tiny_limits import matching
+from support.tiny_limits import matching
 
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document

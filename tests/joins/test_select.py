@@ -6,7 +6,7 @@ import pytest
 from generators.strategies import random_case
 from support.kit import parse_case
 from support.runners import ENGINES, EngineName, run_engine, seeds_with_joins
-from tiny_limits import matching
+from support.tiny_limits import matching
 
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny_limits import matching
+from support.tiny_limits import matching
 
 import xscl
 from broker.documents.document import Document

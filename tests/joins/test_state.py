@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.kit import Case, parse_case
 from support.runners import run_engine, seeds_with_joins
-from tiny_limits import TINY, TINY_MEMORY, matching
+from support.tiny_limits import TINY, TINY_MEMORY, matching
 
 import xscl
 from broker.documents.document import Document
