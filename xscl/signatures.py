@@ -109,19 +109,19 @@ NODE_FUNCTIONS = frozenset(
 STRING_TESTS = frozenset({"contains", "starts-with", "ends-with", "matches"})
 
 MEASURES = frozenset({"jaccard", "containment", "overlap", "similar"})
-"""Section 10: how much two sets have in common."""
+"""How much two sets have in common."""
 
 SETS = frozenset({"words", "shingles", "tokenize"})
-"""Section 10: what makes a set of a text."""
+"""What makes a set of a text."""
 
 AGGREGATES = frozenset({"first", "last", "count", "sum", "avg", "min", "max"})
-"""Sections 16 and 18: what speaks of all elements of a repetition, or of all matches of a row."""
+"""What speaks of all elements of a repetition, or of all matches of a row."""
 
 ROW_AGGREGATES = AGGREGATES | {"argmax", "argmin", "collect"}
-"""Section 18: aggregates of WINDOW."""
+"""Aggregates of WINDOW."""
 
 CLOCKS = frozenset({"start", "end", "dur"})
-"""Section 13.5: the interval of a tuple."""
+"""What tells the interval of a tuple."""
 
 _SEQUENCE_ARITIES: dict[str, tuple[int, int]] = {
     "time": (1, 1),
@@ -151,7 +151,7 @@ _SEQUENCE_ARITIES: dict[str, tuple[int, int]] = {
     "shingles": (2, 2),
 }
 SEQUENCE_FUNCTIONS = frozenset(_SEQUENCE_ARITIES)
-"""Sections 10, 13, 16 and 18: what operators' predicates and clauses have besides section 5."""
+"""What operators' predicates and clauses have besides the functions of section 5."""
 
 TERM_FUNCTIONS = STRING_TESTS | {"exists", "empty"}
 """What may stand in an operator's predicate without a comparison."""

@@ -15,7 +15,7 @@ import click
 
 from broker.cli.connection import BrokerConnection
 from broker.cli.init import write_settings
-from broker.cli.terminal import Failure, message
+from broker.cli.terminal import Failure, echo, message
 from broker.cli.wait import until_ready
 from broker.settings.config import load_settings
 from broker.settings.directory import TOKEN_FILE, keep_private
@@ -157,15 +157,16 @@ def _show(place: _Place, match: dict[str, Any]) -> None:
     from broker.demo.screen import match_block, read_item
 
     documents = [place.broker.get("documents", str(each["docid"])) for each in match["documents"]]
-    console = Console()
-    console.print()
-    console.print(match_block(match, [read_item(each) for each in documents], []))
+    console = Console(no_color=True)
+    with console.capture() as block:
+        console.print(match_block(match, [read_item(each) for each in documents], []))
+    echo(f"\n{block.get()}".rstrip())
 
 
 def _explain(place: _Place, seconds: float) -> None:
     numbers = " ".join(str(process.pid) for process in place.processes)
     token = (place.settings.data / TOKEN_FILE).relative_to(place.directory)
-    click.echo(f"\nA broker runs at {place.url}/, after {seconds:.0f} s. Go on with:\n")
+    echo(f"\nA broker runs at {place.url}/, after {seconds:.0f} s. Go on with:\n")
     for command, purpose in (
         (f"cd {place.directory}", ""),
         ("xscl top", "what it does"),
@@ -175,4 +176,4 @@ def _explain(place: _Place, seconds: float) -> None:
         (f"cat {token}", "what the page at that address asks for"),
         (f"kill {numbers}", "the end of the feeds and of the broker; `xscl run` goes on"),
     ):
-        click.echo(f"  {command:<28}{'# ' if purpose else ''}{purpose}".rstrip())
+        echo(f"  {command:<28}{'# ' if purpose else ''}{purpose}".rstrip())

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from feeds.dates import usable
 from xscl.lexer import is_name
 
 __all__ = [
@@ -126,6 +125,9 @@ def _optional_time(fields: dict[str, Any], name: str) -> int | None:
     if not isinstance(value, str):
         raise DocumentError(f"{name!r} must be an ISO 8601 string")
     try:
+        # Every verb reads this module, and all of feeds comes with this one.
+        from feeds.dates import usable
+
         return usable(parse_time(value))
     except ValueError as error:
         raise DocumentError(f"{name!r} is not an ISO 8601 time: {value!r}") from error

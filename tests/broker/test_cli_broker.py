@@ -213,7 +213,7 @@ def test_tail_is_ended_with_ctrl_c_without_a_complaint(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("broker.cli.connection.Connection.get", interrupted)
+    monkeypatch.setattr("broker.cli.connection.BrokerConnection.get", interrupted)
     result = served.xscl("tail", "--after", "0")
     assert (result.exit_code, result.stderr) == (0, "")
 

@@ -31,6 +31,10 @@ FILES: dict[str, Open] = {
 }
 
 
+_WITH_BEGINNINGS = 5
+"""The format of a registry since which it is written when a subscription began and ended."""
+
+
 def file_format(path: Path, becomes: int | None = None) -> int:
     with sqlite3.connect(path) as db:
         if becomes is not None:
@@ -70,10 +74,14 @@ def test_a_registry_of_a_former_format_keeps_what_it_holds(tmp_path: Path, forme
                 f"INSERT INTO query VALUES ({revision}, 'q', 'v', 'S//a', '{state}', 7, 7, '', 5)"
             )
         db.execute(
-            "INSERT INTO subscription VALUES"
+            "INSERT INTO subscription (id, query, parameters, kind, address, point, state, reason,"
+            " options, created_us, revision) VALUES"
             " ('sub_1', 'q', '{}', 'pull', '', 8, 'active', '', '{}', 5, 3),"
             " ('sub_2', 'q', '{\"w\":1}', 'pull', '', 8, 'removed', '', '{}', 5, 3)"
         )
+        if former >= _WITH_BEGINNINGS:
+            db.execute("UPDATE subscription SET begun = 1")
+            db.execute("UPDATE subscription SET ended = 3 WHERE state = 'removed'")
     db.close()
     opened = Registry(path)
     assert file_format(path) == len(registryfile._STEPS)

@@ -94,13 +94,13 @@ def tuples_of(case: Case, processor: Processor | None) -> Counter[tuple[Any, ...
     found: Counter[tuple[Any, ...]] = Counter()
     expand = engine.queries.fan_out.expand
 
-    def listen(tuples: Iterable[Any], instances: Any) -> Any:
+    def listen(tuples: Iterable[Any], instances: Any, *others: Any) -> Any:
         tuples = list(tuples)
         for one in tuples:
             sides = [instances[i] for i in (one.left, one.right) if i is not None]
             them = ((side.leaves, side.nodes, side.match_id) for side in sides)
             found[one.query_class, one.span_us, one.nodes, *them] += 1
-        return expand(tuples, instances)
+        return expand(tuples, instances, *others)
 
     engine.queries.fan_out.expand = listen  # type: ignore[method-assign]
     documents = oracle.number_documents(case.lines)
@@ -299,12 +299,12 @@ def test_a_class_that_is_closed_has_no_further_tuples() -> None:
     engine = engine_of(case, "signatures", processor, MatchingLimits(tuples=1))
     expand, seen = engine.queries.fan_out.expand, list[int]()
 
-    def listen(tuples: Sequence[Any], instances: Any) -> Any:
+    def listen(tuples: Sequence[Any], instances: Any, *others: Any) -> Any:
         for one in tuples:
             seen.append(max(instances[i].docid for i in (one.left, one.right)))
             if seen[-1] >= 60:
                 processor.limit(one.query_class, 60)
-        return expand(tuples, instances)
+        return expand(tuples, instances, *others)
 
     engine.queries.fan_out.expand = listen  # type: ignore[method-assign]
     documents = oracle.number_documents(case.lines)
