@@ -45,12 +45,12 @@ def run(context: click.Context, verbose: bool, until_eof: bool) -> None:
     settings = settings_of(context)
     # First of all: verbs wait for a broker that has the directory and does not listen yet.
     claim = _claimed(settings.data)
-    from broker.api.connections import raise_file_limit
-
-    raise_file_limit()
     write_log(settings.log, is_verbose=verbose)
     say = _log.info if settings.log.format == "json" else message
     say("starting; Spark takes some seconds")
+    from broker.api.connections import raise_file_limit
+
+    raise_file_limit()
     try:
         was_ready = asyncio.run(_run(settings, say, until_eof=until_eof))
     except Failure as failure:
