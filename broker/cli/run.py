@@ -48,9 +48,6 @@ def run(context: click.Context, verbose: bool, until_eof: bool) -> None:
     write_log(settings.log, is_verbose=verbose)
     say = _log.info if settings.log.format == "json" else message
     say("starting; Spark takes some seconds")
-    from broker.api.connections import raise_file_limit
-
-    raise_file_limit()
     try:
         was_ready = asyncio.run(_run(settings, say, until_eof=until_eof))
     except Failure as failure:
@@ -84,6 +81,7 @@ def _claimed(data: Path) -> Claim:
 async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: bool) -> bool:
     stop = asyncio.Event()
     _stop_on_signals(stop, say)
+    from broker.api.connections import raise_file_limit
     from broker.api.http import ListenError
     from broker.documents.segment import SegmentError
     from broker.documents.spool import SpoolError
@@ -94,6 +92,7 @@ async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: boo
     from broker.settings.database import DatabaseError
     from feeds import FeedStoreError
 
+    raise_file_limit()
     watcher = asyncio.create_task(_end_of_input(stop)) if until_eof else None
     try:
         return await Service(settings).run(
