@@ -40,7 +40,7 @@ class DocumentTree(NumberedTree):
     @property
     def weight(self) -> int:
         """How much of `TREES_BYTES` it takes."""
-        return self.cost if self.xpath is None else self.cost + self.xpath_cost
+        return self.cost + len(self.xpath) * self.xpath_cost
 
 
 class Trees:

@@ -29,7 +29,7 @@ def described(table: AnchorTable) -> set[tuple[object, ...]]:
         members = tuple(sorted(table.groups[i].members))
         return table.value_join(i), members, int(table.window[i]), bool(table.is_symmetric[i])
 
-    columns = (table.mine, table.other, table.as_right, table.as_left, table.reach)
+    columns = (table.mine, table.other, table.as_right, table.as_left, table.widest)
     rows = zip(*(column.tolist() for column in columns), strict=True)
     return {
         (mine, other, anchor(as_right), anchor(as_left), reach)
