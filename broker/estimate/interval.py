@@ -47,7 +47,7 @@ def poisson(count: float) -> Interval:
     """Return the interval of the mean of a count.
 
     >>> [round(bound, 1) for bound in (poisson(0).low, poisson(0).high, poisson(100).high)]
-    [0.0, 3.0, 118.2]
+    [0.0, 3.0, 118.1]
     """
     low = 0.0
     if count > 0:
