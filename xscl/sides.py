@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 
 from xscl.canonical import render_expression
@@ -54,16 +55,16 @@ _ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
 _SHINGLES_MAX = 5
 
 
-class SideBuilder(VariablePathBuilder):
+class SideBuilder(VariablePathBuilder, ABC):
     """Builds operands over the variables of a query, and gathers uses of tables."""
 
     def __init__(self, patterns: PatternBuilder, names: Names) -> None:
         super().__init__(patterns, names)
         self.tables: list[TableUse] = []
 
+    @abstractmethod
     def disjuncts(self, predicate: Expression | None, scope: Scope) -> tuple[Disjunct, ...]:
-        """Return a predicate in disjunctive form."""
-        raise NotImplementedError
+        """Return a predicate in disjunctive form: what stands between the `if` and the `then`."""
 
     def operand(self, syntax: Expression, scope: Scope) -> Operand | None:
         """Return one side of a comparison; `None` after an error in it."""
