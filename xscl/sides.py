@@ -64,7 +64,7 @@ class SideBuilder(VariablePathBuilder, ABC):
 
     @abstractmethod
     def disjuncts(self, predicate: Expression | None, scope: Scope) -> tuple[Disjunct, ...]:
-        """Return a predicate in disjunctive form: what stands between the `if` and the `then`."""
+        """Return a predicate in disjunctive form."""
 
     def operand(self, syntax: Expression, scope: Scope) -> Operand | None:
         """Return one side of a comparison; `None` after an error in it."""
