@@ -111,7 +111,8 @@ async def webhooks(broker: Broker, endpoints: int = 1_000, matches: int = 20) ->
     running = asyncio.create_task(worker.run())
     broker.commit(*(found(number) for number in range(1, matches + 1)))
     began, cpu = time.perf_counter(), time.process_time()
-    await asyncio.wait_for(done.wait(), 300)
+    async with asyncio.timeout(300):
+        await done.wait()
     seconds = time.perf_counter() - began
     cpu_s = time.process_time() - cpu
     running.cancel()

@@ -138,7 +138,8 @@ class FeedAdministration:
     async def _preview(self, feed: Feed) -> Preview | FeedError:
         async with open_session(self._allowed) as session:
             try:
-                return await asyncio.wait_for(preview(session, feed, _now_us()), _LOOK_S)
+                async with asyncio.timeout(_LOOK_S):
+                    return await preview(session, feed, _now_us())
             except TimeoutError:
                 words = f"nothing was found within {_LOOK_S:.0f} s"
                 return FeedError(Fault.TIMEOUT, feed.url, words)

@@ -110,7 +110,8 @@ class Place:
         with output.open("wb") as file:
             process = await self._start(_waiting_for_servers(script), file)
         self.groups.append(process.pid)
-        assert await asyncio.wait_for(process.wait(), 60) == 0, f"{script}\n{output.read_text()}"
+        async with asyncio.timeout(60):
+            assert await process.wait() == 0, f"{script}\n{output.read_text()}"
 
     def close(self) -> None:
         """End what the blocks have started."""

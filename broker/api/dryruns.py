@@ -51,7 +51,8 @@ async def dry_run_query(request: web.Request) -> web.StreamResponse:
     asked = await in_thread(_asked, backend, query, request)
     running = request.app[RUNNING]
     try:
-        await asyncio.wait_for(running.acquire(), _WAIT_S)
+        async with asyncio.timeout(_WAIT_S):
+            await running.acquire()
     except TimeoutError as error:
         detail = "the history is being looked at for someone else; try again later"
         retry_after = {"Retry-After": "30"}

@@ -78,7 +78,8 @@ async def _wait(backend: Backend, through: int, wait_s: float) -> None:
         if backend.outbox.matches.last_seq() > through:
             return
         try:
-            await asyncio.wait_for(backend.committed.wait(), wait_s)
+            async with asyncio.timeout(wait_s):
+                await backend.committed.wait()
         except TimeoutError:
             return
 

@@ -182,7 +182,8 @@ class DeliveryWorker:
         if next_ready_us is not None and not is_full:
             wait_s = min(wait_s, max(0.0, (next_ready_us - self._now_us()) / 1e6))
         try:
-            await asyncio.wait_for(self._awake.wait(), wait_s)
+            async with asyncio.timeout(wait_s):
+                await self._awake.wait()
         except TimeoutError:
             return
 

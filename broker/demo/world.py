@@ -156,7 +156,8 @@ class World:
         """Raise `WorldError` as soon as the broker has ended; return if it does not soon."""
         with contextlib.suppress(TimeoutError):
             assert self._process is not None
-            await asyncio.wait_for(self._process.wait(), _END_WAIT_S)
+            async with asyncio.timeout(_END_WAIT_S):
+                await self._process.wait()
         self.check_broker()
 
     async def _stop_broker(self) -> None:
@@ -166,7 +167,8 @@ class World:
         assert process.stdin is not None
         process.stdin.close()
         try:
-            await asyncio.wait_for(process.wait(), _STOP_S)
+            async with asyncio.timeout(_STOP_S):
+                await process.wait()
         except TimeoutError:
             process.kill()
             await process.wait()

@@ -14,8 +14,9 @@ HELP: Mapping[str, str] = {
     "matches_total": "matches found",
     "budget_pauses_total": "queries that were paused because they went over their budget",
     "budget_spent_ratio": (
-        "how much of budget.matches_per_1000_documents the query with most matches has used; 1 "
-        "is where it is paused"
+        "how much of budget.matches_per_1000_documents, or of "
+        "budget.output_bytes_per_1000_documents, the query has used that has used most; 1 is "
+        "where it is paused"
     ),
     "dead_letters_total": "documents that could not be evaluated, since the start",
     "dead_letters": "the same, all that are kept",
@@ -65,6 +66,7 @@ HELP: Mapping[str, str] = {
     "outbox_to_delivery_seconds": (
         "from the commit of a match until its receiver has it; digests wait on purpose"
     ),
+    "deliveries_held": "1 where the broker is a copy and delivers nothing, else 0",
     "feeds_waiting": "feeds that were never checked",
     "feeds_ok": "feeds that are as they should be",
     "feeds_quiet": "feeds with nothing new for unusually long",

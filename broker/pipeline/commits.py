@@ -30,7 +30,8 @@ class Commits:
     async def wait(self, timeout_s: float | None = None) -> None:
         """Return when something has been committed, or after some seconds."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._event.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self._event.wait()
 
 
 @contextlib.contextmanager

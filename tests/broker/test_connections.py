@@ -60,7 +60,8 @@ class Api:
             await writer.drain()
         line = b""
         with contextlib.suppress(ConnectionError):
-            line = await asyncio.wait_for(reader.readline(), 20)
+            async with asyncio.timeout(20):
+                line = await reader.readline()
         return int(line.split()[1]) if line else None
 
 
@@ -263,7 +264,8 @@ async def _say(served: Api, said: bytes) -> None:
     reader, writer = await served.connect(said)
     writer.write_eof()
     with contextlib.suppress(ConnectionError, TimeoutError):
-        head = await asyncio.wait_for(reader.read(1_000), 0.05)
+        async with asyncio.timeout(0.05):
+            head = await reader.read(1_000)
         status = head.split(b" ", 2)[1] if head.startswith(b"HTTP/") else b""
         assert not status.startswith(b"5"), (said, head)
     writer.close()

@@ -112,7 +112,8 @@ class Receiver:
 
     async def wait_for(self, count: int) -> Sequence[Received]:
         async with self.arrived:
-            await asyncio.wait_for(self.arrived.wait_for(lambda: len(self.received) >= count), 20)
+            async with asyncio.timeout(20):
+                await self.arrived.wait_for(lambda: len(self.received) >= count)
         return self.received
 
 
@@ -173,7 +174,8 @@ class Mailbox:
 
     async def wait_for(self, count: int) -> list[EmailMessage]:
         async with self.arrived:
-            await asyncio.wait_for(self.arrived.wait_for(lambda: len(self.raw) >= count), 20)
+            async with asyncio.timeout(20):
+                await self.arrived.wait_for(lambda: len(self.raw) >= count)
         return self.messages
 
 
@@ -226,7 +228,8 @@ class Broker:
             yield worker
         finally:
             worker.stop()
-            await asyncio.wait_for(running, 20)
+            async with asyncio.timeout(20):
+                await running
 
 
 @contextlib.contextmanager

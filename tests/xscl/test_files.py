@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -163,22 +162,6 @@ def test_the_caret_stands_under_its_text_behind_wide_and_combining_characters() 
     _, found = xscl.check("S//a[b = '\u6f22e\u0301' and ]")
     line, caret = str(found[0]).splitlines()[2:4]
     assert caret.index("^") == line.index("]")  # one wide more, one combining less
-
-
-def test_a_thousand_files_are_checked_in_two_seconds(tmp_path: Path) -> None:
-    for number in range(1000):
-        text = (
-            f"-- Query {number}\n"
-            f"SELECT <hit n='{number}'>{{a/title, b/title}}</hit>\n"
-            f"FROM news//item->a[author = 'Ann {number}']\n"
-            f"FOLLOWED BY {{a/link = b/link AND a/feed != b/feed, {number + 1} min}}\n"
-            f"news//item->b\n"
-        )
-        (tmp_path / f"q{number}.xscl").write_text(text, encoding="utf-8")
-    started = time.process_time()
-    queries, found = check_files([tmp_path])
-    assert (len(queries), found) == (1000, [])
-    assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(
