@@ -7,8 +7,8 @@ it can.  When the batch is done the query is paused, and taken out of the set.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from broker.matching.budget import Budget, Pause, Spending, Spent, Tally
 from broker.matching.fanout import Use
@@ -16,6 +16,15 @@ from broker.matching.queryset import QuerySet
 from joins import Overrun, Processor, UseKind
 
 __all__ = ["Accounts"]
+
+
+@dataclass
+class _Seen:
+    """What has been seen of the batch in hand: how many overruns, and which queries stop where."""
+
+    is_known: bool
+    overruns: int = 0
+    stopped: Mapping[str, int] = field(default_factory=dict)
 
 
 class Accounts:
@@ -27,16 +36,12 @@ class Accounts:
         self._processor = processor
         self._spending = Spending(budget)
         self._pauses: list[Pause] = []
-        self._is_known = False
-        self._overruns_seen = 0
-        self._stopped: dict[str, int] = {}
+        self._seen = _Seen(is_known=False)
 
     def begin_batch(self, *, is_known: bool) -> None:
         """Start a batch; where its matches are known, only tuples of inner operators cost."""
         self._spending.begin_batch()
-        self._is_known = is_known
-        self._overruns_seen = 0
-        self._stopped = {}
+        self._seen = _Seen(is_known)
 
     def of(self, query: str) -> Tally:
         """Return a query's tally in this batch."""
@@ -46,7 +51,7 @@ class Accounts:
         """Stop the queries whose classes have gone over their budget."""
         overruns = self._processor.overruns()
         by_class: dict[int, dict[UseKind, Overrun]] = {}
-        for overrun in overruns[self._overruns_seen :]:
+        for overrun in overruns[self._seen.overruns :]:
             by_kind = by_class.setdefault(overrun.query_class, {})
             first = by_kind.get(overrun.kind, overrun)
             by_kind[overrun.kind] = min(first, overrun, key=lambda each: each.docid)
@@ -54,9 +59,9 @@ class Accounts:
             for use in self._queries.fan_out.uses_of(query_class):
                 kind = UseKind(use.window_us, use.subscriber.registration_point)
                 query, found = use.subscriber.query.id, by_kind.get(kind)
-                if found and (not self._is_known or self._queries.hands_on(query)):
+                if found and (not self._seen.is_known or self._queries.hands_on(query)):
                     self.of(query).stop(found.docid, self._why_overrun(found, use))
-        self._overruns_seen = len(overruns)
+        self._seen.overruns = len(overruns)
 
     def _why_overrun(self, overrun: Overrun, use: Use) -> str:
         most = f"{self._budget.pairs_per_document:,} (budget.pairs_per_document)"
@@ -80,9 +85,9 @@ class Accounts:
     def close(self) -> None:
         """Limit the classes that only stopped queries use to the documents before these stop."""
         stopped = {tally.query: tally.limit for tally in self._spending if tally.is_over}
-        if stopped == self._stopped:
+        if stopped == self._seen.stopped:
             return
-        self._stopped = stopped
+        self._seen.stopped = stopped
         numbers = {n for query in stopped for n in self._queries.classes_of(query)}
         for number in numbers:
             users = {use.subscriber.query.id for use in self._queries.fan_out.uses_of(number)}
