@@ -20,7 +20,7 @@ demo: $(VENV)/.runtime ## show the whole broker at work on example feeds (about 
 	@$(BIN)/xscl demo
 
 test: $(VENV)/.dev ## run all tests
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 soak: $(VENV)/.dev ## search for faults for some hours; ARGS="--scale 0.1 --seed 7"
 	@$(BIN)/python tests/soak.py $(ARGS)

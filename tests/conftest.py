@@ -8,14 +8,43 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
-from support.examples import examples
+from support.examples import examples, is_searching
+from xdist.scheduler import LoadFileScheduling
 
-# A busy machine is slow for a while, which is no failure.
-hypothesis.settings.register_profile("xscl", deadline=None, max_examples=examples(100))
+# A busy machine is slow for a while, which is no failure.  The suite tries the same examples each
+# time; what searches is `make soak`.
+hypothesis.settings.register_profile(
+    "xscl", deadline=None, derandomize=not is_searching(), max_examples=examples(100)
+)
 hypothesis.settings.load_profile("xscl")
 
 if TYPE_CHECKING:
     from broker.pipeline.spark import Spark
+
+
+WITH_SESSION = {
+    f"tests/broker/test_{name}.py"
+    for name in ("kafka", "replay", "spark_evaluation", "spark_pipeline")
+}
+"""The files whose tests share the session `spark`."""
+
+
+class OneSession(LoadFileScheduling):
+    """Gives files to processes, those that share a session of Spark to one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = super()._split_scope(nodeid)
+        return "spark" if path in WITH_SESSION else path
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """Return how many processes run tests: two for a core, as many tests wait."""
+    return min(8, 2 * len(os.sched_getaffinity(0)))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> OneSession:
+    """Return what deals out the tests of a parallel run."""
+    return OneSession(config, log)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from generators.strategies import random_case
+from support.examples import examples
 from support.kit import Case, parse_case
 from support.matching_broker import DAY_US, PULL, MatchingBroker
 from support.runners import run_oracle, seeds_with_joins
@@ -56,7 +57,7 @@ def rendered(case: Case) -> list[str]:
     return sorted(match.render() for match in run_oracle(case))
 
 
-@pytest.mark.parametrize("seed", seeds_with_joins(40))
+@pytest.mark.parametrize("seed", seeds_with_joins(examples(15)))
 def test_looking_back_is_right(seed: int, tmp_path: Path) -> None:
     case = parse_case(random_case(seed))
     published = {each.publish for each in case.queries} - {None}

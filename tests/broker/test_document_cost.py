@@ -110,8 +110,11 @@ PAUSED = {
 }
 
 
-@pytest.mark.parametrize("name", BUDGETS)
-@pytest.mark.parametrize(("way", "batch"), [(Way(), 3), *((way, 14) for way in WAYS)], ids=str)
+@pytest.mark.parametrize(
+    ("name", "way", "batch"),
+    [*((name, Way(), 3) for name in BUDGETS), *(("both", way, 14) for way in WAYS)],
+    ids=str,
+)
 def test_engines_shards_and_batches_pause_at_the_same_document(
     name: str, way: Way, batch: int
 ) -> None:

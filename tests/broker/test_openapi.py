@@ -154,9 +154,8 @@ async def test_the_server_does_what_the_description_says(house: House, name: str
 
     @given(case=st.one_of(cases))
     @settings(
-        max_examples=examples(3 if name in SLOW else 10),
+        max_examples=examples(2 if name in SLOW else 5),
         deadline=None,
-        derandomize=True,
         database=None,
         phases=[Phase.explicit, Phase.generate],
         suppress_health_check=list(HealthCheck),

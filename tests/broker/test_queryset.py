@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from support.examples import examples
 
 import xscl
 from broker.documents.document import Document
@@ -67,7 +68,7 @@ class Running:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(examples(1)))
 def test_a_query_added_later_finds_what_its_registration_point_says(
     seed: int, engine: EngineName
 ) -> None:

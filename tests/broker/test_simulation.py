@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from histories import simulation
 from histories.simulated_queries import RealQueries, StandInQueries
+from support.examples import examples
 
 
-@pytest.mark.parametrize("first_seed", range(0, 100, 20))
+@pytest.mark.parametrize("first_seed", range(0, examples(40), 20))
 def test_a_history_with_crashes_finds_exactly_the_matches_of_its_documents(
     tmp_path: Path, first_seed: int
 ) -> None:
@@ -21,7 +22,7 @@ def test_a_history_with_crashes_finds_exactly_the_matches_of_its_documents(
     assert crashes > 0
 
 
-@pytest.mark.parametrize("first_seed", range(0, 40, 10))
+@pytest.mark.parametrize("first_seed", range(0, examples(10), 10))
 def test_a_history_with_crashes_and_the_real_engine_finds_what_the_oracle_finds(
     tmp_path: Path, first_seed: int
 ) -> None:

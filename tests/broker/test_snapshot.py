@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from generators.strategies import random_case
+from support.examples import examples
 from support.kit import Case, parse_case
 from support.matching_broker import DAY_US, MatchingBroker
 from support.runners import seeds_with_joins
@@ -66,7 +67,7 @@ def live(case: Case, directory: Path, *, documents: int, is_restarted: bool) -> 
     return found
 
 
-@pytest.mark.parametrize("seed", seeds_with_joins(8))
+@pytest.mark.parametrize("seed", seeds_with_joins(examples(4)))
 def test_a_restart_changes_nothing_with_and_without_a_snapshot(seed: int, tmp_path: Path) -> None:
     case = parse_case(random_case(seed))
     expected = live(case, tmp_path / "undisturbed", documents=0, is_restarted=False)

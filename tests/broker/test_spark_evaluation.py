@@ -99,12 +99,12 @@ def test_workers_that_know_every_shape_spell_all_of_them_out_again(
     # As after a restart of the broker's own process: the reader knows no shape, the workers all.
     # Tasks are dealt out freely, so that one worker may have met only half of them until now.
     total = Counters()
-    for again in range(3):
+    for again in range(2):
         tables = evaluated_by(spark, directory, tmp_path / f"checkpoint{again}", 2)
         assert found_in(tables) == expected
         for table in tables:
             total.add(counters_of(table))
     readable = sum(error is None for error, *_ in expected.values())
-    assert total.raw_shape_hits + total.raw_shape_misses == 3 * readable
-    assert total.raw_shape_hits >= readable
+    assert total.raw_shape_hits + total.raw_shape_misses == 2 * readable
+    assert total.raw_shape_hits >= readable // 2
     assert total.automaton_states > 0

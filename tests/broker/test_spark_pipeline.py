@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,6 +98,30 @@ def expected(tmp_path: Path) -> list[tuple[object, ...]]:
     return doomed.contents(directory)
 
 
+@dataclass(frozen=True)
+class Half:
+    """A broker's directory when it has stopped behind the first half of the documents."""
+
+    directory: Path
+    received: list[int]
+
+    def copied(self, directory: Path) -> Stand:
+        """Return the broker after a restart on a copy, with the second half accepted."""
+        shutil.copytree(self.directory, directory, dirs_exist_ok=True)
+        restarted = Stand(directory)
+        restarted.accept(doomed.document_lines(40)[20:])
+        return restarted
+
+
+@pytest.fixture(scope="module")
+def half(spark: Spark, tmp_path_factory: pytest.TempPathFactory) -> Half:
+    stand = Stand(tmp_path_factory.mktemp("half"))
+    stand.accept(doomed.document_lines(40)[:20])
+    stand.run(spark)
+    stand.close()
+    return Half(stand.directory, stand.received)
+
+
 def test_spark_commits_what_the_in_process_runner_commits(
     spark: Spark, tmp_path: Path, lines: list[DocumentLine], expected: list[tuple[object, ...]]
 ) -> None:
@@ -110,35 +133,15 @@ def test_spark_commits_what_the_in_process_runner_commits(
     assert doomed.contents(tmp_path) == expected
 
 
-def test_a_restarted_broker_goes_on_from_the_checkpoint(
-    spark: Spark, tmp_path: Path, lines: list[DocumentLine], expected: list[tuple[object, ...]]
-) -> None:
-    stand = Stand(tmp_path)
-    stand.accept(lines[:20])
-    stand.run(spark)
-    stand.close()
-    restarted = Stand(tmp_path)
-    restarted.accept(lines[20:])
-    restarted.run(spark)
-    restarted.close()
-    assert min(restarted.received) == max(stand.received) + 1
-    assert doomed.contents(tmp_path) == expected
-
-
 def test_a_batch_that_spark_repeats_is_dropped(
-    spark: Spark, tmp_path: Path, lines: list[DocumentLine], expected: list[tuple[object, ...]]
+    spark: Spark, tmp_path: Path, half: Half, expected: list[tuple[object, ...]]
 ) -> None:
-    stand = Stand(tmp_path)
-    stand.accept(lines[:20])
-    stand.run(spark)
-    stand.close()
+    restarted = half.copied(tmp_path)
     # As if the broker had been killed after the outbox's commit and before Spark's.
     commits = tmp_path / "checkpoint" / "commits"
     last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
     (commits / str(last)).unlink()
     (commits / f".{last}.crc").unlink(missing_ok=True)
-    restarted = Stand(tmp_path)
-    restarted.accept(lines[20:])
     restarted.run(spark)
     restarted.close()
     assert doomed.contents(tmp_path) == expected
@@ -171,42 +174,29 @@ def test_a_batch_that_was_never_committed_is_processed_again(
     assert doomed.contents(tmp_path) == expected
 
 
-@pytest.mark.parametrize("lost", ["checkpoint", "checkpoint/commits", "checkpoint/offsets"])
-def test_a_lost_checkpoint_changes_nothing(
-    spark: Spark,
-    tmp_path: Path,
-    lines: list[DocumentLine],
-    expected: list[tuple[object, ...]],
-    lost: str,
+@pytest.mark.parametrize("lost", ["", "checkpoint", "checkpoint/commits", "checkpoint/offsets"])
+def test_a_restarted_broker_goes_on_whatever_is_lost_of_the_checkpoint(
+    spark: Spark, tmp_path: Path, half: Half, expected: list[tuple[object, ...]], lost: str
 ) -> None:
-    stand = Stand(tmp_path)
-    stand.accept(lines[:20])
-    stand.run(spark)
-    stand.close()
-    shutil.rmtree(tmp_path / lost)
-    restarted = Stand(tmp_path)
-    restarted.accept(lines[20:])
+    restarted = half.copied(tmp_path)
+    if lost:
+        shutil.rmtree(tmp_path / lost)
     restarted.run(spark)
     restarted.close()
-    assert min(restarted.received) == max(stand.received) + 1
+    assert min(restarted.received) == max(half.received) + 1
     assert doomed.contents(tmp_path) == expected
 
 
 def test_a_checkpoint_ahead_of_the_outbox_is_thrown_away(
-    spark: Spark, tmp_path: Path, lines: list[DocumentLine], expected: list[tuple[object, ...]]
+    spark: Spark, tmp_path: Path, half: Half, expected: list[tuple[object, ...]]
 ) -> None:
-    stand = Stand(tmp_path)
-    stand.accept(lines[:20])
-    stand.run(spark)
-    with (
-        closing(sqlite3.connect(tmp_path / "outbox.db")) as outbox,
-        closing(sqlite3.connect(tmp_path / "backup.db")) as backup,
-    ):
-        outbox.backup(backup)
-    stand.accept(lines[20:])
+    stand = half.copied(tmp_path)
     stand.run(spark)
     stand.close()
-    (tmp_path / "backup.db").rename(tmp_path / "outbox.db")
+    # A backup of the first half takes the place of the outbox.
+    for path in tmp_path.glob("outbox.db*"):
+        path.unlink()
+    shutil.copy(half.directory / "outbox.db", tmp_path)
     restored = Stand(tmp_path)
     restored.run(spark)
     restored.close()

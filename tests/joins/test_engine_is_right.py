@@ -21,7 +21,6 @@ def lines(matches: Sequence[Match]) -> list[str]:
 @settings(
     max_examples=examples(40),
     deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(text=case_texts())
@@ -31,10 +30,9 @@ def test_the_engine_finds_what_the_oracle_finds(text: str) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("part", range(2))
-def test_every_engine_finds_the_joins_that_the_oracle_finds(engine: EngineName, part: int) -> None:
+def test_every_engine_finds_the_joins_that_the_oracle_finds(engine: EngineName) -> None:
     wrong: list[int] = []
-    for seed in seeds_with_joins(24)[part::2]:
+    for seed in seeds_with_joins(examples(6)):
         case = parse_case(random_case(seed))
         if lines(run_engine(case, engine)) != lines(run_oracle(case)):
             wrong.append(seed)

@@ -78,14 +78,14 @@ def lines(matches: Sequence[Match]) -> list[str]:
     return [match.render() for match in matches]
 
 
-@settings(max_examples=examples(60))
+@settings(max_examples=examples(25))
 @given(mixed(), st.integers(1, 5))
 def test_no_match_is_missed_however_soon_documents_are_forgotten(case: Case, size: int) -> None:
     found = run_engine(case, batch_size=size, limits=EAGER)
     assert lines(found) == lines(run_oracle(case))
 
 
-@settings(max_examples=examples(10))
+@settings(max_examples=examples(4))
 @given(mixed(), st.sampled_from(ENGINES), st.integers(1, 20))
 def test_all_engines_agree_when_documents_are_forgotten_before_a_restart(
     case: Case, engine: EngineName, after: int

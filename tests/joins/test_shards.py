@@ -54,7 +54,7 @@ def test_shards_find_what_a_case_expects(name: str) -> None:
     check(ALL[name], lambda case: run_engine(case, processors=spread(case, 2)))
 
 
-@settings(max_examples=examples(10), deadline=None, derandomize=True, suppress_health_check=SLOW)
+@settings(max_examples=examples(10), deadline=None, suppress_health_check=SLOW)
 @given(text=case_texts(), shards=st.sampled_from([2, 5]), batch_size=st.sampled_from([None, 2]))
 def test_shards_find_what_the_oracle_finds(text: str, shards: int, batch_size: int | None) -> None:
     case = parse_case(text)
@@ -180,7 +180,7 @@ def found(answer: Answer) -> tuple[list[tuple[Any, ...]], list[int]]:
     return rows, sorted(instance.instance for instance in answer.instances)
 
 
-@pytest.mark.parametrize("seed", SEEDS[1:5])
+@pytest.mark.parametrize("seed", SEEDS[1:3])
 def test_workers_may_be_lost_and_tasks_repeated(seed: int) -> None:
     for case in (parse_case(random_case(seed)), hundred_documents(seed)):
         shards = ShardsHere(3, case.lateness_us, seed=seed)

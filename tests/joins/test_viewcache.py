@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import oracle
 import pytest
 from generators.strategies import random_case
+from support.examples import examples
 from support.kit import parse_case
 from support.runners import engine_of, seeds_with_joins
 
@@ -72,7 +73,7 @@ def test_slices_go_when_the_state_is_written_anew() -> None:
 
 
 @pytest.mark.parametrize("rows_max", [0, 3, DEFAULT_SQL_LIMITS.slice_rows])
-@pytest.mark.parametrize("seed", seeds_with_joins(6))
+@pytest.mark.parametrize("seed", seeds_with_joins(examples(3)))
 def test_the_size_of_the_view_cache_does_not_show(seed: int, rows_max: int) -> None:
     case = parse_case(random_case(seed))
     engine = engine_of(case, "mmqjp-views")

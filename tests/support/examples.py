@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["examples"]
+__all__ = ["examples", "is_searching"]
 
 _TIMES = int(os.environ.get("XSCL_EXAMPLES", "1"))
+
+
+def is_searching() -> bool:
+    """Return whether this is a search, which tries other examples each time."""
+    return "XSCL_EXAMPLES" in os.environ
 
 
 def examples(number: int) -> int:

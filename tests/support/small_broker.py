@@ -19,6 +19,7 @@ from broker.delivery.worker import DeliveryEvent, DeliveryWorker
 from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool, SpoolWriter
+from broker.pipeline.commits import announce
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.steps import Pipeline
 from broker.registry.registered import Engines
@@ -97,7 +98,8 @@ async def small_broker(
         runner = Runner(application, shutdown_timeout=0.1)
         await runner.setup()
         url = await listen(runner, "127.0.0.1", port)
-        tasks = [asyncio.create_task(worker.run()), asyncio.create_task(_drain(pipeline))]
+        running = [worker.run(), _drain(pipeline), announce(files.outbox, backend.committed)]
+        tasks = [asyncio.create_task(each) for each in running]
         try:
             yield url
         finally:

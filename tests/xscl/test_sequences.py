@@ -11,6 +11,7 @@ from generators.sequence_texts import sequence_text
 from generators.xscl_queries import commented, mutations
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.reading import codes
 
 import xscl
@@ -78,13 +79,13 @@ def comparison(condition: str) -> Residual:
 # -- every text -------------------------------------------------------------------------------
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(texts)
 def test_statements_of_the_whole_grammar_have_no_errors(text: str) -> None:
     assert [str(each) for each in xscl.check(text)[1] if each.is_error] == []
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(texts)
 def test_parsing_what_was_rendered_gives_the_same_statement(text: str) -> None:
     rendered = xscl.render(text)
@@ -97,7 +98,7 @@ def test_parsing_what_was_rendered_gives_the_same_statement(text: str) -> None:
     assert all(each.text + "\n" == rendered for each in first.queries)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(texts, st.data())
 def test_comments_are_kept_and_formatting_is_idempotent(text: str, data: st.DataObject) -> None:
     tokens, _ = tokenise(text, Report(text))
@@ -117,7 +118,7 @@ def test_a_statement_is_a_value(text: str) -> None:
         assert isinstance(hash(found), int)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(mutations(texts))
 def test_mutated_statements_give_a_query_or_diagnostics(text: str) -> None:
     found, diagnostics = xscl.check(text)
