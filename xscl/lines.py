@@ -332,7 +332,8 @@ def _operand_lines(operand: OperandSyntax, indent: str, notes: Notes) -> Iterato
         for pieces in others:
             yield Line(indent + INDENT, pieces)
         return
-    yield Line(indent, [Piece("(", operand.span.start)])
+    start = operand.span.start if operand.opening is None else operand.opening
+    yield Line(indent, [Piece("(", start)])
     last = operand.span.start
     for line in from_lines(operand, indent + INDENT, "", notes):
         last = line.pieces[-1].offset

@@ -300,11 +300,12 @@ class OperandParser(ClauseParser):
             self.statement_clauses(Statement([], self.token.span))
         self.close(opening, ")")
         self.nesting = nesting
-        if inner is None or not inner.is_bare() or len(inner.parts) > 1:
-            return inner
-        (part,) = inner.parts
-        if isinstance(part, PartSyntax) and not part.unless:
-            return part.operand
+        if inner is not None and inner.is_bare() and len(inner.parts) == 1:
+            (part,) = inner.parts
+            if isinstance(part, PartSyntax) and not part.unless:
+                return part.operand
+        if inner is not None:
+            inner.opening = opening.start
         return inner
 
     def misspelt_or(self, word: str, wanted: str, hint: str) -> None:

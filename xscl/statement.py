@@ -137,7 +137,10 @@ class MatchSyntax:
 
 @dataclass(slots=True)
 class FromSyntax:
-    """A from: its parts, and what stands behind them.  Spans are those of the clauses' keywords."""
+    """A from: its parts, and what stands behind them.  Spans are those of the clauses' keywords.
+
+    `opening` is the place of the parenthesis that it stands in, if it stands in one.
+    """
 
     parts: list[PartSyntax | AbsenceSyntax]
     span: Span
@@ -148,6 +151,7 @@ class FromSyntax:
     within_span: Span | None = None
     same_span: Span | None = None
     where_span: Span | None = None
+    opening: int | None = None
 
     def is_bare(self) -> bool:
         """Whether nothing stands behind the parts."""

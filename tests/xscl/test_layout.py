@@ -158,3 +158,13 @@ def test_a_text_that_cannot_be_read_is_not_formatted() -> None:
 
 def test_a_text_is_formatted_whatever_its_names_mean() -> None:
     assert xscl.render("S//foo:a JOIN {x = y, 1 h} T") == "S//foo:a JOIN {x = y, 1 hour} T\n"
+
+
+def test_a_comment_between_two_parentheses_stays_there() -> None:
+    text = (
+        "SELECT * FROM (( -- why\nS//first[k->x]/deep[title->t] | S//second[k->x]/deep[title->t])+"
+        " {, 1 h} JOIN {, 1 h} S//third[k->y]/deep[title->u] WHERE t = u) JOIN {, 2 days} S//b"
+    )
+    once = xscl.render(text)
+    assert "FROM ( -- why\n" in once
+    assert xscl.render(once) == once
