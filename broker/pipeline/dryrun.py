@@ -118,8 +118,7 @@ def dry_run(asked: DryRun, progress: Callable[[int, int], None]) -> dict[str, An
 
 def _retained(spool: Spool) -> tuple[int, int]:
     """Return how many documents are kept, and the number of the newest."""
-    segments = spool.all_segments()
-    return sum(s.documents for s in segments), segments[-1].last_docid if segments else 0
+    return sum(segment.documents for segment in spool.all_segments()), spool.last_docid
 
 
 def _steps(
