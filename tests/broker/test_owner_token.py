@@ -99,6 +99,7 @@ def test_init_makes_the_token_that_verbs_will_find(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = xscl("init", str(tmp_path))
+    assert stat.S_IMODE((tmp_path / "xscl.toml").stat().st_mode) == 0o600
     path = tmp_path / "xscl-data" / "admin-token"
     assert str(path) in made.stderr
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
