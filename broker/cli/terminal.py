@@ -24,6 +24,7 @@ __all__ = [
     "StreamName",
     "clean_warnings",
     "echo",
+    "echo_bytes",
     "echo_data",
     "echo_json",
     "emit_rows",
@@ -109,6 +110,15 @@ def echo_data(text: str, *, nl: bool = True) -> None:
     if sys.stdout.isatty():
         text = printable(text)
     click.echo(text, nl=nl)
+
+
+def echo_bytes(data: bytes) -> None:
+    """Write a file in UTF-8 to standard output: as it is, unless that is a terminal."""
+    if sys.stdout.isatty():
+        echo_data(data.decode(), nl=False)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
 
 
 def echo_json(data: Any, *, indent: int | None = 2) -> None:
