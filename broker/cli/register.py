@@ -154,6 +154,9 @@ def _sources(paths: Sequence[Path], queries: Sequence[Query]) -> dict[str, str]:
     from xscl.report import Report
 
     sources = {query.id: query.text for query in queries}
+    by_text: dict[str, list[str]] = {}
+    for query in queries:
+        by_text.setdefault(query.text, []).append(query.id)
     for path in query_files(paths):
         text = path.read_bytes().decode()
         tokens, _ = tokenise(text, Report(text))
@@ -162,9 +165,8 @@ def _sources(paths: Sequence[Path], queries: Sequence[Query]) -> dict[str, str]:
         for start, end in zip(starts, [*ends, len(text)], strict=True):
             own = text[start:end].strip() + "\n"
             found, _ = check(own, path=str(path))
-            for query in queries:
-                if len(found) == 1 and found[0].text == query.text:
-                    sources[query.id] = own
+            if len(found) == 1:
+                sources.update(dict.fromkeys(by_text.get(found[0].text, ()), own))
     return sources
 
 
