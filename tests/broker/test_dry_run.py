@@ -171,12 +171,19 @@ async def test_parameters_that_are_missing_are_asked_for(tmp_path: Path, query_f
 
 
 async def test_a_dry_run_that_fails_says_so(
-    tmp_path: Path, query_file: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    query_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    failing = tmp_path / "python"
+    failing.write_text("#!/bin/sh\necho no such module >&2\nexit 1\n")
+    failing.chmod(0o700)
     async with small_broker(tmp_path / "data") as url:
         broker = _Broker(url)
         await broker.publish(PAIRS)
-        monkeypatch.setattr("sys.executable", "/bin/false")
+        monkeypatch.setattr("sys.executable", str(failing))
         result = await broker.xscl("register", str(query_file), "--dry-run")
         assert result.exit_code == 1
         assert "the history could not be looked at" in result.stderr
+        assert "the process of a dry run said: no such module" in caplog.text
