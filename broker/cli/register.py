@@ -19,6 +19,7 @@ from broker.cli.terminal import (
     parameter_option,
     read_parameters,
     text_or_json,
+    wanted_parameters,
 )
 
 if TYPE_CHECKING:
@@ -190,8 +191,8 @@ def _dry_run(
     if output == "text":
         echo(estimate["rendered"], nl=False)
     if query.parameters and bounds["parameters"] is None:
-        names = " ".join(f"-p {name}=..." for name, _ in query.parameters)
-        message(f"{query_id} has parameters: give {names} to see what it would have matched")
+        wanted = wanted_parameters(dict(query.parameters))
+        message(f"{query_id} has parameters: give {wanted} to see what it would have matched")
         return {"estimate": estimate, "history": None}
     found = _history(connection, path, body, bounds)
     if output == "text":

@@ -36,6 +36,7 @@ __all__ = [
     "read_parameters",
     "table_lines",
     "text_or_json",
+    "wanted_parameters",
 ]
 
 EXIT_FAILED = 1
@@ -90,7 +91,7 @@ class _Line(logging.Formatter):
 
 
 def clean_warnings() -> None:
-    """Have warnings that no log takes, of a verb that writes none, steer no terminal either."""
+    """Clean the warnings of a verb without a log, so that they do not steer the terminal."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_Line())
 
@@ -178,6 +179,11 @@ def read_parameters(given: Sequence[str]) -> dict[str, str | float]:
         return dict(map(parameter, given))
     except ValueError as error:
         raise Failure(str(error), exit_code=2) from error
+
+
+def wanted_parameters(names: Iterable[str]) -> str:
+    """Return the `-p` options that give parameters of these names, with values left out."""
+    return " ".join(f"-p {name}=..." for name in names)
 
 
 def limit_option(command: _Command) -> _Command:
