@@ -112,7 +112,7 @@ def sha256_of(path: Path) -> str:
 
 
 def link_or_copy(path: Path, copy: Path) -> None:
-    """Have a file that never changes at another place too, at the cost of a link where possible."""
+    """Link a file that never changes to another place; copy it where no link is possible."""
     copy.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(path, copy)
