@@ -22,19 +22,19 @@ from xscl.syntax import BlockSyntax, DurationSyntax
 __all__ = ["check_statement"]
 
 ALTERNATIVES_MAX = 16
-"""Alternatives of a unit."""
+"""The most alternatives of a unit."""
 
 UNLESS_MAX = 8
-"""Absences at one operator."""
+"""The most absences at one operator."""
 
 KEYS_MAX = 4
-"""Paths of SAME."""
+"""The most paths of SAME."""
 
 FOLDS_MAX = 16
-"""Values of FOLD at one repetition."""
+"""The most values of FOLD at one repetition."""
 
 LOSSY_MAX = 3
-"""Lossy units that must be there: each doubles the variants of a statement, at most 8."""
+"""The most lossy units that must be there: each doubles the variants of a statement, up to 8."""
 
 CLOCK = "CLOCK"
 """The stream of ticks, which no block reads and nobody publishes to."""

@@ -1,8 +1,8 @@
 """The syntax of expressions and blocks as they were written.
 
 Expressions are those of XPath 1.0 with variable bindings on steps; `xscl.conditions` decides
-which of them are in the fragment.  Those of operators' predicates and of clauses have durations,
-rows of tables and `if` besides.  These are working values of the reader: mutable, with spans.
+which expressions are in the fragment.  Predicates of operators and clauses also have durations,
+rows of tables and `if`.  All of this is for the reader alone: mutable, with spans.
 """
 
 from __future__ import annotations
