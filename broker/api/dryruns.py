@@ -76,6 +76,7 @@ def _asked(backend: Backend, query: xscl.Query, request: web.Request) -> DryRun:
         parameters=None if values is None else xscl.assignment(query, values),
         documents_max=max(1, min(number(request, "documents", DOCUMENTS_MAX), _DOCUMENTS_MOST)),
         seconds_max=max(1, min(number(request, "seconds", int(SECONDS_MAX)), _SECONDS_MOST)),
+        budget=asdict(backend.budget),
     )
 
 
