@@ -82,7 +82,7 @@ def write_private(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
         Path(written).replace(path)
-    except OSError:
+    except BaseException:
         Path(written).unlink(missing_ok=True)
         raise
 
