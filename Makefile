@@ -16,7 +16,7 @@ help: ## list these commands
 install: $(VENV)/.runtime ## set up .venv with the broker in it
 	@echo "done; go on with: . $(BIN)/activate"
 
-demo: $(VENV)/.runtime ## show the whole broker at work on example feeds (about a minute)
+demo: $(VENV)/.runtime ## show the whole broker at work on example feeds (one to two minutes)
 	@$(BIN)/xscl demo
 
 test: $(VENV)/.dev ## run all tests

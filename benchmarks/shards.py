@@ -12,8 +12,8 @@ process, and what each does is timed, as if each had a core of its own.
     slowest s   the shard that works longest: with `driver s`, the time on enough machines
     all s       all shards one after the other: the time on one core
 
-At the end, what one heavy value does to three shards: equal titles again, and a share of the items
-has one and the same.
+At the end, what one frequent value does to three shards: equal titles again, and a share of the
+items has one and the same.
 """
 
 from __future__ import annotations

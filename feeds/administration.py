@@ -1,6 +1,6 @@
-"""What people ask of a broker's feeds, and the answers as JSON values.
+"""What people do with a broker's feeds; answers are JSON values.
 
-The HTTP API hands these answers on; the command line has its own where no broker runs.
+The HTTP API works through one of these, and so does the command line where no broker runs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class KnownFeedError(ValueError):
 
 
 REFUSALS = (FeedError, OptionError, KnownFeedError, UnknownFeedError)
-"""What the methods of an administration raise where they cannot do what they are asked."""
+"""What the methods of `FeedAdministration` raise where they cannot do what they are asked."""
 
 
 class FeedAdministration:

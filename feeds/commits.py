@@ -19,7 +19,7 @@ __all__ = ["StoreCommits"]
 
 @dataclass(slots=True)
 class StoreCommits:
-    """StoreCommits to one store, made in `worker`."""
+    """The commits to one store, made in `worker`."""
 
     store: FeedStore
     worker: Executor

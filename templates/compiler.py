@@ -1,6 +1,6 @@
 """From a query to the query classes that answer it.
 
-Each operator of each alternative becomes a clause (`clauses`).  An operator below another one hands
+Each operator of each alternative becomes a clause (`clause`).  An operator below another one hands
 on its tuples as instances of a stream of its own, whose witness shape is flat: a root, and one node
 for each variable that is carried.
 """

@@ -3,8 +3,8 @@
 A `Template` is a minor without its variables: meta-variables var1, var2, ... stand in their
 place, those of the left side first, each side in an order in which parents precede children.
 What a query says beyond its template is a **template row**: the value of each meta-variable.
-`template_of` brings a minor into canonical form, so that
-isomorphic minors have equal templates, and equivalent queries have equal rows.
+`template_of` brings a minor into canonical form, so that isomorphic minors have equal templates,
+and equivalent queries have equal rows.
 
 The canonical form is found by colour refinement with individualisation: nodes get colours from
 what surrounds them until nothing changes; where equal colours remain, each of the equal nodes

@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 from support.feed_server import FeedServer, Page, entries, rss, start_feed_server
+from support.ports import free_port
 from support.small_broker import small_broker
 from support.subscribers import item
 
@@ -44,7 +44,7 @@ NOT_RUN = {
     "xscl backup": "copies the data of a broker on this machine (test_restore.py)",
     "xscl restore": "makes the copy the data of a broker on this machine (test_restore.py)",
     "xscl doctor": "its answer is about the reader's machine (test_cli_doctor.py)",
-    "xscl dead-letters retry": "names a document of the reader's (test_metrics_and_logs.py)",
+    "xscl dead-letters retry": "names a document of the reader's (test_dead_letters.py)",
     "python3 -m venv xscl-venv": "tests/test_packaging.py installs the wheel",
     ". ": "tests run in an environment that is there",
     "pip install": "takes a network; tests/test_packaging.py installs the wheel",
@@ -154,12 +154,6 @@ def _waiting_for_servers(script: str) -> str:
     return re.sub(r"^python.* (\d{4,5})\b.*&$", wait, script, flags=re.MULTILINE)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
-
-
 async def prepare(directory: Path, url: str, feed: str) -> dict[str, str]:
     """Make what the pages take for granted; return what stands for what they name."""
     shutil.copytree(ROOT / "examples", directory / "examples")
@@ -255,3 +249,10 @@ def test_pages_that_are_run_elsewhere_are_there() -> None:
     for name, where in ELSEWHERE.items():
         assert (ROOT / "docs" / name).exists()
         assert (ROOT / where.split()[0]).exists()
+
+
+def test_what_is_said_to_run_elsewhere_is_there() -> None:
+    reasons = " ".join([*NOT_RUN.values(), *ELSEWHERE.values()])
+    named = set(re.findall(r"\btest_\w+\.py", reasons))
+    assert named
+    assert named <= {path.name for path in (ROOT / "tests").rglob("test_*.py")}

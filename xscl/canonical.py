@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from xscl.durations import render_duration
 from xscl.syntax import (
+    COMPARISONS,
     Binary,
     DurationSyntax,
     Expression,
@@ -42,7 +43,6 @@ __all__ = [
 _LEVELS = {"=": 3, "!=": 3, "<": 4, "<=": 4, ">": 4, ">=": 4, "+": 5, "-": 5}
 _LEVELS |= {"*": 6, "div": 6, "mod": 6, "|": 8}
 _SUM, _UNARY, _PATH = 5, 7, 9
-_COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 
 def render_string(value: str) -> str:
@@ -71,7 +71,7 @@ def render_expression(expression: Expression, level: int = 0) -> str:
 
 def render_predicate(expression: Expression, level: int = 0) -> str:
     """Return an operator's predicate: AND and OR are its keywords, in capitals."""
-    if isinstance(expression, Binary) and expression.operator in _COMPARISONS:
+    if isinstance(expression, Binary) and expression.operator in COMPARISONS:
         left, right = (render_expression(x, _SUM) for x in (expression.left, expression.right))
         return f"{left} {expression.operator} {right}"
     if not isinstance(expression, Junction):

@@ -6,7 +6,7 @@ from xscl.lexer import Token, tokenise
 from xscl.path import Span
 from xscl.report import Report
 
-__all__ = ["NESTING_LIMIT", "STEP_LIMIT", "Cursor", "UnreadableError", "describe"]
+__all__ = ["STEP_LIMIT", "Cursor", "UnreadableError", "describe"]
 
 NESTING_LIMIT = 40
 """Brackets within brackets.  Real queries stay under ten; the bound keeps recursion bounded."""

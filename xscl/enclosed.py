@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from xscl.lexer import NAME
 
-__all__ = ["CLOCK_FUNCTIONS", "Mention", "Translation", "translate", "xpath_variable"]
+__all__ = ["Mention", "Translation", "translate", "xpath_variable"]
 
 CLOCK_FUNCTIONS = {"start": "xscl.start", "end": "xscl.end", "dur": "xscl.dur"}
 """Functions of the match's interval, and the XPath variables that hold their values."""

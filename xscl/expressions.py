@@ -5,6 +5,7 @@ from __future__ import annotations
 from xscl.cursor import STEP_LIMIT, Cursor, UnreadableError
 from xscl.path import Span
 from xscl.syntax import (
+    COMPARISONS,
     Binary,
     Expression,
     Filter,
@@ -43,7 +44,6 @@ AXES = frozenset(
 )
 _NODE_TYPES = frozenset({"text", "node", "comment", "processing-instruction"})
 _STEP_STARTS = frozenset({"name", "*", "@", ".", ".."})
-_COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
 _LEVELS: tuple[frozenset[str], ...] = (
     frozenset({"=", "!="}),
     frozenset({"<", "<=", ">", ">="}),
@@ -362,6 +362,6 @@ def _value_hint(before: str, kind: str) -> str | None:
         return "an empty predicate says nothing; remove the brackets"
     if (before, kind) == ("<", ">"):
         return "unequal is written `!=`"
-    if kind in _COMPARISONS:
+    if kind in COMPARISONS:
         return "`==` is written `=`, and each comparison has a value on both sides"
     return None

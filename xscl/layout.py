@@ -26,7 +26,7 @@ from xscl.statement import (
 from xscl.syntax import Expression
 from xscl.writer import Writer
 
-__all__ = ["WIDTH", "render", "statement_text"]
+__all__ = ["render", "statement_text"]
 
 
 def render(text: str, *, path: str | None = None) -> str:

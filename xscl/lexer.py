@@ -13,7 +13,7 @@ from typing import NamedTuple
 from xscl.path import Span
 from xscl.report import Report
 
-__all__ = ["NAME", "Comment", "Token", "binds", "is_name", "tokenise"]
+__all__ = ["NAME", "Comment", "Token", "is_name", "tokenise"]
 
 NAME = r"[^\W\d](?:[\w.\u00b7]|-(?!>))*"
 """A name without prefix.  A `-` that begins an arrow is no part of it: `a-b->x` binds `a-b`."""
@@ -53,10 +53,10 @@ def is_name(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
 
 
-def binds(text: str, name: str) -> bool:
+def _binds(text: str, name: str) -> bool:
     """Return whether a text seems to bind a variable of this name.
 
-    >>> binds("SELECT disjoint FROM S -> disjoint", "disjoint")
+    >>> _binds("SELECT disjoint FROM S -> disjoint", "disjoint")
     True
     """
     return re.search(rf"(?:->|\b(?i:as)\s)\s*{re.escape(name)}(?![\w.'-])", text) is not None
@@ -254,7 +254,7 @@ class _Lexer:
         words = [
             each.text.lower() if each.kind == "name" else each.kind for each in self.tokens[-3:]
         ]
-        if words[-1] == "disjoint" and not binds(self.text, self.tokens[-1].text):
+        if words[-1] == "disjoint" and not _binds(self.text, self.tokens[-1].text):
             del words[-1]
         if words[-1:] != ["select"]:
             return False

@@ -23,7 +23,6 @@ __all__ = [
     "NumberedTree",
     "TextNode",
     "copy_of",
-    "string_value",
 ]
 
 
@@ -90,13 +89,6 @@ class NumberedTree:
         if number < len(self.attributes):
             return self.attributes[number]
         return self.texts[number - len(self.attributes)]
-
-
-def string_value(node: Node) -> str:
-    """Return XPath's string value of a node of a `NumberedTree`."""
-    if isinstance(node, (AttributeNode, TextNode)):
-        return node.value
-    return "".join(node.itertext())
 
 
 def _root_element(tree: Any) -> Any:

@@ -19,10 +19,10 @@ from xscl.statement import (
     blocks_of,
 )
 from xscl.syntax import DurationSyntax
-from xscl.units import BLOCK_LIMIT, CLAUSES, RESERVED
+from xscl.units import CLAUSES, RESERVED
 from xscl.windows import NO_WINDOW_HINT
 
-__all__ = ["BLOCK_LIMIT", "CLAUSES", "RESERVED", "OperandParser"]
+__all__ = ["CLAUSES", "RESERVED", "OperandParser"]
 
 _FROM_END = "`FOLLOWED BY`, `JOIN`, `NEXT`, a clause, or `;`"
 _KEYWORDS = ("FOLLOWED", "JOIN", "NEXT", "UNLESS", *FROM_CLAUSES, *STATEMENT_CLAUSES[:-1])

@@ -38,7 +38,7 @@ from xscl.syntax import (
     NumberLiteral,
 )
 
-__all__ = ["DISJUNCT_LIMIT", "PredicateBuilder"]
+__all__ = ["PredicateBuilder"]
 
 DISJUNCT_LIMIT = 64
 """Disjuncts of one predicate; each is evaluated by itself."""

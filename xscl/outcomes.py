@@ -13,10 +13,12 @@ from xscl.path import Parameter
 from xscl.query import Limit, Rows
 from xscl.scopes import Scope
 from xscl.selects import Selectable
-from xscl.sequences import SequenceBuilder, Source
+from xscl.sequence import Window
+from xscl.sequences import Source
 from xscl.statement import ActionSyntax, Statement
-from xscl.syntax import Expression, NumberLiteral, ParameterRef
+from xscl.syntax import DurationSyntax, Expression, NumberLiteral, ParameterRef
 from xscl.table import Action, DeleteRow, SetCell
+from xscl.windows import window_of
 
 __all__ = ["OutcomeBuilder"]
 
@@ -30,7 +32,6 @@ class OutcomeBuilder:
         self.report = predicates.report
         self.source = source
         self.statement = statement
-        self.windows = SequenceBuilder(predicates)
         keys = statement.window.keys if statement.window else []
         texts = frozenset(render_expression(each) for each in keys) if statement.window else None
         self.matches = Scope(source.blocks, repeated=source.repeated, is_optional=True)
@@ -46,7 +47,7 @@ class OutcomeBuilder:
         having = None
         if syntax.having is not None:
             having = self.predicates.disjuncts(syntax.having, self.rows_scope)
-        return Rows(self.windows.window(syntax.length), self._keys(syntax.keys), having)
+        return Rows(self._window(syntax.length), self._keys(syntax.keys), having)
 
     def limit(self) -> Limit | None:
         """Return what LIMIT says."""
@@ -63,7 +64,7 @@ class OutcomeBuilder:
                 "LIMIT counts matches: a whole number from 1",
                 "as in `LIMIT 3 PER 1 day`",
             )
-        return Limit(count, self.windows.window(syntax.length), keys)
+        return Limit(count, self._window(syntax.length), keys)
 
     def confidence(self) -> float | Parameter | None:
         """Return what CONFIDENCE says."""
@@ -97,6 +98,9 @@ class OutcomeBuilder:
         if not isinstance(target, Cell) or value is None:
             return None
         return SetCell(target, value)
+
+    def _window(self, syntax: DurationSyntax) -> Window | Parameter:
+        return window_of(syntax, self.predicates.patterns.parameters)
 
     def _keys(self, keys: Sequence[Expression], scope: Scope | None = None) -> tuple[Operand, ...]:
         built = [self.predicates.operand(each, scope or self.matches) for each in keys]

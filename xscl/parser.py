@@ -38,7 +38,6 @@ _AFTER_STATEMENT |= {"]": _CLOSING, ")": _CLOSING, "}": _CLOSING}
 _CONSTRUCTED = frozenset({"if", "for", "some", "every"})
 """Words that begin an expression of XPath 2.0, and no item of a list."""
 
-
 _ITEM_STARTS = frozenset({"name", "*", "constructor", "string", "number", "parameter"})
 
 
@@ -260,13 +259,15 @@ class _Parser(OperandParser):
 
     def at_kind(self) -> bool:
         """Whether COMPRESSED or DISJOINT stands here, and is no variable of the statement."""
-        if self.token.kind != "name" or self.binds(self.token.text):
+        if not (self.at_word("COMPRESSED") or self.at_word("DISJOINT")):
+            return False
+        if self.binds(self.token.text):
             return False
         following = self.peek()
+        if self.at_word("DISJOINT"):
+            return following.kind in _ITEM_STARTS
         is_last = following.kind == "name" and following.text.upper() in ("FROM", "PUBLISH")
-        if self.at_word("COMPRESSED"):
-            return is_last or following.kind in (";", "end")
-        return self.at_word("DISJOINT") and following.kind in _ITEM_STARTS
+        return is_last or following.kind in (";", "end")
 
     def items(self) -> list[Expression]:
         items: list[Expression] = []

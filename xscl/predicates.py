@@ -13,6 +13,7 @@ from xscl.query import INFINITE_US
 from xscl.signatures import TERM_FUNCTIONS
 from xscl.statement import BracesSyntax
 from xscl.syntax import (
+    COMPARISONS,
     Binary,
     DurationSyntax,
     Expression,
@@ -26,8 +27,7 @@ from xscl.windows import NO_WINDOW_HINT, WindowParser
 
 __all__ = ["PredicateParser"]
 
-_COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
-_GOES_ON = frozenset({"+", "-", "*", "|", "[", "/", "//"})
+_GOES_ON = COMPARISONS | {"+", "-", "*", "|", "[", "/", "//"}
 _DISTINCT = frozenset({"count", "collect"})
 SIDE = 2
 """The level of precedence of a side: sums, and what binds closer."""
@@ -146,14 +146,14 @@ class PredicateParser(WindowParser):
     def _at_parenthesised_side(self) -> bool:
         """Whether a value goes on behind the parentheses that open here."""
         behind = self.tokens[min(self.matching(self.index) + 1, len(self.tokens) - 1)]
-        return behind.kind in _COMPARISONS | _GOES_ON or (
+        return behind.kind in _GOES_ON or (
             behind.kind == "name" and behind.text.lower() in ("div", "mod")
         )
 
     def _comparison(self) -> Expression:
         left = self.side()
         token = self.token
-        if token.kind not in _COMPARISONS:
+        if token.kind not in COMPARISONS:
             if isinstance(left, FunctionCall) and left.name in TERM_FUNCTIONS:
                 return left
             raise self._no_comparison(left)
@@ -161,7 +161,7 @@ class PredicateParser(WindowParser):
         if self.token.kind == "=" and token.kind == "=":
             raise self.fail("XS101", Span(token.start, self.token.end), "`==` is written `=`")
         right = self.side()
-        if self.token.kind in _COMPARISONS:
+        if self.token.kind in COMPARISONS:
             raise self.fail(
                 "XS101",
                 self.token.span,
@@ -271,6 +271,4 @@ class PredicateParser(WindowParser):
             key,
             column.text if column else None,
             self.span_from(table.start),
-            table.span,
-            column.span if column else None,
         )

@@ -188,7 +188,7 @@ Select = SelectAll | SelectNodes | Constructor
 
 
 class SelectKind(enum.Enum):
-    """Which matches are given: all, those that do not overlap, or all as graphs."""
+    """Which matches are given: all, matches that do not overlap, or all as graphs."""
 
     ALL = ""
     DISJOINT = "DISJOINT"

@@ -19,22 +19,22 @@ from xscl.statement import (
 )
 from xscl.syntax import BlockSyntax, DurationSyntax
 
-__all__ = ["ALTERNATIVES_MAX", "check_statement"]
+__all__ = ["check_statement"]
 
 ALTERNATIVES_MAX = 16
-"""Alternatives of a unit."""
+"""The most alternatives of a unit."""
 
 UNLESS_MAX = 8
-"""Absences at one operator."""
+"""The most absences at one operator."""
 
 KEYS_MAX = 4
-"""Paths of SAME."""
+"""The most paths of SAME."""
 
 FOLDS_MAX = 16
-"""Values of FOLD at one repetition."""
+"""The most values of FOLD at one repetition."""
 
 LOSSY_MAX = 3
-"""Lossy units that must be there: each doubles the variants of a statement, at most 8."""
+"""The most lossy units that must be there: each doubles the variants of a statement, up to 8."""
 
 CLOCK = "CLOCK"
 """The stream of ticks, which no block reads and nobody publishes to."""
@@ -100,7 +100,7 @@ class _Rules:
             )
 
     def _unit(self, unit: UnitSyntax | RepetitionSyntax) -> None:
-        blocks = unit.blocks if isinstance(unit, UnitSyntax) else unit.unit.blocks
+        blocks = blocks_of(unit)
         if len(blocks) > ALTERNATIVES_MAX:
             self._too_many(blocks[ALTERNATIVES_MAX].span, "alternatives", ALTERNATIVES_MAX)
 
@@ -241,8 +241,7 @@ def _positive(source: FromSyntax) -> Iterator[UnitSyntax | RepetitionSyntax]:
 
 
 def _lossy(unit: UnitSyntax | RepetitionSyntax) -> Sequence[BlockSyntax]:
-    blocks = unit.blocks if isinstance(unit, UnitSyntax) else unit.unit.blocks
-    return [block for block in blocks if block.loss is not None]
+    return [block for block in blocks_of(unit) if block.loss is not None]
 
 
 # -- the statement -----------------------------------------------------------------------------

@@ -56,9 +56,9 @@ def build_select(
     parameters: list[ParameterUse],
 ) -> Select:
     """Return what a SELECT clause asks for; report what is wrong in it."""
-    checker = _Checker(selectable, namespaces, report, parameters)
     if syntax is None or (syntax.constructor is None and not syntax.items):
         return SelectAll()
+    checker = _Checker(selectable, namespaces, report, parameters)
     if syntax.constructor is not None:
         return checker.constructor(syntax.constructor.text, syntax.constructor.span.start)
     return checker.items(syntax)

@@ -120,7 +120,7 @@ class Repetition:
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """The tuples of an operand but those that a tuple of the absent unit takes away.
+    """The tuples of an operand that no tuple of the absent unit takes away.
 
     `window` is `None` where none is given: of `AFTER` and `AROUND`, WITHIN bounds it.
     """

@@ -49,7 +49,7 @@ from xscl.syntax import (
     ParameterRef,
     StringLiteral,
 )
-from xscl.windows import NO_WINDOW_HINT
+from xscl.windows import NO_WINDOW_HINT, window_of
 
 __all__ = ["SequenceBuilder", "Source", "absent_blocks"]
 
@@ -91,20 +91,15 @@ class SequenceBuilder:
         where = None if syntax.where is None else self._disjuncts(syntax.where, where_scope)
         node = From(
             found.node,
-            None if syntax.within is None else self.window(syntax.within),
+            None if syntax.within is None else self._window(syntax.within),
             tuple(self._key(each) for each in syntax.same),
             None if syntax.match is None else Strategy(syntax.match.strategy),
             where,
         )
         return replace(found, node=node)
 
-    def window(self, syntax: DurationSyntax) -> Window | Parameter:
-        """Return a window's length, or the parameter that gives it."""
-        if syntax.parameter is None:
-            assert syntax.length_us is not None
-            return Window(syntax.length_us)
-        self.patterns.parameters.append(ParameterUse(syntax.parameter, "duration", syntax.span))
-        return Parameter(syntax.parameter)
+    def _window(self, syntax: DurationSyntax) -> Window | Parameter:
+        return window_of(syntax, self.patterns.parameters)
 
     def _disjuncts(self, predicate: Expression | None, scope: Scope) -> tuple[Disjunct, ...]:
         return self.predicates.disjuncts(predicate, scope)
@@ -130,7 +125,7 @@ class SequenceBuilder:
         node = Repetition(
             unit.node,
             self._disjuncts(braces.predicate if braces else None, scope),
-            self.window(braces.window) if braces and braces.window else None,
+            self._window(braces.window) if braces and braces.window else None,
             None if syntax.condition is None else self._disjuncts(syntax.condition, scope),
             tuple(fold for each in syntax.folds if (fold := self._fold(each, left, scope))),
         )
@@ -185,7 +180,7 @@ class SequenceBuilder:
         """Return the window of an operator; report that it is missing where nothing bounds it."""
         braces = part.braces
         if braces is not None and braces.window is not None:
-            return self.window(braces.window)
+            return self._window(braces.window)
         if not is_bounded:
             self._no_window(part)
         return Window(INFINITE_US)
@@ -228,7 +223,7 @@ class SequenceBuilder:
         disjuncts = self._disjuncts(predicate, self._scope(operand, absent.blocks))
         given = part.braces.window if part.braces else None
         if kind in (AbsenceKind.BEFORE, AbsenceKind.BETWEEN):
-            window = None if given is None else self.window(given)
+            window = None if given is None else self._window(given)
         if kind is AbsenceKind.BEFORE and window is None:
             self.report.error(
                 "XS808",

@@ -34,6 +34,7 @@ from xscl.signatures import (
     unknown_function,
 )
 from xscl.syntax import (
+    ARITHMETIC,
     Binary,
     Expression,
     FunctionCall,
@@ -51,7 +52,6 @@ from xscl.variablepaths import VariablePathBuilder
 
 __all__ = ["SideBuilder"]
 
-_ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
 _SHINGLES_MAX = 5
 
 
@@ -81,7 +81,7 @@ class SideBuilder(VariablePathBuilder, ABC):
                 return self._call(syntax, scope)
             case PathExpression():
                 return self.path(syntax, scope)
-            case Binary(operator=operator) if operator in _ARITHMETIC:
+            case Binary(operator=operator) if operator in ARITHMETIC:
                 return self._arithmetic(syntax, scope)
             case Negative(operand=inner):
                 operand = self._argument(inner, scope, "number")

@@ -10,7 +10,6 @@ from xscl.syntax import Expression, FunctionCall, StringLiteral
 
 __all__ = [
     "AGGREGATES",
-    "CLOCKS",
     "DERIVING_FUNCTIONS",
     "MEASURES",
     "NODE_FUNCTIONS",
@@ -119,9 +118,6 @@ AGGREGATES = frozenset({"first", "last", "count", "sum", "avg", "min", "max"})
 
 ROW_AGGREGATES = AGGREGATES | {"argmax", "argmin", "collect"}
 """Aggregates of WINDOW."""
-
-CLOCKS = frozenset({"start", "end", "dur"})
-"""What tells the interval of a tuple."""
 
 _SEQUENCE_ARITIES: dict[str, tuple[int, int]] = {
     "time": (1, 1),

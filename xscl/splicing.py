@@ -48,7 +48,7 @@ def spliced(root: Any, copies: Sequence[Any], kept_prefixes: Sequence[str]) -> s
 def _copied(copy: Any, default: str, kept_prefixes: Sequence[str]) -> str:
     """Return a copy as text that stands where a default namespace is in force."""
     text = etree.tostring(copy, encoding="unicode")
-    if 'xmlns=""' not in text:  # which the clean-up would drop
+    if " xmlns" in text and 'xmlns=""' not in text:  # which the clean-up would drop
         etree.cleanup_namespaces(copy, keep_ns_prefixes=list(kept_prefixes))
         text = etree.tostring(copy, encoding="unicode")
     if not default or None in copy.nsmap:

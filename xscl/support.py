@@ -26,6 +26,7 @@ from xscl.statement import (
     UnitSyntax,
 )
 from xscl.syntax import (
+    ARITHMETIC,
     Binary,
     BlockSyntax,
     FunctionCall,
@@ -72,7 +73,6 @@ NOT_YET = {
 }
 """Each construct that is not run, and what a message calls it."""
 
-_ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
 _CONSTRUCTS = frozenset(
     {
         AbsenceSyntax,
@@ -193,7 +193,7 @@ def _own(value: Any) -> Iterator[tuple[str, Span]]:
             yield "duration", span
         case IfExpression(span=span):
             yield "if", span
-        case Binary(operator=operator, span=span) if operator in _ARITHMETIC:
+        case Binary(operator=operator, span=span) if operator in ARITHMETIC:
             yield "arithmetic", span
         case Negative(span=span):
             yield "arithmetic", span

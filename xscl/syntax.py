@@ -1,9 +1,8 @@
 """The syntax of expressions and blocks as they were written.
 
 Expressions are those of XPath 1.0 with variable bindings on steps; `xscl.conditions` decides
-which of them are in the fragment.  Those of operators' predicates and of
-clauses have durations, rows of tables and `if` besides.  These are working values of the reader:
-mutable, with spans.
+which expressions are in the fragment.  Predicates of operators and clauses also have durations,
+rows of tables and `if`.  All of this is for the reader alone: mutable, with spans.
 """
 
 from __future__ import annotations
@@ -13,6 +12,8 @@ from dataclasses import dataclass, field
 from xscl.path import Span
 
 __all__ = [
+    "ARITHMETIC",
+    "COMPARISONS",
     "Binary",
     "BlockSyntax",
     "DurationSyntax",
@@ -32,6 +33,12 @@ __all__ = [
     "StringLiteral",
     "TestSyntax",
 ]
+
+ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
+"""The operators of `Binary` that make a number of two."""
+
+COMPARISONS = frozenset({"=", "!=", "<", "<=", ">", ">="})
+"""The operators of `Binary` that hold or not."""
 
 
 @dataclass(slots=True)
@@ -95,8 +102,6 @@ class RowSyntax:
     key: Expression
     column: str | None
     span: Span
-    table_span: Span
-    column_span: Span | None = None
 
 
 @dataclass(slots=True)

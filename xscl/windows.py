@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import re
 
+from xscl.conditions import ParameterUse
 from xscl.durations import UNITS, DurationError, iso_duration_us, to_us, window_us
 from xscl.expressions import ExpressionParser
 from xscl.lexer import Token
-from xscl.path import Span
-from xscl.query import INFINITE_US
+from xscl.path import Parameter, Span
+from xscl.sequence import INFINITE_US, Window
 from xscl.syntax import DurationSyntax
 
-__all__ = ["NO_WINDOW_HINT", "WindowParser"]
+__all__ = ["NO_WINDOW_HINT", "WindowParser", "window_of"]
 
 _SYMBOLIC = re.compile(r"T_?\d*'*")
 """A window as papers print it: `T`, `T1`.  It reads as the parameter of that name."""
 
 NO_WINDOW_HINT = "the window says how far apart in time: `{x2 = x5, 30 days}`, or `INF`"
+
+
+def window_of(syntax: DurationSyntax, uses: list[ParameterUse]) -> Window | Parameter:
+    """Return a window's length, or the parameter that gives it, which is added to `uses`."""
+    if syntax.parameter is None:
+        assert syntax.length_us is not None
+        return Window(syntax.length_us)
+    uses.append(ParameterUse(syntax.parameter, "duration", syntax.span))
+    return Parameter(syntax.parameter)
 
 
 class WindowParser(ExpressionParser):

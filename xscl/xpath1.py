@@ -11,6 +11,7 @@ from xscl.signatures import (
     unknown_function,
 )
 from xscl.syntax import (
+    ARITHMETIC,
     Binary,
     Expression,
     Filter,
@@ -27,7 +28,6 @@ __all__ = ["check_call", "check_types", "is_numeric"]
 _NUMERIC = frozenset(
     {"last", "position", "count", "string-length", "number", "sum", "floor", "ceiling", "round"}
 )
-_ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
 
 
 def is_numeric(expression: Expression) -> bool:
@@ -36,7 +36,7 @@ def is_numeric(expression: Expression) -> bool:
         case NumberLiteral() | Negative() | ParameterRef():
             return True
         case Binary(operator=operator):
-            return operator in _ARITHMETIC
+            return operator in ARITHMETIC
         case FunctionCall(name=name):
             return name in _NUMERIC
     return False

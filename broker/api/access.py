@@ -1,10 +1,10 @@
 """Who may use which resource.
 
 Everything but `PUBLIC` needs a token whose scope the table of rules names, whichever way a request
-comes.  That one comes from this machine says nothing of who sent it: another user, a web page, a
-proxy that adds no header, a tunnel.  The verbs of whoever owns the data directory find their token
-there (`broker.registry.ownertoken`).  What the table does not name is for `admin`, so that a new
-resource is closed until someone decides otherwise.
+comes.  A request from this machine may be anyone's: another user's, or that of a web page, of a
+proxy that adds no header or of a tunnel.  The verbs of whoever owns the data directory find their
+token there (`broker.registry.ownertoken`).  What the table does not name is for `admin`, so that a
+new resource is closed until someone decides otherwise.
 
 An application that is made without a store of tokens, as parts of one are tried, serves programs
 on its own machine, and neither web pages nor proxies that say what they are.  No broker is.
@@ -40,7 +40,6 @@ __all__ = [
     "Rule",
     "access",
     "caller_of",
-    "is_loopback",
     "is_still_admitted",
     "name_of",
 ]
@@ -248,7 +247,7 @@ def _check_local(request: web.Request) -> None:
     origin = request.headers.get("Origin")
     is_forwarded = any(each in request.headers for each in ("Forwarded", "X-Forwarded-For", "Via"))
     is_own_page = origin is None or origin == f"{request.scheme}://{host}"
-    if is_loopback(request.remote) and is_loopback(name) and is_own_page and not is_forwarded:
+    if _is_loopback(request.remote) and _is_loopback(name) and is_own_page and not is_forwarded:
         return
     raise Problem(
         HTTPStatus.FORBIDDEN,
@@ -264,10 +263,10 @@ def _host_of(url: str) -> str | None:
         return None
 
 
-def is_loopback(host: str | None) -> bool:
+def _is_loopback(host: str | None) -> bool:
     """Return whether an address or a host name is this machine as only itself can reach it.
 
-    >>> [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "a.example")]
+    >>> [_is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "a.example")]
     [True, True, True, False, False]
     """
     if host is None:

@@ -65,8 +65,7 @@ def evaluated_through(backend: Backend) -> int:
     waiting = backend.spool.segments(through)
     if waiting:
         return waiting[0].first_docid - 1
-    segments = backend.spool.all_segments()
-    return segments[-1].last_docid if segments else 0
+    return backend.spool.last_docid
 
 
 async def in_thread(work: Callable[..., T], *arguments: Any) -> T:

@@ -31,7 +31,7 @@ IDLE_S = 75.0
 
 _CONNECTIONS_MAX = 8_192
 _RESERVED_FILES = 512
-"""What the broker opens besides, with Java and its workers, and a burst of connections accepted."""
+"""Files left for the rest of the broker, Java and its workers, and a burst of new connections."""
 
 _CONNECTIONS_MIN = 32
 _FILES_WANTED = 65_536
@@ -39,7 +39,7 @@ _SAID_AGAIN_S = 60.0
 
 
 def _is_worth_a_line(record: logging.LogRecord) -> bool:
-    """Return whether a record is of more than bytes that are no request: anybody can send these."""
+    """Return whether a record is about a request: anybody can send bytes that are none."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, HttpProcessingError)
 
@@ -78,7 +78,7 @@ class Connections:
 
     @web.middleware
     async def note(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Know of a request's connection that it has one in hand."""
+        """Count a connection as busy while a request of it is answered."""
         connection = request.protocol
         self._busy.add(connection)
         self._served.add(connection)
@@ -88,7 +88,7 @@ class Connections:
             self._busy.discard(connection)
 
     def accept(self, server: web.Server) -> asyncio.BaseProtocol:
-        """Return what speaks with one more connection; one that waits may be closed for it."""
+        """Return the protocol of a new connection; an idle connection may be closed for it."""
         present = [each for each in server.connections if each.transport is not None]
         if len(self._served) > 2 * len(present) + _CONNECTIONS_MIN:
             self._served.intersection_update(present)

@@ -149,8 +149,7 @@ async def await_evaluation(request: web.Request) -> web.Response:
 
 def _is_accepted(spool: Spool, docid: int) -> bool:
     spool.refresh()
-    segments = spool.all_segments()
-    return 0 < docid <= (segments[-1].last_docid if segments else 0)
+    return 0 < docid <= spool.last_docid
 
 
 def _documents_after(spool: Spool, after: int) -> Iterator[dict[str, Any]]:

@@ -76,6 +76,7 @@ def _asked(backend: Backend, query: xscl.Query, request: web.Request) -> DryRun:
         parameters=None if values is None else xscl.assignment(query, values),
         documents_max=max(1, min(number(request, "documents", DOCUMENTS_MAX), _DOCUMENTS_MOST)),
         seconds_max=max(1, min(number(request, "seconds", int(SECONDS_MAX)), _SECONDS_MOST)),
+        budget=asdict(backend.budget),
     )
 
 
@@ -84,12 +85,15 @@ async def _run(request: web.Request, asked: DryRun) -> web.StreamResponse:
         *(sys.executable, "-P", "-m", "broker.pipeline.dryrun"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
         limit=1 << 24,
     )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    logging_it = asyncio.create_task(_log_lines(process.stderr))
     response = web.StreamResponse(headers={"Content-Type": "application/x-ndjson"})
     try:
-        assert process.stdin is not None
-        assert process.stdout is not None
         process.stdin.write(json.dumps(asdict(asked)).encode())
         process.stdin.close()
         await response.prepare(request)
@@ -106,7 +110,13 @@ async def _run(request: web.Request, asked: DryRun) -> web.StreamResponse:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+        await logging_it
     return response
+
+
+async def _log_lines(stderr: asyncio.StreamReader) -> None:
+    async for line in stderr:
+        _log.warning("the process of a dry run said: %s", line.decode(errors="replace").rstrip())
 
 
 def _failure(detail: str) -> bytes:

@@ -136,7 +136,7 @@ async def _steer(request: web.Request, action: str) -> web.Response:
 
 
 async def _body(request: web.Request, members: Collection[str]) -> dict[str, Any]:
-    """Return the members as administration takes them; `options` and `headers` are always there."""
+    """Return the members of a body; `options` and `headers` are always there."""
     body: dict[str, Any] = {"options": {}, "headers": {}, **await json_object(request, members)}
     if not isinstance(body.get("url"), str):
         raise _refused("'url' must be a string")
@@ -149,7 +149,7 @@ async def _body(request: web.Request, members: Collection[str]) -> dict[str, Any
 async def _asked(
     request: web.Request, work: Callable[[FeedAdministration], T], *, looks: bool = False
 ) -> T:
-    """Return what the administration answers, in a thread; `looks` says that it asks the web."""
+    """Return what `work` makes of the feeds, in a thread; `looks` says that it asks the web."""
     threads = request.app[_LOOKING] if looks else None
     loop = asyncio.get_running_loop()
     try:

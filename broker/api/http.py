@@ -54,11 +54,10 @@ MODULES = (
     description,
     health,
 )
-"""The rooms of the API whose resources every application has, in `ROUTES`."""
+"""The modules with the resources of every application, in `ROUTES`."""
 
 DELIVERY_MODULES = (pull, consumers, deliveries, links)
-"""The rooms whose resources an application has that delivers."""
-
+"""The modules with the further resources of an application that delivers."""
 
 _COMPRESSED_MIN = 1_400
 """Bytes; less goes in one packet anyway."""
@@ -80,7 +79,7 @@ def make_application(
     gate: Gate | None = None,
     limit: RateLimit | None = None,
 ) -> web.Application:
-    """Return the application, to which rooms with resources of their own add theirs.
+    """Return the application with the resources of `MODULES`; other modules may add theirs.
 
     Without a gate it serves programs on this machine, and nobody else; without a limit, as fast
     as it can.
@@ -116,9 +115,9 @@ def add_deliveries(application: web.Application, pickup: Pickup) -> None:
 
 @web.middleware
 async def compressed(request: web.Request, handler: _Handler) -> web.StreamResponse:
-    """Have long answers compressed for who can read that; not those that are written as they come.
+    """Compress a long answer to a GET for a client that accepts that; leave a stream as it is.
 
-    Only what is read: an answer to a change may hold a secret beside words of who asked.
+    Other answers stay as they are: one to a change may hold a secret beside words of who asked.
     """
     response = await handler(request)
     body = response.body if isinstance(response, web.Response) else None

@@ -124,7 +124,7 @@ async def _change(request: web.Request, state: QueryState) -> web.Response:
 
 
 def _check_id(backend: Backend, query_id: str) -> None:
-    """End the request with 422 for what is no id, but of a query that has had it before.
+    """End the request with 422 where an id is not well-formed, unless a query has it already.
 
     An id stands in addresses, in logs and on the page, and so is as plain as a stream's name.
     """
@@ -211,7 +211,7 @@ def _rendered(query: RegisteredText, matches: int, subscriptions: int) -> dict[s
 
 
 def description_of(source: str) -> str:
-    r"""Return what the comments say that a text begins with, without their delimiters.
+    r"""Return the comments at the beginning of a text, without their delimiters.
 
     >>> description_of("-- Stories that two feeds have.\n(: Slow. :)\nnews//item")
     'Stories that two feeds have.\nSlow.'

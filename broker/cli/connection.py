@@ -35,6 +35,12 @@ _START_WAIT_S = 60.0
 """From when a broker has its data directory until it listens: seconds, on a cold machine more."""
 
 
+_SETTINGS = f"{__name__}.settings"
+
+_PAGE = 500
+"""Rows that are asked for at once."""
+
+
 class BrokerConnection:
     """One broker, by the URL of its API; `token` is sent to it, and nowhere else.
 
@@ -98,6 +104,22 @@ class BrokerConnection:
         with self._open(method, path, query, body, content_type) as answer:
             while line := self._read(answer.readline):
                 yield json.loads(line)
+
+    def rows(
+        self, path: str, *, turned_by: str, limit: int | None = None, **query: object
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the rows of a list, at most `limit`; the parameter `turned_by` turns its pages."""
+        place, missing = None, limit
+        while missing is None or missing > 0:
+            asked = None if missing is None else min(missing, _PAGE)
+            page = self.get(path, **query, limit=asked, **{turned_by: place})
+            found = page[path.replace("-", "_")]
+            yield from found
+            place = page["next"]
+            if place is None:
+                return
+            if missing is not None:
+                missing -= len(found)
 
     def _open(
         self,
@@ -216,7 +238,17 @@ class Target:
 
 
 def settings_of(context: click.Context) -> Settings:
-    """Return the settings that `--config` names, else of the nearest xscl.toml, else defaults."""
+    """Return the settings that `--config` names, else of the nearest xscl.toml, else defaults.
+
+    They are read once for a command line.
+    """
+    if _SETTINGS not in context.meta:
+        context.meta[_SETTINGS] = _read_settings(context)
+    settings: Settings = context.meta[_SETTINGS]
+    return settings
+
+
+def _read_settings(context: click.Context) -> Settings:
     named = context.find_root().params.get("config")
     if named is not None and not Path(named).is_file():
         raise Failure(

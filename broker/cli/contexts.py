@@ -14,12 +14,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from broker.cli.terminal import EXIT_SETTINGS, Failure
+from broker.settings.directory import write_private
 from xscl.spelling import did_you_mean
 
 __all__ = ["Context", "Contexts", "check_name", "contexts_file", "load_contexts", "save_contexts"]
@@ -110,10 +110,7 @@ def save_contexts(contexts: Contexts) -> None:
     text = json.dumps({"current": contexts.current, "contexts": named}, indent=2) + "\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        number, written = tempfile.mkstemp(dir=path.parent)  # of mode 0600
-        with open(number, "w", encoding="utf-8") as file:
-            file.write(text)
-        Path(written).replace(path)
+        write_private(path, text)
     except OSError as error:
         raise Failure(
             f"{path} cannot be written: {error.strerror}",

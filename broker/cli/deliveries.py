@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import click
 
 from broker.cli.connection import BrokerConnection, connect
 from broker.cli.terminal import (
+    EXIT_FAILED,
     echo,
     echo_json,
     emit_rows,
@@ -21,7 +19,6 @@ from broker.cli.terminal import (
 __all__ = ["deliveries", "test_subscription"]
 
 _COLUMNS = ["id", "subscription", "state", "attempts", "status", "next", "detail"]
-_PAGE = 500
 _SAMPLE = {
     "delivered": "delivered",
     "failed": "not delivered",
@@ -163,7 +160,7 @@ def test(context: click.Context, subscription: str) -> None:
       xscl deliveries test sub_5f0c9d27a1b34e88
     """
     if not test_subscription(connect(context), subscription):
-        context.exit(1)
+        context.exit(EXIT_FAILED)
 
 
 def test_subscription(connection: BrokerConnection, subscription: str) -> bool:
@@ -222,30 +219,10 @@ def _list(
     limit: int,
     output: str,
 ) -> None:
-    rows = list(_rows(connection, subscription, state, limit))
+    asked = {"subscription": subscription, "state": state}
+    rows = list(connection.rows("deliveries", turned_by="before", limit=limit, **asked))
     if output == "table":
-        rows = [
-            {**row, "next": row["next"] or row["held"], "status": row["status"]} for row in rows
-        ]
+        rows = [{**row, "next": row["next"] or row["held"]} for row in rows]
     emit_rows(rows, _COLUMNS, output)
     if not rows and output == "table":
         message("no deliveries")
-
-
-def _rows(
-    connection: BrokerConnection, subscription: str | None, state: str | None, limit: int
-) -> Iterator[dict[str, Any]]:
-    before = None
-    while limit > 0:
-        page = connection.get(
-            "deliveries",
-            subscription=subscription,
-            state=state,
-            limit=min(limit, _PAGE),
-            before=before,
-        )
-        yield from page["deliveries"]
-        limit -= len(page["deliveries"])
-        before = page["next"]
-        if before is None:
-            return

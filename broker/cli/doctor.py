@@ -59,8 +59,9 @@ def _show(finding: CheckupFinding) -> None:
 def examine(settings: Settings, *, is_offline: bool = False) -> Iterator[CheckupFinding]:
     """Yield what was found, in the order in which a start of the broker would meet it."""
     from broker.operations.checkup.machine import look_at_machine
-    from broker.operations.checkup.network import look_at_network
 
     yield from look_at_machine(settings)
     if not is_offline:
+        from broker.operations.checkup.network import look_at_network
+
         yield from look_at_network(settings)

@@ -1,6 +1,6 @@
-"""Whom `xscl feeds` asks: the running broker; else an administration on the data at hand.
+"""Where `xscl feeds` works: at the running broker; else in the data directory of the settings.
 
-A broker that is started then polls what was left there.
+A broker that is started then polls the feeds that were left there.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ AnyFeedAdministration: TypeAlias = "FeedAdministration | _BrokersFeeds"
 def ask(
     context: click.Context, work: Callable[[AnyFeedAdministration], T], *, adds: bool = False
 ) -> T:
-    """Return what the administration answers that `context` means; its refusals end the verb.
+    """Return what `work` makes of the feeds that `context` means; a refusal ends the verb.
 
     Without `adds` no data directory is made where none is.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -16,6 +15,7 @@ from broker.cli.terminal import (
     Failure,
     StreamName,
     echo,
+    echo_bytes,
     echo_data,
     echo_json,
     emit_rows,
@@ -201,7 +201,7 @@ def export(context: click.Context, file: Path | None) -> None:
     """
     opml = ask(context, lambda administration: administration.list_as_opml())
     if file is None:
-        sys.stdout.buffer.write(opml)
+        echo_bytes(opml)
     else:
         file.write_bytes(opml)
         message(f"wrote {opml.count(b'<outline type=')} feeds to {file}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 from pathlib import Path
 
@@ -41,7 +42,8 @@ def write_settings(directory: Path, *, for_loopback: bool, port: int | None = No
     path = directory / FILE_NAME
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with path.open("x", encoding="utf-8") as file:
+        # Passwords of feeds and keys of deliveries may be written into it.
+        with open(path, "x", encoding="utf-8", opener=_privately) as file:
             text = files("broker").joinpath("xscl.toml").read_text(encoding="utf-8")
             if for_loopback:
                 text = _replaced(text, _LOOPBACK)
@@ -58,6 +60,10 @@ def write_settings(directory: Path, *, for_loopback: bool, port: int | None = No
             hint="name a directory that you may write",
         ) from error
     return path
+
+
+def _privately(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _owner_token(path: Path) -> Path:

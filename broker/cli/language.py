@@ -6,7 +6,6 @@ import difflib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -20,9 +19,6 @@ from broker.cli.terminal import (
     is_coloured,
     message,
 )
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["check", "completion", "fmt"]
 
@@ -76,8 +72,9 @@ def check(
     texts = {_STDIN_NAME: _standard_input()} if len(files) < len(paths) else {}
     queries, found = check_files(files, texts)
     errors = sum(each.is_error for each in found)
-    run = [query for query in queries if is_run(query)]
-    estimates = estimates_from(statistics, run) if statistics and not errors else []
+    estimates = []
+    if statistics and not errors:
+        estimates = estimates_from(statistics, [query for query in queries if is_run(query)])
     if output == "text":
         if found:
             text = render_diagnostics(found, color=is_coloured(sys.stdout))

@@ -58,11 +58,12 @@ def publish(
     """
     connection = connect(context)
     taken = refused = 0
-    results = []
+    results: list[dict[str, Any]] = []
     late: dict[str, Any] = {}
     for file in files:
         for result in _results(connection, stream, file, key, time, late):
-            results.append(result)
+            if output == "json":
+                results.append(result)
             if result["outcome"] == "refused":
                 refused += 1
                 name = getattr(file, "name", "<stdin>")

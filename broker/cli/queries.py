@@ -1,4 +1,4 @@
-"""`xscl list|show|pause|resume|remove`: the queries of a running broker."""
+"""`xscl list|subscriptions|show|pause|resume|remove`: the queries of a running broker."""
 
 from __future__ import annotations
 
@@ -73,13 +73,7 @@ def subscriptions(
 
 
 def _subscriptions(connection: BrokerConnection, query_id: str | None) -> Iterator[dict[str, Any]]:
-    after: str | None = None
-    while True:
-        page = connection.get("subscriptions", query=query_id, after=after)
-        yield from page["subscriptions"]
-        after = page["next"]
-        if after is None:
-            return
+    return connection.rows("subscriptions", turned_by="after", query=query_id)
 
 
 @click.command()

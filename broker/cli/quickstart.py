@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ class _Place:
 
     def start(self) -> None:
         """Start the server of the feeds and the broker, and wait until it is ready."""
-        port = _free_port(0)
+        port = _free_port()
         server = ["http.server", str(port), "--bind", "127.0.0.1", "--directory", "feeds"]
         self._run("feeds.log", *server)
         broker = self._run("broker.log", "broker.cli", "--config", str(self.path), "run")
@@ -141,14 +142,14 @@ class _Place:
         return process
 
 
-def _free_port(wanted: int) -> int:
-    """Return the port, or any free one where it is taken."""
-    try:
-        with socket.create_server(("127.0.0.1", wanted)) as server:
-            port: int = server.getsockname()[1]
+def _free_port(*wanted: int) -> int:
+    """Return the first of some ports that is free, or another one that is."""
+    for port in wanted:
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
             return port
-    except OSError:
-        return _free_port(0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        found: int = server.getsockname()[1]
+    return found
 
 
 def _show(place: _Place, match: dict[str, Any]) -> None:

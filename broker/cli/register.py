@@ -19,6 +19,7 @@ from broker.cli.terminal import (
     parameter_option,
     read_parameters,
     text_or_json,
+    wanted_parameters,
 )
 
 if TYPE_CHECKING:
@@ -154,6 +155,9 @@ def _sources(paths: Sequence[Path], queries: Sequence[Query]) -> dict[str, str]:
     from xscl.report import Report
 
     sources = {query.id: query.text for query in queries}
+    by_text: dict[str, list[str]] = {}
+    for query in queries:
+        by_text.setdefault(query.text, []).append(query.id)
     for path in query_files(paths):
         text = path.read_bytes().decode()
         tokens, _ = tokenise(text, Report(text))
@@ -162,9 +166,8 @@ def _sources(paths: Sequence[Path], queries: Sequence[Query]) -> dict[str, str]:
         for start, end in zip(starts, [*ends, len(text)], strict=True):
             own = text[start:end].strip() + "\n"
             found, _ = check(own, path=str(path))
-            for query in queries:
-                if len(found) == 1 and found[0].text == query.text:
-                    sources[query.id] = own
+            if len(found) == 1:
+                sources.update(dict.fromkeys(by_text.get(found[0].text, ()), own))
     return sources
 
 
@@ -188,8 +191,8 @@ def _dry_run(
     if output == "text":
         echo(estimate["rendered"], nl=False)
     if query.parameters and bounds["parameters"] is None:
-        names = " ".join(f"-p {name}=..." for name, _ in query.parameters)
-        message(f"{query_id} has parameters: give {names} to see what it would have matched")
+        wanted = wanted_parameters(dict(query.parameters))
+        message(f"{query_id} has parameters: give {wanted} to see what it would have matched")
         return {"estimate": estimate, "history": None}
     found = _history(connection, path, body, bounds)
     if output == "text":

@@ -24,6 +24,7 @@ from broker.cli.terminal import (
     message,
     parameter_option,
     read_parameters,
+    wanted_parameters,
 )
 from broker.documents.recorded import count_lines
 from broker.operations.printable import printable
@@ -185,7 +186,7 @@ def _say_unassigned(queries: Sequence[xscl.Query], assignments: Mapping[str, obj
     """Warn of queries that find nothing for want of parameters; end the verb if all are such."""
     idle = [query for query in queries if query.parameters and query.id not in assignments]
     for query in idle:
-        wanted = " ".join(f"-p {name}=..." for name, _ in query.parameters)
+        wanted = wanted_parameters(dict(query.parameters))
         text = f"{query.id} has parameters, and finds nothing without them: give {wanted}"
         if len(idle) == len(queries):
             raise Failure(text, exit_code=2)
@@ -193,7 +194,7 @@ def _say_unassigned(queries: Sequence[xscl.Query], assignments: Mapping[str, obj
 
 
 class _Screen(io.TextIOWrapper):
-    """A terminal, which what documents say does not steer."""
+    """A terminal that no text of a document steers."""
 
     def write(self, text: str) -> int:
         return super().write(printable(text))

@@ -20,7 +20,6 @@ _STREAM_COLUMNS = [
     "publisher",
 ]
 _LETTER_COLUMNS = ["docid", "stream", "key", "time", "reason"]
-_PAGE = 1_000
 
 
 @click.command()
@@ -60,16 +59,7 @@ def dead_letters(context: click.Context, limit: int, output: str) -> None:
     """
     if context.invoked_subcommand is not None:
         return
-    connection = connect(context)
-    rows: list[dict[str, object]] = []
-    before = None
-    while len(rows) < limit:
-        asked = min(_PAGE, limit - len(rows))
-        page = connection.get("dead-letters", before=before, limit=asked)
-        rows += page["dead_letters"]
-        before = page["next"]
-        if before is None:
-            break
+    rows = list(connect(context).rows("dead-letters", turned_by="before", limit=limit))
     emit_rows(rows, _LETTER_COLUMNS, output)
     if not rows and output == "table":
         message("no dead letters")

@@ -24,6 +24,7 @@ __all__ = [
     "StreamName",
     "clean_warnings",
     "echo",
+    "echo_bytes",
     "echo_data",
     "echo_json",
     "emit_rows",
@@ -35,6 +36,7 @@ __all__ = [
     "read_parameters",
     "table_lines",
     "text_or_json",
+    "wanted_parameters",
 ]
 
 EXIT_FAILED = 1
@@ -89,7 +91,7 @@ class _Line(logging.Formatter):
 
 
 def clean_warnings() -> None:
-    """Have warnings that no log takes, of a verb that writes none, steer no terminal either."""
+    """Clean the warnings of a verb without a log, so that they do not steer the terminal."""
     if logging.lastResort is not None:
         logging.lastResort.setFormatter(_Line())
 
@@ -109,6 +111,15 @@ def echo_data(text: str, *, nl: bool = True) -> None:
     if sys.stdout.isatty():
         text = printable(text)
     click.echo(text, nl=nl)
+
+
+def echo_bytes(data: bytes) -> None:
+    """Write a file in UTF-8 to standard output: as it is, unless that is a terminal."""
+    if sys.stdout.isatty():
+        echo_data(data.decode(), nl=False)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
 
 
 def echo_json(data: Any, *, indent: int | None = 2) -> None:
@@ -168,6 +179,11 @@ def read_parameters(given: Sequence[str]) -> dict[str, str | float]:
         return dict(map(parameter, given))
     except ValueError as error:
         raise Failure(str(error), exit_code=2) from error
+
+
+def wanted_parameters(names: Iterable[str]) -> str:
+    """Return the `-p` options that give parameters of these names, with values left out."""
+    return " ".join(f"-p {name}=..." for name in names)
 
 
 def limit_option(command: _Command) -> _Command:

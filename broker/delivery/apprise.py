@@ -40,7 +40,7 @@ class AppriseChannel:
         try:
             taken = await target.async_notify(title=title, body=body)
         except Exception as error:
-            # A hundred plugins, of many hands: whatever they raise is one failed attempt.
+            # There are a hundred plugins by many authors: any error of one is a failed attempt.
             taken, detail = False, f"{type(error).__name__}: {error}"
         else:
             detail = "" if taken else "the service did not take it; the broker's log may say why"

@@ -53,7 +53,7 @@ class Attempt:
 
     @property
     def is_sample(self) -> bool:
-        """Whether it tries the way: matches in the outbox are numbered from 1."""
+        """Whether this delivers a sample: matches in the outbox are numbered from 1."""
         return any(match.seq == 0 for match in self.matches)
 
 

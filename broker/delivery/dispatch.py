@@ -40,7 +40,7 @@ class DeliveryReport:
 
 
 class Dispatch:
-    """Where one worker does its paperwork.  All of it in one thread."""
+    """One worker's use of the file of deliveries, all of it in one thread."""
 
     def __init__(self, path: Path, outbox: Outbox, registry: Registry, lease_us: int) -> None:
         self._owner = f"{socket.gethostname()}/{os.getpid()}/{secrets.token_hex(4)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lxml import etree
 from rich.console import Console, Group, RenderableType
@@ -13,7 +13,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from broker.demo.receivers import ReceivedDelivery
+if TYPE_CHECKING:
+    from broker.demo.receivers import ReceivedDelivery
 
 __all__ = ["Item", "document_line", "match_block", "read_item", "spoken"]
 

@@ -95,7 +95,7 @@ class World:
             settings += _FEED.format(port=feed_port, feed=feed, stream=stream)
         (self.directory / "xscl.toml").write_text(settings)
         keep_private(self.data)
-        self.token_file = keep_owner_token(self.data)
+        keep_owner_token(self.data)
         self.remember()
         return self
 
@@ -108,11 +108,11 @@ class World:
         self._memory.write_text(json.dumps(self._known))
 
     def headers(self) -> dict[str, str]:
-        """Return what admits requests to the broker."""
+        """Return the headers with which the broker admits a request."""
         return {"Authorization": f"Bearer {self.token_file.read_text().strip()}"}
 
     def webhook_url(self, query: str) -> str:
-        """Return where the webhook of a query's subscription goes."""
+        """Return the URL to which the matches of a query are delivered."""
         return f"http://{_LOOPBACK}:{self._known['webhooks']}/{query}"
 
     async def start_broker(self, wait_s: float) -> str:

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-__all__ = ["Disk", "Reached", "nothing"]
+__all__ = ["Disk", "Reached", "nothing", "sync"]
 
 Reached = Callable[[str], None]
 """Called with the name of each commit point as it is passed; a test may kill the process there."""
@@ -20,6 +20,15 @@ _TEMPORARY = ".tmp"
 
 def nothing(point: str) -> None:
     """Pass a commit point without doing anything."""
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the names in a directory, on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class Disk:
@@ -70,10 +79,5 @@ class Disk:
                 os.fsync(file.fileno())
 
     def _sync_directory(self, directory: Path) -> None:
-        if not self._is_durable:
-            return
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        if self._is_durable:
+            sync(directory)

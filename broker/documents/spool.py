@@ -79,6 +79,11 @@ class Spool:
         return self._segments[-1].last if self._segments else 0
 
     @property
+    def last_docid(self) -> int:
+        """The number of the newest document, 0 if there is none."""
+        return self._segments[-1].last_docid if self._segments else 0
+
+    @property
     def newest(self) -> Segment | None:
         """The newest segment."""
         return self._segments[-1] if self._segments else None
@@ -171,7 +176,7 @@ class SpoolWriter(Spool):
     @property
     def next_docid(self) -> int:
         """The number that the next document gets."""
-        return self._segments[-1].last_docid + 1 if self._segments else 1
+        return self.last_docid + 1
 
     @property
     def watermark_us(self) -> int:

@@ -77,8 +77,8 @@ class Timing:
 class DocumentSample:
     """Recent documents as given queries see them.
 
-    `span_us` is how long a time they are of, `days` in how many so many of them arrive; where that
-    cannot be told it is None, and `refusal` says why.
+    `span_us` is the event time that they cover, `days` the time in which so many arrive; where that
+    is unknown it is None, and `refusal` says why.
     """
 
     documents: Sequence[Document]
@@ -115,20 +115,20 @@ class DocumentSample:
         return np.array([self.documents[i].end_us // _MS_US for i in places], np.int64)
 
     def unseen(self, window_us: int) -> float:
-        """Return by how much more pairs there are than are counted with a window."""
+        """Return how many pairs within a window there are for each that the sample has."""
         if not self.span_us:
             return 1.0
         share = window_us / self.span_us
         return 1 / (1 - share / 2) if share <= 1 else 2 * share
 
     def per_day(self, count: float) -> float | None:
-        """Return how many a day there are of what the sample has so many of."""
+        """Return the number a day of what the sample has `count` times."""
         return None if self.days is None else count / self.days
 
     def examples(
         self, left: Occurrences, right: Occurrences, timing: Timing, limit: int
     ) -> list[tuple[Document, Document]]:
-        """Return up to `limit` of the pairs, from all over the sample; the same every time."""
+        """Return up to `limit` pairs, evenly from the whole sample."""
         step = max(1, self.pairs(left, right, timing).total() // limit)
         pairs = self._each_pair(left, right, timing)
         return [
@@ -164,7 +164,7 @@ def take_sample(plan: EvaluationPlan, documents: Sequence[Document]) -> Document
 
 
 def _span_us(documents: Sequence[Document]) -> int:
-    """Return the time that documents tell of; a few of a backlog may tell of years ago."""
+    """Return the event time that documents cover, without the strays at both ends of it."""
     if not documents:
         return 0
     oldest, newest = np.quantile([document.end_us for document in documents], (_STRAY, 1 - _STRAY))
@@ -172,7 +172,7 @@ def _span_us(documents: Sequence[Document]) -> int:
 
 
 def _days(documents: Sequence[Document]) -> tuple[float | None, str]:
-    """Return in how many days so many documents arrive, or None, and why it cannot be told."""
+    """Return the days in which so many documents arrive; else None, and the reason."""
     count = len(documents)
     if count < DOCUMENTS_MIN:
         there = f"there {'is' if count == 1 else 'are'} {count}"

@@ -14,7 +14,6 @@ from templates.clause import Clause
 
 __all__ = ["TUPLE_COST", "Collector"]
 
-
 TUPLE_COST = 400
 """What a tuple of nodes costs beside its values, in bytes."""
 

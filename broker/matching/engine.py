@@ -150,11 +150,6 @@ class Engine:
         for use in self._queries.fan_out.uses():
             yield use.query_class, use.clause, use.subscriber
 
-    @property
-    def variable_names(self) -> Mapping[int, str]:
-        """A name for each variable of the catalog: the one that the first query gave it."""
-        return self._queries.catalog.names
-
     def horizon_us(self, watermark_us: int) -> int:
         """Return the oldest event time that is still needed when `W` is `watermark_us`."""
         retention_us = self._queries.retention_us
@@ -197,7 +192,7 @@ class Engine:
 
         `published` are the documents that have been published before, at positions in the batch.
         """
-        # Those that came of documents which were absorbed hold from the next one on.
+        # Pauses that absorbed documents brought about hold from the next document on.
         first = max(self._last_docid + 1, pc.min(witnesses.column("docid")).as_py() or 0)
         self._accounts.postpone(first)
         batch = _Batch(self._trees(documents))

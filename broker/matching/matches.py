@@ -28,11 +28,10 @@ WITNESSES_MAX = 1_000
 PUBLISHED_COST = 7
 """What a byte of output costs besides where it is published: it is evaluated as a document."""
 
-Witness = tuple[tuple[str, BoundNode], ...]
-
-
 LONG = 1_000
 """Characters from which on equal values are held once, however often they have been read."""
+
+Witness = tuple[tuple[str, BoundNode], ...]
 
 
 @dataclass(slots=True)
@@ -69,7 +68,9 @@ class MatchBuilder:
         if gathered is None:
             gathered = _Gathered(found.docid, found.start_us, found.end_us)
             self._gathered[key] = gathered
-        compared = self._compared.get(found.clause) or self._order_compared(found.clause)
+        compared = self._compared.get(found.clause)
+        if compared is None:
+            compared = self._order_compared(found.clause)
         gathered.witnesses.add(tuple([(name, self._held(nodes[name])) for name in compared]))
         return is_new
 

@@ -23,7 +23,6 @@ The copy is read again before it counts: each segment and each database is whole
 
 from __future__ import annotations
 
-import os
 import shutil
 import sqlite3
 from collections.abc import Sequence
@@ -66,6 +65,17 @@ def back_up(data: Path, target: Path) -> Manifest:
     keep_private(target)
     mark(target)
     (target / "spool").mkdir()
+    try:
+        _copy(data, target)
+    except (SegmentError, SpoolError) as error:
+        raise CopyError(f"{data} cannot be copied: {error}") from error
+    keep_private(target)  # what was linked has the mode of the original
+    manifest = _verified(target)
+    complete(target, manifest)
+    return manifest
+
+
+def _copy(data: Path, target: Path) -> None:
     _copy_kafka(data / _KAFKA, target / _KAFKA)
     _copy_segments(data / "spool", target / "spool")
     with ExitStack() as stack:
@@ -73,10 +83,6 @@ def back_up(data: Path, target: Path) -> Manifest:
         for name, original in pinned.items():
             _copy_database(original, target / name)
         _copy_segments(data / "spool", target / "spool", newest=newest)
-    keep_private(target)  # what was linked has the mode of the original
-    manifest = _verified(target)
-    complete(target, manifest)
-    return manifest
 
 
 def _copy_kafka(source: Path, target: Path) -> None:
@@ -110,11 +116,12 @@ def _copy_segments(source: Path, target: Path, *, newest: int | None = None) -> 
 
 def _instant(data: Path, stack: ExitStack) -> tuple[dict[str, sqlite3.Connection], int]:
     """Return connections that see the databases as they are now, and the newest segment."""
+    spool = Spool(data / "spool")
     error: Exception | None = None
     for _ in range(_TRIES_MAX):
         try:
             with ExitStack() as attempt:
-                found = _pinned(data, attempt)
+                found = _pinned(data, spool, attempt)
                 stack.push(attempt.pop_all())
                 return found
         except sqlite3.OperationalError as found_locked:
@@ -122,7 +129,9 @@ def _instant(data: Path, stack: ExitStack) -> tuple[dict[str, sqlite3.Connection
     raise CopyError(f"the databases in {data} cannot be locked: {error}") from error
 
 
-def _pinned(data: Path, stack: ExitStack) -> tuple[dict[str, sqlite3.Connection], int]:
+def _pinned(
+    data: Path, spool: Spool, stack: ExitStack
+) -> tuple[dict[str, sqlite3.Connection], int]:
     present = [name for name in DATABASES if (data / name).exists()]
     pinned = {name: stack.enter_context(closing(_connection(data / name))) for name in present}
     with ExitStack() as locks:
@@ -133,8 +142,8 @@ def _pinned(data: Path, stack: ExitStack) -> tuple[dict[str, sqlite3.Connection]
             original.execute("BEGIN")
             # A transaction begins with what it first reads.
             original.execute("SELECT count(*) FROM sqlite_master").fetchone()
-        names = [name for name in os.listdir(data / "spool") if name.endswith(".segment")]
-    return pinned, max((int(name[13:25]) for name in names), default=0)
+        spool.refresh()
+    return pinned, spool.last
 
 
 def _connection(path: Path) -> sqlite3.Connection:
@@ -163,7 +172,7 @@ def _verified(target: Path) -> Manifest:
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         documents=sum(segment.documents for segment in segments),
         segments=len(segments),
-        docid=segments[-1].last_docid if segments else 0,
+        docid=spool.last_docid,
         through=through,
         matches=matches,
         files={

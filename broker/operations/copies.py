@@ -14,6 +14,7 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from broker.documents.disk import sync
 from broker.settings.directory import COPY_FILE, INCOMPLETE_FILE
 
 __all__ = [
@@ -22,9 +23,8 @@ __all__ = [
     "check_copy",
     "complete",
     "link_or_copy",
-    "read_manifest",
+    "mark",
     "sha256_of",
-    "sync",
 ]
 
 _FORMAT = 1
@@ -58,7 +58,7 @@ def complete(directory: Path, manifest: Manifest) -> None:
     path = directory / COPY_FILE
     path.write_text(text + "\n", encoding="utf-8")
     sync(path)
-    unmark(directory)
+    _unmark(directory)
 
 
 def mark(directory: Path) -> None:
@@ -69,7 +69,7 @@ def mark(directory: Path) -> None:
     sync(directory)
 
 
-def unmark(directory: Path) -> None:
+def _unmark(directory: Path) -> None:
     """Say that a copy is whole; on return that is durable."""
     for parent in {path.parent for path in directory.rglob("*")}:
         sync(parent)
@@ -77,7 +77,7 @@ def unmark(directory: Path) -> None:
     sync(directory)
 
 
-def read_manifest(directory: Path) -> Manifest:
+def _read_manifest(directory: Path) -> Manifest:
     """Return the list of a copy's files; raise `CopyError` where it is no copy, or no whole one."""
     if (directory / INCOMPLETE_FILE).exists():
         raise CopyError(f"{directory} is not complete: the copy was broken off")
@@ -95,7 +95,7 @@ def read_manifest(directory: Path) -> Manifest:
 
 def check_copy(directory: Path) -> Manifest:
     """Return what a copy holds, after reading all of it; raise `CopyError` where it has changed."""
-    manifest = read_manifest(directory)
+    manifest = _read_manifest(directory)
     for name, wanted in manifest.files.items():
         path = directory / name
         if not path.is_file():
@@ -112,7 +112,7 @@ def sha256_of(path: Path) -> str:
 
 
 def link_or_copy(path: Path, copy: Path) -> None:
-    """Have a file that never changes at another place too, at the cost of a link where possible."""
+    """Link a file that never changes to another place; copy it where no link is possible."""
     copy.parent.mkdir(parents=True, exist_ok=True)
     try:
         os.link(path, copy)
@@ -120,12 +120,3 @@ def link_or_copy(path: Path, copy: Path) -> None:
         raise
     except OSError:
         shutil.copyfile(path, copy)
-
-
-def sync(path: Path) -> None:
-    """Have a file, or the names in a directory, on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -18,13 +18,13 @@ _STREAMS_MAX = 5
 
 
 class LateLog:
-    """Tells of the documents that have come since it last told."""
+    """A log of late documents; each line counts those since the line before."""
 
     def __init__(self) -> None:
         self._told: Counter[str] = Counter()
 
     def tell(self, late: LateDocuments) -> None:
-        """Write one line, where there are any."""
+        """Write one line if documents have come late since the last one."""
         new = Counter(late.by_stream) - self._told
         self._told = Counter(late.by_stream)
         found = late_data(new.total(), late.newest)
@@ -38,7 +38,7 @@ class LateLog:
 
 
 async def tell_late(late: Callable[[], LateDocuments], *, every_s: float = _EVERY_S) -> None:
-    """Look again and again, and tell, until cancelled."""
+    """Write of late documents every `every_s` seconds, until cancelled."""
     log = LateLog()
     while True:
         await asyncio.sleep(every_s)

@@ -79,8 +79,7 @@ def look_back(spool: Spool, since: str) -> int:
     if since == "all":
         return retained
     if re.fullmatch(r"[0-9]{1,18}", since):
-        newest = segments[-1].last_docid if segments else 0
-        return min(max(int(since), retained), newest)
+        return min(max(int(since), retained), spool.last_docid)
     try:
         arrival_us = parse_time(since)
     except ValueError as error:

@@ -6,7 +6,9 @@ neither ingest nor the pipeline waits for it: `python -m broker.pipeline.dryrun`
 `DryRun` as JSON from standard input and writes lines of JSON, how far it is and at last what it
 found.
 
-Whoever asks names bounds: documents, seconds.  What was looked at is part of the answer.
+Whoever asks names bounds: documents, seconds.  The budget of queries holds as it does in the
+broker, so the run ends where the query, or one that it reads, would be paused.  What was looked at
+is part of the answer.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import xscl
 from broker.documents.document import render_time
 from broker.documents.late import Newest, late_data, spell_late
 from broker.documents.spool import Spool
+from broker.matching.budget import Budget, Pause
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.lateness import Lateness
 from broker.matching.match import Match
@@ -57,7 +60,8 @@ _PRIORITY = 10
 class DryRun:
     """What is asked: a query as (id, text), those whose streams it reads, and the bounds.
 
-    `parameters` are the canonical values of one assignment, where the query has parameters.
+    `parameters` are the canonical values of one assignment, where the query has parameters;
+    `budget` are the bounds of `Budget` that are not the default.
     """
 
     spool: str
@@ -67,6 +71,7 @@ class DryRun:
     parameters: Mapping[str, Any] | None = None
     documents_max: int = DOCUMENTS_MAX
     seconds_max: float = SECONDS_MAX
+    budget: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -80,6 +85,7 @@ class _Findings:
     newest_us: int | None = None
     newest_stream: str | None = None
     late: int = 0
+    pause: Pause | None = None
     matches_kept: deque[Match] = field(default_factory=lambda: deque(maxlen=_SHOWN_MAX))
 
 
@@ -96,21 +102,26 @@ def dry_run(asked: DryRun, progress: Callable[[int, int], None]) -> dict[str, An
     lateness = Lateness(asked.lateness_us)
     lateness.follow(SetChange([*_registered(asked)]))
     for batch, step in _steps(asked, spool, newest - wanted + 1, newest):
-        _note(found, asked.query[0], batch, step)
-        found.late += sum(map(lateness.is_too_late, *_times(batch)))
+        found.pause = min(step.pauses, key=lambda pause: pause.docid, default=None)
+        seen = _before(batch, found.pause)
+        _note(found, asked.query[0], seen, step)
+        found.late += sum(map(lateness.is_too_late, *_times(seen)))
         progress(found.documents, wanted)
-        if time.monotonic() - started > asked.seconds_max or found.matches > MATCHES_MAX:
+        is_over = time.monotonic() - started > asked.seconds_max or found.matches > MATCHES_MAX
+        if is_over or found.pause is not None:
             break
     return {
         "query": asked.query[0],
         "documents": found.documents,
         "retained": retained,
+        "wanted": wanted,
         "is_complete": found.documents == retained,
         "oldest": None if found.oldest_us is None else render_time(found.oldest_us),
         "newest": None if found.newest_us is None else render_time(found.newest_us),
         "seconds": round(time.monotonic() - started, 2),
         "dead_letters": found.dead_letters,
         "late": _late(found),
+        "paused": _paused(found, asked.query[0]),
         "matches": found.matches,
         "newest_matches": [json.loads(match.render()) for match in reversed(found.matches_kept)],
     }
@@ -118,14 +129,14 @@ def dry_run(asked: DryRun, progress: Callable[[int, int], None]) -> dict[str, An
 
 def _retained(spool: Spool) -> tuple[int, int]:
     """Return how many documents are kept, and the number of the newest."""
-    segments = spool.all_segments()
-    return sum(s.documents for s in segments), segments[-1].last_docid if segments else 0
+    return sum(segment.documents for segment in spool.all_segments()), spool.last_docid
 
 
 def _steps(
     asked: DryRun, spool: Spool, first: int, last: int
 ) -> Iterator[tuple[pa.RecordBatch, StepResult]]:
-    engine = Engine([*_registered(asked)], lateness_us=asked.lateness_us)
+    budget = Budget(**asked.budget)
+    engine = Engine([*_registered(asked)], lateness_us=asked.lateness_us, budget=budget)
     for batch in retained_documents(spool, first, last):
         witnesses = pa.Table.from_batches(evaluate_batches(engine.plan, [batch]), WITNESS_SCHEMA)
         yield batch, engine.process(witnesses, spool.documents)
@@ -137,6 +148,13 @@ def _registered(asked: DryRun) -> Iterator[RegisteredQuery]:
     (query,) = xscl.parse(asked.query[1], id=asked.query[0])
     assignments = () if asked.parameters is None else (dict(asked.parameters),)
     yield RegisteredQuery(query, assignments=assignments)
+
+
+def _before(batch: pa.RecordBatch, pause: Pause | None) -> pa.RecordBatch:
+    """Return the documents of a batch before the one that a query is paused at."""
+    if pause is None:
+        return batch
+    return batch.filter(pc.less(batch.column("docid"), pause.docid))
 
 
 def _times(batch: pa.RecordBatch) -> Iterator[list[Any]]:
@@ -151,7 +169,16 @@ def _late(found: _Findings) -> dict[str, Any] | None:
     return late_data(found.late, Newest(found.newest_us, found.newest_stream))
 
 
+def _paused(found: _Findings, query: str) -> str | None:
+    if found.pause is None:
+        return None
+    who = "it" if found.pause.query == query else f"{found.pause.query!r}, which it reads,"
+    return f"{who} would be paused: {found.pause.reason}"
+
+
 def _note(found: _Findings, query: str, batch: pa.RecordBatch, step: StepResult) -> None:
+    if not batch.num_rows:
+        return
     times = pc.min_max(batch.column("end_us")).as_py()
     found.oldest_us = min(
         times["min"], times["min"] if found.oldest_us is None else found.oldest_us
@@ -162,7 +189,8 @@ def _note(found: _Findings, query: str, batch: pa.RecordBatch, step: StepResult)
         found.newest_stream = batch.column("stream")[at].as_py()
     found.documents += batch.num_rows
     found.dead_letters += len(step.dead_letters)
-    matches = [match for match in step.matches if match.query == query]
+    last = batch.column("docid")[-1].as_py()
+    matches = [each for each in step.matches if each.query == query and each.position <= last]
     found.matches += len(matches)
     found.matches_kept.extend(matches)
 
@@ -173,12 +201,16 @@ def render_dry_run(found: Mapping[str, Any]) -> str:
     among = f"the newest {documents:,} of {found['retained']:,} documents"
     if found["is_complete"]:
         among = f"all {documents:,} documents that are kept"
+    elif documents < found["wanted"]:
+        among = f"the first {documents:,} of the newest {found['wanted']:,} documents"
     if documents:
         among += f" ({found['oldest'][:16]} to {found['newest'][:16]})"
     head = f"{count:,} match{'' if count == 1 else 'es'}"
     if count > MATCHES_MAX:
         head = f"more than {MATCHES_MAX:,} matches; it ended there"
     lines = [f"{found['query']}: {head} among {among}, in {found['seconds']:.1f} s"]
+    if found["paused"]:
+        lines.append(f"  {found['paused']}")
     if found["late"]:
         lines.append(f"  {spell_late(found['late'], 'of them')}")
     for match in found["newest_matches"]:

@@ -56,8 +56,7 @@ WITNESS_BYTES_MAX = 128 << 20
 """Bytes of nodes and values that are passed from the evaluation of one batch to the join, by all
 tasks together: they are in the JVM and in this process at once.  What is beyond is evaluated where
 it is joined (`in_sub_batches`).  Values of nested elements make many times the bytes of their
-documents; shapes are left out of account, since each task spells them
-out once."""
+documents; shapes are left out of account, since each task spells them out once."""
 
 SUB_BATCH_BYTES_MAX = 64 << 20
 """Bytes of witnesses that are joined at a time, of those that are evaluated where they are joined:

@@ -133,7 +133,8 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
         major = java_major(candidate.executable)
         if major is not None and major >= JAVA_MAJOR_MIN:
             return candidate
-        rejected.append(f"{candidate.executable} (from {candidate.origin}) is Java {major}")
+        found = "does not say its version" if major is None else f"is Java {major}"
+        rejected.append(f"{candidate.executable} (from {candidate.origin}) {found}")
     seen = "; ".join(rejected) or "none was found"
     raise JvmError(
         f"Spark needs Java {JAVA_MAJOR_MIN} or later: {seen}. "

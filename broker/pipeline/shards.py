@@ -120,8 +120,8 @@ def carry_out(task: ShardTask) -> Answer:
         _kept.clear()
         _kept_run = task.run
     number = task.order.shard
-    # A shard that fails in the middle of an order is in no state to go on from.
     store = DirectoryStore(Path(task.run), is_begun=True)
+    # Taken out: a shard that fails in the middle of an order is in no state to go on from.
     shard = _kept.pop(number, None) or task.join.shard(number, store)
     answer = shard.answer(task.order)
     _kept[number] = shard

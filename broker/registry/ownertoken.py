@@ -8,12 +8,10 @@ from there: other users, web pages, and what a proxy or a tunnel relays.
 from __future__ import annotations
 
 import contextlib
-import os
-import tempfile
 from pathlib import Path
 
 from broker.registry.tokens import Scope, TokenError, Tokens
-from broker.settings.directory import TOKEN_FILE
+from broker.settings.directory import TOKEN_FILE, write_private
 
 __all__ = ["OWNER", "keep_owner_token"]
 
@@ -34,7 +32,7 @@ def keep_owner_token(data: Path) -> Path:
             with contextlib.suppress(TokenError):
                 tokens.revoke(OWNER)
             _, secret = tokens.create(OWNER, [Scope.ADMIN])
-            _write(path, secret)
+            write_private(path, secret + "\n")
     finally:
         tokens.close()
     return path
@@ -45,13 +43,3 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="ascii").strip()
     except (FileNotFoundError, UnicodeDecodeError):
         return ""
-
-
-def _write(path: Path, secret: str) -> None:
-    """Write the file at once or not at all, so that no verb reads half a token."""
-    number, written = tempfile.mkstemp(dir=path.parent)  # of mode 0600
-    with open(number, "w", encoding="ascii") as file:
-        file.write(secret + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    Path(written).replace(path)

@@ -1,7 +1,7 @@
-"""Settings: what `xscl.toml` says, and how a SQLite database of the broker is opened.
+"""Settings: what `xscl.toml` says, and how a broker's data directory and its databases are opened.
 
-`config` reads the file, `feeds` makes feeds of its tables, and `database` brings a database to the
-format of this release.
+`config` reads the file, `feeds` makes feeds of its tables, `directory` keeps the data private and
+one broker's, and `database` brings a database to the format of this release.
 
 Invariants: a setting that cannot work is refused when it is read, with its place in the file; a
 database of a later format is refused, and left as it is.

@@ -22,7 +22,6 @@ from typing import Any, Literal
 
 from broker.documents.document import check_stream
 from broker.matching.budget import DEFAULT_BUDGET, Budget
-from xscl.durations import read_duration
 
 __all__ = [
     "FILE_NAME",
@@ -350,6 +349,8 @@ class _SettingsReader:
 
     def _scalar(self, hint: Any, value: Any, where: _Where) -> Any:
         if hint is timedelta:
+            from xscl.durations import read_duration
+
             text = self._checked(str, value, where, 'a duration such as "2 days" or "PT6H"')
             try:
                 return timedelta(microseconds=read_duration(text))

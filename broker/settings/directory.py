@@ -18,6 +18,7 @@ import fcntl
 import logging
 import os
 import stat
+import tempfile
 from pathlib import Path
 from typing import IO
 
@@ -31,6 +32,7 @@ __all__ = [
     "is_copy",
     "is_in_use",
     "keep_private",
+    "write_private",
 ]
 
 _log = logging.getLogger(__name__)
@@ -69,6 +71,20 @@ def keep_private(directory: Path) -> None:
     for parent, directories, files in os.walk(directory):
         for name in (*directories, *files):
             _restrict(Path(parent, name))
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that its owner alone can read, on the disk whole or not at all."""
+    number, written = tempfile.mkstemp(dir=path.parent)  # of mode 0600
+    try:
+        with open(number, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(written).replace(path)
+    except BaseException:
+        Path(written).unlink(missing_ok=True)
+        raise
 
 
 def _restrict(path: Path) -> None:

@@ -24,7 +24,6 @@ import xscl
 from broker.documents.document import DocumentError, DocumentLine, check_stream, parse_time
 from broker.registry.parameters import parameters
 from broker.testing.lines import CaseStatement, Line, read_lines, statements
-from feeds.dates import usable
 from xpath_eval.structure import XmlError, parse_xml
 from xscl.diagnostics import Diagnostic, Severity, XsclError
 from xscl.durations import DurationError, read_duration
@@ -205,6 +204,8 @@ class _CaseReader:
         if text[0] in "+-":
             length_us = self._duration(text[1:], line.span)
             return self._time_us + (length_us if text[0] == "+" else -length_us)
+        from feeds.dates import usable
+
         try:
             time_us = parse_time(text)
         except ValueError:

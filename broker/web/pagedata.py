@@ -129,7 +129,7 @@ def feed_store(application: web.Application) -> FeedStore | None:
 
 
 def feeds(store: FeedStore | None) -> list[FeedHealth]:
-    """Return how the feeds do, those that fail first."""
+    """Return the health of the feeds; gone and failing feeds come first."""
     if store is None:
         return []
     order = ("gone", "failing", "quiet", "waiting", "paused", "ok")
@@ -139,7 +139,7 @@ def feeds(store: FeedStore | None) -> list[FeedHealth]:
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """A delivery that fails, and what it is of."""
+    """A delivery that fails, and its subscription; None where that is gone."""
 
     delivery: Delivery
     subscription: Subscription | None

@@ -118,7 +118,7 @@ class Retention:
 
 
 class LayoutRetention:
-    """The reaches of layouts, by number, in an array."""
+    """The retentions of layouts, by number, in an array."""
 
     def __init__(self, retention: Retention, layouts: Layouts) -> None:
         self._retention = retention

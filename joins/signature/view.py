@@ -45,7 +45,7 @@ Bound = Mapping[int, Set[int]]
 """The variables that bind each node of a shape."""
 
 Signature = tuple[Layout, Layout | None, Equal]
-"""Two layouts and the equal pairs of slots (`pairsignature`), in order.
+"""Two layouts and the equal pairs of slots (`pair`), in order.
 
 The right layout is None for a single instance, which classes of one block are looked up by.
 """
@@ -235,16 +235,16 @@ class SignatureView:
         """Find the tuples of entries in classes that they do not know, without skewed pairs."""
         since = min(entry.complete_for for entry in entries)
         joins = self._needs.joins_after(since)
-        light: list[tuple[ViewEntry, _Joined]] = []
+        even: list[tuple[ViewEntry, _Joined]] = []
         for entry in entries:
             joined = _Joined.of(entry, self._shapes, joins, self._tuples_max)
             if skewed := self._skewed(entry, joined):
                 entry.skewed = np.concatenate([entry.skewed, np.array(skewed, np.int64)])
                 self._ask([(entry, joined)], since, skewed)
             else:
-                light.append((entry, joined))
-        if light:
-            self._ask(light, since)
+                even.append((entry, joined))
+        if even:
+            self._ask(even, since)
 
     def _skewed(self, entry: ViewEntry, joined: _Joined) -> list[int]:
         """Return the classes that are new to a signature and in which its pairs are skewed."""

@@ -1,4 +1,4 @@
-"""The API of a broker whose pipeline does not run; see `api_room`."""
+"""The API of a broker whose pipeline does not run; see `support.api_room`."""
 
 from __future__ import annotations
 

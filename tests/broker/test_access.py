@@ -12,6 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from support.api_house import BODY_BYTES_MAX, House, Route, open_house, routes_of
 from support.api_room import Room
+from support.sparkless_broker import Unstarted, running
 
 from broker.api import pull
 from broker.api.access import PAGES, RULES, Gate, Rule
@@ -19,7 +20,6 @@ from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
 from broker.registry.tokens import Scope, Tokens
 from broker.service import lifecycle as service
-from broker.service.lifecycle import Service
 from broker.settings.config import HttpSettings, Settings
 
 
@@ -226,15 +226,10 @@ async def test_a_broker_serves_what_these_tests_try_and_nothing_else(
         made.append(make_application(*given, **named))
         return made[-1]
 
-    async def never(broker: Service) -> None:
-        await asyncio.Event().wait()
-
     monkeypatch.setattr(service, "make_application", keep)
-    monkeypatch.setattr(Service, "_start", never)
     http = HttpSettings(port=0, public_url="https://broker.example")
-    stop = asyncio.Event()
-    broker = Service(Settings(data=tmp_path / "data", http=http))
-    await broker.run(stop, on_listening=lambda url: stop.set())
+    async with running(Settings(data=tmp_path / "data", http=http), Unstarted):
+        pass
     (application,) = made
     assert sorted(routes_of(application)) == sorted(house.routes())
 

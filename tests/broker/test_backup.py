@@ -90,6 +90,23 @@ def test_a_copy_does_not_overwrite_anything(tmp_path: Path) -> None:
         back_up(tmp_path / "data", tmp_path / "copy")
 
 
+def test_a_damaged_spool_is_not_copied_and_the_command_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doomed.live(str(tmp_path / "data"))
+    damaged = min((tmp_path / "data" / "spool").glob("*.segment"))
+    damaged.write_bytes(b"torn")
+    with pytest.raises(CopyError, match=r"data cannot be copied: .*segment"):
+        back_up(tmp_path / "data", tmp_path / "copy")
+    (tmp_path / "xscl.toml").write_text('data = "data"\n')
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(main, ["backup", "second"])
+    assert result.exit_code == 1
+    assert isinstance(result.exception, SystemExit)
+    assert "cannot be copied" in result.stderr
+    assert damaged.name in result.stderr
+
+
 def test_what_is_no_data_directory_is_not_copied(tmp_path: Path) -> None:
     with pytest.raises(CopyError, match="not the data directory"):
         back_up(tmp_path, tmp_path / "copy")

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from support.budget_runs import FREE, Running, Way, documents, run
+from support.budget_runs import Running, Way, documents, run
+from support.budgets import UNLIMITED
 
 from broker.cli import main
 from broker.matching.budget import Budget
@@ -29,9 +30,9 @@ def first_over(counts: dict[int, int], most: int) -> int:
 
 
 BUDGETS = {
-    "matches of a document": replace(FREE, matches_per_document=20),
-    "matches of 1,000 documents": replace(FREE, matches_per_1000_documents=150),
-    "pairs of a document": replace(FREE, pairs_per_document=20),
+    "matches of a document": replace(UNLIMITED, matches_per_document=20),
+    "matches of 1,000 documents": replace(UNLIMITED, matches_per_1000_documents=150),
+    "pairs of a document": replace(UNLIMITED, pairs_per_document=20),
     "all": Budget(25, 300, 30, 0),
 }
 
@@ -40,7 +41,7 @@ BUDGETS = {
 @pytest.mark.parametrize("batch", [1, 7, 60])
 def test_the_same_document_pauses_a_query_whatever_the_batches(name: str, batch: int) -> None:
     stream, texts = documents(), {"bomb": BOMB, **OTHERS}
-    free = run(texts, FREE, stream)
+    free = run(texts, UNLIMITED, stream)
     alone = run({"bomb": BOMB}, BUDGETS[name], stream)
     found = run(texts, BUDGETS[name], stream, batch)
     [pause] = found.pauses
@@ -57,8 +58,8 @@ def test_every_engine_pauses_at_the_first_document_with_too_many_matches(
     engine: EngineName,
 ) -> None:
     stream, texts = documents(40), {"bomb": BOMB, "title": OTHERS["title"]}
-    free = run(texts, FREE, stream)
-    found = run(texts, replace(FREE, matches_per_document=9), stream, 11, Way(engine))
+    free = run(texts, UNLIMITED, stream)
+    found = run(texts, replace(UNLIMITED, matches_per_document=9), stream, 11, Way(engine))
     [pause] = found.pauses
     assert pause.docid == first_over(free.counts("bomb"), 9)
     assert pause.reason == (
@@ -71,9 +72,9 @@ def test_every_engine_pauses_at_the_first_document_with_too_many_matches(
 @pytest.mark.parametrize("batch", [1, 7, 60])
 def test_a_block_of_documents_has_a_budget_too(batch: int) -> None:
     stream = [replace(one, docid=one.docid + 980, key=str(one.docid)) for one in documents()]
-    free = run({"bomb": BOMB}, FREE, stream).counts("bomb")
+    free = run({"bomb": BOMB}, UNLIMITED, stream).counts("bomb")
     first = sum(count for docid, count in free.items() if docid <= 1_000)
-    found = run({"bomb": BOMB}, replace(FREE, matches_per_1000_documents=first), stream, batch)
+    found = run({"bomb": BOMB}, replace(UNLIMITED, matches_per_1000_documents=first), stream, batch)
     [pause] = found.pauses
     total, expected = 0, 0
     for docid, count in sorted(free.items()):
@@ -86,7 +87,7 @@ def test_a_block_of_documents_has_a_budget_too(batch: int) -> None:
 
 
 def test_what_a_block_has_spent_outlives_the_process() -> None:
-    stream, budget = documents(), replace(FREE, matches_per_1000_documents=150)
+    stream, budget = documents(), replace(UNLIMITED, matches_per_1000_documents=150)
     [expected] = run({"bomb": BOMB}, budget, stream, 10).pauses
     xml = {one.docid: one.xml for one in stream}
     for after in range(10, expected.docid, 5):
@@ -102,17 +103,17 @@ def test_what_a_block_has_spent_outlives_the_process() -> None:
 
 def test_a_class_with_a_rarer_value_join_is_not_paused_by_a_frequent_value() -> None:
     stream, text = documents(), {"both": OTHERS["both"]}
-    found = run(text, replace(FREE, pairs_per_document=10), stream, 7)
+    found = run(text, replace(UNLIMITED, pairs_per_document=10), stream, 7)
     assert found.pauses == []
-    assert found.of("both") == run(text, FREE, stream).of("both") != []
+    assert found.of("both") == run(text, UNLIMITED, stream).of("both") != []
 
 
 def test_a_query_without_a_value_join_says_so() -> None:
     stream = documents(30)
     texts = {"product": "S//i->a JOIN {a/t != b/t, 1 d} S//i->b", "title": OTHERS["title"]}
-    free = run(texts, FREE, stream)
+    free = run(texts, UNLIMITED, stream)
     for batch in (1, 4, 30):
-        found = run(texts, replace(FREE, pairs_per_document=20), stream, batch)
+        found = run(texts, replace(UNLIMITED, pairs_per_document=20), stream, batch)
         [pause] = found.pauses
         assert (pause.query, pause.docid) == ("product", 12)
         assert "because there is no value join" in pause.reason
@@ -125,11 +126,12 @@ def test_windows_of_one_class_are_paused_one_by_one() -> None:
     texts = {"long": text % "1 d", "longer": text % "2 d", "middle": text % "22 m"}
     stream = documents()
     for batch in (1, 9, 60):
-        found = run(texts, replace(FREE, pairs_per_document=18), stream, batch)
+        found = run(texts, replace(UNLIMITED, pairs_per_document=18), stream, batch)
         by_query = {pause.query: pause.docid for pause in found.pauses}
         assert by_query["long"] == by_query["longer"] < by_query["middle"]
         for name in texts:
-            [alone] = run({name: texts[name]}, replace(FREE, pairs_per_document=18), stream).pauses
+            budget = replace(UNLIMITED, pairs_per_document=18)
+            [alone] = run({name: texts[name]}, budget, stream).pauses
             assert alone.docid == by_query[name]
 
 
@@ -143,8 +145,8 @@ PUBLISHED = {
 @pytest.mark.parametrize("texts", [{"nested": NESTED}, PUBLISHED], ids=["nested", "published"])
 def test_inner_operators_and_publishers_have_budgets(texts: dict[str, str]) -> None:
     stream, texts = documents(40), {**texts, "title": OTHERS["title"]}
-    budget = replace(FREE, matches_per_document=12)
-    free = run(texts, FREE, stream)
+    budget = replace(UNLIMITED, matches_per_document=12)
+    free = run(texts, UNLIMITED, stream)
     found = [run(texts, budget, stream, batch) for batch in (1, 3, 10, 40)]
     assert all(each.pauses == found[0].pauses for each in found)
     [pause] = found[0].pauses
@@ -157,8 +159,9 @@ def test_inner_operators_and_publishers_have_budgets(texts: dict[str, str]) -> N
 @pytest.mark.parametrize("most", [20, 60, 200])
 def test_tuples_of_inner_operators_count_in_a_block(most: int) -> None:
     stream, texts = documents(40), {"nested": NESTED}
-    budget = replace(FREE, matches_per_1000_documents=most)
-    free, inner = run(texts, FREE, stream), run({"inner": BOMB}, FREE, stream).counts("inner")
+    budget = replace(UNLIMITED, matches_per_1000_documents=most)
+    free = run(texts, UNLIMITED, stream)
+    inner = run({"inner": BOMB}, UNLIMITED, stream).counts("inner")
     total, expected = 0, 0
     for docid, tuples in sorted(inner.items()):
         total += tuples + free.counts("nested").get(docid, 0)
@@ -178,7 +181,7 @@ def test_tuples_of_inner_operators_count_in_a_block(most: int) -> None:
 def test_pairs_of_inner_operators_have_budgets() -> None:
     stream, texts = documents(40), {"nested": NESTED, "title": OTHERS["title"]}
     for most in (8, 15, 40):
-        budget = replace(FREE, pairs_per_document=most)
+        budget = replace(UNLIMITED, pairs_per_document=most)
         found = [run(texts, budget, stream, batch).pauses for batch in (1, 3, 10, 40)]
         assert all([p.docid for p in each] == [p.docid for p in found[0]] for each in found)
 
@@ -186,7 +189,7 @@ def test_pairs_of_inner_operators_have_budgets() -> None:
 def test_what_is_absorbed_pauses_a_query_at_the_next_document() -> None:
     stream = documents(40)
     xml = {one.docid: one.xml for one in stream}
-    running = Running({"nested": NESTED}, replace(FREE, matches_per_document=12))
+    running = Running({"nested": NESTED}, replace(UNLIMITED, matches_per_document=12))
     running.engine.absorb(
         running.engine.evaluate(stream[:30]), lambda ids: {i: xml[i] for i in ids}
     )
@@ -199,7 +202,7 @@ def test_what_is_absorbed_pauses_a_query_at_the_next_document() -> None:
 def test_a_pause_has_a_document_where_none_follows_what_was_absorbed() -> None:
     stream = documents(30)
     xml = {one.docid: one.xml for one in stream}
-    running = Running({"nested": NESTED}, replace(FREE, matches_per_document=12))
+    running = Running({"nested": NESTED}, replace(UNLIMITED, matches_per_document=12))
     running.engine.absorb(running.engine.evaluate(stream), lambda ids: {i: xml[i] for i in ids})
     step = running.engine.process(running.engine.evaluate([]), lambda _: {})
     assert [(pause.query, pause.docid) for pause in step.pauses] == [("nested", 31)]
@@ -213,22 +216,22 @@ def remembering(windows: Iterable[str]) -> dict[str, str]:
 def test_too_many_remembered_documents_pause_the_query_that_reaches_back_farthest() -> None:
     stream = documents()
     found = run(
-        remembering(["INF", "1 d", "10 m"]), replace(FREE, remembered_documents=30), stream, 10
+        remembering(["INF", "1 d", "10 m"]), replace(UNLIMITED, remembered_documents=30), stream, 10
     )
     assert [pause.query for pause in found.pauses] == ["INF", "1d"]
     assert all(30 < pause.docid <= 41 for pause in found.pauses)
     assert "reaches back farthest" in found.pauses[0].reason
     assert "10m" in found.engine.queries
-    free = run(remembering(["10 m"]), FREE, stream)
+    free = run(remembering(["10 m"]), UNLIMITED, stream)
     assert found.of("10m") == free.of("10m")
 
 
 def test_what_is_remembered_without_any_window_pauses_nothing() -> None:
     at_once = [replace(one, start_us=0, end_us=0) for one in documents()]
     texts = {**remembering(["10 m"]), "filter": "S//i[lang = 'de']"}
-    found = run(texts, replace(FREE, remembered_documents=30), at_once, 10)
+    found = run(texts, replace(UNLIMITED, remembered_documents=30), at_once, 10)
     assert [pause.query for pause in found.pauses] == ["10m"]
-    assert found.of("filter") == run(texts, FREE, at_once).of("filter") != []
+    assert found.of("filter") == run(texts, UNLIMITED, at_once).of("filter") != []
 
 
 def test_negative_budgets_are_refused() -> None:

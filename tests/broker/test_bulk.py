@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.budgets import UNLIMITED
 
 import broker.matching.bulk
 import broker.matching.trees
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
-from broker.matching.budget import Budget
 from broker.matching.bulk import Bulk
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.trees import Trees
@@ -93,7 +93,7 @@ def test_matches_of_large_documents_are_made_of_a_few_at_a_time(
         "S//i->a FOLLOWED BY {a/long = b/long, 1 h} S//i->b",
     ]
     queries = [RegisteredQuery(xscl.parse(text, id=f"q{i}")[0]) for i, text in enumerate(texts)]
-    running = Engine(queries, lateness_us=0, engine=engine, budget=Budget(0, 0, 0, 0))
+    running = Engine(queries, lateness_us=0, engine=engine, budget=UNLIMITED)
     documents, watermark_us = [], FIRST_WATERMARK_US
     for docid in range(1, 31):
         times = (docid, docid, docid, watermark_us)

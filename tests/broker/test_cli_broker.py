@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import csv
 import gzip
 import io
@@ -10,53 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from aiohttp import web
-from click.testing import CliRunner, Result
-from support.api_room import Room, match
+from click.testing import CliRunner
+from support.api_room import match
+from support.served_room import ServedRoom
 
-from broker.api.http import make_application
 from broker.cli import main
 from broker.matching.budget import Pause
 from broker.registry.subscription import Destination
 
 PULL = Destination.parse("pull")
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
-
-
-class ServedRoom:
-    """The API of a broker, served beside the test; `xscl` runs a verb against it."""
-
-    def __init__(self, directory: Path) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
-        self.room = self.run(self._open(directory))
-        self.url = self.run(self._serve())
-
-    async def _open(self, directory: Path) -> Room:
-        room = Room(directory)
-        room.ingest.start()
-        return room
-
-    async def _serve(self) -> str:
-        application = make_application(self.room.backend, body_bytes_max=1 << 20)
-        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-
-    def run(self, work):  # type: ignore[no-untyped-def]
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
-
-    def xscl(self, *arguments: str, given: bytes | None = None) -> Result:
-        return CliRunner().invoke(main, ["--broker", self.url, *arguments], input=given)
-
-    def close(self) -> None:
-        self.run(self._runner.cleanup())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-        self.room.close()
 
 
 @pytest.fixture

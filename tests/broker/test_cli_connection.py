@@ -8,14 +8,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from support.verbs import xscl
 
-from broker.cli import main
 from broker.documents.spool import SpoolWriter
-
-
-def xscl(*arguments: str, **environment: str) -> Result:
-    return CliRunner().invoke(main, list(arguments), env={"NO_COLOR": "1", **environment})
 
 
 class _Refusing(BaseHTTPRequestHandler):

@@ -7,9 +7,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from support.verbs import xscl
 
-from broker.cli import main
 from broker.cli.contexts import contexts_file
 
 SECRET = "xscl_prod_secret"
@@ -22,10 +21,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "xscl.toml").write_text("[http]\nport = 1\n")
     (tmp_path / "token").write_text(SECRET + "\n")
     return tmp_path
-
-
-def xscl(*arguments: str, **environment: str) -> Result:
-    return CliRunner().invoke(main, list(arguments), env={"NO_COLOR": "1", **environment})
 
 
 def add(name: str, port: int, *options: str) -> None:

@@ -4,6 +4,7 @@ import resource
 import subprocess
 import sys
 from itertools import chain
+from pathlib import Path
 
 import click
 import pytest
@@ -75,6 +76,28 @@ def test_listing_verbs_imports_none_of_them() -> None:
         "print([m for m in sys.modules if m.startswith(('xscl', 'feeds', 'aiohttp', 'lxml'))])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("code", "absent"),
+    [
+        ("import broker.cli.connection", ("aiohttp", "lxml", "pyarrow", "xscl.query")),
+        ("import broker.testing.casefile", ("aiohttp", "feeds")),
+        ("import broker.demo.screen", ("aiohttp", "aiosmtpd")),
+        (
+            "from broker.cli.doctor import examine; from broker.settings.config import Settings;"
+            "list(examine(Settings(), is_offline=True))",
+            ("aiohttp", "feeds"),
+        ),
+    ],
+)
+def test_what_a_verb_does_without_is_not_imported(
+    tmp_path: Path, code: str, absent: tuple[str, ...]
+) -> None:
+    code += f"; import sys; print([m for m in {absent!r} if m in sys.modules])"
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 
 

@@ -1,22 +1,16 @@
 from __future__ import annotations
 
-import asyncio
 import json
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
-from aiohttp import web
-from click.testing import CliRunner, Result
-from support.api_room import Room
+from click.testing import Result
+from support.served_room import ServedRoom
+from support.verbs import xscl
 
-from broker.api.access import Gate
-from broker.api.http import add_deliveries, make_application
-from broker.api.pickup import Pickup
-from broker.cli import main
 from broker.registry.queries import Registry
 from broker.registry.subscription import Destination
 from broker.registry.tokens import Scope, Tokens
@@ -25,48 +19,16 @@ from xscl.client import Client, RefusedError
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 2 days} news//item->b"
 
 
-def xscl(*arguments: str, **environment: str) -> Result:
-    return CliRunner().invoke(main, list(arguments), env={"NO_COLOR": "1", **environment})
-
-
-class Served:
-    """A broker's API that wants tokens, served beside the test."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self.tokens = Tokens(directory / "tokens.db")
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever)
-        self._thread.start()
-        self.url = self._run(self._serve())
-
-    async def _serve(self) -> str:
-        self.room = Room(self.directory)
-        self.room.ingest.start()
-        application = make_application(
-            self.room.backend, body_bytes_max=1 << 20, gate=Gate(self.tokens)
-        )
-        add_deliveries(application, Pickup(self.room.outbox, self.room.registry))
-        self._runner = web.AppRunner(application, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        return f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-
-    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
-
-    def close(self) -> None:
-        self._run(self._runner.cleanup())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-        self.room.close()
-        self.tokens.close()
+@pytest.fixture
+def tokens(tmp_path: Path) -> Iterator[Tokens]:
+    tokens = Tokens(tmp_path / "data" / "tokens.db")
+    yield tokens
+    tokens.close()
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    served = Served(tmp_path / "data")
+def served(tmp_path: Path, tokens: Tokens) -> Iterator[ServedRoom]:
+    served = ServedRoom(tmp_path / "data", tokens)
     yield served
     served.close()
 
@@ -140,8 +102,8 @@ def test_a_broker_that_is_named_is_asked_and_no_other_place(unused_tcp_port: int
     assert result.exit_code == 3
 
 
-def test_verbs_need_a_token(served: Served, tmp_path: Path) -> None:
-    _, secret = served.tokens.create("ops", [Scope.ADMIN])
+def test_verbs_need_a_token(served: ServedRoom, tokens: Tokens, tmp_path: Path) -> None:
+    _, secret = tokens.create("ops", [Scope.ADMIN])
     closed = xscl("--broker", served.url, "list")
     assert closed.exit_code == 1
     assert "this needs a token" in closed.stderr
@@ -160,9 +122,9 @@ def test_verbs_need_a_token(served: Served, tmp_path: Path) -> None:
 
 
 def test_who_lost_the_last_token_makes_one_on_the_data_of_the_running_broker(
-    served: Served, tmp_path: Path
+    served: ServedRoom, tokens: Tokens, tmp_path: Path
 ) -> None:
-    served.tokens.create("lost", [Scope.ADMIN])
+    tokens.create("lost", [Scope.ADMIN])
     path = tmp_path / "xscl.toml"
     path.write_text(f'data = "data"\n[http]\nport = {served.url.rpartition(":")[2]}\n')
     asked = xscl("--config", str(path), "tokens", "create", "ops", "--scope", "admin")
@@ -173,9 +135,9 @@ def test_who_lost_the_last_token_makes_one_on_the_data_of_the_running_broker(
 
 
 def test_the_token_file_of_the_settings_is_for_the_broker_of_the_settings(
-    served: Served, tmp_path: Path
+    served: ServedRoom, tokens: Tokens, tmp_path: Path
 ) -> None:
-    _, secret = served.tokens.create("ops", [Scope.ADMIN])
+    _, secret = tokens.create("ops", [Scope.ADMIN])
     (tmp_path / "admin-token").write_text(secret + "\n")
     path = tmp_path / "xscl.toml"
     port = served.url.rpartition(":")[2]
@@ -228,13 +190,13 @@ def test_a_redirection_does_not_carry_the_token_along() -> None:
     assert seen == [("/v1/queries", "Bearer xscl_1"), ("/elsewhere", None)]
 
 
-def test_the_python_client_gives_its_token(served: Served) -> None:
-    _, secret = served.tokens.create("ops", [Scope.ADMIN])
+def test_the_python_client_gives_its_token(served: ServedRoom, tokens: Tokens) -> None:
+    _, secret = tokens.create("ops", [Scope.ADMIN])
     with Client(served.url, token=secret) as client:
         client.register("same", SAME)
         mine = client.subscribe("same").id
         other = client.subscribe("same").id
-    _, own = served.tokens.create("ann", [Scope.SUBSCRIBE], subscriptions=[mine])
+    _, own = tokens.create("ann", [Scope.SUBSCRIBE], subscriptions=[mine])
     with Client(served.url, token=own) as client:
         assert [each.id for each in client.subscriptions()] == [mine]
         assert list(client.matches(mine, after=0, follow=False)) == []

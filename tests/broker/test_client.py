@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import socket
 import sys
 import threading
 import warnings
@@ -18,6 +17,7 @@ from xml.etree import ElementTree
 import pytest
 from aiohttp import web
 from lxml import etree
+from support.ports import free_port
 from support.small_broker import small_broker
 from support.subscribers import LOOPBACK, Broker, broker_in, found, receiving
 
@@ -95,12 +95,6 @@ def broker(tmp_path: Path) -> Iterator[Broker]:
 async def client(broker: Broker) -> AsyncIterator[AsyncClient]:
     async with api(broker) as url, AsyncClient(url) as client:
         yield client
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 async def test_a_query_is_registered_paused_resumed_and_removed(client: AsyncClient) -> None:

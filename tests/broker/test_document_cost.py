@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import pytest
-from support.budget_runs import FREE, Running, Way, run
+from support.budget_runs import Running, Way, run, stream
+from support.budgets import UNLIMITED
 
 import broker.matching.trees
 import xscl.output
-from broker.documents.document import FIRST_WATERMARK_US, Document
+from broker.documents.document import Document
 from broker.matching.budget import DEFAULT_BUDGET
 from broker.matching.collector import TUPLE_COST
 from broker.matching.trees import DocumentTree
@@ -21,16 +21,6 @@ from joins.engines import ENGINES
 MINUTE_US = 60_000_000
 NODES = "S//c->a FOLLOWED BY {a = b, 1 h} S//c->b"
 WAYS = [*map(Way, ENGINES), Way("signatures", 3), Way("mmqjp-views", 3)]
-
-
-def stream(bodies: Sequence[str]) -> list[Document]:
-    """Return documents of a minute each."""
-    found, watermark_us = [], FIRST_WATERMARK_US
-    for docid, body in enumerate(bodies, 1):
-        times = (docid * MINUTE_US, docid * MINUTE_US, docid * MINUTE_US, watermark_us)
-        found.append(Document(docid, "S", str(docid), *times, f"<i>{body}</i>".encode()))
-        watermark_us = docid * MINUTE_US
-    return found
 
 
 def auctions(seed: int) -> str:
@@ -99,9 +89,9 @@ def paused(running: Running) -> dict[str, tuple[int, str]]:
 
 
 BUDGETS = {
-    "a document": replace(FREE, bytes_per_document=9_000),
-    "a block": replace(FREE, output_bytes_per_1000_documents=30_000),
-    "both": replace(FREE, bytes_per_document=14_000, output_bytes_per_1000_documents=25_000),
+    "a document": replace(UNLIMITED, bytes_per_document=9_000),
+    "a block": replace(UNLIMITED, output_bytes_per_1000_documents=30_000),
+    "both": replace(UNLIMITED, bytes_per_document=14_000, output_bytes_per_1000_documents=25_000),
 }
 PAUSED = {
     "a document": {"output", "reading", "constructor", "comparing", "residual", "pairs"},
@@ -129,7 +119,7 @@ def test_engines_shards_and_batches_pause_at_the_same_document(
 
 @pytest.mark.parametrize("name", BUDGETS)
 def test_other_queries_do_not_move_a_pause_and_lose_nothing(name: str) -> None:
-    stream, free = documents(), run(TEXTS, FREE, documents())
+    stream, free = documents(), run(TEXTS, UNLIMITED, documents())
     found = run(TEXTS, BUDGETS[name], stream, 5)
     for query in TEXTS.keys() - {"reader"}:
         alone = run({query: TEXTS[query]}, BUDGETS[name], stream)
@@ -178,11 +168,11 @@ def test_all_matches_of_a_document_pay_once_for_reading_its_partner(
 
     monkeypatch.setattr(broker.matching.trees, "DocumentTree", Listening)
     bodies = ["<c>same</c><c>same</c><e>other</e>"] * 2
-    assert len(run({"nodes": NODES}, FREE, stream(bodies)).lines) == 4
+    assert len(run({"nodes": NODES}, UNLIMITED, stream(bodies)).lines) == 4
     output = "<match><c>same</c><c>same</c></match>"
     each = len(output) - len("<match></match>") + len("samesame") + TUPLE_COST
     for most, count in ((sum(costs) + 4 * each, 0), (sum(costs) + 4 * each - 1, 1)):
-        found = run({"nodes": NODES}, replace(FREE, bytes_per_document=most), stream(bodies))
+        found = run({"nodes": NODES}, replace(UNLIMITED, bytes_per_document=most), stream(bodies))
         assert len(found.pauses) == count
 
 
@@ -198,7 +188,7 @@ def test_what_is_over_the_budget_is_not_written_first(monkeypatch: pytest.Monkey
     monkeypatch.setattr(xscl.output, "_serialised", listen)
     whole = "SELECT a, b, x, y FROM " + WHOLE % "1 h"
     bodies = ["<c>same</c>" * 60 + "<e>other</e>" * 1_600] * 2
-    found = run({"whole": whole}, replace(FREE, bytes_per_document=5_000_000), stream(bodies))
+    found = run({"whole": whole}, replace(UNLIMITED, bytes_per_document=5_000_000), stream(bodies))
     assert [pause.docid for pause in found.pauses] == [2]
     assert sum(written) < 5_000_000 + max(written), "of 144 MB"
 
@@ -219,7 +209,7 @@ def test_what_is_over_the_budget_is_not_written_first(monkeypatch: pytest.Monkey
 def test_a_constructor_that_multiplies_nodes_pauses_its_query(expression: str) -> None:
     text = f"SELECT <o>{{{expression}}}</o> FROM {WHOLE % '1 h'}"
     bodies = ["<c>same</c>" + "<e>x</e>" * 1_600 + "<f>y</f>" * 1_600] * 2
-    budget = replace(FREE, bytes_per_document=5_000_000)
+    budget = replace(UNLIMITED, bytes_per_document=5_000_000)
     [pause] = run({"product": text, "free": TEXTS["free"]}, budget, stream(bodies)).pauses
     assert (pause.query, pause.docid) == ("product", 2)
     assert "budget.bytes_per_document" in pause.reason

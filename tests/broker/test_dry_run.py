@@ -68,6 +68,37 @@ def test_only_the_newest_documents_are_looked_at_and_that_is_said(tmp_path: Path
 def test_it_ends_when_its_time_is_over(tmp_path: Path) -> None:
     found = look(spool_of(tmp_path, PAIRS), seconds_max=0)
     assert (found["documents"], found["is_complete"]) == (2, False)
+    assert "the first 2 of the newest 4 documents" in render_dry_run(found)
+
+
+def test_it_ends_where_the_query_would_be_paused_and_says_so(tmp_path: Path) -> None:
+    every = "S//a[k->x] FOLLOWED BY {, 1 h} S//b[k->y]"
+    spool = spool_of(tmp_path, [*PAIRS, *PAIRS], segment=8)
+    found = look(spool, every, budget={"matches_per_document": 2})
+    # Document 6 follows three, as 4 follows two.
+    assert (found["matches"], found["documents"], found["is_complete"]) == (3, 5, False)
+    assert "it would be paused: document 6 alone has more than 2 matches" in found["paused"]
+    text = render_dry_run(found)
+    assert "3 matches among the first 5 of the newest 8 documents" in text
+    assert f"\n  {found['paused']}\n" in text
+    assert look(spool, every)["paused"] is None
+
+
+def test_it_ends_where_a_query_that_it_reads_would_be_paused(tmp_path: Path) -> None:
+    publisher = "SELECT <p/> FROM S//a[k->x] FOLLOWED BY {, 1 h} S//b[k->y] PUBLISH pairs"
+    spool = spool_of(tmp_path, [*PAIRS, *PAIRS], segment=8)
+    found = look(
+        spool, "pairs//p", upstream=(("pairs", publisher),), budget={"matches_per_document": 2}
+    )
+    assert (found["matches"], found["documents"]) == (3, 5)
+    assert found["paused"].startswith("'pairs', which it reads, would be paused: document 6")
+
+
+def test_without_a_document_before_the_pause_nothing_was_looked_at(tmp_path: Path) -> None:
+    spool = spool_of(tmp_path, ["<a><k>1</k></a>"] * 2)
+    found = look(spool, "S//a[k->x]", budget={"bytes_per_document": 1})
+    assert (found["matches"], found["documents"], found["oldest"]) == (0, 0, None)
+    assert render_dry_run(found).startswith("pair: 0 matches among the first 0 of the newest 2")
 
 
 def test_an_empty_spool_has_no_matches(tmp_path: Path) -> None:
@@ -171,12 +202,19 @@ async def test_parameters_that_are_missing_are_asked_for(tmp_path: Path, query_f
 
 
 async def test_a_dry_run_that_fails_says_so(
-    tmp_path: Path, query_file: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    query_file: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    failing = tmp_path / "python"
+    failing.write_text("#!/bin/sh\necho no such module >&2\nexit 1\n")
+    failing.chmod(0o700)
     async with small_broker(tmp_path / "data") as url:
         broker = _Broker(url)
         await broker.publish(PAIRS)
-        monkeypatch.setattr("sys.executable", "/bin/false")
+        monkeypatch.setattr("sys.executable", str(failing))
         result = await broker.xscl("register", str(query_file), "--dry-run")
         assert result.exit_code == 1
         assert "the history could not be looked at" in result.stderr
+        assert "the process of a dry run said: no such module" in caplog.text

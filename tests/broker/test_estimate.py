@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from support.budgets import UNLIMITED
 from support.goldens import check_golden, golden_files, golden_ids
 from support.recorded_data import news_file
 
@@ -26,7 +27,6 @@ from broker.estimate.statistics import DAY_US, DocumentSample, Timing, take_samp
 from broker.estimate.text import spell_interval
 from broker.estimate.warnings import PARTNERS_MAX
 from broker.explain.survey import survey_with_plan
-from broker.matching.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
 
 HOUR_US = 3_600_000_000
@@ -133,7 +133,7 @@ def test_a_query_that_would_be_paused_is_warned_of() -> None:
     queries = xscl.parse("S//item->a JOIN {a/lang = b/lang, 1 h} S//item->b", id="q")
     for name in ("pairs_per_document", "matches_per_document", "matches_per_1000_documents"):
         most = 20_000 if "1000" in name else 20
-        budget = replace(Budget(0, 0, 0, 0), **{name: most})
+        budget = replace(UNLIMITED, **{name: most})
         [found] = estimate(queries, documents, budget=budget)
         [warning] = [text for text in found.warnings if "paused" in text]
         assert f"budget.{name} is {most:,}" in warning
@@ -143,7 +143,7 @@ def test_a_query_that_would_be_paused_is_warned_of() -> None:
 def test_the_window_that_is_named_keeps_a_query_from_being_paused(name: str) -> None:
     documents = [item(i, i / 60, lang="en") for i in range(1, 400)]
     most = 20_000 if "1000" in name else 20
-    budget = replace(Budget(0, 0, 0, 0), **{name: most})
+    budget = replace(UNLIMITED, **{name: most})
 
     def paused(window: str) -> list[str]:
         text = f"S//item->a JOIN {{a/lang = b/lang, {window}}} S//item->b"
@@ -291,7 +291,7 @@ def test_days_are_those_of_arrivals() -> None:
 
 
 def test_that_none_of_some_examples_matches_does_not_mean_none_at_all() -> None:
-    """Pairs by far more than are looked at: the true rate may be one in a hundred of them."""
+    """There are far more pairs than are looked at: the true rate may be one in a hundred."""
     documents = [item(i, i / 10, k="v", f="A") for i in range(1, 400)]
     found = of(
         "S//item->a FOLLOWED BY {a/k = b/k AND a/f != b/f, 2 h} S//item->b", documents

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -16,25 +15,13 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from support.ports import free_ports
+from support.verbs import xscl
 
-from broker.cli import main
 from broker.settings.directory import Claim
 
 ROOT = Path(__file__).parents[2]
 BIN = Path(sys.executable).parent
-
-
-def xscl(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments), env={"NO_COLOR": "1"})
-
-
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        servers = [
-            stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)
-        ]
-        return [server.getsockname()[1] for server in servers]
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ FILES: dict[str, Open] = {
 
 
 _WITH_BEGINNINGS = 5
-"""The format of a registry since which it is written when a subscription began and ended."""
+"""The first format of a registry that says when a subscription began and ended."""
 
 
 def file_format(path: Path, becomes: int | None = None) -> int:

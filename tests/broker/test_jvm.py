@@ -41,6 +41,14 @@ def test_without_any_java_the_message_says_what_to_install(
         find_java({"PATH": str(executable.parent)})
 
 
+def test_a_java_that_does_not_run_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    executable = fake_java(tmp_path, "17.0.2")
+    executable.write_text("#!/bin/sh\nexit 1\n")
+    monkeypatch.setattr("broker.pipeline.jvm._bundled_java", lambda: None)
+    with pytest.raises(JvmError, match=r"\(from PATH\) does not say its version"):
+        find_java({"PATH": str(executable.parent)})
+
+
 def test_a_jvm_that_does_not_start_says_why(tmp_path: Path) -> None:
     executable = tmp_path / "java"
     executable.write_text("#!/bin/sh\necho no memory today\nexit 1\n")

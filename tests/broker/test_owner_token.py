@@ -5,41 +5,22 @@ from __future__ import annotations
 import asyncio
 import stat
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 import aiohttp
 import pytest
-from click.testing import CliRunner, Result
+from support.sparkless_broker import Unstarted, running
+from support.verbs import xscl
 
-from broker.cli import main
 from broker.registry.ownertoken import OWNER, keep_owner_token
 from broker.registry.tokens import Scope, Tokens
-from broker.service.lifecycle import Service
 from broker.settings.config import parse_settings
 
 
-def xscl(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments), env={"NO_COLOR": "1"})
-
-
-@asynccontextmanager
-async def serving(path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
-    """Run the broker of a settings file, but for Spark; yields the URL of its API."""
-
-    async def never(broker: Service) -> None:
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr(Service, "_start", never)
-    settings = parse_settings(path.read_text(), path)
-    stop, url = asyncio.Event(), asyncio.get_running_loop().create_future()
-    running = asyncio.create_task(Service(settings).run(stop, on_listening=url.set_result))
-    await asyncio.wait([running, url], return_when=asyncio.FIRST_COMPLETED)
-    try:
-        yield await url
-    finally:
-        stop.set()
-        await running
+def serving(path: Path) -> AbstractAsyncContextManager[str]:
+    """Run the broker of a settings file, but for Spark; gives the URL of its API."""
+    return running(parse_settings(path.read_text(), path), Unstarted)
 
 
 @asynccontextmanager
@@ -70,7 +51,7 @@ def settings(tmp_path: Path) -> Path:
 async def test_a_new_broker_admits_its_owners_verbs_and_nobody_without_a_token(
     settings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with serving(settings, monkeypatch) as url, aiohttp.ClientSession() as session:
+    async with serving(settings) as url, aiohttp.ClientSession() as session:
         async with relaying(int(url.rpartition(":")[2])) as relayed:
             for place in (url, relayed):
                 async with session.put(f"{place}/v1/queries/pwned", data="news//item->a") as answer:
@@ -88,7 +69,7 @@ async def test_with_required_tokens_the_broker_makes_none(
     settings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.write_text(settings.read_text() + 'tokens = "required"\n')
-    async with serving(settings, monkeypatch):
+    async with serving(settings):
         listed = await asyncio.to_thread(xscl, "--config", str(settings), "list")
         assert listed.exit_code == 1
         assert "admin-token" in listed.stderr
@@ -99,6 +80,7 @@ def test_init_makes_the_token_that_verbs_will_find(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = xscl("init", str(tmp_path))
+    assert stat.S_IMODE((tmp_path / "xscl.toml").stat().st_mode) == 0o600
     path = tmp_path / "xscl-data" / "admin-token"
     assert str(path) in made.stderr
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

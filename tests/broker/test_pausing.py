@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.budgets import UNLIMITED
 
 import xscl
 from broker.delivery.attempt import Outcome, OutcomeKind
@@ -16,7 +17,6 @@ from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.matching.budget import Budget
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.steps import Pipeline
@@ -25,7 +25,7 @@ from broker.registry.registered import Engines
 from broker.registry.subscription import Destination, DestinationKind, Options
 from broker.service.pausing import Pausing
 
-BUDGET = replace(Budget(0, 0, 0, 0), matches_per_1000_documents=60)
+BUDGET = replace(UNLIMITED, matches_per_1000_documents=60)
 BOMB = "S//i->a JOIN {a/lang = b/lang, 1 d} S//i->b"
 CALM = "S//i->a FOLLOWED BY {a/t = b/t, 1 d} S//i->b"
 POINTS = ("evaluated", "processed", "committed")

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from broker.cli import main, terminal
-from broker.cli.terminal import echo, echo_data, message
+from broker.cli.terminal import echo, echo_bytes, echo_data, message
 from broker.operations.printable import one_line, printable
 
 STEERING = "\x1b]0;pwned\x07\x1b[2J\x9b2J\r\x08\x7f\u202egnol\u2066\u200f\u2028\x1b[8mhidden"
@@ -70,6 +70,17 @@ def test_data_is_cleaned_on_a_terminal_only(
     assert (steers(shown) == []) == is_terminal
 
 
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_file_is_cleaned_on_a_terminal_only(
+    capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, is_terminal: bool
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
+    echo_bytes(STEERING.encode())
+    shown = capsysbinary.readouterr().out.decode()
+    assert (shown == STEERING) != is_terminal
+    assert (steers(shown) == []) == is_terminal
+
+
 def test_rows_and_what_fails_are_cleaned() -> None:
     result = CliRunner().invoke(main, ["--broker", f"http://{STEERING}/", "list"])
     assert result.exit_code != 0
@@ -82,9 +93,8 @@ def test_no_verb_writes_past_the_one_place() -> None:
     ]
     assert len(verbs) > 20
     for path in verbs:
-        assert not re.search(r"click\.s?echo\(|(?<![\w.])print\(", path.read_text("utf-8")), (
-            path.name
-        )
+        past = r"click\.s?echo\(|(?<![\w.])print\(|stdout\.(buffer\.)?write\("
+        assert not re.search(past, path.read_text("utf-8")), path.name
 
 
 def test_a_warning_of_a_library_is_cleaned(capfd: pytest.CaptureFixture[str]) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from support.sparkless_broker import Unstarted, running
 
 from broker.cli import main
 from broker.registry.queries import Registry
-from broker.service.lifecycle import Service
 from broker.settings.config import HttpSettings, Settings
 from broker.settings.directory import keep_private
 
@@ -30,25 +30,20 @@ def readable_by_others(directory: Path) -> list[str]:
     return [str(path) for path in paths if path.lstat().st_mode & 0o077]
 
 
-def serve_once(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def serve_once(data: Path) -> None:
     """Run a broker, but for Spark, until it listens."""
 
-    async def never(broker: Service) -> None:
-        await asyncio.Event().wait()
-
     async def run() -> None:
-        stop = asyncio.Event()
-        broker = Service(Settings(data=data, http=HttpSettings(port=0)))
-        await broker.run(stop, on_listening=lambda url: stop.set())
+        async with running(Settings(data=data, http=HttpSettings(port=0)), Unstarted):
+            pass
 
-    monkeypatch.setattr(Service, "_start", never)
     asyncio.run(run())
 
 
 def test_what_a_broker_writes_is_its_owners_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    serve_once(tmp_path / "data", monkeypatch)
+    serve_once(tmp_path / "data")
     assert {"registry.db", "deliveries.db"} <= {path.name for path in (tmp_path / "data").iterdir()}
     assert readable_by_others(tmp_path / "data") == []
 
@@ -61,7 +56,7 @@ def test_what_an_earlier_version_wrote_for_all_to_read_is_closed(
     (data / "state").mkdir()
     (data / "state" / "old").touch()
     assert len(readable_by_others(data)) == 4
-    serve_once(data, monkeypatch)
+    serve_once(data)
     assert readable_by_others(data) == []
 
 

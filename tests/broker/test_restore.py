@@ -6,20 +6,18 @@ import asyncio
 import contextlib
 import re
 import sqlite3
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
-from click.testing import CliRunner, Result
 from support import doomed
 from support.small_broker import small_broker
 from support.sparkless_broker import running, session_of, when
-from support.subscribers import Receiver, broker_in, found, item, receiving
+from support.subscribers import Receiver, broker_in, found, item, receiving, until
+from support.verbs import xscl
 
-from broker.cli import main
 from broker.delivery.store import delivery_id
 from broker.delivery.worker import DeliveryEvent, DeliveryEventKind
 from broker.documents.spool import SpoolWriter
@@ -33,10 +31,6 @@ from broker.settings.directory import Claim, InUseError
 EACH = "news//item->a"
 PAIRS = "news//item->a FOLLOWED BY {a/author = b/author, 1 day} news//item->b"
 DOCUMENTS = 120
-
-
-def xscl(*arguments: str) -> Result:
-    return CliRunner().invoke(main, list(arguments), env={"NO_COLOR": "1"})
 
 
 def rows(path: Path, sql: str) -> list[Any]:
@@ -112,14 +106,6 @@ def has_pair(data: Path, docid: int) -> bool:
     """Return whether a document was joined with one that was there before."""
     sql = f"SELECT 1 FROM match WHERE query = 'pairs' AND position = {docid}"
     return bool(rows(data / "outbox.db", sql))
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
-        while True:
-            if holds():
-                return
-            await asyncio.sleep(0.02)
 
 
 def said_delivered(copy: Path) -> set[str]:

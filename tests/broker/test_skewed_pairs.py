@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.budget_runs import FREE, Running, Way, run
+from support.budget_runs import Running, Way, run, stream
+from support.budgets import UNLIMITED
 
-from broker.documents.document import FIRST_WATERMARK_US, Document
+from broker.documents.document import Document
 from broker.matching.budget import DEFAULT_BUDGET, Budget
 from broker.matching.fanout import FanOut
 from broker.matching.limits import MatchingLimits
@@ -30,22 +31,16 @@ OTHERS = {
 WAYS = [Way(), Way(shards=3)]
 
 
-def stream(bodies: Sequence[str]) -> list[Document]:
-    """Return documents of a minute each."""
-    found, watermark_us = [], FIRST_WATERMARK_US
-    for docid, body in enumerate(bodies, 1):
-        time_us, xml = docid * MINUTE_US, f"<i><t>x</t>{body}</i>".encode()
-        times = (time_us, time_us, time_us, watermark_us)
-        found.append(Document(docid, "S", str(docid), *times, xml))
-        watermark_us = time_us
-    return found
+def titled(bodies: Sequence[str]) -> list[Document]:
+    """Return documents of a minute each, all with one title."""
+    return stream([f"<t>x</t>{body}" for body in bodies])
 
 
 def poisoned(count: int) -> list[Document]:
     """Return innocent documents, and three with many equal nodes among them; one has others."""
     same, few = "<c>same</c>" * count, "<c>same</c><c>few</c>"
     other = "<c>other</c>" * count
-    return stream([few, few, same, few, other, same, few, same, "<c>few</c>"])
+    return titled([few, few, same, few, other, same, few, same, "<c>few</c>"])
 
 
 def by_query(found: Running) -> dict[str, tuple[int, str]]:
@@ -56,8 +51,8 @@ def by_query(found: Running) -> dict[str, tuple[int, str]]:
 @pytest.mark.parametrize("batch", [1, 9])
 def test_a_poison_pair_pauses_who_sees_it_and_disturbs_nobody_else(way: Way, batch: int) -> None:
     documents, texts = poisoned(9), {"one": ONE, **OTHERS}
-    free = run(texts, FREE, documents)
-    found = run(texts, replace(FREE, pairs_per_document=20), documents, batch, way)
+    free = run(texts, UNLIMITED, documents)
+    found = run(texts, replace(UNLIMITED, pairs_per_document=20), documents, batch, way)
     [pause] = found.pauses
     assert (pause.query, pause.docid) == ("one", 6)
     assert pause.reason == (
@@ -82,11 +77,11 @@ def test_ten_thousand_equal_nodes_pause_a_query_and_the_stream_goes_on() -> None
 def test_value_joins_multiply(way: Way) -> None:
     both = "".join(f"<c>{i}</c><k>{i}</k>" for i in range(6))
     few = "<c>x</c><k>x</k>"
-    documents = stream([few, few, both, both, both])
-    free = run({"two": TWO}, FREE, documents)
+    documents = titled([few, few, both, both, both])
+    free = run({"two": TWO}, UNLIMITED, documents)
     for most, docid in ((72, 9), (71, 5), (36, 5), (35, 4)):
         for batch in (1, 5):
-            budget = replace(FREE, pairs_per_document=most)
+            budget = replace(UNLIMITED, pairs_per_document=most)
             found = run({"two": TWO}, budget, documents, batch, way)
             assert [pause.docid for pause in found.pauses] == [docid] * (docid < 9)
             assert found.of("two") == free.of("two", before=docid) != []
@@ -101,27 +96,28 @@ ENTRIES = "S//e->a[./t->t][./l->l] FOLLOWED BY {t = u AND l = m, 1 h} S//e->b[./
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.shards} shards")
 def test_equal_nodes_that_do_not_belong_together_do_not_count(way: Way) -> None:
     entries = "".join(f"<e><t>{i}</t><l>{i}</l></e>" for i in range(10))
-    documents = stream([entries, entries])
+    documents = titled([entries, entries])
     for most, count in ((10, 0), (9, 1)):
-        found = run({"entries": ENTRIES}, replace(FREE, pairs_per_document=most), documents, 1, way)
+        budget = replace(UNLIMITED, pairs_per_document=most)
+        found = run({"entries": ENTRIES}, budget, documents, 1, way)
         assert len(found.pauses) == count, "100 combinations are 10 tuples"
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: f"{way.shards} shards")
 def test_twenty_shared_categories_are_twenty_witnesses(way: Way) -> None:
     categories = "".join(f"<c>{i}</c>" for i in range(20))
-    found = run({"one": ONE}, DEFAULT_BUDGET, stream([categories, categories]), way=way)
+    found = run({"one": ONE}, DEFAULT_BUDGET, titled([categories, categories]), way=way)
     assert found.pauses == []
     [line] = found.of("one")
-    assert line == run({"one": ONE}, FREE, stream([categories, categories])).of("one")[0]
+    assert line == run({"one": ONE}, UNLIMITED, titled([categories, categories])).of("one")[0]
 
 
-@pytest.mark.parametrize("cut", [2, 3, 5])
-def test_a_restart_pauses_at_the_same_pair(cut: int) -> None:
-    documents, budget = poisoned(9), replace(FREE, pairs_per_document=20)
+@pytest.mark.parametrize("restart_after", [2, 3, 5])
+def test_a_restart_pauses_at_the_same_pair(restart_after: int) -> None:
+    documents, budget = poisoned(9), replace(UNLIMITED, pairs_per_document=20)
     [expected] = run({"one": ONE}, budget, documents).pauses
-    running = Running({"one": ONE}, budget).feed(documents[:cut], 3)
-    running.restart(documents[:cut]).feed(documents, 2, cut)
+    running = Running({"one": ONE}, budget).feed(documents[:restart_after], 3)
+    running.restart(documents[:restart_after]).feed(documents, 2, restart_after)
     assert running.pauses == [expected]
 
 
@@ -133,7 +129,7 @@ def test_a_query_that_came_after_one_of_two_documents_does_not_mind_them() -> No
         assert {pause.query: pause.docid for pause in found.pauses} == {"early": 6, "late": 8}
 
 
-def test_a_pair_is_light_if_there_is_nothing_to_join() -> None:
+def test_a_pair_is_even_if_there_is_nothing_to_join() -> None:
     assert skew_of([1_000_000, 0], 10) is Skew.EVEN
     assert skew_of([11, 1], 10) is Skew.SKEWED
     assert skew_of([4, 4], 10) is Skew.UNCERTAIN
@@ -157,9 +153,9 @@ def test_many_documents_of_equal_nodes_are_joined_in_portions_until_they_pause(
             yield from expand(fan_out, [one], *others)
 
     monkeypatch.setattr(FanOut, "expand", listen)
-    documents = stream(["<c>same</c>" * 30] * 40)
+    documents = titled(["<c>same</c>" * 30] * 40)
     texts = {"one": ONE, "title": OTHERS["title"]}
-    found = run(texts, replace(FREE, pairs_per_document=1_000), documents, 40, way)
+    found = run(texts, replace(UNLIMITED, pairs_per_document=1_000), documents, 40, way)
     [pause] = found.pauses
     assert (pause.query, pause.docid) == ("one", 3)
     assert len(found.of("one")) == 1

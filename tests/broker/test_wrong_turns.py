@@ -16,16 +16,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from support.small_broker import small_broker
+from support.verbs import xscl
 
 from broker.cli import main
 from broker.documents.spool import SpoolWriter
 
 PAIR = "S//a[k->x] FOLLOWED BY {x = y, 1 h} S//b[k->y]"
 WITH_PARAMETER = "S//a[k = $k]"
-
-
-def xscl(*arguments: str, given: str | None = None) -> Result:
-    return CliRunner().invoke(main, list(arguments), input=given, env={"NO_COLOR": "1"})
 
 
 def run_with(directory: Path, settings: str) -> Result:

@@ -1,9 +1,9 @@
 """Random query sets and document streams that cover the whole language.
 
 One generator serves two masters: Hypothesis, which shrinks, and a seeded `random.Random`, for long
-runs that name a failing case by its number.  It writes a match case as text (see `kit`), so that
-the parser is on trial too and a failing case can be kept as it stands.  `clause_coverage` counts
-how often each clause of the language decides which matches there are.
+runs that name a failing case by its number.  It writes a match case as text (see `support.kit`), so
+that the parser is on trial too and a failing case can be kept as it stands.  `clause_coverage`
+counts how often each clause of the language decides which matches there are.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Histories: documents arrive while queries and subscriptions come and go, as text.
 
-A history is a match case whose lines stand in the order in which they happen (see `kit`):
+A history is a match case whose lines stand in the order in which they happen (see `support.kit`):
 
     lateness 1 h
     register q0

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from support.budgets import UNLIMITED
 from support.tiny_limits import random_limits
 
 import broker.pipeline.evaluation
@@ -23,7 +24,6 @@ from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.matching.budget import Budget
 from broker.pipeline.backfill import backfill
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.outbox import Outbox
@@ -49,7 +49,6 @@ from xscl.query import Query
 
 __all__ = ["BOUNDS", "Way", "bounded", "random_way", "run_history"]
 
-UNLIMITED = Budget(0, 0, 0, 0)
 PULL = Destination.parse("pull")
 STATES = {
     "pause": QueryState.PAUSED,

@@ -1,4 +1,4 @@
-"""Random histories (see `histories`): the queries and documents of `strategies`, interleaved.
+"""Random histories: the queries and documents of `generators.strategies`, interleaved.
 
 Each of four ids has one query at a time.  A query reads the streams that ids below its own publish
 or have published.  Every history is one that a broker accepts.

@@ -9,16 +9,12 @@ from dataclasses import replace
 import pytest
 from generators.strategies import random_case
 from support.kit import Case, parse_case, us
-from support.runners import ENGINES, run_engine, seeds_with_joins
+from support.runners import ENGINES, lines, run_engine, seeds_with_joins
 
 from broker.matching.match import Match
 from xscl.query import Query
 
 SEEDS = seeds_with_joins(12)
-
-
-def lines(matches: Iterable[Match]) -> list[str]:
-    return [match.render() for match in matches]
 
 
 @pytest.mark.parametrize("seed", SEEDS[:8])

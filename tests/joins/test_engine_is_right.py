@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from generators.strategies import case_texts, random_case
 from hypothesis import HealthCheck, given, settings
 from support.examples import examples
 from support.kit import parse_case
-from support.runners import ENGINES, EngineName, run_engine, run_oracle, seeds_with_joins
-
-from broker.matching.match import Match
-
-
-def lines(matches: Sequence[Match]) -> list[str]:
-    return [match.render() for match in matches]
+from support.runners import ENGINES, EngineName, lines, run_engine, run_oracle, seeds_with_joins
 
 
 @settings(

@@ -12,13 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
 from support.kit import Case, document
-from support.runners import ENGINES, EngineName, run_engine, run_oracle
+from support.runners import ENGINES, EngineName, lines, run_engine, run_oracle
 from support.tiny_limits import TINY_MEMORY, TINY_SHARDS, matching
 
 import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
-from broker.matching.match import Match
 from broker.pipeline.shards import Join, MemoryStore
 from joins.engines import Processor
 from joins.memory.instance import INSTANCE_SCHEMA
@@ -72,10 +71,6 @@ def mixed(draw: st.DrawFn) -> Case:
         xml = f"<i><c>{c}</c>{t and f'<t>{t}</t>'}</i>"
         case.lines.append(document(stream, max(0, minute - late), xml, arrival=minute))
     return case
-
-
-def lines(matches: Sequence[Match]) -> list[str]:
-    return [match.render() for match in matches]
 
 
 @settings(max_examples=examples(25))
@@ -295,7 +290,7 @@ def test_shards_keep_no_pieces_and_no_shapes_that_are_of_no_use() -> None:
 
 
 class Retention:
-    """The reach of layout `i` is `retention[i]`; `shortened` has them looked at again."""
+    """Layout `i` is retained for `retention[i]`; another `shortened` asks for a sweep."""
 
     def __init__(self) -> None:
         self.retention = np.array([1 << 40, 3, 10])

@@ -8,10 +8,12 @@ from typing import Any
 
 import duckdb
 import pytest
+from support.budget_runs import stream
+from support.budgets import UNLIMITED
 from support.tiny_limits import matching
 
 import xscl
-from broker.documents.document import FIRST_WATERMARK_US, Document
+from broker.documents.document import Document
 from broker.matching.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
@@ -22,18 +24,7 @@ from joins.signature.engine import SignatureProcessor
 from joins.sql import rows
 
 MINUTE_US = 60_000_000
-FREE = Budget(0, 0, 0, 0)
 FORGETFUL = matching(MemoryLimits(shapes_kept=0, evicted_rows=1))
-
-
-def documents(bodies: Sequence[str]) -> list[Document]:
-    found, watermark_us = [], FIRST_WATERMARK_US
-    for docid, body in enumerate(bodies, 1):
-        time_us = docid * MINUTE_US
-        xml = f"<i>{body}</i>".encode()
-        found.append(Document(docid, "S", str(docid), time_us, time_us, time_us, watermark_us, xml))
-        watermark_us = time_us
-    return found
 
 
 class Running:
@@ -41,7 +32,7 @@ class Running:
         self,
         texts: Sequence[str],
         engine: EngineName = "signatures",
-        budget: Budget = FREE,
+        budget: Budget = UNLIMITED,
         limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
     ) -> None:
         queries = [RegisteredQuery(xscl.parse(t, id=f"q{i}")[0]) for i, t in enumerate(texts)]
@@ -77,7 +68,7 @@ def agrees(
 
 def test_four_hundred_equal_pairs_of_nodes_are_one_signature() -> None:
     text = "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b"
-    running = agrees([text], documents(["<c>same</c>" * 20] * 5))
+    running = agrees([text], stream(["<c>same</c>" * 20] * 5))
     view = running.processor.view
     assert view.misses == len(view) == 1
     assert view.rows == 400 + 400, "the equal pairs of nodes, and a tuple for each"
@@ -92,20 +83,20 @@ def test_however_equal_values_are_looked_for_they_are_found(
         "".join(f"<c>{value}</c>" for value in random_.choices(["", *"abcdefgh"], k=n % 9))
         for n in range(40)
     ]
-    agrees(["S//i->a FOLLOWED BY {a/c = b/c, 12 m} S//i->b"], documents(bodies), matching(**bounds))
+    agrees(["S//i->a FOLLOWED BY {a/c = b/c, 12 m} S//i->b"], stream(bodies), matching(**bounds))
 
 
 def test_documents_of_seventy_thousand_values_are_joined() -> None:
     bodies = ["".join(f"<c>{k}.{n}</c>" for k in range(70_000)) + "<c>x</c>" for n in range(2)]
     text = "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b"
-    [line] = Running([text]).feed(documents(bodies)).lines
+    [line] = Running([text]).feed(stream(bodies)).lines
     assert line.count('"node": 70001') == 2
 
 
 def test_what_many_equal_pairs_make_is_kept_up_to_a_bound() -> None:
     bodies = ["<c>same</c>" * (10 + n) for n in range(8)]
     text = "S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b"
-    running = agrees([text], documents(bodies), matching(entry_rows=500))
+    running = agrees([text], stream(bodies), matching(entry_rows=500))
     kept = sum(len(e.nodes) + len(e.signature[2]) for e in running.processor.view._entries.values())
     assert kept == running.processor.view.rows < 28 * 2 * 15 * 15
 
@@ -116,7 +107,7 @@ def test_where_signatures_hardly_repeat_each_is_asked_for_once() -> None:
         "".join(f"<c>{value}</c>" for value in random_.sample(range(12), 6)) for _ in range(24)
     ]
     text = "S//i[c->x][c->y] FOLLOWED BY {x = z AND y = w, 1 h} S//i[c->z][c->w]"
-    running = agrees([text], documents(bodies))
+    running = agrees([text], stream(bodies))
     view = running.processor.view
     assert view.hits < view.misses, "the view helps little here"
     assert view.misses <= 24 * 23 // 2, "no pair is asked for twice"
@@ -125,13 +116,13 @@ def test_where_signatures_hardly_repeat_each_is_asked_for_once() -> None:
 def test_structures_that_never_repeat_are_forgotten_with_their_documents() -> None:
     bodies = [f"<p{n}><c>{n % 3}</c></p{n}>" for n in range(120)]
     text = "S//i->a FOLLOWED BY {a//c = b//c, 9 m} S//i->b"
-    running = agrees([text], documents(bodies))
+    running = agrees([text], stream(bodies))
     assert running.processor.figures()["shapes"] < 60
 
 
 def test_rows_of_forgotten_structures_are_not_counted_any_more() -> None:
     bodies = [f"<c>{n % 3}</c>" * (n % 20 + 1) for n in range(60)]
-    running = agrees(["S//i->a FOLLOWED BY {a/c = b/c, 4 m} S//i->b"], documents(bodies), FORGETFUL)
+    running = agrees(["S//i->a FOLLOWED BY {a/c = b/c, 4 m} S//i->b"], stream(bodies), FORGETFUL)
     view = running.processor.view
     kept = sum(len(e.nodes) + len(e.signature[2]) for e in view._entries.values())
     assert len(view) < view.misses, "some signatures went with their structures"
@@ -155,7 +146,7 @@ def test_a_template_is_asked_only_for_signatures_with_as_many_equal_values_as_it
     ]
     running = Running(texts)
     asked = []
-    for one in documents(["<c>1</c><t>2</t><u>3</u>", "<c>1</c><t>4</t>", "<c>1</c><t>4</t>"]):
+    for one in stream(["<c>1</c><t>2</t><u>3</u>", "<c>1</c><t>4</t>", "<c>1</c><t>4</t>"]):
         del statements[:]
         running.feed([one])
         asked.append(sum("WITH joined" in sql for sql in statements))
@@ -167,15 +158,15 @@ def test_operators_without_a_value_join_outlive_forgotten_structures() -> None:
     bodies = [f"<c>{n % 3}</c>" * (n + 1) for n in range(14)] + ["<c>3</c>"] * 10
     windows = ["{, 3 m}", "{a/c = b/c, 2 m}"]
     texts = [f"S//i->a FOLLOWED BY {w} S//i->b" for w in windows]
-    running = agrees(texts, documents(bodies), FORGETFUL)
+    running = agrees(texts, stream(bodies), FORGETFUL)
     assert running.processor.figures()["shapes"] == 1
 
 
 def test_a_frequent_value_is_paired_by_a_rarer_one() -> None:
     bodies = [f"<lang>en</lang><t>{n % 40}</t>" for n in range(80)]
     text = "S//i->a FOLLOWED BY {a/lang = b/lang AND a/t = b/t, 1 d} S//i->b"
-    running = Running([text], budget=Budget(0, 0, 5, 0)).feed(documents(bodies))
-    assert running.lines == Running([text], "mmqjp-views").feed(documents(bodies)).lines != []
+    running = Running([text], budget=Budget(0, 0, 5, 0)).feed(stream(bodies))
+    assert running.lines == Running([text], "mmqjp-views").feed(stream(bodies)).lines != []
     assert running.pauses == []
 
 
@@ -185,9 +176,9 @@ def test_a_frequent_value_without_a_rarer_one_pauses_its_query_alone() -> None:
         "S//i->a FOLLOWED BY {a/lang = b/lang, 1 d} S//i->b",
         "S//i->a FOLLOWED BY {a/t = b/t, 1 d} S//i->b",
     ]
-    running = Running(texts, budget=Budget(0, 0, 20, 0)).feed(documents(bodies))
+    running = Running(texts, budget=Budget(0, 0, 20, 0)).feed(stream(bodies))
     assert running.pauses == ["q0"]
-    alone = Running(texts[1:], "mmqjp-views").feed(documents(bodies)).lines
+    alone = Running(texts[1:], "mmqjp-views").feed(stream(bodies)).lines
     assert len([line for line in running.lines if '"q1"' in line]) == len(alone) == 40
 
 
@@ -195,5 +186,5 @@ def test_long_and_short_windows_on_one_value_join_keep_apart() -> None:
     random_ = random.Random(4)
     bodies = [f"<c>{random_.randrange(5)}</c>" for _ in range(60)]
     text = "S//i->a FOLLOWED BY {a/c = b/c, %s} S//i->b"
-    running = agrees([text % window for window in ("INF", "3 m", "20 m")], documents(bodies))
+    running = agrees([text % window for window in ("INF", "3 m", "20 m")], stream(bodies))
     assert running.engine.horizon_us(0) < -(1 << 60), "an INF window forgets nothing"

@@ -35,7 +35,7 @@ def step(engine: Engine, one: Document) -> list[tuple[str, list[int]]]:
 
 
 def named(engine: Engine, rows: list[tuple[int, int, int, int, int]]) -> set[tuple[object, ...]]:
-    names = engine.variable_names
+    names = engine.queries.catalog.names
     return {(docid, names[v1], names[v2], n1, n2) for docid, v1, v2, n1, n2 in rows}
 
 

@@ -17,12 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.examples import examples
 from support.kit import Case, cases, check, parse_case
-from support.runners import engine_of, run_engine, run_oracle, seeds_with_joins
+from support.runners import engine_of, lines, run_engine, run_oracle, seeds_with_joins
 
 import joins.signature.sample
 import xscl
 from broker.matching.limits import MatchingLimits
-from broker.matching.match import Match
 from broker.matching.registration import SetChange
 from broker.pipeline.shards import DirectoryStore, Join, MemoryStore
 from joins.engines import Processor
@@ -38,10 +37,6 @@ from joins.signature.limits import SignatureLimits
 ALL = dict(cases())
 SEEDS = seeds_with_joins(12)
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
-
-
-def lines(matches: Iterable[Match]) -> list[str]:
-    return [match.render() for match in matches]
 
 
 def spread(case: Case, shards: int) -> Callable[[], Processor | None]:

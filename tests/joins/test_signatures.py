@@ -175,7 +175,7 @@ def test_anchors_follow_what_is_met() -> None:
         step = running.process(running.evaluate([one]), lambda ids: {i: xml_of[i] for i in ids})
         found += [[d.docid for d in match.documents] for match in step.matches]
         ((left, _),) = running.processor._candidates.anchoring.anchor_of.values()
-        anchors.append(running.variable_names[left])
+        anchors.append(running.queries.catalog.names[left])
     assert found == [[n, n + 30] for n in (*range(1, 31), *range(61, 91))]
     assert anchors[50] == "a/t"
     assert anchors[-1] == "a/c"

@@ -14,23 +14,18 @@ from generators.strategies import random_case
 from hypothesis import given
 from hypothesis import strategies as st
 from support.kit import Case, parse_case
-from support.runners import run_engine, seeds_with_joins
+from support.runners import lines, run_engine, seeds_with_joins
 from support.tiny_limits import TINY, TINY_MEMORY, matching
 
 import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
-from broker.matching.match import Match
 from joins.memory.column import SPARE_ROWS, Column
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.spill import InstanceRows, SpillError
 from joins.memory.valueindex import ValueIndex
 
 MINUTE_US = 60_000_000
-
-
-def lines(matches: Sequence[Match]) -> list[str]:
-    return [match.render() for match in matches]
 
 
 @pytest.mark.parametrize("seed", seeds_with_joins(8))

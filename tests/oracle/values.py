@@ -106,7 +106,7 @@ def _translate(text: str, source: str, target: str) -> list[Atom]:
 
 
 def _host(url: str) -> list[Atom]:
-    """Of an absolute URL with an authority: section 9.  White space around it is no part of it."""
+    """Return the host of an absolute URL without the white space around it (section 9)."""
     authority = _AUTHORITY.match(url.strip(" \t\r\n"))
     found = _HOST.fullmatch(authority[1].lower()) if authority else None
     if found is None:

@@ -15,10 +15,9 @@ from broker.pipeline.shards import Join
 from joins.engines import EngineName
 from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
 
-__all__ = ["FREE", "Running", "Way", "documents", "run"]
+__all__ = ["Running", "Way", "documents", "run", "stream"]
 
 MINUTE_US = 60_000_000
-FREE = Budget(0, 0, 0, 0, 0, 0)
 
 
 def documents(count: int = 60, seed: int = 1) -> list[Document]:
@@ -33,6 +32,16 @@ def documents(count: int = 60, seed: int = 1) -> list[Document]:
             Document(docid, "S", str(docid), time_us, time_us, time_us, watermark_us, xml.encode())
         )
         watermark_us = max(watermark_us, time_us)
+    return found
+
+
+def stream(bodies: Sequence[str]) -> list[Document]:
+    """Return documents of a minute each."""
+    found, watermark_us = [], FIRST_WATERMARK_US
+    for docid, body in enumerate(bodies, 1):
+        time_us, xml = docid * MINUTE_US, f"<i>{body}</i>".encode()
+        found.append(Document(docid, "S", str(docid), time_us, time_us, time_us, watermark_us, xml))
+        watermark_us = time_us
     return found
 
 

@@ -1,7 +1,7 @@
 """A Spark cluster of two executors on this machine, and joins that are spread over it.
 
-`python cluster_process.py DIRECTORY` prints a line of JSON: by trial, whether its matches are those
-of a join that is not spread.
+`python tests/support/cluster_process.py DIRECTORY` prints a line of JSON: by trial, whether its
+matches are those of a join that is not spread.
 """
 
 from __future__ import annotations

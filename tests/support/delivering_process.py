@@ -1,6 +1,6 @@
 """A process that delivers from a data directory until it is killed.
 
-Run as `python -m delivering_process DIRECTORY SMTP_PORT`.
+Run as `python -m support.delivering_process DIRECTORY SMTP_PORT`.
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@ import oracle
 from generators.strategies import random_case
 
 from broker.documents.document import Document
-from broker.matching.budget import Budget
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import Match
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor
+from support.budgets import UNLIMITED
 from support.kit import Case, parse_case
 
 __all__ = [
@@ -22,14 +22,18 @@ __all__ = [
     "ENGINES",
     "EngineName",
     "engine_of",
+    "lines",
     "run_engine",
     "run_oracle",
     "seeds_with_joins",
 ]
 
-UNLIMITED = Budget(0, 0, 0, 0)
-
 T = TypeVar("T")
+
+
+def lines(matches: Iterable[Match]) -> list[str]:
+    """Return matches as match lines."""
+    return [match.render() for match in matches]
 
 
 def run_oracle(case: Case) -> Sequence[Match]:

@@ -31,14 +31,23 @@ class Sparkless(Service):
         return NoQuery()
 
 
+class Unstarted(Service):
+    """A broker that listens, and stays starting."""
+
+    async def _start(self) -> None:
+        await asyncio.Event().wait()
+
+
 @contextlib.asynccontextmanager
-async def running(settings: Settings) -> AsyncIterator[str]:
-    """Run a broker; yields the URL of its API."""
+async def running(settings: Settings, kind: type[Service] = Sparkless) -> AsyncIterator[str]:
+    """Run a broker; yields the URL of its API, or raises why the broker has ended."""
     stop, url = asyncio.Event(), asyncio.get_running_loop().create_future()
-    broker = asyncio.create_task(Sparkless(settings).run(stop, on_listening=url.set_result))
+    broker = asyncio.create_task(kind(settings).run(stop, on_listening=url.set_result))
     try:
         await asyncio.wait([broker, url], return_when=asyncio.FIRST_COMPLETED)
-        yield await url
+        if not url.done():
+            raise AssertionError(f"the broker has ended: {await broker}")
+        yield url.result()
     finally:
         stop.set()
         await broker

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 from support.reading import codes, query
+from support.stringvalues import string_value
 
 import xscl
-from xscl.nodes import AttributeNode, Node, NumberedTree, TextNode, string_value
+from xscl.nodes import AttributeNode, Node, NumberedTree, TextNode
 from xscl.output import build
 from xscl.query import Constructor, SelectNodes
 
@@ -248,6 +249,19 @@ def test_an_element_without_namespace_says_so_below_a_default_one() -> None:
 def test_the_match_element_is_in_no_namespace(select: str) -> None:
     text = f"DECLARE DEFAULT ELEMENT NAMESPACE = 'urn:n'; SELECT {select} FROM *->x"
     assert etree.XML(output(text, "<i xmlns='urn:n'><b/></i>")[0]).tag == "match"
+
+
+@pytest.mark.parametrize(
+    ("document", "copied"),
+    [
+        ("<r><a k='1'>b</a></r>", '<a k="1">b</a>'),
+        ("<r xmlns:p='urn:p'><a>b</a></r>", "<a>b</a>"),
+        ("<r xmlns:p='urn:p'><a p:k='1'>b</a></r>", '<a xmlns:p="urn:p" p:k="1">b</a>'),
+        ("<r xmlns:p='urn:p'><a> xmlns=b</a></r>", "<a> xmlns=b</a>"),
+    ],
+)
+def test_a_copy_declares_the_prefixes_that_it_uses(document: str, copied: str) -> None:
+    assert output("SELECT <out>{x/a}</out> FROM S->x", document)[0] == f"<out>{copied}</out>"
 
 
 def test_the_default_element_namespace_holds_in_constructors() -> None:

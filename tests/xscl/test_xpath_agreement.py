@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from lxml import etree
 from support.examples import examples
 from support.reading import block
+from support.stringvalues import string_value
 
 from xscl.functions import apply, compare, holds
 from xscl.namespaces import KNOWN_PREFIXES
-from xscl.nodes import AttributeNode, NumberedTree, TextNode, string_value
+from xscl.nodes import AttributeNode, NumberedTree, TextNode
 from xscl.path import (
     ANY,
     And,

@@ -1,0 +1,9 @@
+"""The budget that no query is paused for."""
+
+from __future__ import annotations
+
+from broker.matching.budget import Budget
+
+__all__ = ["UNLIMITED"]
+
+UNLIMITED = Budget(0, 0, 0, 0, 0, 0)
