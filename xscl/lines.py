@@ -332,7 +332,7 @@ def _operand_lines(operand: OperandSyntax, indent: str, notes: Notes) -> Iterato
         for pieces in others:
             yield Line(indent + INDENT, pieces)
         return
-    start = operand.span.start if operand.opening is None else operand.opening
+    start = (operand.opening_span or operand.span).start
     yield Line(indent, [Piece("(", start)])
     last = operand.span.start
     for line in from_lines(operand, indent + INDENT, "", notes):

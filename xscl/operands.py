@@ -305,7 +305,7 @@ class OperandParser(ClauseParser):
             if isinstance(part, PartSyntax) and not part.unless:
                 return part.operand
         if inner is not None:
-            inner.opening = opening.start
+            inner.opening_span = opening.span
         return inner
 
     def misspelt_or(self, word: str, wanted: str, hint: str) -> None:

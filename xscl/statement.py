@@ -139,7 +139,7 @@ class MatchSyntax:
 class FromSyntax:
     """A from: its parts, and what stands behind them.  Spans are those of the clauses' keywords.
 
-    `opening` is the place of the parenthesis that it stands in, if it stands in one.
+    `opening_span` is the parenthesis that it stands in, if it stands in one.
     """
 
     parts: list[PartSyntax | AbsenceSyntax]
@@ -151,7 +151,7 @@ class FromSyntax:
     within_span: Span | None = None
     same_span: Span | None = None
     where_span: Span | None = None
-    opening: int | None = None
+    opening_span: Span | None = None
 
     def is_bare(self) -> bool:
         """Whether nothing stands behind the parts."""
