@@ -38,8 +38,8 @@ class OneSession(LoadFileScheduling):
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
-    """Return how many processes run tests: two for a core, as many tests wait."""
-    return min(8, 2 * len(os.sched_getaffinity(0)))
+    """Return how many processes run tests: one more than there are cores, as many tests wait."""
+    return min(8, 1 + (os.cpu_count() or 1))
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> OneSession:

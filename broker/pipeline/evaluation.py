@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +23,7 @@ import pyarrow.compute as pc
 
 from broker.documents.segment import Segment, document_batch, read_header, read_rows
 from broker.documents.spool import Spool
+from broker.pipeline.slices import Slice
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.counters import witness_table
 from xpath_eval.stage import evaluate_batches
@@ -32,25 +32,19 @@ from xpath_eval.witnesses import WITNESS_SCHEMA
 __all__ = [
     "PlanOf",
     "PlanStore",
-    "Slice",
     "are_evaluated",
     "evaluate_documents",
     "evaluate_slices",
     "evaluated",
     "evaluation_task",
     "in_sub_batches",
-    "next_batch",
     "read_witnesses",
-    "slice_segments",
 ]
 
 PlanOf = Callable[[int], EvaluationPlan]
 
 _BATCH_DOCUMENTS_MAX = 2_000
 """Documents that a worker holds as witnesses at a time."""
-
-BATCH_BYTES_MAX = 64 << 20
-"""Bytes of documents in one batch, unless its first segment alone has more."""
 
 WITNESS_BYTES_MAX = 128 << 20
 """Bytes of nodes and values that are passed from the evaluation of one batch to the join, by all
@@ -61,14 +55,6 @@ documents; shapes are left out of account, since each task spells them out once.
 SUB_BATCH_BYTES_MAX = 64 << 20
 """Bytes of witnesses that are joined at a time, of those that are evaluated where they are joined:
 at most those of one more batch of stage 1."""
-
-
-class Slice(NamedTuple):
-    """Rows `start` to `stop` of one segment file: the unit of work of a task."""
-
-    path: str
-    start: int
-    stop: int
 
 
 class PlanStore:
@@ -119,43 +105,6 @@ def _write(path: Path, content: bytes) -> None:
     temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     temporary.write_bytes(content)
     temporary.rename(path)
-
-
-def next_batch(segments: Iterable[Segment], documents_max: int) -> Segment | None:
-    """Return the last segment of the next batch.
-
-    It has one segment at least, then up to `documents_max` and `BATCH_BYTES_MAX`.
-    """
-    last: Segment | None = None
-    documents = nbytes = 0
-    for segment in segments:
-        documents += segment.documents
-        nbytes += segment.nbytes
-        if last is not None and (documents > documents_max or nbytes > BATCH_BYTES_MAX):
-            break
-        last = segment
-    return last
-
-
-def slice_segments(spool: Spool, after: int, through: int, parallelism: int) -> list[list[Slice]]:
-    """Cut the rows of segments `(after, through]` into at most `parallelism` even parts."""
-    segments = spool.segments(after, through)
-    rows = sum(segment.documents for segment in segments)
-    share = max(1, -(-rows // parallelism))
-    parts: list[list[Slice]] = [[]]
-    room = share
-    for segment in segments:
-        path = str(spool.directory / segment.name)
-        start = 0
-        while start < segment.documents:
-            if room == 0:
-                parts.append([])
-                room = share
-            stop = min(segment.documents, start + room)
-            parts[-1].append(Slice(path, start, stop))
-            room -= stop - start
-            start = stop
-    return [part for part in parts if part]
 
 
 def evaluate_slices(plan_of: PlanOf, slices: Iterable[Slice]) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""The streaming query: the only module that knows Spark.
+"""The streaming query: with `spoolsource` the only module that knows Spark.
 
 The source is the spool.  An offset is a segment number; a batch `(start, end]` is cut into even
 slices, one task each; a task evaluates its slices inside `mapInArrow` and passes the witnesses on
@@ -14,8 +14,7 @@ executor that carried out a shard's last task and still remembers its state.
 Records of other systems, as of Kafka, are read by streaming queries of their own, and become
 documents of the spool before they are anything else.
 
-Invariants: one streaming query over the spool per broker, one Spark session per process; an
-offset is handed out only for durable segments.
+Invariants: one streaming query over the spool per broker, one Spark session per process.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd  # noqa: F401 - Spark's workers import it anyway, each for itself
 import pyarrow as pa
@@ -38,29 +36,17 @@ from pyspark import RDD, SparkContext
 from pyspark.daemon import manager
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadLimit
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import StructType
 
-from broker.documents.spool import Spool
 from broker.pipeline.checkpoint import is_ahead
-from broker.pipeline.evaluation import (
-    Slice,
-    evaluation_task,
-    next_batch,
-    read_witnesses,
-    slice_segments,
-)
+from broker.pipeline.evaluation import evaluation_task, read_witnesses
 from broker.pipeline.jvm import Java, Jvm, find_java, start_jvm, worker_environment
 from broker.pipeline.querystart import started
 from broker.pipeline.shards import ShardTask, carry_out
+from broker.pipeline.spoolsource import FORMAT, SLICE_SCHEMA, SpoolSource
 from joins.shards.orders import Answer
 
 __all__ = ["Records", "Spark", "SparkError", "SparkQuery", "StreamSource"]
-
-_SLICE_SCHEMA = "path string, start bigint, stop bigint"
-_FORMAT = "xscl-spool"
 
 _SETTINGS = {
     # This module is also what workers are forked from (see its end): they have nothing to import.
@@ -178,7 +164,7 @@ class Spark:
         if is_ahead(checkpoint, source.through):
             shutil.rmtree(checkpoint)
         query = SparkQuery(step, on_evaluated)
-        slices = self._session.readStream.format(_FORMAT).options(**source.options()).load()
+        slices = self._session.readStream.format(FORMAT).options(**source.options()).load()
         evaluated = slices.mapInArrow(
             evaluation_task(source.plans, source.parallelism), "witnesses binary"
         )
@@ -315,76 +301,10 @@ class SparkQuery:
                 self._query.stop()
 
 
-class SpoolSource(DataSource):
-    """The spool as a source of Spark: rows are slices of segments."""
-
-    @classmethod
-    def name(cls) -> str:
-        """Return the name of the format."""
-        return _FORMAT
-
-    def schema(self) -> str:
-        """Return the columns of a slice."""
-        return _SLICE_SCHEMA
-
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """Return the reader of the streaming query."""
-        return _SpoolReader(self.options)
-
-
-@dataclass
-class _Part(InputPartition):
-    slices: list[Slice]
-
-
-class _SpoolReader(DataSourceStreamReader):
-    """Offers segments as they appear, in a Python process of its own beside the driver."""
-
-    def __init__(self, options: Any) -> None:
-        self._directory = Path(options["spool"])
-        self._through = int(options["through"])
-        self._batch_documents_max = int(options["batchDocumentsMax"])
-        self._parallelism = int(options["parallelism"])
-        self._spool: Spool | None = None
-        self._is_warm = False
-
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        return {"segment": self._through}
-
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
-        """Return the last segment of the next batch: at least one, then up to the batch size."""
-        spool = self._refreshed()
-        after = max(start["segment"], self._through)
-        # The first batch takes seconds however small it is, and what is behind it waits.
-        documents_max = self._batch_documents_max if self._is_warm else 1
-        last = next_batch(spool.segments(after), documents_max)
-        self._is_warm = self._is_warm or last is not None
-        return {"segment": after if last is None else last.last}
-
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[_Part]:
-        # A checkpoint behind the commit asks for segments that may have been pruned.
-        after, through = max(start["segment"], self._through), end["segment"]
-        if after >= through:
-            return [_Part([])]
-        parts = slice_segments(self._refreshed(through), after, through, self._parallelism)
-        return [_Part(slices) for slices in parts]
-
-    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
-        assert isinstance(partition, _Part)
-        return iter([tuple(piece) for piece in partition.slices])
-
-    def _refreshed(self, through: int | None = None) -> Spool:
-        if self._spool is None:
-            self._spool = Spool(self._directory)
-        elif through is None or self._spool.last < through:
-            self._spool.refresh()
-        return self._spool
-
-
 def _warm_up(session: SparkSession) -> None:
     """Start the workers and have them import what a task needs, which takes seconds."""
     cores = session.sparkContext.defaultParallelism
-    slices = session.createDataFrame([], _SLICE_SCHEMA).repartition(cores)
+    slices = session.createDataFrame([], SLICE_SCHEMA).repartition(cores)
     slices.mapInArrow(evaluation_task(Path()), "witnesses binary").toArrow()
 
 

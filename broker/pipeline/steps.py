@@ -29,17 +29,10 @@ from broker.documents.disk import Reached, nothing
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
 from broker.matching.stepresult import StepResult
-from broker.pipeline.evaluation import (
-    PlanOf,
-    PlanStore,
-    are_evaluated,
-    evaluated,
-    in_sub_batches,
-    next_batch,
-    slice_segments,
-)
+from broker.pipeline.evaluation import PlanOf, PlanStore, are_evaluated, evaluated, in_sub_batches
 from broker.pipeline.joinstate import EngineState, JoinEngine, watermark_us
 from broker.pipeline.results import Results
+from broker.pipeline.slices import next_batch, slice_segments
 from broker.pipeline.snapshot import Snapshot
 from xpath_eval.witnesses import WITNESS_SCHEMA
 

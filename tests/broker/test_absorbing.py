@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pytest
-from support.budget_runs import FREE, Running, Way, documents
+from support.budget_runs import Running, Way, documents
+from support.budgets import UNLIMITED
 
 from joins.classes import ClassTuple
 from joins.engines import ENGINES
@@ -38,7 +39,7 @@ class Counting:
 
 
 def absorbed(texts: dict[str, str], way: Way) -> tuple[int, Running]:
-    running, stream = Running(texts, FREE, way), documents()
+    running, stream = Running(texts, UNLIMITED, way), documents()
     counting = Counting(running)
     for start in range(0, 40, 20):
         part = stream[start : start + 20]
@@ -62,7 +63,7 @@ def test_tuples_that_nothing_reads_are_not_made_again(way: Way) -> None:
 @pytest.mark.parametrize("way", [Way("mmqjp-views"), Way(shards=2)], ids=str)
 def test_what_is_read_is_there_after_a_restart(way: Way) -> None:
     stream, texts = documents(), TEXTS | READ
-    whole = Running(texts, FREE, way).feed(stream, 20)
+    whole = Running(texts, UNLIMITED, way).feed(stream, 20)
     _, restarted = absorbed(texts, way)
     restarted.feed(stream, 20, 40)
     assert restarted.lines == [line for line in whole.lines if line[1] > 40]
@@ -72,7 +73,7 @@ def test_what_is_read_is_there_after_a_restart(way: Way) -> None:
 def test_what_has_been_published_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = {"publisher": READ["publisher"], "reader": TEXTS["reader"]}
     stream = documents()
-    whole, restarted = Running(texts, FREE), Running(texts, FREE)
+    whole, restarted = Running(texts, UNLIMITED), Running(texts, UNLIMITED)
     steps = [
         whole.engine.process(whole.engine.evaluate(stream[a:b]), look_up)
         for a, b in ((0, 40), (40, 60))

@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-from support.budget_runs import FREE, MINUTE_US, Running, Way
+from support.budget_runs import MINUTE_US, Running, Way
+from support.budgets import UNLIMITED
 
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from joins.shards import driver as sharded
@@ -56,14 +57,14 @@ def paused(running: Running) -> dict[str, tuple[int, str]]:
 
 @cache
 def at_once(most: int) -> Running:
-    return Running(QUERIES, replace(FREE, pairs_per_document=most)).feed(documents(most), 40)
+    return Running(QUERIES, replace(UNLIMITED, pairs_per_document=most)).feed(documents(most), 40)
 
 
 @pytest.mark.parametrize("most", [4, 9])
 @pytest.mark.parametrize(("way", "batch"), WAYS, ids=str)
 def test_shards_and_batches_pause_alike(way: Way, batch: int, most: int) -> None:
     expected = at_once(most)
-    found = Running(QUERIES, replace(FREE, pairs_per_document=most), way)
+    found = Running(QUERIES, replace(UNLIMITED, pairs_per_document=most), way)
     found.feed(documents(most), batch)
     assert paused(found) == paused(expected)
     assert sorted(found.lines) == sorted(expected.lines)
@@ -72,7 +73,7 @@ def test_shards_and_batches_pause_alike(way: Way, batch: int, most: int) -> None
 
 @pytest.mark.parametrize("way", [Way(), Way(shards=3)], ids=str)
 def test_a_restart_does_not_move_a_pause(way: Way) -> None:
-    stream, budget, expected = documents(9), replace(FREE, pairs_per_document=9), at_once(9)
+    stream, budget, expected = documents(9), replace(UNLIMITED, pairs_per_document=9), at_once(9)
     for after in (12, 24):
         found = Running(QUERIES, budget, way).feed(stream[:after], 6)
         found.restart(stream[:after]).feed(stream, 6, after)
@@ -82,7 +83,7 @@ def test_a_restart_does_not_move_a_pause(way: Way) -> None:
 
 @pytest.mark.parametrize("way", [Way(), Way(shards=2)], ids=str)
 def test_other_queries_do_not_move_a_pause_nor_change_what_is_said_of_it(way: Way) -> None:
-    stream, budget = documents(3), replace(FREE, pairs_per_document=9)
+    stream, budget = documents(3), replace(UNLIMITED, pairs_per_document=9)
     points = dict.fromkeys(["short", "tags", "two"], 15)
     renamed = {
         f"other {name}": text.replace("a/", "x/").replace("->a", "->x")
@@ -97,7 +98,7 @@ def test_other_queries_do_not_move_a_pause_nor_change_what_is_said_of_it(way: Wa
 
 
 def test_documents_before_a_registration_do_not_count() -> None:
-    stream, budget = documents(4), replace(FREE, pairs_per_document=6)
+    stream, budget = documents(4), replace(UNLIMITED, pairs_per_document=6)
     texts = {"early": QUERIES["bomb"], "late": QUERIES["bomb"]}
     found = [
         paused(Running(texts, budget, way, {"late": 18}).feed(stream, 7))
@@ -121,7 +122,7 @@ def test_of_value_joins_that_make_as_many_pairs_the_first_by_its_name_is_told() 
         )
         for n in range(1, 16)
     ]
-    text, budget = {"two": QUERIES["two"]}, replace(FREE, pairs_per_document=9)
+    text, budget = {"two": QUERIES["two"]}, replace(UNLIMITED, pairs_per_document=9)
     first = {"tags": QUERIES["pairs"], "bomb": QUERIES["bomb"]}
     reasons = {
         paused(Running(texts, budget, way).feed(stream, 5))["two"]
@@ -157,7 +158,7 @@ def test_an_empty_value_beside_others_makes_no_pair(way: Way) -> None:
     near = [(200, f"<c/><c>{n}</c>") for n in range(20)]
     stream = in_minutes([*far, *near, (201, "<c/><c>x</c><c>7</c>")])
     texts = {name: f"S//i->a FOLLOWED BY {{a/c = b/c, {w}}} S//i->b" for name, w in WINDOWS}
-    found = Running(texts, replace(FREE, pairs_per_document=10), way).feed(stream, len(stream))
+    found = Running(texts, replace(UNLIMITED, pairs_per_document=10), way).feed(stream, len(stream))
     assert {name: docid for name, (docid, _) in paused(found).items()} == {"long": 12}
     assert [position for name, position, _ in found.lines if name == "short"] == [41]
 
@@ -175,7 +176,7 @@ def test_an_instance_with_an_empty_value_is_no_pair_by_the_other_value_joins(way
     stream = in_minutes(
         [(n, f"<lang>{lang}</lang><t>{t}</t>") for n, (lang, t) in enumerate(values)]
     )
-    text, budget = {"both": QUERIES["both"]}, replace(FREE, pairs_per_document=15)
+    text, budget = {"both": QUERIES["both"]}, replace(UNLIMITED, pairs_per_document=15)
     found = Running(text, budget, way).feed(stream, 7)
     assert paused(found) == {}
     assert [position for _, position, _ in found.lines] == [len(stream)] * 2
@@ -206,7 +207,7 @@ def test_a_query_that_explodes_is_paused_before_shards_list_its_pairs(
         for n in range(1, 401)
     ]
     listening = Listening(monkeypatch)
-    budget = replace(FREE, pairs_per_document=10)
+    budget = replace(UNLIMITED, pairs_per_document=10)
     found = Running({"bomb": QUERIES["bomb"]}, budget, Way(shards=2)).feed(stream, 400)
     assert paused(found)["bomb"][0] == 12
     assert listening.tuples == len(found.lines) == 55, "those of documents 1 to 11"

@@ -24,6 +24,7 @@ import broker.matching.trees
 import broker.pipeline.backfill
 import broker.pipeline.evaluation
 import broker.pipeline.replay
+import broker.pipeline.slices
 import broker.pipeline.snapshot
 import xpath_eval.parsing
 import xpath_eval.stage
@@ -31,15 +32,10 @@ import xpath_eval.walk
 import xscl
 from broker.documents.document import DocumentLine
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
-from broker.pipeline.evaluation import (
-    Slice,
-    are_evaluated,
-    evaluation_task,
-    next_batch,
-    read_witnesses,
-)
+from broker.pipeline.evaluation import are_evaluated, evaluation_task, read_witnesses
 from broker.pipeline.replay import replay
 from broker.pipeline.shards import Join
+from broker.pipeline.slices import Slice, next_batch
 from broker.pipeline.snapshot import Snapshot
 from joins.memory.limits import MemoryLimits
 from joins.shards.limits import ShardLimits
@@ -50,11 +46,8 @@ NESTED = "S//*->a FOLLOWED BY {a = b, 1 h} S//*->b"
 TINY: dict[ModuleType, dict[str, int]] = {
     broker.pipeline.backfill: {"_BATCH_BYTES": 1},
     broker.matching.bulk: {"LARGE_BYTES": 2, "READ_BYTES": 50, "LARGE_MIN": 3},
-    broker.pipeline.evaluation: {
-        "BATCH_BYTES_MAX": 400,
-        "WITNESS_BYTES_MAX": 300,
-        "SUB_BATCH_BYTES_MAX": 200,
-    },
+    broker.pipeline.slices: {"BATCH_BYTES_MAX": 400},
+    broker.pipeline.evaluation: {"WITNESS_BYTES_MAX": 300, "SUB_BATCH_BYTES_MAX": 200},
     broker.matching.matches: {"LONG": 1},
     broker.pipeline.snapshot: {"FILE_BYTES": 400},
     broker.matching.trees: {"TREES_BYTES": 60},
@@ -154,7 +147,7 @@ def test_a_batch_has_one_segment_at_least_and_then_as_many_bytes_as_fit(tmp_path
     nbytes = segments[0].nbytes
     assert 40 < nbytes < 400
     for bytes_max, last in ((1, 1), (nbytes, 1), (3 * nbytes, 3), (5 * nbytes, 4)):
-        with mock.patch.object(broker.pipeline.evaluation, "BATCH_BYTES_MAX", bytes_max):
+        with mock.patch.object(broker.pipeline.slices, "BATCH_BYTES_MAX", bytes_max):
             assert next_batch(segments, 1_000) == segments[last - 1]
     stand.close()
 

@@ -11,8 +11,9 @@ from support.standin import StandInEngine
 from broker.documents.disk import Disk
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.pipeline.evaluation import PlanStore, evaluate_slices, slice_segments
+from broker.pipeline.evaluation import PlanStore, evaluate_slices
 from broker.pipeline.outbox import Outbox
+from broker.pipeline.slices import slice_segments
 from broker.pipeline.steps import Pipeline, PipelineError
 from xpath_eval.witnesses import WITNESS_SCHEMA
 

@@ -16,7 +16,8 @@ from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
-from broker.pipeline.evaluation import PlanStore, evaluate_slices, slice_segments
+from broker.pipeline.evaluation import PlanStore, evaluate_slices
+from broker.pipeline.slices import slice_segments
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
 from xpath_eval.counters import Counters, counters_of, witness_table
 

@@ -37,8 +37,9 @@ from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest, IngestOutcome
 from broker.documents.spool import Spool, SpoolWriter
 from broker.matching.stepresult import StepResult
-from broker.pipeline.evaluation import PlanStore, evaluate_slices, slice_segments
+from broker.pipeline.evaluation import PlanStore, evaluate_slices
 from broker.pipeline.outbox import Outbox
+from broker.pipeline.slices import slice_segments
 from broker.pipeline.snapshot import Snapshot
 from broker.service.maintenance import RetentionNeeds, maintain
 from histories.simulated_queries import Queries, RealQueries, Row, StandInQueries

@@ -1,0 +1,59 @@
+"""A batch of the pipeline: some segments of the spool, cut into even slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from broker.documents.segment import Segment
+from broker.documents.spool import Spool
+
+__all__ = ["BATCH_BYTES_MAX", "Slice", "next_batch", "slice_segments"]
+
+BATCH_BYTES_MAX = 64 << 20
+"""Bytes of documents in one batch, unless its first segment alone has more."""
+
+
+class Slice(NamedTuple):
+    """Rows `start` to `stop` of one segment file: the unit of work of a task."""
+
+    path: str
+    start: int
+    stop: int
+
+
+def next_batch(segments: Iterable[Segment], documents_max: int) -> Segment | None:
+    """Return the last segment of the next batch.
+
+    It has one segment at least, then up to `documents_max` and `BATCH_BYTES_MAX`.
+    """
+    last: Segment | None = None
+    documents = nbytes = 0
+    for segment in segments:
+        documents += segment.documents
+        nbytes += segment.nbytes
+        if last is not None and (documents > documents_max or nbytes > BATCH_BYTES_MAX):
+            break
+        last = segment
+    return last
+
+
+def slice_segments(spool: Spool, after: int, through: int, parallelism: int) -> list[list[Slice]]:
+    """Cut the rows of segments `(after, through]` into at most `parallelism` even parts."""
+    segments = spool.segments(after, through)
+    rows = sum(segment.documents for segment in segments)
+    share = max(1, -(-rows // parallelism))
+    parts: list[list[Slice]] = [[]]
+    room = share
+    for segment in segments:
+        path = str(spool.directory / segment.name)
+        start = 0
+        while start < segment.documents:
+            if room == 0:
+                parts.append([])
+                room = share
+            stop = min(segment.documents, start + room)
+            parts[-1].append(Slice(path, start, stop))
+            room -= stop - start
+            start = stop
+    return [part for part in parts if part]

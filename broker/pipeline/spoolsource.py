@@ -1,0 +1,95 @@
+"""The spool as a source of Spark's streaming: an offset is the number of a segment.
+
+Spark runs it in Python processes of its own beside the driver, one for each question, and gives
+each ten seconds to begin.  So this module imports little.
+
+Invariant: an offset is handed out only for durable segments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit
+from pyspark.sql.types import StructType
+
+from broker.documents.spool import Spool
+from broker.pipeline.slices import Slice, next_batch, slice_segments
+
+__all__ = ["FORMAT", "SLICE_SCHEMA", "SpoolSource"]
+
+FORMAT = "xscl-spool"
+"""The name of the source."""
+
+SLICE_SCHEMA = "path string, start bigint, stop bigint"
+"""The columns of a slice, as Spark writes types."""
+
+
+class SpoolSource(DataSource):
+    """The spool as a source of Spark: rows are slices of segments."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name of the format."""
+        return FORMAT
+
+    def schema(self) -> str:
+        """Return the columns of a slice."""
+        return SLICE_SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Return the reader of the streaming query."""
+        return _SpoolReader(self.options)
+
+
+@dataclass
+class _Part(InputPartition):
+    slices: list[Slice]
+
+
+class _SpoolReader(DataSourceStreamReader):
+    """Offers segments as they appear, in a Python process of its own beside the driver."""
+
+    def __init__(self, options: Any) -> None:
+        self._directory = Path(options["spool"])
+        self._through = int(options["through"])
+        self._batch_documents_max = int(options["batchDocumentsMax"])
+        self._parallelism = int(options["parallelism"])
+        self._spool: Spool | None = None
+        self._is_warm = False
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        return {"segment": self._through}
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802
+        """Return the last segment of the next batch: at least one, then up to the batch size."""
+        spool = self._refreshed()
+        after = max(start["segment"], self._through)
+        # The first batch takes seconds however small it is, and what is behind it waits.
+        documents_max = self._batch_documents_max if self._is_warm else 1
+        last = next_batch(spool.segments(after), documents_max)
+        self._is_warm = self._is_warm or last is not None
+        return {"segment": after if last is None else last.last}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[_Part]:
+        # A checkpoint behind the commit asks for segments that may have been pruned.
+        after, through = max(start["segment"], self._through), end["segment"]
+        if after >= through:
+            return [_Part([])]
+        parts = slice_segments(self._refreshed(through), after, through, self._parallelism)
+        return [_Part(slices) for slices in parts]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
+        assert isinstance(partition, _Part)
+        return iter([tuple(piece) for piece in partition.slices])
+
+    def _refreshed(self, through: int | None = None) -> Spool:
+        if self._spool is None:
+            self._spool = Spool(self._directory)
+        elif through is None or self._spool.last < through:
+            self._spool.refresh()
+        return self._spool
