@@ -2,6 +2,11 @@
 
 The usual way through: a `FeedStore` holds the feeds, a `Poller` checks them when they are due
 and hands each new entry, as an `<item>` document, to a sink.
+
+Invariants: an entry is handed on once, whatever the feed does with it, and not noted as known
+before the sink has it; no address inside is dialled for a feed from outside.
+
+Begin with `poller`.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ UnplacedEdge = tuple[int, int, Bound, Bound]
 class Stage:
     """What is known after some answers: more questions, or how to gather the witnesses.
 
-    `nodes` are the nodes of each variable that has been met, `values` how many values each derived
+    `nodes` are the nodes of each variable that has been met, `counts` how many values each derived
     variable has where.
     """
 

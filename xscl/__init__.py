@@ -5,6 +5,14 @@
     >>> query.blocks[0].stream
     'S'
 
+A text is read into syntax (`parser`), checked and brought into normal form (`reader`), and written
+back (`layout`).
+
+Invariants: a text in canonical form is written as it stands, and means what it meant; an error in a
+text is a diagnostic with its place and never an exception of another kind.
+
+Begin with `reader`.
+
 Everything is imported at first use: the reader, the functions that run in Spark workers and
 the output builder (which needs lxml and elementpath) do not drag each other in.
 """

@@ -14,9 +14,9 @@ from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.pickup import PICKUP
 from broker.api.problem import Problem
 from broker.api.querystring import bounded, number
-from broker.documents.deadletters import resubmission
 from broker.documents.document import Document, DocumentError, render_time
 from broker.documents.late import late_data
+from broker.documents.resubmission import resubmission
 from broker.documents.stored import stored_document
 from broker.pipeline.outbox import DeadLetter
 from broker.registry.queries import QueryState

@@ -6,8 +6,8 @@ with which its block has too many.  This document depends on the query and the d
 however they are grouped into batches.  Matches of earlier documents stay; later matches, and
 matches of the document itself, do not exist.
 
-Tuples of inner operators are state, and other operators join them.  For each operator the tuples of
-one document have the bound of its matches, and in a block they count like matches.
+Tuples of inner operators are state, and other operators join them.  One document may make as many
+tuples of each operator as it may have matches, and in a block they count like matches.
 
 Work is counted in bytes, by document: its matches read and write bytes, and work that does neither
 counts as many bytes as could be written in its time.  Output and compared values stay in memory

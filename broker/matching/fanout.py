@@ -1,7 +1,8 @@
 """From the tuples of query classes to the queries that share the classes.
 
-The join finds tuples of classes.  A tuple is one of a query's if the query's own window, constants,
-registration point and remaining residuals admit it, which is tested here.  Constants are looked up,
+The join finds tuples of classes.  A tuple is one of a query's if the query's own window, constants
+and registration point admit it, which is tested here, and its remaining residuals (`holds`), which
+the collector tests.  Constants are looked up,
 not compared one by one: a class's clauses are indexed by the values that they ask for, and then by
 the values that they exclude.
 """

@@ -15,9 +15,10 @@ __all__ = ["StepResult"]
 
 @dataclass(frozen=True, slots=True)
 class StepResult:
-    """What a batch brought, in order: matches, documents published, documents that are not XML.
+    """What a batch brought, in order: matches, documents published, dead letters.
 
-    The newest document of a match is in the batch.  A dead letter is a docid with its reason.
+    The newest document of a match is in the batch.  A dead letter is the docid of a document that
+    could not be evaluated, with the reason.
     `pauses` are the queries that went over their budget, `spent` is what the others have found in
     the last block of documents.
     """

@@ -9,7 +9,7 @@ __all__ = ["CLOSED", "UNBOUNDED", "Durations"]
 
 UNBOUNDED = 1 << 62
 """No bound: more than any number of pairs, documents or microseconds.  `-UNBOUNDED`, as a time, is
-before all times; as a duration, nothing lasts so long."""
+before all times; as a retention, it keeps nothing."""
 
 CLOSED = -1
 """A window that holds nothing."""

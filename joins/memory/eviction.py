@@ -4,7 +4,7 @@ Where all instances have the same retention, the useless ones stand in front, an
 Where retentions differ, they stand between others.  So a **sweep** begins once there are twice as
 many rows as after the last one, or a retention has become shorter.  It looks at pieces of rows from
 the youngest on, begins to move at the first piece of which half is useless, and moves the useful
-rows together (`places`).  So a row is moved about as often as others have gone for it.
+rows together (`places`).  So for each row that is moved, about one has gone.
 """
 
 from __future__ import annotations

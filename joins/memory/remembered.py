@@ -72,7 +72,7 @@ class Remembered:
         return self._places.numbers(self._places.all())
 
     def first_from(self, times_us: Ints) -> Ints:
-        """Return, for each time, an instance before which all end before that time."""
+        """Return, for each time, an instance such that all before it end before that time."""
         return self._places.numbers(self._table.first_from(times_us))
 
     def numbered(self, numbers: Ints) -> Ints:

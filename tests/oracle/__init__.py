@@ -2,7 +2,8 @@
 
 Every query is run by itself over every document, by nested loops, as the semantics read: no
 sharing, no index, nothing incremental.  It takes queries in normal form from `xscl` and builds
-outputs with it; paths, values, operators, numbering, positions and lateness it does by itself.
+outputs with it, and takes what a document and a match are, and a match's id, from `broker`; paths,
+values, operators, numbering, positions and lateness it does by itself.
 """
 
 from __future__ import annotations

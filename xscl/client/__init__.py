@@ -11,6 +11,11 @@
 
 `AsyncClient` has the same methods for `asyncio`.  A subscriber who gets webhooks checks them
 with `verify_webhook`.
+
+Invariant: what a consumer has not acknowledged is handed out again, also after a restart of either
+side; a stream of matches that breaks goes on behind the last one that was handed out.
+
+Begin with `client`.
 """
 
 from __future__ import annotations
