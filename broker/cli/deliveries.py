@@ -47,7 +47,7 @@ def deliveries() -> None:
 @click.option("--subscription", metavar="ID", help="Of one subscription.")
 @click.option(
     "--state",
-    type=click.Choice(["due", "delivered", "dead", "cancelled"]),
+    type=click.Choice(["due", "delivered", "dead", "cancelled", "suppressed", "collected"]),
     help="In one state; `due` are those that are tried again.",
 )
 @limit_option
@@ -113,9 +113,15 @@ def show(context: click.Context, delivery_id: str, output: str) -> None:
 
 @deliveries.command()
 @click.argument("names", metavar="DELIVERY|SUBSCRIPTION...", nargs=-1, required=True)
+@click.option(
+    "--state",
+    type=click.Choice(["dead", "suppressed", "collected"]),
+    default="dead",
+    help="Which deliveries of a subscription; its dead letters by default.",
+)
 @click.pass_context
-def retry(context: click.Context, names: tuple[str, ...]) -> None:
-    """Try deliveries again now, whatever their state, or all dead letters of a subscription.
+def retry(context: click.Context, names: tuple[str, ...], state: str) -> None:
+    """Try deliveries now, whatever their state, or all dead letters of a subscription.
 
     \b
     Examples:
@@ -125,8 +131,11 @@ def retry(context: click.Context, names: tuple[str, ...]) -> None:
     connection = connect(context)
     retried = 0
     for name in names:
-        kind = "subscriptions" if name.startswith("sub_") else "deliveries"
-        retried += connection.call("POST", kind, name, "retry")["retried"]
+        if name.startswith("sub_"):
+            answer = connection.call("POST", "subscriptions", name, "retry", query={"state": state})
+        else:
+            answer = connection.call("POST", "deliveries", name, "retry")
+        retried += answer["retried"]
     message(f"{retried} to be tried again now")
 
 

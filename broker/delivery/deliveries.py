@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from broker.delivery.lanes import settle
@@ -15,8 +16,12 @@ __all__ = ["AttemptMade", "Deliveries", "Delivery", "DeliveryError"]
 
 _COLUMNS = (
     "delivery.number, id, delivery.subscription, first_seq, delivery.seq, state, attempts, next_us,"
-    " created_us, changed_us"
+    " created_us, changed_us, key, delivery.seqs, begun_us, reason"
 )
+
+
+_SEQS = 11
+"""The place of `seqs` among the columns."""
 
 
 class DeliveryError(LookupError):
@@ -27,7 +32,9 @@ class DeliveryError(LookupError):
 class Delivery:
     """One delivery: the matches numbered `first_seq` to `seq` of a subscription's topic.
 
-    `last_outcome`, `last_status` and `last_detail` are those of its newest attempt.
+    Where `seqs` is not None, it has these of them only.  `key` is None where a subscription tells
+    no messages apart, `begun_us` where it was not begun.  `last_outcome`, `last_status` and
+    `last_detail` are those of its newest attempt.
     """
 
     row: int
@@ -40,6 +47,10 @@ class Delivery:
     next_us: int | None
     created_us: int
     changed_us: int
+    key: str | None
+    seqs: tuple[int, ...] | None
+    begun_us: int | None
+    reason: str
     last_outcome: str | None
     last_status: int | None
     last_detail: str | None
@@ -96,12 +107,12 @@ class Deliveries:
         return found[0], [AttemptMade(*row) for row in rows.fetchall()]
 
     def retry(self, ids: Sequence[str], now_us: int) -> int:
-        """Try deliveries again now, also dead letters and delivered ones; return how many."""
+        """Try deliveries now, whatever their state but cancelled; return how many."""
         return sum(self._again("id = ?", id_, now_us) for id_ in ids)
 
-    def retry_dead(self, subscription: str, now_us: int) -> int:
-        """Try all dead letters of a subscription again now; return how many."""
-        return self._again("state = 'dead' AND subscription = ?", subscription, now_us)
+    def retry_all(self, subscription: str, state: DeliveryState, now_us: int) -> int:
+        """Try a subscription's deliveries of one state now, as dead letters; return how many."""
+        return self._again(f"state = '{state}' AND subscription = ?", subscription, now_us)
 
     def replay(self, subscription: str, *, after: int, now_us: int) -> None:
         """Send a subscription's matches numbered above `after` again, under their ids.
@@ -146,7 +157,9 @@ class Deliveries:
         with transaction(self._db):
             changed = self._db.execute(
                 # The schedule begins anew; attempts made so far stay listed under their times.
-                "UPDATE delivery SET state = 'due', attempts = 0, next_us = ?1, changed_us = ?1"
+                # Who asks for one gets it, whatever its key has had.
+                "UPDATE delivery SET state = 'due', attempts = 0, next_us = ?1, changed_us = ?1,"
+                " begun_us = coalesce(begun_us, ?1), reason = ''"
                 f" WHERE {condition.replace('?', '?2')} AND state <> 'cancelled'"
                 " AND subscription IN (SELECT subscription FROM lane)"
                 " RETURNING subscription",
@@ -177,5 +190,6 @@ class Deliveries:
 
 
 def _delivery(row: Sequence[Any]) -> Delivery:
-    number, id_, subscription, first_seq, seq, state, *rest = row
-    return Delivery(number, id_, subscription, first_seq, seq, DeliveryState(state), *rest)
+    made = Delivery(*row)
+    seqs = tuple(json.loads(row[_SEQS])) if row[_SEQS] else None
+    return replace(made, state=DeliveryState(made.state), seqs=seqs)

@@ -25,11 +25,12 @@ attempts go out in the order of matches, and no subscriber has two attempts in f
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 
-from broker.delivery.schedule import digest_due_us
 from broker.pipeline.outbox import Outbox
+from broker.registry.cadence import Cadence
 from broker.registry.queries import Registry
-from broker.registry.subscription import DestinationKind, Digest, Subscription, SubscriptionState
+from broker.registry.subscription import DestinationKind, Subscription, SubscriptionState
 from broker.settings.database import transaction
 
 __all__ = ["Lanes", "forget", "settle"]
@@ -74,8 +75,8 @@ class Lanes:
         """Make the lanes of the next matches ready; True if there may be more."""
         seq: int = self._db.execute("SELECT seq FROM scanned").fetchone()[0]
         heads, through = self._outbox.matches.topics(seq, limit=limit)
-        for topic, head in heads.items():
-            self._wake(topic, head, now_us)
+        for topic, (head, found_us) in heads.items():
+            self._wake(topic, head, min(found_us, now_us))
         if through > seq:
             # Last, and only forward: a scan that was cut off is repeated, which changes nothing.
             with transaction(self._db):
@@ -95,10 +96,10 @@ class Lanes:
             self._drop(subscription.id, now_us)
             return
         self._db.execute(
-            "INSERT INTO lane (subscription, topic, active, digest, seq)"
+            "INSERT INTO lane (subscription, topic, active, cadence, seq)"
             " VALUES (?1, ?2, ?3, ?4, ?5)"
             # Only a change from stopped to active forgives what the endpoint did before.
-            " ON CONFLICT DO UPDATE SET active = ?3, digest = ?4, fresh_us = NULL,"
+            " ON CONFLICT DO UPDATE SET active = ?3, cadence = ?4, fresh_us = NULL,"
             " failures = iif(active, failures, 0),"
             " failing_since_us = iif(active, failing_since_us, NULL),"
             " paused_until_us = iif(active, paused_until_us, 0)",
@@ -106,7 +107,7 @@ class Lanes:
                 subscription.id,
                 self._topic(subscription),
                 subscription.state is SubscriptionState.ACTIVE,
-                subscription.options.digest,
+                subscription.options.cadence.render(),
                 start,
             ),
         )
@@ -135,7 +136,7 @@ class Lanes:
         )
         return int(made.lastrowid or 0)
 
-    def _wake(self, topic: tuple[str, str], head: int, now_us: int) -> None:
+    def _wake(self, topic: tuple[str, str], head: int, found_us: int) -> None:
         with transaction(self._db):
             found = self._db.execute(
                 "UPDATE topic SET head = max(head, ?) WHERE query = ? AND parameters = ?"
@@ -143,20 +144,33 @@ class Lanes:
                 (head, *topic),
             ).fetchone()
         # A topic without a lane has no row; its first lane reads the head from the outbox.
-        for digest in Digest if found else ():
-            fresh_us = digest_due_us(digest, now_us)
-            while self._wake_some(found[0], digest, fresh_us) == _WAKE_MAX:
+        for cadence in self._resting(found[0]) if found else ():
+            fresh_us = Cadence.parse(cadence).due_us(found_us)
+            while self._wake_some(found[0], cadence, fresh_us) == _WAKE_MAX:
                 pass
 
-    def _wake_some(self, topic: int, digest: Digest, fresh_us: int) -> int:
+    def _resting(self, topic: int) -> Iterator[str]:
+        """Yield each cadence of a topic's lanes that rest: of many lanes, few."""
+        cadence: str | None = ""
+        while cadence is not None:
+            row = self._db.execute(
+                "SELECT min(cadence) FROM lane WHERE topic = ? AND cadence > ?"
+                " AND fresh_us IS NULL AND active",
+                (topic, cadence),
+            )
+            cadence = row.fetchone()[0]
+            if cadence is not None:
+                yield cadence
+
+    def _wake_some(self, topic: int, cadence: str, fresh_us: int) -> int:
         with transaction(self._db):
             # A leased lane keeps the end of its lease in `ready_us`; `settle` follows.
             return self._db.execute(
                 "UPDATE lane SET fresh_us = ?1, ready_us = iif(owner <> '', ready_us,"
                 " max(min(coalesce(ready_us, ?1), ?1), paused_until_us))"
                 " WHERE subscription IN (SELECT subscription FROM lane"
-                " WHERE topic = ?2 AND digest = ?3 AND fresh_us IS NULL AND active LIMIT ?4)",
-                (fresh_us, topic, digest, _WAKE_MAX),
+                " WHERE topic = ?2 AND cadence = ?3 AND fresh_us IS NULL AND active LIMIT ?4)",
+                (fresh_us, topic, cadence, _WAKE_MAX),
             ).rowcount
 
 
@@ -170,7 +184,7 @@ def settle(
 ) -> None:
     """End a lane's lease and write when it is ready next.  Part of the caller's transaction."""
     lane = db.execute(
-        "SELECT active, digest, lane.seq, fresh_us, paused_until_us, head,"
+        "SELECT active, cadence, lane.seq, fresh_us, paused_until_us, head,"
         " (SELECT min(next_us) FROM delivery"
         "  WHERE delivery.subscription = lane.subscription AND next_us IS NOT NULL)"
         " FROM lane JOIN topic ON topic.number = lane.topic WHERE lane.subscription = ?",
@@ -178,9 +192,9 @@ def settle(
     ).fetchone()
     if lane is None:
         return
-    active, digest, seq, fresh_us, paused_until_us, head, retry_us = lane
+    active, cadence, seq, fresh_us, paused_until_us, head, retry_us = lane
     if fresh_us is None and head > seq:
-        fresh_us = digest_due_us(Digest(digest), now_us)
+        fresh_us = Cadence.parse(cadence).due_us(now_us)
     times = [time for time in (fresh_us, retry_us) if time is not None]
     ready_us = max(min(times), paused_until_us, not_before_us) if active and times else None
     db.execute(

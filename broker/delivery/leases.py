@@ -6,60 +6,29 @@ See `broker.delivery.lanes` for the whole and for what must never happen.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
 
+from broker.delivery.alerts.messages import Messages
 from broker.delivery.attempt import RESPONSE_KEPT_MAX, Outcome
 from broker.delivery.lanes import forget, settle
 from broker.delivery.schedule import EndpointHealth, Fate
 from broker.delivery.store import DeliveryState, Finished, Taken, delivery_id
-from broker.pipeline.matchlog import CommittedMatch
+from broker.delivery.taking import Lane, Message, Taking, message_max
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
-from broker.registry.subscription import DestinationKind, Digest, Subscription
+from broker.registry.subscription import DestinationKind, Subscription
 from broker.settings.database import transaction
 
-__all__ = ["BACKLOG_MAX", "DIGEST_MAX", "Leases"]
-
-DIGEST_MAX = 200
-"""Matches in one digest.  What is more follows in the next message, at once."""
+__all__ = ["BACKLOG_MAX", "Leases"]
 
 BACKLOG_MAX = 20
 """Matches that are mailed one by one; where more are waiting, they go in one mail."""
-
-_FOREVER = 1 << 62
 
 _STATES = {
     Fate.DELIVERED: DeliveryState.DELIVERED,
     Fate.RETRY: DeliveryState.DUE,
     Fate.DEAD: DeliveryState.DEAD,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Lane:
-    """A lane as it is found; `due_us` is when the first of its retries is due, if it has one."""
-
-    subscription: str
-    seq: int
-    fresh_us: int | None
-    head: int
-    due_us: int | None
-    health: EndpointHealth
-
-
-@dataclass(slots=True)
-class _Taking:
-    """One transaction of `take` in the making: what it reads once and what it writes at its end.
-
-    Lanes of one topic mostly stand at the same match, so matches that were read are kept.
-    """
-
-    now_us: int
-    next_row: int
-    pages: dict[tuple[object, ...], Sequence[CommittedMatch]] = field(default_factory=dict)
-    made: list[tuple[object, ...]] = field(default_factory=list)
-    moved: list[tuple[object, ...]] = field(default_factory=list)
 
 
 class Leases:
@@ -72,13 +41,14 @@ class Leases:
         self._outbox = outbox
         self._registry = registry
         self._owner = owner
+        self._messages = Messages(db)
 
     def take(self, room: int, now_us: int, lease_us: int) -> list[Taken]:
         """Lease at most `room` lanes that are ready, and return what to do for each."""
         with transaction(self._db):
             lanes = self._ready(room, now_us)
             known = self._registry.subscriptions.by_id([lane.subscription for lane in lanes])
-            taking = _Taking(now_us, self._next_row())
+            taking = Taking(self._outbox, now_us, self._next_row())
             found = [(lane, self._choose(lane, known, taking)) for lane in lanes]
             self._write(taking)
             for lane, work in found:
@@ -129,7 +99,7 @@ class Leases:
                 [(now_us, owner) for owner in dead],
             )
 
-    def _ready(self, room: int, now_us: int) -> list[_Lane]:
+    def _ready(self, room: int, now_us: int) -> list[Lane]:
         rows = self._db.execute(
             "SELECT subscription, lane.seq, fresh_us, head, (SELECT min(next_us) FROM delivery"
             "  WHERE delivery.subscription = lane.subscription AND next_us IS NOT NULL),"
@@ -139,7 +109,7 @@ class Leases:
             (now_us, room),
         )
         return [
-            _Lane(name, seq, fresh_us, head, due_us, EndpointHealth(*health))
+            Lane(name, seq, fresh_us, head, due_us, EndpointHealth(*health))
             for name, seq, fresh_us, head, due_us, *health in rows.fetchall()
         ]
 
@@ -148,64 +118,88 @@ class Leases:
         return int(row[0])
 
     def _choose(
-        self, lane: _Lane, known: Mapping[str, Subscription], taking: _Taking
+        self, lane: Lane, known: Mapping[str, Subscription], taking: Taking
     ) -> Taken | None:
         """Return the retry that is due longest, else the next match, else None."""
         subscription = known.get(lane.subscription)
         if subscription is None:
             return None
+        if subscription.options.is_keyed:
+            return self._messages.choose(lane, subscription, taking)
         if lane.due_us is not None and lane.due_us <= taking.now_us:
             return self._retry(lane, subscription, taking)
         if lane.fresh_us is not None and lane.fresh_us <= taking.now_us:
             return self._begin(lane, subscription, taking)
         return None
 
-    def _retry(self, lane: _Lane, subscription: Subscription, taking: _Taking) -> Taken:
+    def _retry(self, lane: Lane, subscription: Subscription, taking: Taking) -> Taken:
         row, id_, attempts, first, last = self._db.execute(
             "SELECT number, id, attempts, first_seq, seq FROM delivery"
             " WHERE subscription = ? AND next_us = ? ORDER BY number LIMIT 1",
             (lane.subscription, lane.due_us),
         ).fetchone()
-        matches = self._matches(subscription, first - 1, last, taking)
+        matches = taking.matches(subscription, first - 1, last)
         return Taken(row, id_, attempts + 1, subscription, matches, lane.health)
 
-    def _begin(self, lane: _Lane, subscription: Subscription, taking: _Taking) -> Taken | None:
-        matches = self._matches(subscription, lane.seq, _FOREVER, taking)
+    def _begin(self, lane: Lane, subscription: Subscription, taking: Taking) -> Taken | None:
+        matches = taking.matches(subscription, lane.seq, limit=message_max(subscription))
         if not matches:
             taking.moved.append((max(lane.seq, lane.head), None, lane.subscription))
             return None
         if _is_mailed_at_once(subscription) and len(matches) <= BACKLOG_MAX:
             matches = matches[:1]
-        id_ = delivery_id(subscription.id, matches[0].id)
-        row, last = taking.next_row, matches[-1].seq
-        taking.next_row += 1
-        taking.made.append((row, id_, subscription.id, matches[0].seq, last, taking.now_us))
-        rest_us = taking.now_us if len(matches) == DIGEST_MAX else None
-        taking.moved.append((last, rest_us, lane.subscription))
-        return Taken(row, id_, 1, subscription, matches, lane.health)
+        message = Message(
+            row=taking.number(),
+            id=delivery_id(subscription.id, matches[0].id),
+            subscription=subscription.id,
+            seqs=[matches[0].seq, matches[-1].seq],
+            due_us=taking.now_us,
+        )
+        taking.made.append(message)
+        is_full = len(matches) == message_max(subscription)
+        rest_us = taking.now_us if is_full and subscription.options.gathers else None
+        taking.moved.append((message.seqs[-1], rest_us, lane.subscription))
+        return Taken(message.row, message.id, 1, subscription, matches, lane.health)
 
-    def _matches(
-        self, subscription: Subscription, after: int, through: int, taking: _Taking
-    ) -> Sequence[CommittedMatch]:
-        limit = _limit(subscription) if through == _FOREVER else _FOREVER
-        until = subscription.until
-        key = (subscription.topic, after, through, subscription.point, until, limit)
-        if key not in taking.pages:
-            taking.pages[key] = self._outbox.matches.of_topic(
-                *subscription.topic,
-                after=after,
-                through=through,
-                point=subscription.point,
-                until=until,
-                limit=limit,
-            )
-        return taking.pages[key]
-
-    def _write(self, taking: _Taking) -> None:
+    def _write(self, taking: Taking) -> None:
         self._db.executemany(
             "INSERT INTO delivery (number, id, subscription, first_seq, seq, state, attempts,"
-            " next_us, created_us, changed_us) VALUES (?1, ?2, ?3, ?4, ?5, 'due', 0, ?6, ?6, ?6)",
-            taking.made,
+            " next_us, created_us, changed_us, key, seqs, begun_us, reason)"
+            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?8, ?9, ?10, ?11, ?12)",
+            [
+                (
+                    each.row,
+                    each.id,
+                    each.subscription,
+                    each.seqs[0],
+                    each.seqs[-1],
+                    each.state,
+                    each.next_us,
+                    taking.now_us,
+                    each.key,
+                    each.numbers(),
+                    each.begun_us,
+                    each.reason,
+                )
+                for each in taking.made
+            ],
+        )
+        self._db.executemany(
+            "UPDATE delivery SET seq = ?, state = ?, next_us = ?, changed_us = ?, seqs = ?,"
+            " begun_us = ?, reason = ? WHERE number = ?",
+            [
+                (
+                    each.seqs[-1],
+                    each.state,
+                    each.next_us,
+                    taking.now_us,
+                    each.numbers(),
+                    each.begun_us,
+                    each.reason,
+                    each.row,
+                )
+                for each in taking.changed
+            ],
         )
         self._db.executemany(
             "UPDATE lane SET seq = ?, fresh_us = ? WHERE subscription = ?", taking.moved
@@ -260,16 +254,6 @@ class Leases:
         )
 
 
-def _limit(subscription: Subscription) -> int:
-    match subscription.destination.kind:
-        case DestinationKind.EMAIL:
-            return DIGEST_MAX
-        case DestinationKind.WEBHOOK:
-            return subscription.options.batch_max
-        case _:
-            return 1
-
-
 def _is_mailed_at_once(subscription: Subscription) -> bool:
     is_mail = subscription.destination.kind is DestinationKind.EMAIL
-    return is_mail and subscription.options.digest is Digest.IMMEDIATE
+    return is_mail and subscription.options.cadence.is_immediate

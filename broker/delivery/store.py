@@ -91,16 +91,29 @@ _STEPS = (
         PRIMARY KEY (consumer, seq)) WITHOUT ROWID;
     CREATE INDEX pending_due ON pending (consumer, due_us);
     """,
+    """
+    ALTER TABLE lane RENAME COLUMN digest TO cadence;
+    ALTER TABLE delivery ADD COLUMN key TEXT;
+    ALTER TABLE delivery ADD COLUMN seqs TEXT;
+    ALTER TABLE delivery ADD COLUMN begun_us INTEGER;
+    ALTER TABLE delivery ADD COLUMN reason TEXT NOT NULL DEFAULT '';
+    CREATE INDEX delivery_keyed ON delivery (subscription, key, begun_us) WHERE key IS NOT NULL;
+    """,
 )
 
 
 class DeliveryState(StrEnum):
-    """Where a delivery stands; `DEAD` ones are the dead letters."""
+    """Where a delivery stands; `DEAD` ones are the dead letters.
+
+    `SUPPRESSED` ones were held back, `COLLECTED` ones are of a subscription that does not send.
+    """
 
     DUE = "due"
     DELIVERED = "delivered"
     DEAD = "dead"
     CANCELLED = "cancelled"
+    SUPPRESSED = "suppressed"
+    COLLECTED = "collected"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ import aiohttp
 from broker.delivery.attempt import RESPONSE_KEPT_MAX, Attempt, Outcome, OutcomeKind
 from broker.delivery.payload import render_payload
 from broker.delivery.signature import headers
+from broker.delivery.taking import message_max
 from broker.registry.subscription import Destination
 from feeds.guard import REASON, BlockedAddressError, Network, guarded_connector, is_allowed
 
@@ -70,7 +71,7 @@ class WebhookChannel:
         content_type, body = render_payload(
             attempt.matches,
             subscription.options.format,
-            is_batch=subscription.options.batch_max > 1,
+            is_batch=message_max(subscription) > 1,
         )
         signed = headers(
             subscription.secrets, attempt.delivery_id, attempt.now_us // 1_000_000, body

@@ -1,0 +1,270 @@
+"""Messages of keys under any order of events: each match in one row, and never more than agreed."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter, defaultdict
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.examples import examples
+from support.subscribers import Broker, broker_in, found
+
+from broker.delivery.alerts import messages
+from broker.delivery.attempt import Outcome, OutcomeKind
+from broker.delivery.deliveries import Deliveries, Delivery
+from broker.delivery.lanes import Lanes
+from broker.delivery.leases import Leases
+from broker.delivery.schedule import RetryPolicy, decide
+from broker.delivery.store import Finished, Taken, open_deliveries
+
+SECOND_US = 1_000_000
+LEASE_US = 15 * SECOND_US
+POLICY = RetryPolicy(delays_us=(5 * SECOND_US,) * 200)
+
+
+class Office:
+    """One worker on a file, which can be killed and started again, and a clock."""
+
+    def __init__(self, directory: Path, address: str, **options: Any) -> None:
+        self.now_us = 1_000_000 * SECOND_US
+        self._files = broker_in(directory, now_us=lambda: self.now_us)
+        self.broker: Broker = self._files.__enter__()
+        self._path = directory / "deliveries.db"
+        self.subscription = self.broker.subscribe(address, **options)
+        self.sent: list[tuple[int, str, tuple[int, ...]]] = []
+        self.count = 0
+        self.start()
+        self.lanes.sync(self.now_us)
+
+    def start(self) -> None:
+        self._db = open_deliveries(self._path)
+        self.lanes = Lanes(self._db, self.broker.outbox, self.broker.registry)
+        self.leases = Leases(self._db, self.broker.outbox, self.broker.registry, "worker")
+        self.leases.release_dead(lambda owner: True, self.now_us)
+        self.deliveries = Deliveries(self._db)
+
+    def kill(self) -> None:
+        self._db.close()
+
+    def close(self) -> None:
+        self.kill()
+        self._files.__exit__(None, None, None)
+
+    def commit(self, *keys: str) -> None:
+        first = self.count + 1
+        self.count += len(keys)
+        self.broker.commit(
+            *(
+                found(2 * number, output=f"<match><k>{key}</k></match>")
+                for number, key in enumerate(keys, first)
+            )
+        )
+
+    def take(self) -> list[Taken]:
+        self.lanes.sync(self.now_us)
+        self.lanes.scan(self.now_us)
+        taken = self.leases.take(5, self.now_us, LEASE_US)
+        for work in taken:
+            seqs = tuple(match.seq for match in work.matches)
+            self.sent.append((self.now_us, work.delivery_id, seqs))
+        return taken
+
+    def visit(self, kind: OutcomeKind = OutcomeKind.DELIVERED) -> bool:
+        """Send what is ready; return whether there was anything to do."""
+        self.lanes.sync(self.now_us)
+        self.lanes.scan(self.now_us)
+        ready_us = self.lanes.next_ready_us()
+        if ready_us is None or ready_us > self.now_us:
+            return False
+        self.leases.finish([self._finished(work, kind) for work in self.take()], self.now_us)
+        return True
+
+    def _finished(self, work: Taken, kind: OutcomeKind) -> Finished:
+        outcome = Outcome(kind)
+        decision = decide(
+            POLICY,
+            outcome,
+            number=work.number,
+            health=work.health,
+            now_us=self.now_us,
+            random=lambda: 0.0,
+        )
+        return Finished(work, self.now_us, outcome, decision)
+
+    def rows(self) -> list[Delivery]:
+        return self.deliveries.find(limit=10_000)
+
+    def drain(self) -> None:
+        """Let time go by until nothing is left to do."""
+        while self.visit() or self.lanes.next_ready_us() is not None:
+            self.now_us = max(self.now_us, self.lanes.next_ready_us() or 0)
+
+
+def members(row: Delivery) -> list[int]:
+    return list(row.seqs or [row.first_seq])
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("commit"), st.lists(st.sampled_from("abc"), min_size=1, max_size=4)),
+    st.tuples(st.just("wait"), st.sampled_from([1, 60, 599, 600, 1_800, 3_600])),
+    st.tuples(st.just("visit"), st.sampled_from([OutcomeKind.DELIVERED, OutcomeKind.FAILED])),
+    st.tuples(st.just("kill"), st.booleans()),
+)
+
+
+@given(
+    steps=st.lists(STEPS, min_size=1, max_size=40),
+    address=st.sampled_from(["https://h.example/", "ann@h.example"]),
+    batch_max=st.sampled_from([1, 3]),
+    group=st.sampled_from(["", "10 min"]),
+    throttle=st.sampled_from(["", "1 per 30 min", "2 per 1 h"]),
+    quiet=st.sampled_from(["", "00:00-12:00"]),
+    collect=st.booleans(),
+)
+@settings(max_examples=examples(60), deadline=None)
+def test_each_match_is_in_one_message_and_no_window_has_more_than_agreed(
+    steps: list[tuple[str, Any]], **options: Any
+) -> None:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        closing(
+            Office(Path(directory), options.pop("address"), key=("output/k",), **options)
+        ) as office,
+    ):
+        for step, value in steps:
+            match step:
+                case "commit":
+                    office.commit(*value)
+                case "wait":
+                    office.now_us += value * SECOND_US
+                case "visit":
+                    office.visit(value)
+                case _:
+                    if value:
+                        office.take()
+                    office.kill()
+                    office.start()
+        office.drain()
+        rows = office.rows()
+        kept = Counter(seq for row in rows for seq in members(row))
+        assert kept == Counter(range(1, office.count + 1)), "each match is in one row"
+        _check_sent(office, rows)
+        _check_throttle(options["throttle"], rows)
+
+
+def _check_sent(office: Office, rows: list[Delivery]) -> None:
+    sent = defaultdict(set)
+    for _, name, seqs in office.sent:
+        sent[name].add(seqs)
+    assert all(len(each) == 1 for each in sent.values()), "a message never changes"
+    states = {row.id: row.state for row in rows}
+    assert all(states[name] == "delivered" for name in sent)
+    assert set(sent) == {row.id for row in rows if row.begun_us is not None}
+    assert all(row.reason for row in rows if row.state == "suppressed"), "who looks is told why"
+
+
+def _check_throttle(throttle: str, rows: list[Delivery]) -> None:
+    if not throttle:
+        assert all(row.state in ("delivered", "collected") for row in rows)
+        return
+    count, within_us = {"1 per 30 min": (1, 1_800), "2 per 1 h": (2, 3_600)}[throttle]
+    begun = defaultdict(list)
+    for row in rows:
+        if row.begun_us is not None:
+            begun[row.key].append(row.begun_us)
+    for times in begun.values():
+        for start in times:
+            window = [at for at in times if start <= at < start + within_us * SECOND_US]
+            assert len(window) <= count
+
+
+def test_a_group_has_what_its_key_had_until_it_was_due(tmp_path: Path) -> None:
+    with closing(Office(tmp_path, "ann@h.example", key=("output/k",), group="10 min")) as office:
+        office.commit("a", "b")
+        office.now_us += 300 * SECOND_US
+        office.commit("b")
+        assert not office.visit()
+        office.now_us += 300 * SECOND_US
+        office.commit("a")
+        assert office.visit()
+        assert office.visit()
+        office.commit("a")
+        office.drain()
+        assert [seqs for _, _, seqs in office.sent] == [(1, 4), (2, 3), (5,)]
+
+
+def test_a_key_that_never_ends_has_a_message_in_each_time(tmp_path: Path) -> None:
+    with closing(Office(tmp_path, "ann@h.example", key=("output/k",), group="10 min")) as office:
+        for _ in range(60):
+            office.commit("a")
+            office.now_us += 60 * SECOND_US
+            while office.visit():
+                pass
+        assert [len(seqs) for _, _, seqs in office.sent] == [10, 10, 10, 10, 10, 10]
+
+
+def test_what_is_throttled_is_told_and_can_be_sent_after_all(tmp_path: Path) -> None:
+    options = {"key": ("output/k",), "throttle": "1 per 1 h"}
+    with closing(Office(tmp_path, "https://h.example/", **options)) as office:
+        office.commit("a", "a", "b", "a")
+        office.drain()
+        assert [seqs for _, _, seqs in office.sent] == [(1,), (3,)]
+        held = [row for row in office.rows() if row.state == "suppressed"]
+        assert [members(row) for row in held] == [[4], [2]]
+        assert held[0].reason == "throttled: 1 of its key had been sent within 1 hour"
+        assert office.deliveries.retry([held[0].id], office.now_us) == 1
+        office.drain()
+        assert office.sent[-1][1:] == (held[0].id, (4,))
+        office.now_us += 3_600 * SECOND_US
+        office.commit("a")
+        office.drain()
+        assert office.sent[-1][2] == (5,)
+
+
+def test_a_throttle_holds_across_a_restart_and_a_clock_that_went_back(tmp_path: Path) -> None:
+    options = {"key": ("output/k",), "throttle": "1 per 1 h"}
+    with closing(Office(tmp_path, "https://h.example/", **options)) as office:
+        office.commit("a")
+        office.drain()
+        office.kill()
+        office.start()
+        office.commit("a")
+        office.drain()
+        assert len(office.sent) == 1
+        office.now_us -= 7_200 * SECOND_US
+        office.commit("a")
+        office.drain()
+        assert len(office.sent) == 2, "what was sent later than now is no reason to be silent"
+
+
+def test_a_subscription_that_collects_sends_what_it_is_asked_to(tmp_path: Path) -> None:
+    with closing(Office(tmp_path, "https://h.example/", collect=True, batch_max=2)) as office:
+        office.commit("a", "b", "c")
+        office.drain()
+        assert office.sent == []
+        rows = office.rows()
+        assert [(row.state, members(row)) for row in rows] == [
+            ("collected", [3]),
+            ("collected", [1, 2]),
+        ]
+        state = rows[0].state
+        assert office.deliveries.retry_all(office.subscription.id, state, office.now_us) == 2
+        office.drain()
+        assert [seqs for _, _, seqs in office.sent] == [(1, 2), (3,)]
+
+
+def test_keys_that_wait_are_bounded_and_none_is_lost(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(messages, "WAITING_MAX", 5)
+    monkeypatch.setattr(messages, "FOUND_MAX", 3)
+    with closing(Office(tmp_path, "ann@h.example", key=("output/k",), group="10 min")) as office:
+        office.commit(*map(str, range(20)))
+        waiting = []
+        while office.visit() or office.lanes.next_ready_us() is not None:
+            waiting.append(sum(row.state == "due" for row in office.rows()))
+            office.now_us = max(office.now_us, office.lanes.next_ready_us() or 0)
+        assert max(waiting) <= 5 + 3
+        assert sorted(seqs for _, _, seqs in office.sent) == [(n,) for n in range(1, 21)]

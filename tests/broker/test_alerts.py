@@ -1,0 +1,259 @@
+"""Messages on the wire: what a webhook and a mailbox get, when, and what the API says of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.api_house import House, open_house
+from support.subscribers import (
+    Broker,
+    Receiver,
+    broker_in,
+    found,
+    mailbox,
+    receiving,
+    until,
+)
+
+from broker.delivery.letter import Letters, Sender
+from broker.delivery.mail import MailChannel
+from broker.delivery.store import open_deliveries
+from broker.matching.match import Match
+from broker.registry.subscription import DestinationKind
+
+SECOND_US = 1_000_000
+HOUR_US = 3_600 * SECOND_US
+KEY = ("output/k",)
+
+
+@dataclass
+class Clock:
+    """The time of the broker, of its outbox and of its deliveries: noon of 1 January 2026."""
+
+    now_us: int = 1_767_268_800 * SECOND_US
+
+    def __call__(self) -> int:
+        return self.now_us
+
+    def go_on(self, *, hours: float) -> None:
+        self.now_us += round(hours * HOUR_US)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def broker(tmp_path: Path, clock: Clock) -> Iterator[Broker]:
+    with broker_in(tmp_path, now_us=clock) as broker:
+        yield broker
+
+
+def keyed(number: int, key: str) -> Match:
+    return found(2 * number, output=f"<match><title>Story {number}</title><k>{key}</k></match>")
+
+
+async def placed(broker: Broker, lanes: int) -> None:
+    """Wait until the worker knows the subscriptions."""
+    db = open_deliveries(broker.directory / "deliveries.db")
+    await until(lambda: db.execute("SELECT count(*) FROM lane").fetchone()[0] == lanes)
+    db.close()
+
+
+async def scanned(broker: Broker) -> None:
+    """Wait until the worker has seen what was committed, and has put it where it belongs."""
+    db = open_deliveries(broker.directory / "deliveries.db")
+    seq = broker.outbox.matches.last_seq()
+
+    def is_seen() -> bool:
+        return bool(db.execute("SELECT seq FROM scanned").fetchone()[0] >= seq)
+
+    await until(is_seen)
+    db.close()
+
+
+def titles(receiver: Receiver) -> list[list[str]]:
+    """Return the titles in each call."""
+    return [
+        [
+            str(line["output"]).partition("<title>")[2].partition("</title>")[0]
+            for line in _lines(one)
+        ]
+        for one in receiver.received
+    ]
+
+
+def _lines(received: Any) -> list[Any]:
+    return list(received.data.get("matches", [received.data]))
+
+
+@asynccontextmanager
+async def mailing(broker: Broker, clock: Clock) -> AsyncIterator[Any]:
+    """Deliver by mail; yields the mailbox."""
+    sender = Sender("broker@xscl.example")
+    async with mailbox() as box:
+        channel = MailChannel(
+            Letters(sender), host="127.0.0.1", port=box.port, sender=sender.address
+        )
+        channels = {DestinationKind.EMAIL: channel}
+        async with broker.delivering(channels=channels, now_us=clock):
+            yield box
+
+
+async def test_one_call_has_all_matches_of_a_key_within_the_time(
+    broker: Broker, clock: Clock
+) -> None:
+    async with receiving() as receiver, broker.delivering(now_us=clock):
+        broker.subscribe(receiver.url, key=KEY, group="1 h")
+        broker.subscribe(receiver.url + "/all", group="1 h")
+        await placed(broker, 2)
+        broker.commit(keyed(1, "a"), keyed(2, "b"), keyed(3, "a"))
+        await scanned(broker)
+        clock.go_on(hours=0.5)
+        broker.commit(keyed(4, "b"))
+        await scanned(broker)
+        assert not receiver.received
+        clock.go_on(hours=0.5)
+        await receiver.wait_for(3)
+    calls = sorted(zip([each.path for each in receiver.received], titles(receiver), strict=True))
+    assert calls == [
+        ("/hook", ["Story 1", "Story 3"]),
+        ("/hook", ["Story 2", "Story 4"]),
+        ("/hook/all", ["Story 1", "Story 2", "Story 3", "Story 4"]),
+    ]
+
+
+async def test_a_failed_message_is_repeated_as_it_was(broker: Broker, clock: Clock) -> None:
+    async with receiving() as receiver, broker.delivering(now_us=clock):
+        receiver.answers = [500]
+        broker.subscribe(receiver.url, key=KEY, group="1 h")
+        await placed(broker, 1)
+        broker.commit(keyed(1, "a"))
+        await scanned(broker)
+        clock.go_on(hours=1)
+        await receiver.wait_for(1)
+        broker.commit(keyed(2, "a"))
+        await scanned(broker)
+        clock.go_on(hours=0.5)
+        await receiver.wait_for(2)
+        clock.go_on(hours=0.5)
+        first, second, third = await receiver.wait_for(3)
+    assert (first.id, first.body) == (second.id, second.body)
+    assert third.id != first.id
+
+
+async def test_no_more_than_agreed_go_out_and_the_others_can_be_asked_for(
+    broker: Broker, clock: Clock
+) -> None:
+    async with receiving() as receiver, broker.delivering(now_us=clock):
+        broker.subscribe(receiver.url, key=KEY, throttle="2 per 1 h")
+        broker.commit(*(keyed(number, "a") for number in range(1, 6)), keyed(6, "b"))
+        await receiver.wait_for(3)
+        db = open_deliveries(broker.directory / "deliveries.db")
+        held = "SELECT count(*) FROM delivery WHERE state = 'suppressed'"
+        await until(lambda: db.execute(held).fetchone()[0] == 3)
+        db.close()
+        clock.go_on(hours=1)
+        broker.commit(keyed(7, "a"))
+        await receiver.wait_for(4)
+    assert titles(receiver) == [["Story 1"], ["Story 2"], ["Story 6"], ["Story 7"]]
+
+
+async def test_mails_wait_for_the_morning_and_come_as_one(broker: Broker, clock: Clock) -> None:
+    async with mailing(broker, clock) as box:
+        broker.subscribe("ann@reader.example", quiet="22:00-07:00", timezone="Europe/Berlin")
+        broker.commit(found(1))
+        (noon,) = await box.wait_for(1)
+        clock.go_on(hours=9.5)
+        broker.commit(found(3), found(5))
+        await scanned(broker)
+        clock.go_on(hours=8)
+        broker.commit(found(7))
+        await scanned(broker)
+        assert len(box.raw) == 1
+        clock.go_on(hours=0.5)
+        _, morning = await box.wait_for(2)
+    assert noon["Subject"] == "Q1: Story 2"
+    assert morning["Subject"] == "Q1: Story 4 and 2 more"
+
+
+async def test_a_digest_comes_at_the_times_of_a_cron_expression(
+    broker: Broker, clock: Clock
+) -> None:
+    async with mailing(broker, clock) as box:
+        broker.subscribe("ann@reader.example", digest="0 8 * * Mon-Fri", timezone="Europe/Berlin")
+        await placed(broker, 1)
+        broker.commit(found(1))
+        await scanned(broker)
+        clock.go_on(hours=18.9)
+        broker.commit(found(3))
+        await scanned(broker)
+        assert not box.raw
+        clock.go_on(hours=0.1)
+        (digest,) = await box.wait_for(1)
+    assert digest["Subject"] == "Q1: Story 2 and 1 more"
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with open_house(tmp_path) as house:
+        yield house
+
+
+async def subscribing(house: House, destination: str, **options: Any) -> tuple[int, Any]:
+    async with house.client.post(
+        "/v1/subscriptions",
+        json={"query": "other", "destination": destination, "options": options},
+        headers={"Authorization": f"Bearer {house.secrets['admin']}"},
+    ) as answer:
+        return answer.status, await answer.json()
+
+
+async def test_options_are_kept_as_they_were_written(house: House) -> None:
+    options = {
+        "key": ["a/title", "output/item/@id"],
+        "group": "10 min",
+        "throttle": "3 per 1 h",
+        "quiet": "22:00-07:00; Sat-Sun 00:00-24:00",
+        "timezone": "Europe/Berlin",
+        "collect": True,
+    }
+    status, made = await subscribing(house, "https://example.org/hook", **options)
+    assert (status, made["options"]) == (201, options)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"key": ["c/title"]}, "'c/title' is no key: other compares `a/title`, `b/title`"),
+        ({"key": ["output/@id/k"]}, "is no path into the output"),
+        ({"key": ["output/"]}, "is no path into the output"),
+        ({"key": "a/title"}, "a key is a list of names"),
+        ({"key": ["a/title"] * 5}, "at most 4 terms"),
+        ({"group": "a while"}, "the time of a group"),
+        ({"group": "0 s"}, "1 second to 30 days"),
+        ({"group": "1 h", "digest": "daily"}, "a digest is a group"),
+        ({"throttle": "many"}, "a throttle is `3 per 1 h`"),
+        ({"quiet": "00:00-24:00"}, "never end"),
+        ({"timezone": "Middle-earth"}, "is no time zone"),
+        ({"collect": 1}, "'collect' is true or false"),
+    ],
+)
+async def test_options_that_cannot_be_are_refused(
+    house: House, options: dict[str, Any], said: str
+) -> None:
+    status, problem = await subscribing(house, "https://example.org/hook", **options)
+    assert status == 422
+    assert said in problem["detail"]
+
+
+async def test_who_pulls_has_no_messages(house: House) -> None:
+    status, problem = await subscribing(house, "pull", group="1 h")
+    assert status == 422
+    assert "who pulls gets each match" in problem["detail"]
