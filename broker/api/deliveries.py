@@ -67,7 +67,8 @@ async def get_delivery(request: web.Request) -> web.Response:
     ]
     held = await asyncio.to_thread(_held, pickup, [delivery])
     rendered = _rendered(delivery, held.get(delivery.subscription))
-    return web.json_response({**rendered, "matches": matches, "made": made})
+    link = pickup.alert_url(delivery.id) or None
+    return web.json_response({**rendered, "matches": matches, "made": made, "alert": link})
 
 
 async def retry_delivery(request: web.Request) -> web.Response:

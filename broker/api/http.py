@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from broker.api import (
+    answers,
     consumers,
     deliveries,
     description,
     documents,
     dryruns,
     health,
-    links,
     matches,
     pull,
     queries,
@@ -56,7 +56,7 @@ MODULES = (
 )
 """The rooms of the API whose resources every application has, in `ROUTES`."""
 
-DELIVERY_MODULES = (pull, consumers, deliveries, links)
+DELIVERY_MODULES = (pull, consumers, deliveries, answers)
 """The rooms whose resources an application has that delivers."""
 
 

@@ -100,6 +100,8 @@ def show(context: click.Context, delivery_id: str, output: str) -> None:
     echo(f"matches {', '.join(delivery['matches'])}")
     if delivery["next"]:
         echo(f"next attempt {delivery['next']}")
+    if delivery["alert"]:
+        echo(f"not now: {delivery['alert']}")
     if delivery["held"]:
         echo(f"no next attempt: {delivery['held']}")
     for attempt in delivery["made"]:
@@ -215,6 +217,46 @@ def resume(context: click.Context, subscription: str, output: str) -> None:
       xscl deliveries resume sub_5f0c9d27a1b34e88
     """
     _set_state(connect(context), subscription, "resume", output)
+
+
+@deliveries.command()
+@click.argument("name", metavar="DELIVERY|SUBSCRIPTION")
+@click.argument("until", metavar="TIME|LENGTH", default="")
+@click.option("--key", metavar="KEY", help="Of a subscription, the messages of this key only.")
+@click.option("--end", is_flag=True, help="End the snooze of a subscription, or of a key.")
+@text_or_json("How to print it: nothing more than the message, or until when what is snoozed.")
+@click.pass_context
+def snooze(
+    context: click.Context, name: str, until: str, key: str | None, end: bool, output: str
+) -> None:
+    """Have a message come later or again, or send nothing of a subscription or a key until then.
+
+    \b
+    Examples:
+      xscl deliveries snooze msg_0c2e4b... "8 h"
+      xscl deliveries snooze sub_5f0c9d27a1b34e88 2026-01-05T08:00 --key harbour
+      xscl deliveries snooze sub_5f0c9d27a1b34e88 --end
+    """
+    is_message = not name.startswith("sub_")
+    if end == bool(until) or (is_message and (end or key is not None)):
+        raise click.UsageError("a time is needed, or --end for a subscription; --key is of one too")
+    connection = connect(context)
+    kind = "deliveries" if is_message else "subscriptions"
+    if end:
+        given = {} if key is None else {"key": key}
+        answer = connection.call("DELETE", kind, name, "snooze", query=given)
+        message("the snooze has ended")
+    else:
+        body = {"until": until} if key is None else {"until": until, "key": key}
+        answer = connection.call("POST", kind, name, "snooze", body=body)
+        message(f"snoozed until {_until(answer, key)}")
+    if output == "json":
+        echo_json(answer)
+
+
+def _until(answer: dict[str, Any], key: str | None) -> str:
+    found = (each["until"] for each in answer.get("keys", ()) if each["key"] == key)
+    return str(answer["until"] if key is None else next(found, ""))
 
 
 def _set_state(connection: BrokerConnection, subscription: str, action: str, output: str) -> None:

@@ -120,6 +120,7 @@ class Deliveries:
         What receivers have taken they know by its id.
         """
         with transaction(self._db):
+            self._cut(subscription, after)
             self._db.execute(
                 "DELETE FROM attempt WHERE delivery IN (SELECT number FROM delivery"
                 " WHERE subscription = ? AND first_seq > ?)",
@@ -135,6 +136,20 @@ class Deliveries:
             )
             self._settle(subscription, now_us)
 
+    def _cut(self, subscription: str, after: int) -> None:
+        """Take what is sent again out of the messages that were not begun."""
+        rows = self._db.execute(
+            "SELECT number, seqs FROM delivery WHERE subscription = ? AND first_seq <= ?"
+            " AND seq > ? AND begun_us IS NULL AND seqs IS NOT NULL",
+            (subscription, after, after),
+        ).fetchall()
+        for row, seqs in rows:
+            kept = [seq for seq in json.loads(seqs) if seq <= after]
+            self._db.execute(
+                "UPDATE delivery SET seq = ?, seqs = ? WHERE number = ?",
+                (kept[-1], json.dumps(kept), row),
+            )
+
     def counts(self) -> dict[str, int]:
         """Return how many deliveries there are in each state."""
         rows = self._db.execute("SELECT state, count(*) FROM delivery GROUP BY state").fetchall()
@@ -143,6 +158,7 @@ class Deliveries:
     def prune(self, *, before_us: int) -> int:
         """Forget deliveries that ended before then, dead letters included; return how many."""
         with transaction(self._db):
+            self._db.execute("DELETE FROM snooze WHERE until_us < ?", (before_us,))
             self._db.execute(
                 "DELETE FROM attempt WHERE delivery IN (SELECT number FROM delivery"
                 " WHERE next_us IS NULL AND changed_us < ?)",

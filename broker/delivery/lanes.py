@@ -177,6 +177,7 @@ class Lanes:
 def forget(db: sqlite3.Connection, subscription_id: str) -> None:
     """Remove a lane.  Part of the caller's transaction."""
     db.execute("DELETE FROM lane WHERE subscription = ?", (subscription_id,))
+    db.execute("DELETE FROM snooze WHERE subscription = ?", (subscription_id,))
 
 
 def settle(

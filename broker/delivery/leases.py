@@ -56,7 +56,8 @@ class Leases:
                     # The registry is older than this file: it was restored from a copy.
                     forget(self._db, lane.subscription)
                 elif work is None:
-                    settle(self._db, lane.subscription, now_us)
+                    held_us = _held_until_us(lane, known[lane.subscription], now_us)
+                    settle(self._db, lane.subscription, now_us, held_us)
             self._db.executemany(
                 "UPDATE lane SET owner = ?, ready_us = ? WHERE subscription = ?",
                 [
@@ -103,14 +104,14 @@ class Leases:
         rows = self._db.execute(
             "SELECT subscription, lane.seq, fresh_us, head, (SELECT min(next_us) FROM delivery"
             "  WHERE delivery.subscription = lane.subscription AND next_us IS NOT NULL),"
-            " failures, failing_since_us, paused_until_us"
+            " snoozed_until_us, failures, failing_since_us, paused_until_us"
             " FROM lane JOIN topic ON topic.number = lane.topic"
             " WHERE ready_us <= ? ORDER BY ready_us LIMIT ?",
             (now_us, room),
         )
         return [
-            Lane(name, seq, fresh_us, head, due_us, EndpointHealth(*health))
-            for name, seq, fresh_us, head, due_us, *health in rows.fetchall()
+            Lane(name, seq, fresh_us, head, due_us, snoozed_until_us, EndpointHealth(*health))
+            for name, seq, fresh_us, head, due_us, snoozed_until_us, *health in rows.fetchall()
         ]
 
     def _next_row(self) -> int:
@@ -122,7 +123,7 @@ class Leases:
     ) -> Taken | None:
         """Return the retry that is due longest, else the next match, else None."""
         subscription = known.get(lane.subscription)
-        if subscription is None:
+        if subscription is None or _held_until_us(lane, subscription, taking.now_us):
             return None
         if subscription.options.is_keyed:
             return self._messages.choose(lane, subscription, taking)
@@ -154,6 +155,7 @@ class Leases:
             subscription=subscription.id,
             seqs=[matches[0].seq, matches[-1].seq],
             due_us=taking.now_us,
+            begun_us=taking.now_us,
         )
         taking.made.append(message)
         is_full = len(matches) == message_max(subscription)
@@ -252,6 +254,14 @@ class Leases:
                 one.taken.delivery_id,
             ),
         )
+
+
+def _held_until_us(lane: Lane, subscription: Subscription, now_us: int) -> int:
+    """Return until when nothing of a lane is sent, whatever is due; 0 where that is no reason."""
+    options = subscription.options
+    loud_us = options.cadence.loud_us(now_us) if options.quiet else now_us
+    until_us = max(loud_us, lane.snoozed_until_us)
+    return until_us if until_us > now_us else 0
 
 
 def _is_mailed_at_once(subscription: Subscription) -> bool:

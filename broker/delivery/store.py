@@ -97,6 +97,12 @@ _STEPS = (
     ALTER TABLE delivery ADD COLUMN seqs TEXT;
     ALTER TABLE delivery ADD COLUMN begun_us INTEGER;
     ALTER TABLE delivery ADD COLUMN reason TEXT NOT NULL DEFAULT '';
+    ALTER TABLE lane ADD COLUMN snoozed_until_us INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE snooze (
+        subscription TEXT NOT NULL,
+        key TEXT NOT NULL,
+        until_us INTEGER NOT NULL,
+        PRIMARY KEY (subscription, key)) WITHOUT ROWID;
     CREATE INDEX delivery_keyed ON delivery (subscription, key, begun_us) WHERE key IS NOT NULL;
     """,
 )

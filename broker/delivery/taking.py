@@ -29,6 +29,7 @@ class Lane:
     fresh_us: int | None
     head: int
     due_us: int | None
+    snoozed_until_us: int
     health: EndpointHealth
 
 

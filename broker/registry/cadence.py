@@ -83,7 +83,11 @@ class Cadence:
         due_us = found_us + self.group_us
         if self.digest != "immediate":
             due_us = _digest_us(self.digest, self.timezone, due_us)
-        return _after_quiet_us(self.quiet, self.timezone, due_us) if self.quiet else due_us
+        return self.loud_us(due_us)
+
+    def loud_us(self, now_us: int) -> int:
+        """Return the first moment from now on that is not in quiet hours."""
+        return _after_quiet_us(self.quiet, self.timezone, now_us) if self.quiet else now_us
 
     def render(self) -> str:
         """Return it as one text; equal cadences have equal texts.

@@ -18,6 +18,7 @@ from pygments.lexers.html import XmlLexer
 
 from broker.api.backend import Backend
 from broker.api.feeds import FEED_ADMINISTRATION
+from broker.api.pickup import Pickup
 from broker.api.streams import rendered_dead_letters, statistics
 from broker.delivery.deliveries import Deliveries, Delivery
 from broker.delivery.letter import duration, is_web, plain
@@ -38,6 +39,7 @@ __all__ = [
     "failing_deliveries",
     "feed_store",
     "feeds",
+    "messages",
     "moment",
     "one_query",
     "one_subscription",
@@ -150,6 +152,17 @@ def with_subscriptions(backend: Backend, deliveries: Sequence[Delivery]) -> list
     names = sorted({each.subscription for each in deliveries})
     found = backend.registry.subscriptions.by_id(names)
     return [Failing(each, found.get(each.subscription)) for each in deliveries]
+
+
+def messages(pickup: Pickup, name: str) -> dict[str, Any]:
+    """Return a subscription's latest messages, each with its link, and what of it is snoozed."""
+    snoozed_until_us, snoozed_keys = pickup.answers.snoozes(name, pickup.now_us(), limit=_ROWS_MAX)
+    found = pickup.deliveries.find(subscription=name, limit=_MATCHES_MAX)
+    return {
+        "messages": [(each, f"/v1/alerts/{pickup.alert_token(each.id)}") for each in found],
+        "snoozed_until_us": snoozed_until_us,
+        "snoozed_keys": snoozed_keys,
+    }
 
 
 def failing_deliveries(deliveries: Deliveries) -> list[Delivery]:

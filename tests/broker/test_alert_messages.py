@@ -14,6 +14,7 @@ from support.examples import examples
 from support.subscribers import Broker, broker_in, found
 
 from broker.delivery.alerts import messages
+from broker.delivery.alerts.answers import Answers
 from broker.delivery.attempt import Outcome, OutcomeKind
 from broker.delivery.deliveries import Deliveries, Delivery
 from broker.delivery.lanes import Lanes
@@ -46,6 +47,7 @@ class Office:
         self.leases = Leases(self._db, self.broker.outbox, self.broker.registry, "worker")
         self.leases.release_dead(lambda owner: True, self.now_us)
         self.deliveries = Deliveries(self._db)
+        self.answers = Answers(self._db)
 
     def kill(self) -> None:
         self._db.close()
@@ -268,3 +270,92 @@ def test_keys_that_wait_are_bounded_and_none_is_lost(tmp_path: Path, monkeypatch
             office.now_us = max(office.now_us, office.lanes.next_ready_us() or 0)
         assert max(waiting) <= 5 + 3
         assert sorted(seqs for _, _, seqs in office.sent) == [(n,) for n in range(1, 21)]
+
+
+def test_what_is_overdue_in_a_quiet_hour_waits_and_so_do_retries(tmp_path: Path) -> None:
+    quiet = "00:00-12:00"
+    for key in ((), ("output/k",)):
+        directory = tmp_path / str(len(key))
+        with closing(Office(directory, "ann@h.example", key=key, quiet=quiet)) as office:
+            # 12 January 1970, 13:46 in UTC; then it is down until two at night.
+            office.commit("a")
+            office.visit(OutcomeKind.FAILED)
+            office.commit("b")
+            office.now_us += 12 * 3_600 * SECOND_US
+            while office.visit():
+                pass
+            assert len(office.sent) == 1
+            office.drain()
+            assert [at // SECOND_US for at, _, _ in office.sent] == [
+                1_000_000,
+                1_080_000,
+                1_080_000,
+            ]
+
+
+def test_a_snoozed_message_comes_later_or_again(tmp_path: Path) -> None:
+    with closing(Office(tmp_path, "ann@h.example", key=("output/k",), group="10 min")) as office:
+        answers = office.answers
+        office.commit("a", "b")
+        office.now_us += 600 * SECOND_US
+        office.visit()
+        [waiting] = [row for row in office.rows() if row.state == "due"]
+        until_us = office.now_us + 3_600 * SECOND_US
+        assert answers.snooze_message(waiting.id, until_us, office.now_us) == waiting.id
+        [(_, sent, seqs)] = office.sent
+        again = {answers.snooze_message(sent, until_us, office.now_us) for _ in range(2)}
+        office.kill()
+        office.start()
+        office.drain()
+        assert again & {sent, waiting.id} == set()
+        assert sorted(office.sent[1:]) == sorted(
+            [(until_us, again.pop(), seqs), (until_us, waiting.id, (2,))]
+        )
+
+
+def test_a_snoozed_key_is_suppressed_and_others_are_sent(tmp_path: Path) -> None:
+    options = {"key": ("output/k",)}
+    with closing(Office(tmp_path, "https://h.example/", **options)) as office:
+        answers = office.answers
+        answers.snooze_key(office.subscription.id, "a", office.now_us + 3_600 * SECOND_US)
+        office.commit("a", "b")
+        office.drain()
+        assert [seqs for _, _, seqs in office.sent] == [(2,)]
+        [held] = [row for row in office.rows() if row.state == "suppressed"]
+        assert held.reason == "snoozed: its key is, until 1970-01-12T14:46:40Z"
+        answers.end_snooze(office.subscription.id, "a", office.now_us)
+        office.commit("a")
+        office.drain()
+        assert office.sent[-1][2] == (3,)
+        until_us = office.now_us + 60 * SECOND_US
+        answers.snooze_message(held.id, until_us, office.now_us)
+        office.drain()
+        assert office.sent[-1] == (until_us, held.id, (1,)), "who asks for it gets it"
+
+
+def test_a_snoozed_subscription_gets_what_it_missed(tmp_path: Path) -> None:
+    with closing(Office(tmp_path, "https://h.example/")) as office:
+        answers = office.answers
+        until_us = office.now_us + 3_600 * SECOND_US
+        answers.snooze_subscription(office.subscription.id, until_us)
+        office.commit("a", "b")
+        office.drain()
+        assert [(at, seqs) for at, _, seqs in office.sent] == [(until_us, (1,)), (until_us, (2,))]
+        answers.snooze_subscription(office.subscription.id, office.now_us + 3_600 * SECOND_US)
+        office.commit("c")
+        office.visit()
+        answers.end_snooze(office.subscription.id, None, office.now_us)
+        office.drain()
+        assert office.sent[-1] == (until_us, office.sent[-1][1], (3,))
+
+
+def test_a_replay_takes_what_it_sends_again_out_of_what_waits(tmp_path: Path) -> None:
+    with closing(Office(tmp_path, "ann@h.example", key=("output/k",), group="10 min")) as office:
+        office.commit("a", "b", "b")
+        office.now_us += 600 * SECOND_US
+        office.visit()
+        office.commit("b")
+        office.deliveries.replay(office.subscription.id, after=2, now_us=office.now_us)
+        office.drain()
+        kept = Counter(seq for row in office.rows() for seq in members(row))
+        assert kept == Counter(range(1, 5))

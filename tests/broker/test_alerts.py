@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 from support.api_house import House, open_house
 from support.subscribers import (
@@ -17,14 +19,17 @@ from support.subscribers import (
     found,
     mailbox,
     receiving,
+    serving,
     until,
 )
 
+from broker.delivery.dispatch import Dispatch
 from broker.delivery.letter import Letters, Sender
+from broker.delivery.links import link_token
 from broker.delivery.mail import MailChannel
 from broker.delivery.store import open_deliveries
 from broker.matching.match import Match
-from broker.registry.subscription import DestinationKind
+from broker.registry.subscription import Destination, DestinationKind, Options
 
 SECOND_US = 1_000_000
 HOUR_US = 3_600 * SECOND_US
@@ -198,6 +203,107 @@ async def test_a_digest_comes_at_the_times_of_a_cron_expression(
         clock.go_on(hours=0.1)
         (digest,) = await box.wait_for(1)
     assert digest["Subject"] == "Q1: Story 2 and 1 more"
+
+
+async def test_a_link_in_a_mail_snoozes_and_looking_at_it_does_not(
+    broker: Broker, clock: Clock
+) -> None:
+    sender = Sender("broker@xscl.example")
+    async with (
+        mailbox() as box,
+        serving(broker, now_us=clock) as url,
+        aiohttp.ClientSession() as reader,
+    ):
+        key = broker.registry.key("links")
+
+        def alert_url(delivery_id: str) -> str:
+            return f"{url}/v1/alerts/{link_token(key, 'alert', delivery_id)}"
+
+        channel = MailChannel(
+            Letters(sender),
+            host="127.0.0.1",
+            port=box.port,
+            sender=sender.address,
+            alert_url=alert_url,
+        )
+        channels = {DestinationKind.EMAIL: channel}
+        async with broker.delivering(channels=channels, now_us=clock):
+            broker.subscribe("ann@reader.example", key=KEY)
+            broker.commit(keyed(1, "harbour"))
+            (first,) = await box.wait_for(1)
+            text = first.get_body(("plain",)).get_content()
+            link = re.search(r"Not now: (\S+)", text)[1]
+            async with reader.get(link) as response:
+                assert "all of <b>harbour</b>" in await response.text()
+            for what in ("message", "key"):
+                async with reader.post(link, data={"what": what, "until": "8 hours"}) as response:
+                    assert (response.status, "20:00 UTC" in await response.text()) == (200, True)
+            broker.commit(keyed(2, "harbour"), keyed(3, "tide"))
+            _, other = await box.wait_for(2)
+            assert other["Subject"] == "Q1: tide"
+            clock.go_on(hours=8)
+            *_, again = await box.wait_for(3)
+            assert again["Subject"] == "Q1: harbour"
+            assert again["Message-ID"] != first["Message-ID"]
+            for token in ("~", link_token(key, "unsubscribe", "x")):
+                async with reader.post(f"{url}/v1/alerts/{token}") as response:
+                    assert response.status == 404
+
+
+async def test_a_subscription_is_snoozed_over_http(broker: Broker, clock: Clock) -> None:
+    async with (
+        receiving() as receiver,
+        serving(broker, now_us=clock) as url,
+        aiohttp.ClientSession() as http,
+        broker.delivering(now_us=clock),
+    ):
+        made = broker.subscribe(receiver.url, key=KEY)
+        await placed(broker, 1)
+        snooze = f"{url}/v1/subscriptions/{made.id}/snooze"
+        async with http.post(snooze, json={"until": "1 h", "key": "a"}) as answer:
+            assert answer.status == 200
+        async with http.post(snooze, json={"until": "2026-01-01T14:00:00Z"}) as answer:
+            assert await answer.json() == {
+                "until": "2026-01-01T14:00:00Z",
+                "keys": [{"key": "a", "until": "2026-01-01T13:00:00Z"}],
+            }
+        for wrong in ("yesterday", "0 s", "2025-01-01", "3 years", 5):
+            async with http.post(snooze, json={"until": wrong}) as answer:
+                assert answer.status == 422
+        broker.commit(keyed(1, "a"), keyed(2, "b"))
+        await scanned(broker)
+        clock.go_on(hours=0.5)
+        async with http.delete(snooze) as answer:
+            assert (await answer.json())["until"] is None
+        await receiver.wait_for(1)
+    assert titles(receiver) == [["Story 2"]]
+
+
+async def test_the_page_shows_messages_and_what_is_snoozed(house: House) -> None:
+    headers = {"Authorization": f"Bearer {house.secrets['admin']}"}
+    made = house.room.registry.subscribe(
+        "other", Destination.parse("https://h.example/"), point=0, options=Options(collect=True)
+    )
+    visit = Dispatch(
+        house.room.outbox.path.with_name("deliveries.db"),
+        house.room.outbox,
+        house.room.registry,
+        SECOND_US,
+    )
+    visit.visit([], 5, house.pickup.now_us())
+    visit.close([], house.pickup.now_us())
+    body = {"until": "2 h"}
+    async with house.client.post(
+        f"/v1/subscriptions/{made.id}/snooze", json=body, headers=headers
+    ) as answer:
+        assert answer.status == 200
+    async with house.client.get(f"/subscriptions/{made.id}", headers=headers) as answer:
+        text = await answer.text()
+    assert "Snoozed until" in text
+    assert ">collected<" in text
+    link = re.search(r'href="(/v1/alerts/[^"]+)"', text)[1]
+    async with house.client.get(link) as answer:
+        assert "Snooze" in await answer.text()
 
 
 @pytest.fixture

@@ -131,7 +131,15 @@ class Messages:
             )
             return int(row.fetchone()[0])
 
-        return judge(message, subscription.options, begun, now_us)
+        snoozed_until_us = self._snoozed_until_us(message) if subscription.options.key else 0
+        return judge(message, subscription.options, snoozed_until_us, begun, now_us)
+
+    def _snoozed_until_us(self, message: Message) -> int:
+        found = self._db.execute(
+            "SELECT until_us FROM snooze WHERE subscription = ? AND key = ?",
+            (message.subscription, message.key),
+        ).fetchone()
+        return int(found[0]) if found else 0
 
     def _is_full(self, lane: Lane) -> bool:
         if lane.due_us is None:

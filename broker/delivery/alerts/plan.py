@@ -4,8 +4,8 @@ Two functions of values, without a file or a clock:
 
     gather   each match joins the message of its key that waits and has room, or begins one, which
              is due when the cadence says for the time at which the match was found
-    judge    a message that is due is begun, unless its lane collects, or as many of its key as
-             the throttle allows have been begun in the time before
+    judge    a message that is due is begun, unless its lane collects, or its key is snoozed, or
+             as many of its key as the throttle allows have been begun in the time before
 
 So a match that is found while its key's message waits never has a message of its own: a group
 that is overdue, because the broker was down or the subscription paused, goes out as one.
@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from broker.delivery.store import DeliveryState
 from broker.delivery.taking import Message
+from broker.documents.document import render_time
 from broker.registry.subscription import Options
 from xscl.durations import render_duration
 
@@ -57,13 +58,22 @@ def gather(
     return list(touched.values())
 
 
-def judge(message: Message, options: Options, begun: Callable[[int], int], now_us: int) -> Message:
+def judge(
+    message: Message,
+    options: Options,
+    snoozed_until_us: int,
+    begun: Callable[[int], int],
+    now_us: int,
+) -> Message:
     """Return a message that is due and was not begun as it is from now on.
 
     `begun` returns how many of its key were begun after a time.
     """
     if options.collect:
         return replace(message, state=DeliveryState.COLLECTED)
+    if snoozed_until_us > now_us:
+        reason = f"snoozed: its key is, until {render_time(snoozed_until_us)}"
+        return replace(message, state=DeliveryState.SUPPRESSED, reason=reason)
     throttle = options.throttled
     if throttle is not None and begun(now_us - throttle.within_us) >= throttle.count:
         within = render_duration(throttle.within_us)
