@@ -14,6 +14,7 @@ from broker.api.body import bytes_of, json_object
 from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import Problem
 from broker.api.subscriptions import remove
+from broker.delivery.alerts.answers import NotSentError
 from broker.delivery.deliveries import DeliveryError
 from broker.delivery.links import Purpose
 from broker.documents.document import parse_time, render_time
@@ -114,6 +115,13 @@ async def snooze_delivery(request: web.Request) -> web.Response:
     return web.json_response({"id": comes, "until": render_time(until_us)})
 
 
+async def acknowledge_delivery(request: web.Request) -> web.Response:
+    """Take a message as seen: it is not escalated, and does not come again."""
+    pickup, name = request.app[PICKUP], request.match_info["id"]
+    at_us = await _write(pickup, lambda: pickup.answers.acknowledge(name, pickup.now_us()))
+    return web.json_response({"acknowledged": render_time(at_us)})
+
+
 async def snooze_subscription(request: web.Request) -> web.Response:
     """Send nothing before `until`; with a `key`, suppress its messages and send the others."""
     pickup = request.app[PICKUP]
@@ -146,11 +154,13 @@ async def show_message(request: web.Request) -> web.Response:
     """Show what can be said to a message; a GET says nothing: link scanners send those."""
     pickup, name = request.app[PICKUP], _named(request, "alert")
     subscription, key = await _about(pickup, name)
+    seen = '<form method="post"><button name="what" value="seen">Acknowledge</button></form>'
     forms = [_form("this message", "message")]
     if key and subscription.options.key:
         forms.append(_form(f"all of <b>{escape(key)}</b>", "key"))
     forms.append(_form(f"all of <b>{escape(subscription.query)}</b>", "subscription"))
-    return _page(f"<p>Not now? Snooze</p>{''.join(forms)}")
+    first = seen if subscription.options.escalate else ""
+    return _page(f"{first}<p>Not now? Snooze</p>{''.join(forms)}")
 
 
 async def answer_message(request: web.Request) -> web.Response:
@@ -162,7 +172,11 @@ async def answer_message(request: web.Request) -> web.Response:
     except ValueError:
         form = {}
     subscription, key = await _about(pickup, name)
-    what, until_us = form.get("what"), _until_us(form.get("until"), pickup.now_us())
+    what = form.get("what")
+    if what == "seen":
+        await _write(pickup, lambda: pickup.answers.acknowledge(name, pickup.now_us()))
+        return _page("<p>It is acknowledged: nobody else is told.</p>")
+    until_us = _until_us(form.get("until"), pickup.now_us())
     then = f"until {render_time(until_us)[:16].replace('T', ' ')} UTC"
     if what == "message":
         now_us = pickup.now_us()
@@ -176,7 +190,7 @@ async def answer_message(request: web.Request) -> web.Response:
         await _snooze(pickup, subscription.id, None, until_us)
         return _page(f"<p>Nothing is sent {then}; then you get what you have missed.</p>")
     raise Problem(
-        HTTPStatus.UNPROCESSABLE_ENTITY, "'what' must be 'message', 'key' or 'subscription'"
+        HTTPStatus.UNPROCESSABLE_ENTITY, "'what' must be 'seen', 'message', 'key' or 'subscription'"
     )
 
 
@@ -235,6 +249,8 @@ async def _write(pickup: Pickup, work: Any) -> Any:
         return await pickup.write(work)
     except DeliveryError as error:
         raise Problem(HTTPStatus.NOT_FOUND, str(error)) from error
+    except NotSentError as error:
+        raise Problem(HTTPStatus.CONFLICT, str(error)) from error
 
 
 def _until_us(until: object, now_us: int) -> int:
@@ -263,6 +279,7 @@ ROUTES = [
     web.post(_SUBSCRIPTION, snooze_subscription),
     web.delete(_SUBSCRIPTION, end_snooze),
     web.post("/v1/deliveries/{id}/snooze", snooze_delivery),
+    web.post("/v1/deliveries/{id}/acknowledge", acknowledge_delivery),
     web.get("/v1/alerts/{token}", show_message),
     web.post("/v1/alerts/{token}", answer_message),
     web.get("/v1/unsubscribe/{token}", ask_to_unsubscribe),

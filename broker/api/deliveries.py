@@ -241,13 +241,19 @@ def _rendered(delivery: Delivery, held: str | None) -> dict[str, Any]:
         "last_match": delivery.seq,
         "created": render_time(delivery.created_us),
         "changed": render_time(delivery.changed_us),
-        "next": None if next_us is None else render_time(next_us),
+        "next": _time(next_us),
         "held": held if is_held else None,
         "outcome": delivery.last_outcome,
         "status": delivery.last_status,
         "detail": delivery.reason or delivery.last_detail,
         "key": delivery.key,
+        "origin": delivery.origin,
+        "acknowledged": _time(delivery.acknowledged_us),
     }
+
+
+def _time(at_us: int | None) -> str | None:
+    return None if at_us is None else render_time(at_us)
 
 
 _SUBSCRIPTION = "/v1/subscriptions/{id}"

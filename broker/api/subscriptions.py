@@ -141,6 +141,8 @@ async def _check_ways(request: web.Request, destination: Destination, options: O
     """Refuse a destination that this broker can never reach, while its subscriber listens."""
     pickup = request.app.get(PICKUP)
     reason = await pickup.refusal(destination, options.owner) if pickup else None
+    if pickup and options.escalate and reason is None:
+        reason = await pickup.refusal(Destination.parse(options.escalate), "")
     if reason is not None:
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, reason)
 

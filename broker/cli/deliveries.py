@@ -100,8 +100,12 @@ def show(context: click.Context, delivery_id: str, output: str) -> None:
     echo(f"matches {', '.join(delivery['matches'])}")
     if delivery["next"]:
         echo(f"next attempt {delivery['next']}")
+    if delivery["origin"]:
+        echo(f"follows {delivery['origin']}")
+    if delivery["acknowledged"]:
+        echo(f"acknowledged {delivery['acknowledged']}")
     if delivery["alert"]:
-        echo(f"not now: {delivery['alert']}")
+        echo(f"to answer it: {delivery['alert']}")
     if delivery["held"]:
         echo(f"no next attempt: {delivery['held']}")
     for attempt in delivery["made"]:
@@ -217,6 +221,22 @@ def resume(context: click.Context, subscription: str, output: str) -> None:
       xscl deliveries resume sub_5f0c9d27a1b34e88
     """
     _set_state(connect(context), subscription, "resume", output)
+
+
+@deliveries.command()
+@click.argument("names", metavar="DELIVERY...", nargs=-1, required=True)
+@click.pass_context
+def acknowledge(context: click.Context, names: tuple[str, ...]) -> None:
+    """Take messages as seen: they are not escalated, and do not come again.
+
+    \b
+    Example:
+      xscl deliveries acknowledge msg_0c2e4b...
+    """
+    connection = connect(context)
+    for name in names:
+        answer = connection.call("POST", "deliveries", name, "acknowledge")
+        message(f"{name} is acknowledged since {answer['acknowledged']}")
 
 
 @deliveries.command()

@@ -43,6 +43,8 @@ __all__ = ["subscribe"]
     "--quiet", metavar="HH:MM-HH:MM", help="Begin no message then; `Sat-Sun` may stand first."
 )
 @click.option("--timezone", metavar="ZONE", help="Of digests and quiet hours; UTC by default.")
+@click.option("--escalate", metavar="URL|ADDRESS", help="Send what nobody acknowledges there, too.")
+@click.option("--escalate-after", metavar="TIME", help="How long a message waits for that.")
 @click.option(
     "--collect", is_flag=True, help="Make messages and send none before they are retried."
 )

@@ -10,10 +10,22 @@ from typing import Protocol
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.subscription import Destination, Subscription
 
-__all__ = ["RESPONSE_KEPT_MAX", "Attempt", "Channel", "Notifier", "Outcome", "OutcomeKind"]
+__all__ = [
+    "ESCALATION",
+    "RESPONSE_KEPT_MAX",
+    "Attempt",
+    "Channel",
+    "Notifier",
+    "Outcome",
+    "OutcomeKind",
+]
 
 RESPONSE_KEPT_MAX = 1_024
 """How much of an endpoint's answer is kept to be looked at, in characters."""
+
+
+ESCALATION = "/escalation"
+"""Behind a subscription's id: its second lane, to which its messages are escalated."""
 
 
 class OutcomeKind(StrEnum):
@@ -50,6 +62,11 @@ class Attempt:
     subscription: Subscription
     matches: Sequence[CommittedMatch]
     now_us: int
+
+    @property
+    def is_escalation(self) -> bool:
+        """Whether it goes to the second address, because nobody has acknowledged a message."""
+        return self.subscription.id.endswith(ESCALATION)
 
     @property
     def is_sample(self) -> bool:

@@ -35,6 +35,7 @@ def open_channels(
             allowed=networks(settings.allow_networks),
             allow_http=settings.webhooks.allow_http,
             timeout_s=settings.webhooks.timeout.total_seconds(),
+            alert_url=alert_url,
         )
     }
     if settings.smtp is not None:

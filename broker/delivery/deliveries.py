@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from broker.delivery.lanes import settle
+from broker.delivery.attempt import ESCALATION
+from broker.delivery.lanes import settle_unleased
 from broker.delivery.store import DeliveryState
 from broker.settings.database import transaction
 
@@ -16,7 +17,7 @@ __all__ = ["AttemptMade", "Deliveries", "Delivery", "DeliveryError"]
 
 _COLUMNS = (
     "delivery.number, id, delivery.subscription, first_seq, delivery.seq, state, attempts, next_us,"
-    " created_us, changed_us, key, delivery.seqs, begun_us, reason"
+    " created_us, changed_us, key, delivery.seqs, begun_us, reason, origin, acknowledged_us"
 )
 
 
@@ -33,8 +34,9 @@ class Delivery:
     """One delivery: the matches numbered `first_seq` to `seq` of a subscription's topic.
 
     Where `seqs` is not None, it has these of them only.  `key` is None where a subscription tells
-    no messages apart, `begun_us` where it was not begun.  `last_outcome`, `last_status` and
-    `last_detail` are those of its newest attempt.
+    no messages apart, `begun_us` where it was not begun.  `origin` is the delivery that it
+    escalates or repeats.  `last_outcome`, `last_status` and `last_detail` are those of its newest
+    attempt.
     """
 
     row: int
@@ -51,6 +53,8 @@ class Delivery:
     seqs: tuple[int, ...] | None
     begun_us: int | None
     reason: str
+    origin: str | None
+    acknowledged_us: int | None
     last_outcome: str | None
     last_status: int | None
     last_detail: str | None
@@ -86,8 +90,8 @@ class Deliveries:
         conditions = ["delivery.number < ?"]
         values: list[object] = [1 << 62 if before is None else before]
         if subscription is not None:
-            conditions.append("delivery.subscription = ?")
-            values.append(subscription)
+            conditions.append("delivery.subscription IN (?, ?)")
+            values += [subscription, subscription + ESCALATION]
         if state is not None:
             conditions.append("state = ?")
             values.append(state)
@@ -123,18 +127,18 @@ class Deliveries:
             self._cut(subscription, after)
             self._db.execute(
                 "DELETE FROM attempt WHERE delivery IN (SELECT number FROM delivery"
-                " WHERE subscription = ? AND first_seq > ?)",
-                (subscription, after),
+                " WHERE subscription IN (?, ?) AND first_seq > ?)",
+                (subscription, subscription + ESCALATION, after),
             )
             self._db.execute(
-                "DELETE FROM delivery WHERE subscription = ? AND first_seq > ?",
-                (subscription, after),
+                "DELETE FROM delivery WHERE subscription IN (?, ?) AND first_seq > ?",
+                (subscription, subscription + ESCALATION, after),
             )
             self._db.execute(
                 "UPDATE lane SET seq = min(seq, ?), fresh_us = NULL WHERE subscription = ?",
                 (after, subscription),
             )
-            self._settle(subscription, now_us)
+            settle_unleased(self._db, subscription, now_us)
 
     def _cut(self, subscription: str, after: int) -> None:
         """Take what is sent again out of the messages that were not begun."""
@@ -185,13 +189,8 @@ class Deliveries:
                 self._db.execute(
                     "UPDATE lane SET paused_until_us = 0 WHERE subscription = ?", (subscription,)
                 )
-                self._settle(subscription, now_us)
+                settle_unleased(self._db, subscription, now_us)
         return len(changed)
-
-    def _settle(self, subscription: str, now_us: int) -> None:
-        leased = "SELECT 1 FROM lane WHERE subscription = ? AND owner <> ''"
-        if not self._db.execute(leased, (subscription,)).fetchone():
-            settle(self._db, subscription, now_us)
 
     def _select(self, condition: str, *values: object) -> list[Delivery]:
         rows: list[Any] = self._db.execute(
@@ -208,4 +207,5 @@ class Deliveries:
 def _delivery(row: Sequence[Any]) -> Delivery:
     made = Delivery(*row)
     seqs = tuple(json.loads(row[_SEQS])) if row[_SEQS] else None
-    return replace(made, state=DeliveryState(made.state), seqs=seqs)
+    owner = made.subscription.removesuffix(ESCALATION)
+    return replace(made, subscription=owner, state=DeliveryState(made.state), seqs=seqs)

@@ -27,13 +27,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 
+from broker.delivery.attempt import ESCALATION
 from broker.pipeline.outbox import Outbox
 from broker.registry.cadence import Cadence
 from broker.registry.queries import Registry
 from broker.registry.subscription import DestinationKind, Subscription, SubscriptionState
 from broker.settings.database import transaction
 
-__all__ = ["Lanes", "forget", "settle"]
+__all__ = ["Lanes", "forget", "settle", "settle_unleased"]
 
 _WAKE_MAX = 5_000
 """Lanes woken in one transaction, some 20 ms, so that workers are not kept from theirs."""
@@ -111,18 +112,28 @@ class Lanes:
                 start,
             ),
         )
-        # What is under a lease is settled when it is finished.
-        leased = "SELECT 1 FROM lane WHERE subscription = ? AND owner <> ''"
-        if not self._db.execute(leased, (subscription.id,)).fetchone():
-            settle(self._db, subscription.id, now_us)
+        settle_unleased(self._db, subscription.id, now_us)
+        if subscription.options.escalate:
+            self._place_escalation(subscription, now_us)
+
+    def _place_escalation(self, subscription: Subscription, now_us: int) -> None:
+        """Make the second lane, which no match wakes; a first address that is gone stops it not."""
+        is_active = subscription.state in (SubscriptionState.ACTIVE, SubscriptionState.DISABLED)
+        self._db.execute(
+            "INSERT INTO lane (subscription, topic, active, cadence, seq) VALUES (?1, 0, ?2, '', 0)"
+            " ON CONFLICT DO UPDATE SET active = ?2",
+            (subscription.id + ESCALATION, is_active),
+        )
+        settle_unleased(self._db, subscription.id + ESCALATION, now_us)
 
     def _drop(self, subscription_id: str, now_us: int) -> None:
-        forget(self._db, subscription_id)
-        self._db.execute(
-            "UPDATE delivery SET state = 'cancelled', next_us = NULL, changed_us = ?"
-            " WHERE subscription = ? AND next_us IS NOT NULL",
-            (now_us, subscription_id),
-        )
+        for lane in (subscription_id, subscription_id + ESCALATION):
+            forget(self._db, lane)
+            self._db.execute(
+                "UPDATE delivery SET state = 'cancelled', next_us = NULL, changed_us = ?"
+                " WHERE subscription = ? AND next_us IS NOT NULL",
+                (now_us, lane),
+            )
 
     def _topic(self, subscription: Subscription) -> int:
         found = self._db.execute(
@@ -180,15 +191,22 @@ def forget(db: sqlite3.Connection, subscription_id: str) -> None:
     db.execute("DELETE FROM snooze WHERE subscription = ?", (subscription_id,))
 
 
+def settle_unleased(db: sqlite3.Connection, lane: str, now_us: int) -> None:
+    """Write when a lane is ready next; what is under a lease is settled when it is finished."""
+    leased = "SELECT 1 FROM lane WHERE subscription = ? AND owner <> ''"
+    if not db.execute(leased, (lane,)).fetchone():
+        settle(db, lane, now_us)
+
+
 def settle(
     db: sqlite3.Connection, subscription_id: str, now_us: int, not_before_us: int = 0
 ) -> None:
     """End a lane's lease and write when it is ready next.  Part of the caller's transaction."""
     lane = db.execute(
-        "SELECT active, cadence, lane.seq, fresh_us, paused_until_us, head,"
+        "SELECT active, cadence, lane.seq, fresh_us, paused_until_us, coalesce(head, 0),"
         " (SELECT min(next_us) FROM delivery"
         "  WHERE delivery.subscription = lane.subscription AND next_us IS NOT NULL)"
-        " FROM lane JOIN topic ON topic.number = lane.topic WHERE lane.subscription = ?",
+        " FROM lane LEFT JOIN topic ON topic.number = lane.topic WHERE lane.subscription = ?",
         (subscription_id,),
     ).fetchone()
     if lane is None:

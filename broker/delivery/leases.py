@@ -5,12 +5,14 @@ See `broker.delivery.lanes` for the whole and for what must never happen.
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from broker.delivery.alerts.escalation import escalated, escalations, is_escalation
 from broker.delivery.alerts.messages import Messages
-from broker.delivery.attempt import RESPONSE_KEPT_MAX, Outcome
-from broker.delivery.lanes import forget, settle
+from broker.delivery.attempt import ESCALATION, RESPONSE_KEPT_MAX, Outcome
+from broker.delivery.lanes import forget, settle, settle_unleased
 from broker.delivery.schedule import EndpointHealth, Fate
 from broker.delivery.store import DeliveryState, Finished, Taken, delivery_id
 from broker.delivery.taking import Lane, Message, Taking, message_max
@@ -47,10 +49,11 @@ class Leases:
         """Lease at most `room` lanes that are ready, and return what to do for each."""
         with transaction(self._db):
             lanes = self._ready(room, now_us)
-            known = self._registry.subscriptions.by_id([lane.subscription for lane in lanes])
+            known = self._known(lanes)
             taking = Taking(self._outbox, now_us, self._next_row())
             found = [(lane, self._choose(lane, known, taking)) for lane in lanes]
             self._write(taking)
+            self._escalate(taking, known)
             for lane, work in found:
                 if lane.subscription not in known:
                     # The registry is older than this file: it was restored from a copy.
@@ -102,10 +105,11 @@ class Leases:
 
     def _ready(self, room: int, now_us: int) -> list[Lane]:
         rows = self._db.execute(
-            "SELECT subscription, lane.seq, fresh_us, head, (SELECT min(next_us) FROM delivery"
+            "SELECT subscription, lane.seq, fresh_us, coalesce(head, 0),"
+            " (SELECT min(next_us) FROM delivery"
             "  WHERE delivery.subscription = lane.subscription AND next_us IS NOT NULL),"
             " snoozed_until_us, failures, failing_since_us, paused_until_us"
-            " FROM lane JOIN topic ON topic.number = lane.topic"
+            " FROM lane LEFT JOIN topic ON topic.number = lane.topic"
             " WHERE ready_us <= ? ORDER BY ready_us LIMIT ?",
             (now_us, room),
         )
@@ -113,6 +117,16 @@ class Leases:
             Lane(name, seq, fresh_us, head, due_us, snoozed_until_us, EndpointHealth(*health))
             for name, seq, fresh_us, head, due_us, snoozed_until_us, *health in rows.fetchall()
         ]
+
+    def _known(self, lanes: Sequence[Lane]) -> dict[str, Subscription]:
+        """Return the subscriptions that there are, by their lanes."""
+        named = {lane.subscription: lane.subscription.removesuffix(ESCALATION) for lane in lanes}
+        known = self._registry.subscriptions.by_id(list(named.values()))
+        return {
+            lane: escalated(known[name]) if is_escalation(lane) else known[name]
+            for lane, name in named.items()
+            if name in known
+        }
 
     def _next_row(self) -> int:
         row = self._db.execute("SELECT coalesce(max(number), 0) + 1 FROM delivery").fetchone()
@@ -134,12 +148,16 @@ class Leases:
         return None
 
     def _retry(self, lane: Lane, subscription: Subscription, taking: Taking) -> Taken:
-        row, id_, attempts, first, last = self._db.execute(
-            "SELECT number, id, attempts, first_seq, seq FROM delivery"
+        row, id_, attempts, first, last, seqs = self._db.execute(
+            "SELECT number, id, attempts, first_seq, seq, seqs FROM delivery"
             " WHERE subscription = ? AND next_us = ? ORDER BY number LIMIT 1",
             (lane.subscription, lane.due_us),
         ).fetchone()
-        matches = taking.matches(subscription, first - 1, last)
+        matches = (
+            taking.numbered(json.loads(seqs))
+            if seqs
+            else taking.matches(subscription, first - 1, last)
+        )
         return Taken(row, id_, attempts + 1, subscription, matches, lane.health)
 
     def _begin(self, lane: Lane, subscription: Subscription, taking: Taking) -> Taken | None:
@@ -206,6 +224,32 @@ class Leases:
         self._db.executemany(
             "UPDATE lane SET seq = ?, fresh_us = ? WHERE subscription = ?", taking.moved
         )
+
+    def _escalate(self, taking: Taking, known: Mapping[str, Subscription]) -> None:
+        made = escalations((*taking.made, *taking.changed), known, taking.now_us)
+        self._db.executemany(
+            "INSERT INTO delivery (id, subscription, first_seq, seq, state, attempts, next_us,"
+            " created_us, changed_us, key, seqs, begun_us, origin)"
+            " VALUES (?1, ?2, ?3, ?4, 'due', 0, ?5, ?6, ?6, ?7, ?8, ?5, ?9)"
+            # What a power cut has taken back may be begun anew.
+            " ON CONFLICT (id) DO NOTHING",
+            [
+                (
+                    each.id,
+                    each.subscription,
+                    each.seqs[0],
+                    each.seqs[-1],
+                    each.due_us,
+                    taking.now_us,
+                    each.key,
+                    each.numbers(),
+                    message.id,
+                )
+                for message, each in made
+            ],
+        )
+        for _, each in made:
+            settle_unleased(self._db, each.subscription, taking.now_us)
 
     def _write_health(self, one: Finished) -> bool:
         """Keep the record of the endpoint; return whether the lease is still held."""

@@ -128,6 +128,8 @@ class Letters:
             "unsubscribe_url": unsubscribe_url,
             "alert_url": alert_url,
             "is_sample": attempt.is_sample,
+            "is_escalation": attempt.is_escalation,
+            "escalates": bool(attempt.subscription.options.escalate) or attempt.is_escalation,
         }
         return {**facts, "subject": self._subject(facts)}
 
@@ -159,6 +161,7 @@ class Letters:
     def _subject(self, facts: dict[str, object]) -> str:
         text = _one_line(self._render("mail.subject.j2", facts))
         text = f"Sample: {text}" if facts["is_sample"] else text
+        text = f"Not acknowledged: {text}" if facts["is_escalation"] else text
         return text if len(text) <= _SUBJECT_MAX else text[: _SUBJECT_MAX - 1] + "…"
 
     def _text(self, facts: dict[str, object]) -> str:

@@ -83,7 +83,8 @@ class MailChannel:
         if self._is_suppressed(address):
             return Outcome(OutcomeKind.GONE, detail="the address is on the suppression list")
         alert_url = "" if attempt.is_sample else self._alert_url(attempt.delivery_id)
-        unsubscribe_url = self._unsubscribe_url(attempt.subscription.id)
+        is_subscriber = not attempt.is_escalation
+        unsubscribe_url = self._unsubscribe_url(attempt.subscription.id) if is_subscriber else ""
         message = self._letters.write(attempt, unsubscribe_url, alert_url)
         began = time.perf_counter_ns()
         outcome = await self._send(message, address)

@@ -20,7 +20,13 @@ from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.subscription import Subscription
 from broker.settings.database import connect
 
-__all__ = ["DeliveryState", "Finished", "Taken", "delivery_id", "open_deliveries"]
+__all__ = [
+    "DeliveryState",
+    "Finished",
+    "Taken",
+    "delivery_id",
+    "open_deliveries",
+]
 
 _STEPS = (
     """
@@ -97,6 +103,9 @@ _STEPS = (
     ALTER TABLE delivery ADD COLUMN seqs TEXT;
     ALTER TABLE delivery ADD COLUMN begun_us INTEGER;
     ALTER TABLE delivery ADD COLUMN reason TEXT NOT NULL DEFAULT '';
+    ALTER TABLE delivery ADD COLUMN origin TEXT;
+    ALTER TABLE delivery ADD COLUMN acknowledged_us INTEGER;
+    CREATE INDEX delivery_following ON delivery (origin) WHERE origin IS NOT NULL;
     ALTER TABLE lane ADD COLUMN snoozed_until_us INTEGER NOT NULL DEFAULT 0;
     CREATE TABLE snooze (
         subscription TEXT NOT NULL,

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
+from broker.delivery.alerts.escalation import is_escalation
 from broker.delivery.attempt import Attempt, Channel, Notifier, Outcome, OutcomeKind
 from broker.delivery.dispatch import Dispatch
 from broker.delivery.endpoints import Claim, EndpointLimits, Endpoints
@@ -222,6 +223,9 @@ class DeliveryWorker:
             now_us=now_us,
             random=self._random,
         )
+        if is_escalation(taken.subscription.id):
+            # The second address is not the subscriber: it stops nothing.
+            decision = replace(decision, disable="")
         self._finished.append(Finished(taken, at_us, outcome, decision))
         self._awake.set()
 

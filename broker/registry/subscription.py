@@ -185,6 +185,8 @@ class Options:
     quiet: str = ""
     timezone: str = "UTC"
     collect: bool = False
+    escalate: str = ""
+    escalate_after: str = ""
 
     def __post_init__(self) -> None:
         if not 1 <= self.batch_max <= 1_000:
@@ -193,9 +195,13 @@ class Options:
             raise SubscriptionError("a rate is not negative")
         if len(self.key) > KEY_TERMS_MAX:
             raise SubscriptionError(f"a key has at most {KEY_TERMS_MAX} terms")
+        if bool(self.escalate) != bool(self.escalate_after):
+            raise SubscriptionError("an escalation has an address and a time: `escalate_after`")
+        if self.escalate and self.collect:
+            raise SubscriptionError("what is collected is not sent, and cannot be escalated")
         try:
             self.cadence.checked()
-            _ = self.throttled
+            _ = self.throttled, self.escalate_after_us
         except CadenceError as error:
             raise SubscriptionError(str(error)) from error
 
@@ -209,6 +215,11 @@ class Options:
     def throttled(self) -> Throttle | None:
         """How many messages of a key may be begun, None for any number."""
         return Throttle.parse(self.throttle) if self.throttle else None
+
+    @property
+    def escalate_after_us(self) -> int:
+        """How long a message waits to be acknowledged before it is escalated."""
+        return between("an escalation", self.escalate_after) if self.escalate_after else 0
 
     @property
     def gathers(self) -> bool:
@@ -225,10 +236,14 @@ class Options:
 
         What was kept before addresses were checked is read as it is.
         """
-        if kind is DestinationKind.PULL and (self.is_keyed or not self.cadence.is_immediate):
+        if kind is DestinationKind.PULL and (
+            self.is_keyed or self.escalate or not self.cadence.is_immediate
+        ):
             raise SubscriptionError(
                 "who pulls gets each match when it is found: these options are for what is sent"
             )
+        if self.escalate and Destination.parse(self.escalate).kind is DestinationKind.PULL:
+            raise SubscriptionError("an escalation is sent: to an address or a URL, not 'pull'")
         try:
             return replace(self, owner=_checked_address(self.owner)) if self.owner else self
         except SubscriptionError as error:
@@ -266,6 +281,8 @@ class Options:
                 quiet=str(fields.get("quiet", "")),
                 timezone=str(fields.get("timezone", "UTC")),
                 collect=_flag("collect", fields.get("collect", False)),
+                escalate=str(fields.get("escalate", "")),
+                escalate_after=str(fields.get("escalate_after", "")),
             )
         except (TypeError, ValueError) as error:
             raise SubscriptionError(str(error)) from error

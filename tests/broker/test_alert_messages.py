@@ -8,19 +8,23 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
 from support.subscribers import Broker, broker_in, found
 
+from broker.delivery import store
 from broker.delivery.alerts import messages
-from broker.delivery.alerts.answers import Answers
+from broker.delivery.alerts.answers import Answers, NotSentError
 from broker.delivery.attempt import Outcome, OutcomeKind
-from broker.delivery.deliveries import Deliveries, Delivery
+from broker.delivery.deliveries import Deliveries, Delivery, DeliveryError
 from broker.delivery.lanes import Lanes
 from broker.delivery.leases import Leases
 from broker.delivery.schedule import RetryPolicy, decide
 from broker.delivery.store import Finished, Taken, open_deliveries
+from broker.registry.subscription import SubscriptionState
+from broker.settings.database import connect
 
 SECOND_US = 1_000_000
 LEASE_US = 15 * SECOND_US
@@ -37,6 +41,7 @@ class Office:
         self._path = directory / "deliveries.db"
         self.subscription = self.broker.subscribe(address, **options)
         self.sent: list[tuple[int, str, tuple[int, ...]]] = []
+        self.arrived: list[tuple[str, str]] = []
         self.count = 0
         self.start()
         self.lanes.sync(self.now_us)
@@ -73,6 +78,7 @@ class Office:
         for work in taken:
             seqs = tuple(match.seq for match in work.matches)
             self.sent.append((self.now_us, work.delivery_id, seqs))
+            self.arrived.append((str(work.subscription.destination), work.delivery_id))
         return taken
 
     def visit(self, kind: OutcomeKind = OutcomeKind.DELIVERED) -> bool:
@@ -105,6 +111,12 @@ class Office:
         while self.visit() or self.lanes.next_ready_us() is not None:
             self.now_us = max(self.now_us, self.lanes.next_ready_us() or 0)
 
+    def drain_until(self, end_us: int) -> None:
+        """Let time go by until then, and do what there is to do."""
+        while self.visit() or (self.lanes.next_ready_us() or end_us + 1) <= end_us:
+            self.now_us = max(self.now_us, min(end_us, self.lanes.next_ready_us() or 0))
+        self.now_us = end_us
+
 
 def members(row: Delivery) -> list[int]:
     return list(row.seqs or [row.first_seq])
@@ -126,11 +138,14 @@ STEPS = st.one_of(
     throttle=st.sampled_from(["", "1 per 30 min", "2 per 1 h"]),
     quiet=st.sampled_from(["", "00:00-12:00"]),
     collect=st.booleans(),
+    escalates=st.booleans(),
 )
 @settings(max_examples=examples(60), deadline=None)
 def test_each_match_is_in_one_message_and_no_window_has_more_than_agreed(
-    steps: list[tuple[str, Any]], **options: Any
+    steps: list[tuple[str, Any]], escalates: bool, **options: Any
 ) -> None:
+    if escalates and not options["collect"]:
+        options |= {"escalate": "boss@h.example", "escalate_after": "10 min"}
     with (
         tempfile.TemporaryDirectory() as directory,
         closing(
@@ -152,10 +167,14 @@ def test_each_match_is_in_one_message_and_no_window_has_more_than_agreed(
                     office.start()
         office.drain()
         rows = office.rows()
-        kept = Counter(seq for row in rows for seq in members(row))
+        own = [row for row in rows if row.origin is None]
+        kept = Counter(seq for row in own for seq in members(row))
         assert kept == Counter(range(1, office.count + 1)), "each match is in one row"
         _check_sent(office, rows)
-        _check_throttle(options["throttle"], rows)
+        _check_throttle(options["throttle"], own)
+        begun = {row.id for row in own if row.begun_us is not None}
+        origins = Counter(row.origin for row in rows if row.origin is not None)
+        assert origins == Counter(begun if "escalate" in options else ()), "each is escalated once"
 
 
 def _check_sent(office: Office, rows: list[Delivery]) -> None:
@@ -359,3 +378,121 @@ def test_a_replay_takes_what_it_sends_again_out_of_what_waits(tmp_path: Path) ->
         office.drain()
         kept = Counter(seq for row in office.rows() for seq in members(row))
         assert kept == Counter(range(1, 5))
+
+
+ESCALATED = {"key": ("output/k",), "escalate": "boss@h.example", "escalate_after": "30 min"}
+HALF_AN_HOUR_US = 1_800 * SECOND_US
+
+
+def places(office: Office) -> list[str]:
+    return [place for place, _ in office.arrived]
+
+
+def test_what_nobody_acknowledges_goes_to_the_second_address(tmp_path: Path) -> None:
+    with closing(Office(tmp_path, "ann@h.example", **ESCALATED)) as office:
+        office.commit("a", "b")
+        office.drain_until(office.now_us)
+        first = {seqs: name for _, name, seqs in office.sent}
+        began_us = office.now_us
+        assert office.answers.acknowledge(first[(1,)], began_us + 1) == began_us + 1
+        assert office.answers.acknowledge(first[(1,)], began_us + 2) == began_us + 1
+        office.kill()
+        office.start()
+        office.drain()
+        assert places(office) == ["ann@h.example", "ann@h.example", "boss@h.example"]
+        at_us, name, seqs = office.sent[-1]
+        assert (at_us, seqs) == (began_us + HALF_AN_HOUR_US, (2,))
+        assert office.answers.acknowledge(name, at_us + 5) == at_us + 5
+        rows = {row.id: row for row in office.rows()}
+        assert rows[first[(2,)]].acknowledged_us == at_us + 5, "the answer is to the message"
+        assert rows[name].origin == first[(2,)]
+
+
+@pytest.mark.parametrize("key", [(), ("output/k",)])
+def test_an_endpoint_that_is_down_keeps_nothing_from_being_escalated(
+    tmp_path: Path, key: tuple[str, ...]
+) -> None:
+    options = {**ESCALATED, "key": key, "batch_max": 3}
+    with closing(Office(tmp_path, "https://h.example/", **options)) as office:
+        office.commit("a", "a")
+        began_us = office.now_us
+        while "boss@h.example" not in places(office):
+            office.visit(OutcomeKind.THROTTLED)
+            office.now_us = max(office.now_us, office.lanes.next_ready_us() or 0)
+        [at_us] = [at for at, name, seqs in office.sent if name == office.sent[-1][1]]
+        assert (at_us - began_us, office.sent[-1][2]) == (HALF_AN_HOUR_US, (1, 2))
+        office.broker.registry.subscriptions.set_state(
+            office.subscription.id, SubscriptionState.DISABLED, reason="gone"
+        )
+        office.drain()
+        assert places(office).count("boss@h.example") > 1, "it is tried until it arrives"
+
+
+def test_what_was_not_sent_is_not_acknowledged_and_not_escalated(tmp_path: Path) -> None:
+    options = {**ESCALATED, "throttle": "1 per 1 h", "group": "10 min"}
+    with closing(Office(tmp_path, "ann@h.example", **options)) as office:
+        office.commit("a", "b")
+        office.now_us += 600 * SECOND_US
+        office.visit()
+        [waiting] = [row for row in office.rows() if row.state == "due" and not row.origin]
+        with pytest.raises(NotSentError):
+            office.answers.acknowledge(waiting.id, office.now_us)
+        with pytest.raises(DeliveryError):
+            office.answers.acknowledge("msg_none", office.now_us)
+        office.visit()
+        office.commit("a")
+        office.drain_until(office.now_us + 601 * SECOND_US)
+        [held] = [row for row in office.rows() if row.state == "suppressed"]
+        office.drain()
+        origins = Counter(row.origin for row in office.rows())
+        assert (origins[None], origins[held.id]) == (3, 0)
+        assert places(office).count("boss@h.example") == 2
+
+
+def test_a_snoozed_message_is_escalated_as_much_later(tmp_path: Path) -> None:
+    with closing(Office(tmp_path, "ann@h.example", **ESCALATED)) as office:
+        office.commit("a")
+        office.drain_until(office.now_us)
+        until_us = office.now_us + 3_600 * SECOND_US
+        again = office.answers.snooze_message(office.sent[0][1], until_us, office.now_us)
+        office.drain()
+        assert [(at, to) for (at, _, _), (to, _) in zip(office.sent, office.arrived, strict=True)][
+            1:
+        ] == [(until_us, "ann@h.example"), (until_us + HALF_AN_HOUR_US, "boss@h.example")]
+        assert office.sent[1][1] == again
+
+
+def test_who_has_seen_a_snoozed_message_is_not_told_again(tmp_path: Path) -> None:
+    with closing(Office(tmp_path, "ann@h.example", **ESCALATED)) as office:
+        office.commit("a")
+        office.drain_until(office.now_us)
+        name = office.sent[0][1]
+        office.answers.snooze_message(name, office.now_us + SECOND_US, office.now_us)
+        office.answers.acknowledge(name, office.now_us)
+        office.drain()
+        assert places(office) == ["ann@h.example"]
+        ended = [(row.state, row.reason) for row in office.rows() if row.origin]
+        assert ended == [("cancelled", "acknowledged")] * 2
+
+
+def test_a_removed_subscription_escalates_nothing(tmp_path: Path) -> None:
+    with closing(Office(tmp_path, "ann@h.example", **ESCALATED)) as office:
+        office.commit("a")
+        office.drain_until(office.now_us)
+        office.broker.registry.subscriptions.remove(office.subscription.id, until=0)
+        office.drain()
+        assert places(office) == ["ann@h.example"]
+
+
+def test_a_file_of_before_goes_on_where_it_was(tmp_path: Path) -> None:
+    with closing(connect(tmp_path / "deliveries.db", store._STEPS[:2], synchronous="NORMAL")) as db:
+        db.execute("INSERT INTO topic VALUES (1, 'Q1', '{}', 0)")
+        db.execute(
+            "INSERT INTO delivery VALUES (1, 'msg_1', 'sub_1', 1, 3, 'dead', 10, NULL, 5, 6)"
+        )
+    with closing(Office(tmp_path, "ann@h.example", digest="daily")) as office:
+        [row] = office.rows()
+        assert (row.id, row.first_seq, row.seq, row.seqs, row.key) == ("msg_1", 1, 3, None, None)
+        office.commit("a", "b")
+        office.drain()
+        assert [(at // SECOND_US, seqs) for at, _, seqs in office.sent] == [(1_036_800, (1, 2))]

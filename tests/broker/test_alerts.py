@@ -6,13 +6,16 @@ import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from standardwebhooks import Webhook
 from support.api_house import House, open_house
 from support.subscribers import (
+    LOOPBACK,
     Broker,
     Receiver,
     broker_in,
@@ -28,6 +31,7 @@ from broker.delivery.letter import Letters, Sender
 from broker.delivery.links import link_token
 from broker.delivery.mail import MailChannel
 from broker.delivery.store import open_deliveries
+from broker.delivery.webhook import WebhookChannel
 from broker.matching.match import Match
 from broker.registry.subscription import Destination, DestinationKind, Options
 
@@ -250,6 +254,68 @@ async def test_a_link_in_a_mail_snoozes_and_looking_at_it_does_not(
                     assert response.status == 404
 
 
+async def test_a_mail_that_nobody_acknowledges_goes_to_a_second_address(
+    broker: Broker, clock: Clock
+) -> None:
+    async with (
+        mailbox() as box,
+        receiving() as receiver,
+        serving(broker, now_us=clock) as url,
+        aiohttp.ClientSession() as reader,
+    ):
+        key = broker.registry.key("links")
+
+        def alert_url(delivery_id: str) -> str:
+            return f"{url}/v1/alerts/{link_token(key, 'alert', delivery_id)}"
+
+        mail = MailChannel(
+            Letters(Sender("broker@xscl.example")),
+            host="127.0.0.1",
+            port=box.port,
+            sender="broker@xscl.example",
+            alert_url=alert_url,
+            unsubscribe_url=lambda subscription_id: f"{url}/{subscription_id}",
+        )
+        hook = WebhookChannel(allowed=LOOPBACK, allow_http=True, alert_url=alert_url)
+        channels = {DestinationKind.EMAIL: mail, DestinationKind.WEBHOOK: hook}
+        async with broker.delivering(channels=channels, now_us=clock):
+            made = broker.subscribe(
+                "ann@reader.example", key=KEY, escalate=receiver.url, escalate_after="30 min"
+            )
+            broker.subscribe(
+                receiver.url + "/own", escalate="boss@reader.example", escalate_after="2 h"
+            )
+            broker.commit(keyed(1, "a"), keyed(2, "b"))
+            first, second = await box.wait_for(2)
+            own = await receiver.wait_for(2)
+            text = first.get_body(("plain",)).get_content()
+            link = re.search(r"To acknowledge it, or not now: (\S+)", text)[1]
+            async with reader.get(link) as response:
+                assert ">Acknowledge</button>" in await response.text()
+            for _ in range(2):
+                async with reader.post(link, data={"what": "seen"}) as response:
+                    assert "It is acknowledged" in await response.text()
+            async with reader.post(own[0].headers["xscl-alert"], data={"what": "seen"}) as response:
+                assert response.status == 200
+            clock.go_on(hours=0.5)
+            *_, escalated = await receiver.wait_for(3)
+            assert escalated.headers["xscl-escalation"] == "true"
+            # Not `verify`: the broker's clock is not that of the library.
+            at = datetime.fromtimestamp(clock() // SECOND_US, tz=UTC)
+            signed = Webhook(made.secrets[0].value).sign(escalated.id, at, escalated.body.decode())
+            assert escalated.headers["webhook-signature"] == signed
+            assert "Story 2" in escalated.data["output"]
+            clock.go_on(hours=1.5)
+            *_, boss = await box.wait_for(3)
+    assert boss["To"] == "boss@reader.example"
+    assert boss["Subject"].startswith("Not acknowledged: Q1:")
+    assert "nobody has acknowledged it" in boss.get_body(("plain",)).get_content()
+    assert boss["List-Unsubscribe"] is None, "who is told then is no subscriber"
+    assert first["List-Unsubscribe"] is not None
+    assert [each.path for each in receiver.received] == ["/hook/own", "/hook/own", "/hook"]
+    assert second["Subject"] == "Q1: b"
+
+
 async def test_a_subscription_is_snoozed_over_http(broker: Broker, clock: Clock) -> None:
     async with (
         receiving() as receiver,
@@ -349,6 +415,14 @@ async def test_options_are_kept_as_they_were_written(house: House) -> None:
         ({"quiet": "00:00-24:00"}, "never end"),
         ({"timezone": "Middle-earth"}, "is no time zone"),
         ({"collect": 1}, "'collect' is true or false"),
+        ({"escalate": "b@example.org"}, "an escalation has an address and a time"),
+        ({"escalate": "pull", "escalate_after": "1 h"}, "an escalation is sent"),
+        ({"escalate": "nobody", "escalate_after": "1 h"}, "neither an http(s) URL"),
+        ({"escalate": "b@example.org", "escalate_after": "1 ms"}, "1 second to 30 days"),
+        (
+            {"escalate": "b@example.org", "escalate_after": "1 h", "collect": True},
+            "cannot be escalated",
+        ),
     ],
 )
 async def test_options_that_cannot_be_are_refused(
