@@ -223,9 +223,6 @@ class DeliveryWorker:
             now_us=now_us,
             random=self._random,
         )
-        if is_escalation(taken.subscription.id):
-            # The second address is not the subscriber: it stops nothing.
-            decision = replace(decision, disable="")
         self._finished.append(Finished(taken, at_us, outcome, decision))
         self._awake.set()
 
@@ -249,7 +246,8 @@ class DeliveryWorker:
         decision = one.decision
         next_us = decision.next_us if decision.fate is Fate.RETRY else None
         self._on_event(_event(_FATES[decision.fate], one.taken, one.outcome, next_us))
-        if decision.disable:
+        # The second address is not the subscriber: it disables nothing.
+        if decision.disable and not is_escalation(one.taken.subscription.id):
             self._tell_disabled(one, decision.disable)
 
     def _tell_disabled(self, one: Finished, reason: str) -> None:

@@ -4,7 +4,7 @@ A cadence is what of a subscription's options decides that, and nothing else is 
 function of it and of the moment at which the match was found.  Times of day are those that clocks
 in the cadence's time zone show; what a clock shows twice in autumn is quiet both times.
 
-    >>> from datetime import UTC, datetime
+    >>> from datetime import UTC, datetime, tzinfo
     >>> found = int(datetime(2026, 7, 1, 20, 30, tzinfo=UTC).timestamp()) * 1_000_000
     >>> cadence = Cadence(group_us=3_600_000_000, quiet="22:00-07:00", timezone="Europe/Berlin")
     >>> datetime.fromtimestamp(cadence.due_us(found) / 1e6, tz=UTC).isoformat()
@@ -13,10 +13,11 @@ in the cadence's time zone show; what a clock shows twice in autumn is quiet bot
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -24,7 +25,9 @@ from cronsim import CronSim, CronSimError
 
 from xscl.durations import DurationError, read_duration, render_duration
 
-__all__ = ["NAMED_DIGESTS", "Cadence", "CadenceError", "Throttle", "between"]
+__all__ = ["NAMED_DIGESTS", "Cadence", "CadenceError", "Throttle", "between", "check_zone"]
+
+_log = logging.getLogger(__name__)
 
 NAMED_DIGESTS = {"hourly": "0 * * * *", "daily": "0 0 * * *", "weekly": "0 0 * * 1"}
 """What the digests that have a name are in cron's notation."""
@@ -68,8 +71,10 @@ class Cadence:
         return self.digest == "immediate" and not self.group_us and not self.quiet
 
     def checked(self) -> Cadence:
-        """Return the cadence; raise `CadenceError` where it is misspelt, or nothing is ever due."""
-        _zone(self.timezone)
+        """Return the cadence; raise `CadenceError` where it is misspelt, or nothing is ever due.
+
+        Its time zone is another matter: this machine may not have been where it was checked.
+        """
         if self.digest != "immediate" and self.group_us:
             raise CadenceError("a digest is a group: give one of `digest` and `group`")
         if self.digest != "immediate":
@@ -82,7 +87,7 @@ class Cadence:
         """Return when the message that begins with a match found then is due."""
         due_us = found_us + self.group_us
         if self.digest != "immediate":
-            due_us = _digest_us(self.digest, self.timezone, due_us)
+            due_us = _digest_us(self.digest, self.timezone, due_us // _SECOND_US)
         return self.loud_us(due_us)
 
     def loud_us(self, now_us: int) -> int:
@@ -141,17 +146,28 @@ def between(what: str, text: str) -> int:
     return length_us
 
 
-def _zone(name: str) -> ZoneInfo:
+def check_zone(name: str) -> None:
+    """Raise `CadenceError` where this machine knows no time zone of that name."""
     try:
-        return ZoneInfo(name)
+        ZoneInfo(name)
     except (KeyError, ValueError, OSError) as error:
         raise CadenceError(f"{name!r} is no time zone: write one like `Europe/Berlin`") from error
 
 
+@lru_cache(maxsize=1_024)
+def _zone(name: str) -> tzinfo:
+    """Return a time zone; UTC for one that was known where the subscription was made."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        _log.warning("this machine knows no time zone %r: UTC is taken for it", name)
+        return UTC
+
+
 @lru_cache(maxsize=4_096)
-def _digest_us(digest: str, timezone: str, after_us: int) -> int:
-    # Found within one second is found before the same digest.
-    after = datetime.fromtimestamp(after_us // _SECOND_US, tz=UTC)
+def _digest_us(digest: str, timezone: str, after_s: int) -> int:
+    # What is found within one second is found before the same digest.
+    after = datetime.fromtimestamp(after_s, tz=UTC)
     return int(_next_digest(digest, after, timezone).timestamp()) * _SECOND_US
 
 
@@ -188,7 +204,7 @@ def _loud_minute(quiet: str, timezone: str, minute: int) -> int:
     return minute
 
 
-def _shown(minute: int, zone: ZoneInfo) -> int:
+def _shown(minute: int, zone: tzinfo) -> int:
     """Return the minute of the week, from Monday, that clocks show."""
     shown = datetime.fromtimestamp(minute * 60, tz=zone)
     return (shown.weekday() * 24 + shown.hour) * 60 + shown.minute

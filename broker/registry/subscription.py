@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import idna
 
-from broker.registry.cadence import Cadence, CadenceError, Throttle, between
+from broker.registry.cadence import Cadence, CadenceError, Throttle, between, check_zone
 
 __all__ = [
     "KEY_TERMS_MAX",
@@ -234,7 +234,8 @@ class Options:
     def checked(self, kind: DestinationKind) -> Options:
         """Return the options as they are kept; raise `SubscriptionError` for a wrong address.
 
-        What was kept before addresses were checked is read as it is.
+        What was kept before addresses were checked is read as it is, and so is a time zone that
+        was known to another machine.
         """
         if kind is DestinationKind.PULL and (
             self.is_keyed or self.escalate or not self.cadence.is_immediate
@@ -244,6 +245,10 @@ class Options:
             )
         if self.escalate and Destination.parse(self.escalate).kind is DestinationKind.PULL:
             raise SubscriptionError("an escalation is sent: to an address or a URL, not 'pull'")
+        try:
+            check_zone(self.timezone)
+        except CadenceError as error:
+            raise SubscriptionError(str(error)) from error
         try:
             return replace(self, owner=_checked_address(self.owner)) if self.owner else self
         except SubscriptionError as error:

@@ -33,7 +33,7 @@ from broker.delivery.mail import MailChannel
 from broker.delivery.store import open_deliveries
 from broker.delivery.webhook import WebhookChannel
 from broker.matching.match import Match
-from broker.registry.subscription import Destination, DestinationKind, Options
+from broker.registry.subscription import Destination, DestinationKind, Options, SubscriptionState
 
 SECOND_US = 1_000_000
 HOUR_US = 3_600 * SECOND_US
@@ -314,6 +314,38 @@ async def test_a_mail_that_nobody_acknowledges_goes_to_a_second_address(
     assert first["List-Unsubscribe"] is not None
     assert [each.path for each in receiver.received] == ["/hook/own", "/hook/own", "/hook"]
     assert second["Subject"] == "Q1: b"
+
+
+async def test_a_second_address_that_bounces_is_written_to_no_more_and_stops_nothing(
+    broker: Broker, clock: Clock
+) -> None:
+    async with mailing(broker, clock) as box:
+        box.unknown = {"gone@reader.example"}
+        made = broker.subscribe(
+            "ann@reader.example", escalate="gone@reader.example", escalate_after="30 min"
+        )
+        broker.commit(found(1))
+        await box.wait_for(1)
+        clock.go_on(hours=0.5)
+        await until(lambda: broker.registry.suppressed.has("gone@reader.example"))
+        broker.commit(found(3))
+        await box.wait_for(2)
+    assert broker.registry.subscriptions.get(made.id).state is SubscriptionState.ACTIVE
+    assert not [event for event in broker.events if event.kind == "disabled"]
+
+
+async def test_a_sample_of_what_gathers_says_that_it_is_one(broker: Broker, clock: Clock) -> None:
+    channels = {DestinationKind.WEBHOOK: WebhookChannel(allowed=LOOPBACK, allow_http=True)}
+    async with (
+        receiving() as receiver,
+        serving(broker, now_us=clock, channels=channels) as url,
+        aiohttp.ClientSession() as http,
+    ):
+        made = broker.subscribe(receiver.url, group="1 h")
+        async with http.post(f"{url}/v1/subscriptions/{made.id}/test") as answer:
+            assert (await answer.json())["outcome"] == "delivered"
+    await channels[DestinationKind.WEBHOOK].close()
+    assert b'"type":"xscl.sample"' in receiver.received[0].body
 
 
 async def test_a_subscription_is_snoozed_over_http(broker: Broker, clock: Clock) -> None:

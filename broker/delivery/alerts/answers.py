@@ -65,8 +65,8 @@ class Answers:
         """
         with transaction(self._db):
             message = self._message(name)
-            name = message.origin or name
-            message = self._message(name)
+            if message.origin is not None and self._has(message.origin):
+                name, message = message.origin, self._message(message.origin)
             if message.begun_us is None or message.begun_us > now_us:
                 raise NotSentError(f"{name!r} has not been sent")
             self._db.execute(
@@ -76,7 +76,7 @@ class Answers:
             self._db.execute(
                 "UPDATE delivery SET state = 'cancelled', next_us = NULL, changed_us = ?,"
                 " reason = 'acknowledged' WHERE origin = ? AND next_us IS NOT NULL",
-                (now_us, name),
+                (now_us, message.origin or name),
             )
             self._settle(message.lane, now_us)
         return message.acknowledged_us or now_us
@@ -178,6 +178,11 @@ class Answers:
         subscription_id = lane.removesuffix(ESCALATION)
         for each in (subscription_id, subscription_id + ESCALATION):
             settle_unleased(self._db, each, now_us)
+
+    def _has(self, name: str) -> bool:
+        """Return whether a delivery is still kept."""
+        found = self._db.execute("SELECT 1 FROM delivery WHERE id = ?", (name,))
+        return found.fetchone() is not None
 
     def _check_lane(self, subscription_id: str) -> None:
         if not self._has_lane(subscription_id):
