@@ -20,7 +20,7 @@ from broker.cli.terminal import (
 
 __all__ = ["deliveries", "test_subscription"]
 
-_COLUMNS = ["id", "subscription", "state", "attempts", "status", "next", "detail"]
+_COLUMNS = ["id", "subscription", "key", "state", "attempts", "status", "next", "detail"]
 _PAGE = 500
 _SAMPLE = {
     "delivered": "delivered",

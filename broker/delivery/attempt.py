@@ -55,13 +55,17 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One delivery on its way.  The id is the same in every attempt; `number` counts from 1."""
+    """One delivery on its way.  The id is the same in every attempt; `number` counts from 1.
+
+    `withheld` messages of its key were suppressed since the one before it.
+    """
 
     delivery_id: str
     number: int
     subscription: Subscription
     matches: Sequence[CommittedMatch]
     now_us: int
+    withheld: int = 0
 
     @property
     def is_escalation(self) -> bool:

@@ -83,10 +83,14 @@ class Deliveries:
         *,
         subscription: str | None = None,
         state: DeliveryState | None = None,
+        is_tried: bool = False,
         before: int | None = None,
         limit: int = 100,
     ) -> list[Delivery]:
-        """Return deliveries, newest first; `before` is the `row` of the last one seen."""
+        """Return deliveries, newest first; `before` is the `row` of the last one seen.
+
+        With `is_tried` only those of which an attempt has ended.
+        """
         conditions = ["delivery.number < ?"]
         values: list[object] = [1 << 62 if before is None else before]
         if subscription is not None:
@@ -95,6 +99,8 @@ class Deliveries:
         if state is not None:
             conditions.append("state = ?")
             values.append(state)
+        if is_tried:
+            conditions.append("attempts > 0")
         where = " AND ".join(conditions)
         return self._select(f"WHERE {where} ORDER BY delivery.number DESC LIMIT ?", *values, limit)
 

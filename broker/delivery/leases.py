@@ -148,8 +148,8 @@ class Leases:
         return None
 
     def _retry(self, lane: Lane, subscription: Subscription, taking: Taking) -> Taken:
-        row, id_, attempts, first, last, seqs = self._db.execute(
-            "SELECT number, id, attempts, first_seq, seq, seqs FROM delivery"
+        row, id_, attempts, first, last, seqs, withheld = self._db.execute(
+            "SELECT number, id, attempts, first_seq, seq, seqs, withheld FROM delivery"
             " WHERE subscription = ? AND next_us = ? ORDER BY number LIMIT 1",
             (lane.subscription, lane.due_us),
         ).fetchone()
@@ -158,7 +158,7 @@ class Leases:
             if seqs
             else taking.matches(subscription, first - 1, last)
         )
-        return Taken(row, id_, attempts + 1, subscription, matches, lane.health)
+        return Taken(row, id_, attempts + 1, subscription, matches, lane.health, withheld)
 
     def _begin(self, lane: Lane, subscription: Subscription, taking: Taking) -> Taken | None:
         matches = taking.matches(subscription, lane.seq, limit=message_max(subscription))
@@ -184,8 +184,8 @@ class Leases:
     def _write(self, taking: Taking) -> None:
         self._db.executemany(
             "INSERT INTO delivery (number, id, subscription, first_seq, seq, state, attempts,"
-            " next_us, created_us, changed_us, key, seqs, begun_us, reason)"
-            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?8, ?9, ?10, ?11, ?12)",
+            " next_us, created_us, changed_us, key, seqs, begun_us, reason, withheld)"
+            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13)",
             [
                 (
                     each.row,
@@ -200,13 +200,14 @@ class Leases:
                     each.numbers(),
                     each.begun_us,
                     each.reason,
+                    each.withheld,
                 )
                 for each in taking.made
             ],
         )
         self._db.executemany(
             "UPDATE delivery SET seq = ?, state = ?, next_us = ?, changed_us = ?, seqs = ?,"
-            " begun_us = ?, reason = ? WHERE number = ?",
+            " begun_us = ?, reason = ?, withheld = ? WHERE number = ?",
             [
                 (
                     each.seqs[-1],
@@ -216,6 +217,7 @@ class Leases:
                     each.numbers(),
                     each.begun_us,
                     each.reason,
+                    each.withheld,
                     each.row,
                 )
                 for each in taking.changed
@@ -229,8 +231,8 @@ class Leases:
         made = escalations((*taking.made, *taking.changed), known, taking.now_us)
         self._db.executemany(
             "INSERT INTO delivery (id, subscription, first_seq, seq, state, attempts, next_us,"
-            " created_us, changed_us, key, seqs, begun_us, origin)"
-            " VALUES (?1, ?2, ?3, ?4, 'due', 0, ?5, ?6, ?6, ?7, ?8, ?5, ?9)"
+            " created_us, changed_us, key, seqs, begun_us, origin, withheld)"
+            " VALUES (?1, ?2, ?3, ?4, 'due', 0, ?5, ?6, ?6, ?7, ?8, ?5, ?9, ?10)"
             # What a power cut has taken back may be begun anew.
             " ON CONFLICT (id) DO NOTHING",
             [
@@ -244,6 +246,7 @@ class Leases:
                     each.key,
                     each.numbers(),
                     message.id,
+                    message.withheld,
                 )
                 for message, each in made
             ],

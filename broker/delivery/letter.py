@@ -128,6 +128,7 @@ class Letters:
             "unsubscribe_url": unsubscribe_url,
             "alert_url": alert_url,
             "is_sample": attempt.is_sample,
+            "withheld": attempt.withheld,
             "is_escalation": attempt.is_escalation,
             "escalates": bool(attempt.subscription.options.escalate) or attempt.is_escalation,
         }

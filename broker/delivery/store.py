@@ -103,6 +103,7 @@ _STEPS = (
     ALTER TABLE delivery ADD COLUMN seqs TEXT;
     ALTER TABLE delivery ADD COLUMN begun_us INTEGER;
     ALTER TABLE delivery ADD COLUMN reason TEXT NOT NULL DEFAULT '';
+    ALTER TABLE delivery ADD COLUMN withheld INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE delivery ADD COLUMN origin TEXT;
     ALTER TABLE delivery ADD COLUMN acknowledged_us INTEGER;
     CREATE INDEX delivery_following ON delivery (origin) WHERE origin IS NOT NULL;
@@ -135,7 +136,8 @@ class DeliveryState(StrEnum):
 class Taken:
     """One thing to do now, under a lease: attempt `number` (from 1) of a delivery.
 
-    `matches` is empty if they are no longer kept.
+    `matches` is empty if they are no longer kept.  `withheld` messages of its key were suppressed
+    since the one before it.
     """
 
     row: int
@@ -144,6 +146,7 @@ class Taken:
     subscription: Subscription
     matches: Sequence[CommittedMatch]
     health: EndpointHealth
+    withheld: int = 0
 
 
 @dataclass(frozen=True, slots=True)

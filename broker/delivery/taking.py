@@ -51,6 +51,7 @@ class Message:
     attempts: int = 0
     state: DeliveryState = DeliveryState.DUE
     reason: str = ""
+    withheld: int = 0
     is_new: bool = False
 
     def numbers(self) -> str | None:

@@ -82,8 +82,10 @@ class WebhookChannel:
         return await self.post(url, body, sent, attempt.now_us)
 
     def _alert(self, attempt: Attempt) -> dict[str, str]:
-        """Return where a message is acknowledged, if it is escalated otherwise."""
+        """Return what there is to say beside the matches, which are the same for all."""
         named = {"xscl-escalation": "true"} if attempt.is_escalation else {}
+        if attempt.withheld:
+            named["xscl-withheld"] = str(attempt.withheld)
         if not (attempt.is_escalation or attempt.subscription.options.escalate):
             return named
         url = "" if attempt.is_sample else self._alert_url(attempt.delivery_id)

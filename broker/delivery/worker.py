@@ -233,7 +233,14 @@ class DeliveryWorker:
         channel = self._channels.get(kind)
         if channel is None:
             return Outcome(OutcomeKind.FAILED, detail=f"this broker is not set up for {kind.value}")
-        attempt = Attempt(taken.delivery_id, taken.number, taken.subscription, taken.matches, at_us)
+        attempt = Attempt(
+            taken.delivery_id,
+            taken.number,
+            taken.subscription,
+            taken.matches,
+            at_us,
+            taken.withheld,
+        )
         try:
             return await channel.send(attempt)
         except Exception as error:

@@ -168,9 +168,8 @@ def messages(pickup: Pickup, name: str) -> dict[str, Any]:
 def failing_deliveries(deliveries: Deliveries) -> list[Delivery]:
     """Return dead letters, and deliveries that are tried again, newest first."""
     dead = deliveries.find(state=DeliveryState.DEAD, limit=_MATCHES_MAX)
-    due = deliveries.find(state=DeliveryState.DUE, limit=_ROWS_MAX)
-    found = [*dead, *(each for each in due if each.attempts)]
-    return sorted(found, key=lambda each: -each.changed_us)[: 2 * _MATCHES_MAX]
+    due = deliveries.find(state=DeliveryState.DUE, is_tried=True, limit=_ROWS_MAX)
+    return sorted([*dead, *due], key=lambda each: -each.changed_us)[: 2 * _MATCHES_MAX]
 
 
 def moment(time_us: int) -> str:

@@ -87,6 +87,14 @@ async def scanned(broker: Broker) -> None:
     db.close()
 
 
+async def suppressed(broker: Broker, count: int) -> None:
+    """Wait until so many messages have been held back."""
+    db = open_deliveries(broker.directory / "deliveries.db")
+    held = "SELECT count(*) FROM delivery WHERE state = 'suppressed'"
+    await until(lambda: db.execute(held).fetchone()[0] == count)
+    db.close()
+
+
 def titles(receiver: Receiver) -> list[list[str]]:
     """Return the titles in each call."""
     return [
@@ -164,14 +172,13 @@ async def test_no_more_than_agreed_go_out_and_the_others_can_be_asked_for(
         broker.subscribe(receiver.url, key=KEY, throttle="2 per 1 h")
         broker.commit(*(keyed(number, "a") for number in range(1, 6)), keyed(6, "b"))
         await receiver.wait_for(3)
-        db = open_deliveries(broker.directory / "deliveries.db")
-        held = "SELECT count(*) FROM delivery WHERE state = 'suppressed'"
-        await until(lambda: db.execute(held).fetchone()[0] == 3)
-        db.close()
+        await suppressed(broker, 3)
         clock.go_on(hours=1)
         broker.commit(keyed(7, "a"))
         await receiver.wait_for(4)
     assert titles(receiver) == [["Story 1"], ["Story 2"], ["Story 6"], ["Story 7"]]
+    withheld = [each.headers.get("xscl-withheld") for each in receiver.received]
+    assert withheld == [None, None, None, "3"]
 
 
 async def test_mails_wait_for_the_morning_and_come_as_one(broker: Broker, clock: Clock) -> None:
@@ -190,6 +197,26 @@ async def test_mails_wait_for_the_morning_and_come_as_one(broker: Broker, clock:
         _, morning = await box.wait_for(2)
     assert noon["Subject"] == "Q1: Story 2"
     assert morning["Subject"] == "Q1: Story 4 and 2 more"
+
+
+async def test_a_mail_says_how_many_were_held_back(broker: Broker, clock: Clock) -> None:
+    async with mailing(broker, clock) as box:
+        broker.subscribe("ann@reader.example", key=KEY, throttle="1 per 1 h")
+        broker.commit(keyed(1, "a"))
+        await box.wait_for(1)
+        for number in (2, 3):
+            broker.commit(keyed(number, "a"))
+            await suppressed(broker, number - 1)
+        clock.go_on(hours=1)
+        broker.commit(keyed(4, "a"))
+        first, second = await box.wait_for(2)
+    said = [
+        mail.get_body((kind,)).get_content()
+        for mail in (first, second)
+        for kind in ("plain", "html")
+    ]
+    assert ["not sent" in text for text in said] == [False, False, True, True]
+    assert "Before this, 2 messages of the same key were not sent." in said[2]
 
 
 async def test_a_digest_comes_at_the_times_of_a_cron_expression(

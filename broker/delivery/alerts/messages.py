@@ -17,7 +17,7 @@ from broker.delivery.taking import Lane, Message, Taking, message_max
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.subscription import Subscription
 
-__all__ = ["FOUND_MAX", "WAITING_MAX", "Messages"]
+__all__ = ["FOUND_MAX", "WAITING_MAX", "WITHHELD_MAX", "Messages"]
 
 FOUND_MAX = 1_000
 """Matches that are put into messages in one turn of a lane."""
@@ -25,15 +25,20 @@ FOUND_MAX = 1_000
 WAITING_MAX = 1_000
 """Messages of one subscription that wait; matches behind them wait in the outbox."""
 
+WITHHELD_MAX = 1_000
+"""Suppressed messages that are counted for the one that follows them."""
+
 _JUDGED_MAX = 100
 """Messages that are looked at in one turn of a lane, until one is sent."""
 
-_MESSAGE = "number, id, subscription, first_seq, seqs, next_us, key, begun_us, attempts, state"
+_MESSAGE = (
+    "number, id, subscription, first_seq, seqs, next_us, key, begun_us, attempts, state, withheld"
+)
 
 
 def _read(row: Sequence[Any]) -> Message:
     """Return the message of a row with the columns `_MESSAGE`."""
-    number, id_, subscription, first, seqs, next_us, key, begun_us, attempts, state = row
+    number, id_, subscription, first, seqs, next_us, key, begun_us, attempts, state, withheld = row
     return Message(
         row=number,
         id=id_,
@@ -44,6 +49,7 @@ def _read(row: Sequence[Any]) -> Message:
         begun_us=begun_us,
         attempts=attempts,
         state=DeliveryState(state),
+        withheld=withheld,
     )
 
 
@@ -76,6 +82,7 @@ class Messages:
             subscription,
             taking.numbered(chosen.seqs),
             lane.health,
+            chosen.withheld,
         )
 
     def _gather(self, lane: Lane, subscription: Subscription, taking: Taking) -> list[Message]:
@@ -132,7 +139,22 @@ class Messages:
             return int(row.fetchone()[0])
 
         snoozed_until_us = self._snoozed_until_us(message) if subscription.options.key else 0
-        return judge(message, subscription.options, snoozed_until_us, begun, now_us)
+        judged = judge(message, subscription.options, snoozed_until_us, begun, now_us)
+        if judged.begun_us is not None:
+            judged.withheld = self._withheld(message)
+        return judged
+
+    def _withheld(self, message: Message) -> int:
+        """Return how many messages of a key were suppressed since one was begun."""
+        # Messages of one key are made, and judged, in the order of their rows.
+        row = self._db.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM delivery WHERE subscription = ?1 AND key = ?2"
+            "  AND begun_us IS NULL AND state = 'suppressed' AND number > (SELECT"
+            "   coalesce(max(number), 0) FROM delivery WHERE subscription = ?1 AND key = ?2"
+            "   AND begun_us IS NOT NULL) LIMIT ?3)",
+            (message.subscription, message.key, WITHHELD_MAX),
+        )
+        return int(row.fetchone()[0])
 
     def _snoozed_until_us(self, message: Message) -> int:
         found = self._db.execute(
