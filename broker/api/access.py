@@ -72,6 +72,8 @@ RULES = {
     # The token in these addresses is for one thing, and is all that mail programs and hubs have.
     "GET /v1/unsubscribe/{token}": Rule.PUBLIC,
     "POST /v1/unsubscribe/{token}": Rule.PUBLIC,
+    "GET /v1/alerts/{token}": Rule.PUBLIC,
+    "POST /v1/alerts/{token}": Rule.PUBLIC,
     "GET /v1/confirm/{token}": Rule.PUBLIC,
     "POST /v1/confirm/{token}": Rule.PUBLIC,
     "GET /websub/{token}": Rule.PUBLIC,

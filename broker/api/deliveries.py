@@ -23,6 +23,7 @@ __all__ = ["ROUTES"]
 
 _PAGE_MAX = 1_000
 _OVERLAP_MAX_S = 30 * 86_400
+_ENDED = (DeliveryState.DEAD, DeliveryState.SUPPRESSED, DeliveryState.COLLECTED)
 
 
 async def list_deliveries(request: web.Request) -> web.Response:
@@ -66,7 +67,8 @@ async def get_delivery(request: web.Request) -> web.Response:
     ]
     held = await asyncio.to_thread(_held, pickup, [delivery])
     rendered = _rendered(delivery, held.get(delivery.subscription))
-    return web.json_response({**rendered, "matches": matches, "made": made})
+    link = pickup.alert_url(delivery.id) or None
+    return web.json_response({**rendered, "matches": matches, "made": made, "alert": link})
 
 
 async def retry_delivery(request: web.Request) -> web.Response:
@@ -78,10 +80,14 @@ async def retry_delivery(request: web.Request) -> web.Response:
     return web.json_response({"retried": count})
 
 
-async def retry_dead(request: web.Request) -> web.Response:
-    """Try all dead letters of a subscription again now."""
+async def retry_all(request: web.Request) -> web.Response:
+    """Try all of a subscription's deliveries in `?state=` now; dead letters, if it names none."""
     pickup, name = request.app[PICKUP], request.match_info["id"]
-    count = await pickup.write(lambda: pickup.deliveries.retry_dead(name, pickup.now_us()))
+    states = {state.value: state for state in _ENDED}
+    state = states.get(request.query.get("state", DeliveryState.DEAD.value))
+    if state is None:
+        raise Problem(HTTPStatus.BAD_REQUEST, f"'state' must be one of {', '.join(states)}")
+    count = await pickup.write(lambda: pickup.deliveries.retry_all(name, state, pickup.now_us()))
     return web.json_response({"retried": count})
 
 
@@ -199,6 +205,8 @@ def _place(pickup: Pickup, subscription: Subscription, since: str) -> int:
 
 
 def _match_ids(pickup: Pickup, delivery: Delivery) -> list[str]:
+    if delivery.seqs is not None:
+        return [match.id for match in pickup.outbox.matches.numbered(delivery.seqs)]
     subscription = pickup.registry.subscriptions.get(delivery.subscription)
     matches = pickup.outbox.matches.of_topic(
         *subscription.topic,
@@ -233,12 +241,19 @@ def _rendered(delivery: Delivery, held: str | None) -> dict[str, Any]:
         "last_match": delivery.seq,
         "created": render_time(delivery.created_us),
         "changed": render_time(delivery.changed_us),
-        "next": None if next_us is None else render_time(next_us),
+        "next": _time(next_us),
         "held": held if is_held else None,
         "outcome": delivery.last_outcome,
         "status": delivery.last_status,
-        "detail": delivery.last_detail,
+        "detail": delivery.reason or delivery.last_detail,
+        "key": delivery.key,
+        "origin": delivery.origin,
+        "acknowledged": _time(delivery.acknowledged_us),
     }
+
+
+def _time(at_us: int | None) -> str | None:
+    return None if at_us is None else render_time(at_us)
 
 
 _SUBSCRIPTION = "/v1/subscriptions/{id}"
@@ -247,7 +262,7 @@ ROUTES = [
     web.get("/v1/deliveries", list_deliveries),
     web.get("/v1/deliveries/{id}", get_delivery),
     web.post("/v1/deliveries/{id}/retry", retry_delivery),
-    web.post(_SUBSCRIPTION + "/retry", retry_dead),
+    web.post(_SUBSCRIPTION + "/retry", retry_all),
     web.post(_SUBSCRIPTION + "/replay", replay),
     web.post(_SUBSCRIPTION + "/test", send_sample),
     web.post(_SUBSCRIPTION + "/rotate-secret", rotate_secret),

@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 
 from broker.api import (
+    answers,
     consumers,
     deliveries,
     description,
     documents,
     dryruns,
     health,
-    links,
     matches,
     pull,
     queries,
@@ -56,7 +56,7 @@ MODULES = (
 )
 """The modules with the resources of every application, in `ROUTES`."""
 
-DELIVERY_MODULES = (pull, consumers, deliveries, links)
+DELIVERY_MODULES = (pull, consumers, deliveries, answers)
 """The modules with the further resources of an application that delivers."""
 
 _COMPRESSED_MIN = 1_400

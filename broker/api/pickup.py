@@ -14,6 +14,7 @@ from aiohttp import web
 
 from broker.api.access import caller_of, is_still_admitted
 from broker.api.problem import Problem
+from broker.delivery.alerts.answers import Answers
 from broker.delivery.attempt import Channel, Outcome
 from broker.delivery.channels import notifier
 from broker.delivery.confirmation import confirmation
@@ -83,6 +84,7 @@ class Pickup:
         self._db = open_deliveries(path or outbox.path.with_name("deliveries.db"))
         self.consumers = Consumers(self._db, outbox)
         self.deliveries = Deliveries(self._db)
+        self.answers = Answers(self._db)
 
     async def close(self) -> None:
         """End the watch and give the file back."""
@@ -91,7 +93,7 @@ class Pickup:
         self._db.close()
 
     async def write(self, work: Callable[[], T]) -> T:
-        """Run work on `consumers` or `deliveries` in their thread."""
+        """Run work on `consumers`, `deliveries` or `answers` in their thread."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     async def refusal(self, destination: Destination, owner: str) -> str | None:
@@ -121,8 +123,18 @@ class Pickup:
         """Return the token with which a subscription can be ended, and nothing else be done."""
         return link_token(self._key, "unsubscribe", subscription_id)
 
+    def alert_url(self, delivery_id: str) -> str:
+        """Return the page on which a message is answered, "" without an outside address."""
+        if not self.base_url:
+            return ""
+        return f"{self.base_url}/v1/alerts/{self.alert_token(delivery_id)}"
+
+    def alert_token(self, delivery_id: str) -> str:
+        """Return the token with which a message is answered, and nothing else be done."""
+        return link_token(self._key, "alert", delivery_id)
+
     def named_by(self, purpose: Purpose, token: str) -> str | None:
-        """Return the subscription that a link's token is for, None if it is not ours."""
+        """Return the subscription or message that a link's token is for, None if it is not ours."""
         return read_link_token(self._key, purpose, token)
 
     async def ask_to_confirm(self, subscription: Subscription) -> Outcome:

@@ -19,6 +19,7 @@ from broker.api.querystring import bounded
 from broker.delivery.attempt import OutcomeKind
 from broker.documents.document import render_time
 from broker.pipeline.backfill import check_unread
+from broker.registry.keys import check_key
 from broker.registry.registered import parsed
 from broker.registry.subscription import (
     Destination,
@@ -73,7 +74,7 @@ async def post_subscription(request: web.Request) -> web.Response:
     asked = await _asked(request)
     destination = Destination.parse(asked["destination"])
     options = Options.parse(json.dumps(asked.get("options", {})))
-    parameters = await in_thread(_assignment, backend, asked)
+    parameters = await in_thread(_assignment, backend, asked, options)
     await _check_ways(request, destination, options)
 
     pickup = request.app.get(PICKUP)
@@ -140,6 +141,8 @@ async def _check_ways(request: web.Request, destination: Destination, options: O
     """Refuse a destination that this broker can never reach, while its subscriber listens."""
     pickup = request.app.get(PICKUP)
     reason = await pickup.refusal(destination, options.owner) if pickup else None
+    if pickup and options.escalate and reason is None:
+        reason = await pickup.refusal(Destination.parse(options.escalate), "")
     if reason is not None:
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, reason)
 
@@ -152,9 +155,10 @@ async def _asked(request: web.Request) -> dict[str, Any]:
     return asked
 
 
-def _assignment(backend: Backend, asked: dict[str, Any]) -> dict[str, Any]:
+def _assignment(backend: Backend, asked: dict[str, Any], options: Options) -> dict[str, Any]:
     registered = present_query(backend, asked["query"])
     (query,) = xscl.parse(registered.text, id=registered.id)
+    check_key(query, options.key)
     return xscl.assignment(query, asked.get("parameters", {}))
 
 

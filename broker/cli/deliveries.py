@@ -18,7 +18,7 @@ from broker.cli.terminal import (
 
 __all__ = ["deliveries", "test_subscription"]
 
-_COLUMNS = ["id", "subscription", "state", "attempts", "status", "next", "detail"]
+_COLUMNS = ["id", "subscription", "key", "state", "attempts", "status", "next", "detail"]
 _SAMPLE = {
     "delivered": "delivered",
     "failed": "not delivered",
@@ -44,7 +44,7 @@ def deliveries() -> None:
 @click.option("--subscription", metavar="ID", help="Of one subscription.")
 @click.option(
     "--state",
-    type=click.Choice(["due", "delivered", "dead", "cancelled"]),
+    type=click.Choice(["due", "delivered", "dead", "cancelled", "suppressed", "collected"]),
     help="In one state; `due` are those that are tried again.",
 )
 @limit_option
@@ -97,6 +97,12 @@ def show(context: click.Context, delivery_id: str, output: str) -> None:
     echo(f"matches {', '.join(delivery['matches'])}")
     if delivery["next"]:
         echo(f"next attempt {delivery['next']}")
+    if delivery["origin"]:
+        echo(f"follows {delivery['origin']}")
+    if delivery["acknowledged"]:
+        echo(f"acknowledged {delivery['acknowledged']}")
+    if delivery["alert"]:
+        echo(f"to answer it: {delivery['alert']}")
     if delivery["held"]:
         echo(f"no next attempt: {delivery['held']}")
     for attempt in delivery["made"]:
@@ -110,9 +116,15 @@ def show(context: click.Context, delivery_id: str, output: str) -> None:
 
 @deliveries.command()
 @click.argument("names", metavar="DELIVERY|SUBSCRIPTION...", nargs=-1, required=True)
+@click.option(
+    "--state",
+    type=click.Choice(["dead", "suppressed", "collected"]),
+    default="dead",
+    help="Which deliveries of a subscription; its dead letters by default.",
+)
 @click.pass_context
-def retry(context: click.Context, names: tuple[str, ...]) -> None:
-    """Try deliveries again now, whatever their state, or all dead letters of a subscription.
+def retry(context: click.Context, names: tuple[str, ...], state: str) -> None:
+    """Try deliveries now, whatever their state, or all dead letters of a subscription.
 
     \b
     Examples:
@@ -122,8 +134,11 @@ def retry(context: click.Context, names: tuple[str, ...]) -> None:
     connection = connect(context)
     retried = 0
     for name in names:
-        kind = "subscriptions" if name.startswith("sub_") else "deliveries"
-        retried += connection.call("POST", kind, name, "retry")["retried"]
+        if name.startswith("sub_"):
+            answer = connection.call("POST", "subscriptions", name, "retry", query={"state": state})
+        else:
+            answer = connection.call("POST", "deliveries", name, "retry")
+        retried += answer["retried"]
     message(f"{retried} to be tried again now")
 
 
@@ -203,6 +218,62 @@ def resume(context: click.Context, subscription: str, output: str) -> None:
       xscl deliveries resume sub_5f0c9d27a1b34e88
     """
     _set_state(connect(context), subscription, "resume", output)
+
+
+@deliveries.command()
+@click.argument("names", metavar="DELIVERY...", nargs=-1, required=True)
+@click.pass_context
+def acknowledge(context: click.Context, names: tuple[str, ...]) -> None:
+    """Take messages as seen: they are not escalated, and do not come again.
+
+    \b
+    Example:
+      xscl deliveries acknowledge msg_0c2e4b...
+    """
+    connection = connect(context)
+    for name in names:
+        answer = connection.call("POST", "deliveries", name, "acknowledge")
+        message(f"{name} is acknowledged since {answer['acknowledged']}")
+
+
+@deliveries.command()
+@click.argument("name", metavar="DELIVERY|SUBSCRIPTION")
+@click.argument("until", metavar="TIME|LENGTH", default="")
+@click.option("--key", metavar="KEY", help="Of a subscription, the messages of this key only.")
+@click.option("--end", is_flag=True, help="End the snooze of a subscription, or of a key.")
+@text_or_json("How to print it: nothing more than the message, or until when what is snoozed.")
+@click.pass_context
+def snooze(
+    context: click.Context, name: str, until: str, key: str | None, end: bool, output: str
+) -> None:
+    """Have a message come later or again, or send nothing of a subscription or a key until then.
+
+    \b
+    Examples:
+      xscl deliveries snooze msg_0c2e4b... "8 h"
+      xscl deliveries snooze sub_5f0c9d27a1b34e88 2026-01-05T08:00 --key harbour
+      xscl deliveries snooze sub_5f0c9d27a1b34e88 --end
+    """
+    is_message = not name.startswith("sub_")
+    if end == bool(until) or (is_message and (end or key is not None)):
+        raise click.UsageError("a time is needed, or --end for a subscription; --key is of one too")
+    connection = connect(context)
+    kind = "deliveries" if is_message else "subscriptions"
+    if end:
+        given = {} if key is None else {"key": key}
+        answer = connection.call("DELETE", kind, name, "snooze", query=given)
+        message("the snooze has ended")
+    else:
+        body = {"until": until} if key is None else {"until": until, "key": key}
+        answer = connection.call("POST", kind, name, "snooze", body=body)
+        message(f"snoozed until {_until(answer, key)}")
+    if output == "json":
+        echo_json(answer)
+
+
+def _until(answer: dict[str, Any], key: str | None) -> str:
+    found = (each["until"] for each in answer.get("keys", ()) if each["key"] == key)
+    return str(answer["until"] if key is None else next(found, ""))
 
 
 def _set_state(connection: BrokerConnection, subscription: str, action: str, output: str) -> None:

@@ -26,8 +26,27 @@ __all__ = ["subscribe"]
 @parameter_option()
 @click.option(
     "--digest",
-    type=click.Choice(["immediate", "hourly", "daily", "weekly"]),
-    help="Gather mails; immediate by default.",
+    metavar="NAME|CRON",
+    help="Gather matches until then: hourly, daily, weekly, or a time as cron has it.",
+)
+@click.option(
+    "--key",
+    multiple=True,
+    metavar="NAME",
+    help="Tell messages apart by a value that is compared, or by output/...; can be repeated.",
+)
+@click.option("--group", metavar="TIME", help="One message for all of a key within that time.")
+@click.option(
+    "--throttle", metavar="N per TIME", help="At most so many messages of a key in a time."
+)
+@click.option(
+    "--quiet", metavar="HH:MM-HH:MM", help="Begin no message then; `Sat-Sun` may stand first."
+)
+@click.option("--timezone", metavar="ZONE", help="Of digests and quiet hours; UTC by default.")
+@click.option("--escalate", metavar="URL|ADDRESS", help="Send what nobody acknowledges there, too.")
+@click.option("--escalate-after", metavar="TIME", help="How long a message waits for that.")
+@click.option(
+    "--collect", is_flag=True, help="Make messages and send none before they are retried."
 )
 @click.option("--batch", "batch_max", type=click.IntRange(1, 1000), help="Matches in one call.")
 @click.option("--rate", "rate_per_s", type=float, help="At most so many calls a second.")
@@ -67,6 +86,7 @@ def subscribe(
     Examples:
       xscl subscribe same-story https://example.org/hook
       xscl subscribe same-story ann@example.org --digest daily --since all
+      xscl subscribe follow ann@example.org --key topic --group "10 min" --throttle "3 per 1 h"
       xscl subscribe by-author pull -p who=Ann -p within="6 h"
     """
     connection = connect(context)
@@ -114,6 +134,8 @@ def _say_point(connection: BrokerConnection, made: dict[str, Any], since: str | 
 
 def _options(given: dict[str, object]) -> dict[str, object]:
     chosen = {name: value for name, value in given.items() if value not in (None, False)}
+    if not chosen.get("key"):
+        chosen.pop("key", None)
     if chosen.pop("cloudevents", False):
         chosen["format"] = "cloudevents"
     return chosen

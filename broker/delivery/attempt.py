@@ -10,10 +10,22 @@ from typing import Protocol
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.subscription import Destination, Subscription
 
-__all__ = ["RESPONSE_KEPT_MAX", "Attempt", "Channel", "Notifier", "Outcome", "OutcomeKind"]
+__all__ = [
+    "ESCALATION",
+    "RESPONSE_KEPT_MAX",
+    "Attempt",
+    "Channel",
+    "Notifier",
+    "Outcome",
+    "OutcomeKind",
+]
 
 RESPONSE_KEPT_MAX = 1_024
 """How much of an endpoint's answer is kept to be looked at, in characters."""
+
+
+ESCALATION = "/escalation"
+"""Behind a subscription's id: its second lane, to which its messages are escalated."""
 
 
 class OutcomeKind(StrEnum):
@@ -43,13 +55,22 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One delivery on its way.  The id is the same in every attempt; `number` counts from 1."""
+    """One delivery on its way.  The id is the same in every attempt; `number` counts from 1.
+
+    `withheld` messages of its key were suppressed since the one before it.
+    """
 
     delivery_id: str
     number: int
     subscription: Subscription
     matches: Sequence[CommittedMatch]
     now_us: int
+    withheld: int = 0
+
+    @property
+    def is_escalation(self) -> bool:
+        """Whether it goes to the second address, because nobody has acknowledged a message."""
+        return self.subscription.id.endswith(ESCALATION)
 
     @property
     def is_sample(self) -> bool:

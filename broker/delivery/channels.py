@@ -18,11 +18,15 @@ __all__ = ["notifier", "open_channels"]
 
 
 def open_channels(
-    settings: Settings, registry: Registry, unsubscribe_url: Callable[[str], str]
+    settings: Settings,
+    registry: Registry,
+    unsubscribe_url: Callable[[str], str],
+    alert_url: Callable[[str], str],
 ) -> dict[DestinationKind, Channel]:
     """Return a channel for each kind of destination; e-mail only where a mail server is set.
 
-    `unsubscribe_url` returns the page on which a subscription is ended, or "".
+    `unsubscribe_url` returns the page on which a subscription is ended, `alert_url` the one on
+    which a message is answered, or "".
 
     To be called, and each channel closed, in the event loop.
     """
@@ -31,10 +35,11 @@ def open_channels(
             allowed=networks(settings.allow_networks),
             allow_http=settings.webhooks.allow_http,
             timeout_s=settings.webhooks.timeout.total_seconds(),
+            alert_url=alert_url,
         )
     }
     if settings.smtp is not None:
-        channels[DestinationKind.EMAIL] = _mail(settings.smtp, registry, unsubscribe_url)
+        channels[DestinationKind.EMAIL] = _mail(settings.smtp, registry, unsubscribe_url, alert_url)
     if settings.apprise:
         channels[DestinationKind.APPRISE] = _apprise()
     return channels
@@ -54,7 +59,10 @@ def _apprise() -> Channel:
 
 
 def _mail(
-    smtp: SmtpSettings, registry: Registry, unsubscribe_url: Callable[[str], str]
+    smtp: SmtpSettings,
+    registry: Registry,
+    unsubscribe_url: Callable[[str], str],
+    alert_url: Callable[[str], str],
 ) -> MailChannel:
     return MailChannel(
         Letters(Sender(smtp.sender), directory=smtp.templates),
@@ -65,5 +73,6 @@ def _mail(
         username=smtp.username,
         password=smtp.password(),
         unsubscribe_url=unsubscribe_url,
+        alert_url=alert_url,
         is_suppressed=registry.suppressed.has,
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from broker.delivery.lanes import settle
+from broker.delivery.attempt import ESCALATION
+from broker.delivery.lanes import settle_unleased
 from broker.delivery.store import DeliveryState
 from broker.settings.database import transaction
 
@@ -15,8 +17,12 @@ __all__ = ["AttemptMade", "Deliveries", "Delivery", "DeliveryError"]
 
 _COLUMNS = (
     "delivery.number, id, delivery.subscription, first_seq, delivery.seq, state, attempts, next_us,"
-    " created_us, changed_us"
+    " created_us, changed_us, key, delivery.seqs, begun_us, reason, origin, acknowledged_us"
 )
+
+
+_SEQS = 11
+"""The place of `seqs` among the columns."""
 
 
 class DeliveryError(LookupError):
@@ -27,7 +33,10 @@ class DeliveryError(LookupError):
 class Delivery:
     """One delivery: the matches numbered `first_seq` to `seq` of a subscription's topic.
 
-    `last_outcome`, `last_status` and `last_detail` are those of its newest attempt.
+    Where `seqs` is not None, it has these of them only.  `key` is None where a subscription tells
+    no messages apart, `begun_us` where it was not begun.  `origin` is the delivery that it
+    escalates or repeats.  `last_outcome`, `last_status` and `last_detail` are those of its newest
+    attempt.
     """
 
     row: int
@@ -40,6 +49,12 @@ class Delivery:
     next_us: int | None
     created_us: int
     changed_us: int
+    key: str | None
+    seqs: tuple[int, ...] | None
+    begun_us: int | None
+    reason: str
+    origin: str | None
+    acknowledged_us: int | None
     last_outcome: str | None
     last_status: int | None
     last_detail: str | None
@@ -68,18 +83,24 @@ class Deliveries:
         *,
         subscription: str | None = None,
         state: DeliveryState | None = None,
+        is_tried: bool = False,
         before: int | None = None,
         limit: int = 100,
     ) -> list[Delivery]:
-        """Return deliveries, newest first; `before` is the `row` of the last one seen."""
+        """Return deliveries, newest first; `before` is the `row` of the last one seen.
+
+        With `is_tried` only those of which an attempt has ended.
+        """
         conditions = ["delivery.number < ?"]
         values: list[object] = [1 << 62 if before is None else before]
         if subscription is not None:
-            conditions.append("delivery.subscription = ?")
-            values.append(subscription)
+            conditions.append("delivery.subscription IN (?, ?)")
+            values += [subscription, subscription + ESCALATION]
         if state is not None:
             conditions.append("state = ?")
             values.append(state)
+        if is_tried:
+            conditions.append("attempts > 0")
         where = " AND ".join(conditions)
         return self._select(f"WHERE {where} ORDER BY delivery.number DESC LIMIT ?", *values, limit)
 
@@ -96,12 +117,12 @@ class Deliveries:
         return found[0], [AttemptMade(*row) for row in rows.fetchall()]
 
     def retry(self, ids: Sequence[str], now_us: int) -> int:
-        """Try deliveries again now, also dead letters and delivered ones; return how many."""
+        """Try deliveries now, whatever their state but cancelled; return how many."""
         return sum(self._again("id = ?", id_, now_us) for id_ in ids)
 
-    def retry_dead(self, subscription: str, now_us: int) -> int:
-        """Try all dead letters of a subscription again now; return how many."""
-        return self._again("state = 'dead' AND subscription = ?", subscription, now_us)
+    def retry_all(self, subscription: str, state: DeliveryState, now_us: int) -> int:
+        """Try a subscription's deliveries of one state now, as dead letters; return how many."""
+        return self._again(f"state = '{state}' AND subscription = ?", subscription, now_us)
 
     def replay(self, subscription: str, *, after: int, now_us: int) -> None:
         """Send a subscription's matches numbered above `after` again, under their ids.
@@ -109,20 +130,35 @@ class Deliveries:
         What receivers have taken they know by its id.
         """
         with transaction(self._db):
+            self._cut(subscription, after)
             self._db.execute(
                 "DELETE FROM attempt WHERE delivery IN (SELECT number FROM delivery"
-                " WHERE subscription = ? AND first_seq > ?)",
-                (subscription, after),
+                " WHERE subscription IN (?, ?) AND first_seq > ?)",
+                (subscription, subscription + ESCALATION, after),
             )
             self._db.execute(
-                "DELETE FROM delivery WHERE subscription = ? AND first_seq > ?",
-                (subscription, after),
+                "DELETE FROM delivery WHERE subscription IN (?, ?) AND first_seq > ?",
+                (subscription, subscription + ESCALATION, after),
             )
             self._db.execute(
                 "UPDATE lane SET seq = min(seq, ?), fresh_us = NULL WHERE subscription = ?",
                 (after, subscription),
             )
-            self._settle(subscription, now_us)
+            settle_unleased(self._db, subscription, now_us)
+
+    def _cut(self, subscription: str, after: int) -> None:
+        """Take what is sent again out of the messages that were not begun."""
+        rows = self._db.execute(
+            "SELECT number, seqs FROM delivery WHERE subscription = ? AND first_seq <= ?"
+            " AND seq > ? AND begun_us IS NULL AND seqs IS NOT NULL",
+            (subscription, after, after),
+        ).fetchall()
+        for row, seqs in rows:
+            kept = [seq for seq in json.loads(seqs) if seq <= after]
+            self._db.execute(
+                "UPDATE delivery SET seq = ?, seqs = ? WHERE number = ?",
+                (kept[-1], json.dumps(kept), row),
+            )
 
     def counts(self) -> dict[str, int]:
         """Return how many deliveries there are in each state."""
@@ -132,6 +168,7 @@ class Deliveries:
     def prune(self, *, before_us: int) -> int:
         """Forget deliveries that ended before then, dead letters included; return how many."""
         with transaction(self._db):
+            self._db.execute("DELETE FROM snooze WHERE until_us < ?", (before_us,))
             self._db.execute(
                 "DELETE FROM attempt WHERE delivery IN (SELECT number FROM delivery"
                 " WHERE next_us IS NULL AND changed_us < ?)",
@@ -146,7 +183,9 @@ class Deliveries:
         with transaction(self._db):
             changed = self._db.execute(
                 # The schedule begins anew; attempts made so far stay listed under their times.
-                "UPDATE delivery SET state = 'due', attempts = 0, next_us = ?1, changed_us = ?1"
+                # Who asks for one gets it, whatever its key has had.
+                "UPDATE delivery SET state = 'due', attempts = 0, next_us = ?1, changed_us = ?1,"
+                " begun_us = coalesce(begun_us, ?1), reason = ''"
                 f" WHERE {condition.replace('?', '?2')} AND state <> 'cancelled'"
                 " AND subscription IN (SELECT subscription FROM lane)"
                 " RETURNING subscription",
@@ -156,13 +195,8 @@ class Deliveries:
                 self._db.execute(
                     "UPDATE lane SET paused_until_us = 0 WHERE subscription = ?", (subscription,)
                 )
-                self._settle(subscription, now_us)
+                settle_unleased(self._db, subscription, now_us)
         return len(changed)
-
-    def _settle(self, subscription: str, now_us: int) -> None:
-        leased = "SELECT 1 FROM lane WHERE subscription = ? AND owner <> ''"
-        if not self._db.execute(leased, (subscription,)).fetchone():
-            settle(self._db, subscription, now_us)
 
     def _select(self, condition: str, *values: object) -> list[Delivery]:
         rows: list[Any] = self._db.execute(
@@ -177,5 +211,7 @@ class Deliveries:
 
 
 def _delivery(row: Sequence[Any]) -> Delivery:
-    number, id_, subscription, first_seq, seq, state, *rest = row
-    return Delivery(number, id_, subscription, first_seq, seq, DeliveryState(state), *rest)
+    made = Delivery(*row)
+    seqs = tuple(json.loads(row[_SEQS])) if row[_SEQS] else None
+    owner = made.subscription.removesuffix(ESCALATION)
+    return replace(made, subscription=owner, state=DeliveryState(made.state), seqs=seqs)

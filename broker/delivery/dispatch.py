@@ -109,7 +109,7 @@ class Dispatch:
                 subscription.id, SubscriptionState.DISABLED, reason=one.decision.disable
             )
         except RegistryError:
-            # Its subscriber was quicker.
+            # Its subscriber was quicker; or it is a second lane, which is no subscription.
             return
 
 

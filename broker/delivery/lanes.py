@@ -25,14 +25,16 @@ attempts go out in the order of matches, and no subscriber has two attempts in f
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
 
-from broker.delivery.schedule import digest_due_us
+from broker.delivery.attempt import ESCALATION
 from broker.pipeline.outbox import Outbox
+from broker.registry.cadence import Cadence
 from broker.registry.queries import Registry
-from broker.registry.subscription import DestinationKind, Digest, Subscription, SubscriptionState
+from broker.registry.subscription import DestinationKind, Subscription, SubscriptionState
 from broker.settings.database import transaction
 
-__all__ = ["Lanes", "forget", "settle"]
+__all__ = ["Lanes", "forget", "settle", "settle_unleased"]
 
 _WAKE_MAX = 5_000
 """Lanes woken in one transaction, some 20 ms, so that workers are not kept from theirs."""
@@ -74,8 +76,8 @@ class Lanes:
         """Make the lanes of the next matches ready; True if there may be more."""
         seq: int = self._db.execute("SELECT seq FROM scanned").fetchone()[0]
         heads, through = self._outbox.matches.topics(seq, limit=limit)
-        for topic, head in heads.items():
-            self._wake(topic, head, now_us)
+        for topic, (head, found_us) in heads.items():
+            self._wake(topic, head, min(found_us, now_us))
         if through > seq:
             # Last, and only forward: a scan that was cut off is repeated, which changes nothing.
             with transaction(self._db):
@@ -95,10 +97,10 @@ class Lanes:
             self._drop(subscription.id, now_us)
             return
         self._db.execute(
-            "INSERT INTO lane (subscription, topic, active, digest, seq)"
+            "INSERT INTO lane (subscription, topic, active, cadence, seq)"
             " VALUES (?1, ?2, ?3, ?4, ?5)"
             # Only a change from stopped to active forgives what the endpoint did before.
-            " ON CONFLICT DO UPDATE SET active = ?3, digest = ?4, fresh_us = NULL,"
+            " ON CONFLICT DO UPDATE SET active = ?3, cadence = ?4, fresh_us = NULL,"
             " failures = iif(active, failures, 0),"
             " failing_since_us = iif(active, failing_since_us, NULL),"
             " paused_until_us = iif(active, paused_until_us, 0)",
@@ -106,22 +108,32 @@ class Lanes:
                 subscription.id,
                 self._topic(subscription),
                 subscription.state is SubscriptionState.ACTIVE,
-                subscription.options.digest,
+                subscription.options.cadence.render(),
                 start,
             ),
         )
-        # What is under a lease is settled when it is finished.
-        leased = "SELECT 1 FROM lane WHERE subscription = ? AND owner <> ''"
-        if not self._db.execute(leased, (subscription.id,)).fetchone():
-            settle(self._db, subscription.id, now_us)
+        settle_unleased(self._db, subscription.id, now_us)
+        if subscription.options.escalate:
+            self._place_escalation(subscription, now_us)
+
+    def _place_escalation(self, subscription: Subscription, now_us: int) -> None:
+        """Make the second lane, which no match wakes; a first address that is gone stops it not."""
+        is_active = subscription.state in (SubscriptionState.ACTIVE, SubscriptionState.DISABLED)
+        self._db.execute(
+            "INSERT INTO lane (subscription, topic, active, cadence, seq) VALUES (?1, 0, ?2, '', 0)"
+            " ON CONFLICT DO UPDATE SET active = ?2",
+            (subscription.id + ESCALATION, is_active),
+        )
+        settle_unleased(self._db, subscription.id + ESCALATION, now_us)
 
     def _drop(self, subscription_id: str, now_us: int) -> None:
-        forget(self._db, subscription_id)
-        self._db.execute(
-            "UPDATE delivery SET state = 'cancelled', next_us = NULL, changed_us = ?"
-            " WHERE subscription = ? AND next_us IS NOT NULL",
-            (now_us, subscription_id),
-        )
+        for lane in (subscription_id, subscription_id + ESCALATION):
+            forget(self._db, lane)
+            self._db.execute(
+                "UPDATE delivery SET state = 'cancelled', next_us = NULL, changed_us = ?"
+                " WHERE subscription = ? AND next_us IS NOT NULL",
+                (now_us, lane),
+            )
 
     def _topic(self, subscription: Subscription) -> int:
         found = self._db.execute(
@@ -135,7 +147,7 @@ class Lanes:
         )
         return int(made.lastrowid or 0)
 
-    def _wake(self, topic: tuple[str, str], head: int, now_us: int) -> None:
+    def _wake(self, topic: tuple[str, str], head: int, found_us: int) -> None:
         with transaction(self._db):
             found = self._db.execute(
                 "UPDATE topic SET head = max(head, ?) WHERE query = ? AND parameters = ?"
@@ -143,26 +155,47 @@ class Lanes:
                 (head, *topic),
             ).fetchone()
         # A topic without a lane has no row; its first lane reads the head from the outbox.
-        for digest in Digest if found else ():
-            fresh_us = digest_due_us(digest, now_us)
-            while self._wake_some(found[0], digest, fresh_us) == _WAKE_MAX:
+        for cadence in self._resting(found[0]) if found else ():
+            fresh_us = Cadence.parse(cadence).due_us(found_us)
+            while self._wake_some(found[0], cadence, fresh_us) == _WAKE_MAX:
                 pass
 
-    def _wake_some(self, topic: int, digest: Digest, fresh_us: int) -> int:
+    def _resting(self, topic: int) -> Iterator[str]:
+        """Yield each cadence of a topic's lanes that rest: of many lanes, few."""
+        cadence: str | None = ""
+        while cadence is not None:
+            row = self._db.execute(
+                "SELECT min(cadence) FROM lane WHERE topic = ? AND cadence > ?"
+                " AND fresh_us IS NULL AND active",
+                (topic, cadence),
+            )
+            cadence = row.fetchone()[0]
+            if cadence is not None:
+                yield cadence
+
+    def _wake_some(self, topic: int, cadence: str, fresh_us: int) -> int:
         with transaction(self._db):
             # A leased lane keeps the end of its lease in `ready_us`; `settle` follows.
             return self._db.execute(
                 "UPDATE lane SET fresh_us = ?1, ready_us = iif(owner <> '', ready_us,"
                 " max(min(coalesce(ready_us, ?1), ?1), paused_until_us))"
                 " WHERE subscription IN (SELECT subscription FROM lane"
-                " WHERE topic = ?2 AND digest = ?3 AND fresh_us IS NULL AND active LIMIT ?4)",
-                (fresh_us, topic, digest, _WAKE_MAX),
+                " WHERE topic = ?2 AND cadence = ?3 AND fresh_us IS NULL AND active LIMIT ?4)",
+                (fresh_us, topic, cadence, _WAKE_MAX),
             ).rowcount
 
 
 def forget(db: sqlite3.Connection, subscription_id: str) -> None:
     """Remove a lane.  Part of the caller's transaction."""
     db.execute("DELETE FROM lane WHERE subscription = ?", (subscription_id,))
+    db.execute("DELETE FROM snooze WHERE subscription = ?", (subscription_id,))
+
+
+def settle_unleased(db: sqlite3.Connection, lane: str, now_us: int) -> None:
+    """Write when a lane is ready next; what is under a lease is settled when it is finished."""
+    leased = "SELECT 1 FROM lane WHERE subscription = ? AND owner <> ''"
+    if not db.execute(leased, (lane,)).fetchone():
+        settle(db, lane, now_us)
 
 
 def settle(
@@ -170,17 +203,17 @@ def settle(
 ) -> None:
     """End a lane's lease and write when it is ready next.  Part of the caller's transaction."""
     lane = db.execute(
-        "SELECT active, digest, lane.seq, fresh_us, paused_until_us, head,"
+        "SELECT active, cadence, lane.seq, fresh_us, paused_until_us, coalesce(head, 0),"
         " (SELECT min(next_us) FROM delivery"
         "  WHERE delivery.subscription = lane.subscription AND next_us IS NOT NULL)"
-        " FROM lane JOIN topic ON topic.number = lane.topic WHERE lane.subscription = ?",
+        " FROM lane LEFT JOIN topic ON topic.number = lane.topic WHERE lane.subscription = ?",
         (subscription_id,),
     ).fetchone()
     if lane is None:
         return
-    active, digest, seq, fresh_us, paused_until_us, head, retry_us = lane
+    active, cadence, seq, fresh_us, paused_until_us, head, retry_us = lane
     if fresh_us is None and head > seq:
-        fresh_us = digest_due_us(Digest(digest), now_us)
+        fresh_us = Cadence.parse(cadence).due_us(now_us)
     times = [time for time in (fresh_us, retry_us) if time is not None]
     ready_us = max(min(times), paused_until_us, not_before_us) if active and times else None
     db.execute(

@@ -5,61 +5,32 @@ See `broker.delivery.lanes` for the whole and for what must never happen.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
-from broker.delivery.attempt import RESPONSE_KEPT_MAX, Outcome
-from broker.delivery.lanes import forget, settle
+from broker.delivery.alerts.escalation import escalated, escalations, is_escalation
+from broker.delivery.alerts.messages import Messages
+from broker.delivery.attempt import ESCALATION, RESPONSE_KEPT_MAX, Outcome
+from broker.delivery.lanes import forget, settle, settle_unleased
 from broker.delivery.schedule import EndpointHealth, Fate
 from broker.delivery.store import DeliveryState, Finished, Taken, delivery_id
-from broker.pipeline.matchlog import CommittedMatch
+from broker.delivery.taking import Lane, Message, Taking, message_max
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Registry
-from broker.registry.subscription import DestinationKind, Digest, Subscription
+from broker.registry.subscription import DestinationKind, Subscription
 from broker.settings.database import transaction
 
-__all__ = ["BACKLOG_MAX", "DIGEST_MAX", "Leases"]
-
-DIGEST_MAX = 200
-"""Matches in one digest.  What is more follows in the next message, at once."""
+__all__ = ["BACKLOG_MAX", "Leases"]
 
 BACKLOG_MAX = 20
 """Matches that are mailed one by one; where more are waiting, they go in one mail."""
-
-_FOREVER = 1 << 62
 
 _STATES = {
     Fate.DELIVERED: DeliveryState.DELIVERED,
     Fate.RETRY: DeliveryState.DUE,
     Fate.DEAD: DeliveryState.DEAD,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class _Lane:
-    """A lane as it is found; `due_us` is when the first of its retries is due, if it has one."""
-
-    subscription: str
-    seq: int
-    fresh_us: int | None
-    head: int
-    due_us: int | None
-    health: EndpointHealth
-
-
-@dataclass(slots=True)
-class _Taking:
-    """One transaction of `take` in the making: what it reads once and what it writes at its end.
-
-    Lanes of one topic mostly stand at the same match, so matches that were read are kept.
-    """
-
-    now_us: int
-    next_row: int
-    pages: dict[tuple[object, ...], Sequence[CommittedMatch]] = field(default_factory=dict)
-    made: list[tuple[object, ...]] = field(default_factory=list)
-    moved: list[tuple[object, ...]] = field(default_factory=list)
 
 
 class Leases:
@@ -72,21 +43,24 @@ class Leases:
         self._outbox = outbox
         self._registry = registry
         self._owner = owner
+        self._messages = Messages(db)
 
     def take(self, room: int, now_us: int, lease_us: int) -> list[Taken]:
         """Lease at most `room` lanes that are ready, and return what to do for each."""
         with transaction(self._db):
             lanes = self._ready(room, now_us)
-            known = self._registry.subscriptions.by_id([lane.subscription for lane in lanes])
-            taking = _Taking(now_us, self._next_row())
+            known = self._known(lanes)
+            taking = Taking(self._outbox, now_us, self._next_row())
             found = [(lane, self._choose(lane, known, taking)) for lane in lanes]
             self._write(taking)
+            self._escalate(taking, known)
             for lane, work in found:
                 if lane.subscription not in known:
                     # The registry is older than this file: it was restored from a copy.
                     forget(self._db, lane.subscription)
                 elif work is None:
-                    settle(self._db, lane.subscription, now_us)
+                    held_us = _held_until_us(lane, known[lane.subscription], now_us)
+                    settle(self._db, lane.subscription, now_us, held_us)
             self._db.executemany(
                 "UPDATE lane SET owner = ?, ready_us = ? WHERE subscription = ?",
                 [
@@ -129,87 +103,156 @@ class Leases:
                 [(now_us, owner) for owner in dead],
             )
 
-    def _ready(self, room: int, now_us: int) -> list[_Lane]:
+    def _ready(self, room: int, now_us: int) -> list[Lane]:
         rows = self._db.execute(
-            "SELECT subscription, lane.seq, fresh_us, head, (SELECT min(next_us) FROM delivery"
+            "SELECT subscription, lane.seq, fresh_us, coalesce(head, 0),"
+            " (SELECT min(next_us) FROM delivery"
             "  WHERE delivery.subscription = lane.subscription AND next_us IS NOT NULL),"
-            " failures, failing_since_us, paused_until_us"
-            " FROM lane JOIN topic ON topic.number = lane.topic"
+            " snoozed_until_us, failures, failing_since_us, paused_until_us"
+            " FROM lane LEFT JOIN topic ON topic.number = lane.topic"
             " WHERE ready_us <= ? ORDER BY ready_us LIMIT ?",
             (now_us, room),
         )
         return [
-            _Lane(name, seq, fresh_us, head, due_us, EndpointHealth(*health))
-            for name, seq, fresh_us, head, due_us, *health in rows.fetchall()
+            Lane(name, seq, fresh_us, head, due_us, snoozed_until_us, EndpointHealth(*health))
+            for name, seq, fresh_us, head, due_us, snoozed_until_us, *health in rows.fetchall()
         ]
+
+    def _known(self, lanes: Sequence[Lane]) -> dict[str, Subscription]:
+        """Return the subscriptions that there are, by their lanes."""
+        named = {lane.subscription: lane.subscription.removesuffix(ESCALATION) for lane in lanes}
+        known = self._registry.subscriptions.by_id(list(named.values()))
+        return {
+            lane: escalated(known[name]) if is_escalation(lane) else known[name]
+            for lane, name in named.items()
+            if name in known
+        }
 
     def _next_row(self) -> int:
         row = self._db.execute("SELECT coalesce(max(number), 0) + 1 FROM delivery").fetchone()
         return int(row[0])
 
     def _choose(
-        self, lane: _Lane, known: Mapping[str, Subscription], taking: _Taking
+        self, lane: Lane, known: Mapping[str, Subscription], taking: Taking
     ) -> Taken | None:
         """Return the retry that is due longest, else the next match, else None."""
         subscription = known.get(lane.subscription)
-        if subscription is None:
+        if subscription is None or _held_until_us(lane, subscription, taking.now_us):
             return None
+        if subscription.options.is_keyed:
+            return self._messages.choose(lane, subscription, taking)
         if lane.due_us is not None and lane.due_us <= taking.now_us:
             return self._retry(lane, subscription, taking)
         if lane.fresh_us is not None and lane.fresh_us <= taking.now_us:
             return self._begin(lane, subscription, taking)
         return None
 
-    def _retry(self, lane: _Lane, subscription: Subscription, taking: _Taking) -> Taken:
-        row, id_, attempts, first, last = self._db.execute(
-            "SELECT number, id, attempts, first_seq, seq FROM delivery"
+    def _retry(self, lane: Lane, subscription: Subscription, taking: Taking) -> Taken:
+        row, id_, attempts, first, last, seqs, withheld = self._db.execute(
+            "SELECT number, id, attempts, first_seq, seq, seqs, withheld FROM delivery"
             " WHERE subscription = ? AND next_us = ? ORDER BY number LIMIT 1",
             (lane.subscription, lane.due_us),
         ).fetchone()
-        matches = self._matches(subscription, first - 1, last, taking)
-        return Taken(row, id_, attempts + 1, subscription, matches, lane.health)
+        matches = (
+            taking.numbered(json.loads(seqs))
+            if seqs
+            else taking.matches(subscription, first - 1, last)
+        )
+        return Taken(row, id_, attempts + 1, subscription, matches, lane.health, withheld)
 
-    def _begin(self, lane: _Lane, subscription: Subscription, taking: _Taking) -> Taken | None:
-        matches = self._matches(subscription, lane.seq, _FOREVER, taking)
+    def _begin(self, lane: Lane, subscription: Subscription, taking: Taking) -> Taken | None:
+        matches = taking.matches(subscription, lane.seq, limit=message_max(subscription))
         if not matches:
             taking.moved.append((max(lane.seq, lane.head), None, lane.subscription))
             return None
         if _is_mailed_at_once(subscription) and len(matches) <= BACKLOG_MAX:
             matches = matches[:1]
-        id_ = delivery_id(subscription.id, matches[0].id)
-        row, last = taking.next_row, matches[-1].seq
-        taking.next_row += 1
-        taking.made.append((row, id_, subscription.id, matches[0].seq, last, taking.now_us))
-        rest_us = taking.now_us if len(matches) == DIGEST_MAX else None
-        taking.moved.append((last, rest_us, lane.subscription))
-        return Taken(row, id_, 1, subscription, matches, lane.health)
+        message = Message(
+            row=taking.number(),
+            id=delivery_id(subscription.id, matches[0].id),
+            subscription=subscription.id,
+            seqs=[matches[0].seq, matches[-1].seq],
+            due_us=taking.now_us,
+            begun_us=taking.now_us,
+        )
+        taking.made.append(message)
+        is_full = len(matches) == message_max(subscription)
+        rest_us = taking.now_us if is_full and subscription.options.gathers else None
+        taking.moved.append((message.seqs[-1], rest_us, lane.subscription))
+        return Taken(message.row, message.id, 1, subscription, matches, lane.health)
 
-    def _matches(
-        self, subscription: Subscription, after: int, through: int, taking: _Taking
-    ) -> Sequence[CommittedMatch]:
-        limit = _limit(subscription) if through == _FOREVER else _FOREVER
-        until = subscription.until
-        key = (subscription.topic, after, through, subscription.point, until, limit)
-        if key not in taking.pages:
-            taking.pages[key] = self._outbox.matches.of_topic(
-                *subscription.topic,
-                after=after,
-                through=through,
-                point=subscription.point,
-                until=until,
-                limit=limit,
-            )
-        return taking.pages[key]
-
-    def _write(self, taking: _Taking) -> None:
+    def _write(self, taking: Taking) -> None:
         self._db.executemany(
             "INSERT INTO delivery (number, id, subscription, first_seq, seq, state, attempts,"
-            " next_us, created_us, changed_us) VALUES (?1, ?2, ?3, ?4, ?5, 'due', 0, ?6, ?6, ?6)",
-            taking.made,
+            " next_us, created_us, changed_us, key, seqs, begun_us, reason, withheld)"
+            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13)",
+            [
+                (
+                    each.row,
+                    each.id,
+                    each.subscription,
+                    each.seqs[0],
+                    each.seqs[-1],
+                    each.state,
+                    each.next_us,
+                    taking.now_us,
+                    each.key,
+                    each.numbers(),
+                    each.begun_us,
+                    each.reason,
+                    each.withheld,
+                )
+                for each in taking.made
+            ],
+        )
+        self._db.executemany(
+            "UPDATE delivery SET seq = ?, state = ?, next_us = ?, changed_us = ?, seqs = ?,"
+            " begun_us = ?, reason = ?, withheld = ? WHERE number = ?",
+            [
+                (
+                    each.seqs[-1],
+                    each.state,
+                    each.next_us,
+                    taking.now_us,
+                    each.numbers(),
+                    each.begun_us,
+                    each.reason,
+                    each.withheld,
+                    each.row,
+                )
+                for each in taking.changed
+            ],
         )
         self._db.executemany(
             "UPDATE lane SET seq = ?, fresh_us = ? WHERE subscription = ?", taking.moved
         )
+
+    def _escalate(self, taking: Taking, known: Mapping[str, Subscription]) -> None:
+        made = escalations((*taking.made, *taking.changed), known, taking.now_us)
+        self._db.executemany(
+            "INSERT INTO delivery (id, subscription, first_seq, seq, state, attempts, next_us,"
+            " created_us, changed_us, key, seqs, begun_us, origin, withheld)"
+            " VALUES (?1, ?2, ?3, ?4, 'due', 0, ?5, ?6, ?6, ?7, ?8, ?5, ?9, ?10)"
+            # What a power cut has taken back may be begun anew.
+            " ON CONFLICT (id) DO NOTHING",
+            [
+                (
+                    each.id,
+                    each.subscription,
+                    each.seqs[0],
+                    each.seqs[-1],
+                    each.due_us,
+                    taking.now_us,
+                    each.key,
+                    each.numbers(),
+                    message.id,
+                    message.withheld,
+                )
+                for message, each in made
+            ],
+        )
+        for _, each in made:
+            settle_unleased(self._db, each.subscription, taking.now_us)
 
     def _write_health(self, one: Finished) -> bool:
         """Keep the record of the endpoint; return whether the lease is still held."""
@@ -260,16 +303,14 @@ class Leases:
         )
 
 
-def _limit(subscription: Subscription) -> int:
-    match subscription.destination.kind:
-        case DestinationKind.EMAIL:
-            return DIGEST_MAX
-        case DestinationKind.WEBHOOK:
-            return subscription.options.batch_max
-        case _:
-            return 1
+def _held_until_us(lane: Lane, subscription: Subscription, now_us: int) -> int:
+    """Return until when nothing of a lane is sent, whatever is due; 0 where that is no reason."""
+    options = subscription.options
+    loud_us = options.cadence.loud_us(now_us) if options.quiet else now_us
+    until_us = max(loud_us, lane.snoozed_until_us)
+    return until_us if until_us > now_us else 0
 
 
 def _is_mailed_at_once(subscription: Subscription) -> bool:
     is_mail = subscription.destination.kind is DestinationKind.EMAIL
-    return is_mail and subscription.options.digest is Digest.IMMEDIATE
+    return is_mail and subscription.options.cadence.is_immediate

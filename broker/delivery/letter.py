@@ -93,9 +93,11 @@ class Letters:
             byline=_byline, plain=plain, clean=_clean, web=is_web, duration=duration
         )
 
-    def write(self, attempt: Attempt, unsubscribe_url: str = "") -> EmailMessage:
+    def write(
+        self, attempt: Attempt, unsubscribe_url: str = "", alert_url: str = ""
+    ) -> EmailMessage:
         """Return the message for a delivery."""
-        facts = self._facts(attempt, unsubscribe_url)
+        facts = self._facts(attempt, unsubscribe_url, alert_url)
         message = EmailMessage(policy=_POLICY)
         message["From"] = formataddr((self._sender.name, self._sender.address))
         message["To"] = attempt.subscription.destination.address
@@ -113,16 +115,22 @@ class Letters:
 
     def text(self, attempt: Attempt) -> tuple[str, str]:
         """Return the subject and the text for a delivery that is not by mail."""
-        facts = self._facts(attempt, "")
+        facts = self._facts(attempt)
         return str(facts["subject"]), self._text(facts)
 
-    def _facts(self, attempt: Attempt, unsubscribe_url: str) -> dict[str, object]:
+    def _facts(
+        self, attempt: Attempt, unsubscribe_url: str = "", alert_url: str = ""
+    ) -> dict[str, object]:
         facts: dict[str, object] = {
             "query": attempt.subscription.query,
             "address": str(attempt.subscription.destination),
             "matches": [summarise(match) for match in attempt.matches],
             "unsubscribe_url": unsubscribe_url,
+            "alert_url": alert_url,
             "is_sample": attempt.is_sample,
+            "withheld": attempt.withheld,
+            "is_escalation": attempt.is_escalation,
+            "escalates": bool(attempt.subscription.options.escalate) or attempt.is_escalation,
         }
         return {**facts, "subject": self._subject(facts)}
 
@@ -154,6 +162,7 @@ class Letters:
     def _subject(self, facts: dict[str, object]) -> str:
         text = _one_line(self._render("mail.subject.j2", facts))
         text = f"Sample: {text}" if facts["is_sample"] else text
+        text = f"Not acknowledged: {text}" if facts["is_escalation"] else text
         return text if len(text) <= _SUBJECT_MAX else text[: _SUBJECT_MAX - 1] + "…"
 
     def _text(self, facts: dict[str, object]) -> str:

@@ -35,7 +35,8 @@ class _NotLetInError(Exception):
 class MailChannel:
     """Sends over a few kept connections to one mail server.
 
-    `unsubscribe_url` returns the address of a subscription's one-click page, or "";
+    `unsubscribe_url` returns the address of a subscription's one-click page, `alert_url` that of
+    the page on which a message is answered, or "";
     `is_suppressed` says which addresses must not be written to.
     """
 
@@ -52,11 +53,13 @@ class MailChannel:
         timeout_s: float = 30.0,
         connections_max: int = 4,
         unsubscribe_url: Callable[[str], str] = lambda subscription_id: "",
+        alert_url: Callable[[str], str] = lambda delivery_id: "",
         is_suppressed: Callable[[str], bool] = lambda address: False,
     ) -> None:
         self._letters = letters
         self._sender = sender
         self._unsubscribe_url = unsubscribe_url
+        self._alert_url = alert_url
         self._is_suppressed = is_suppressed
         self._room = asyncio.Semaphore(connections_max)
         self._idle: list[aiosmtplib.SMTP] = []
@@ -79,7 +82,10 @@ class MailChannel:
         address = attempt.subscription.destination.address
         if self._is_suppressed(address):
             return Outcome(OutcomeKind.GONE, detail="the address is on the suppression list")
-        message = self._letters.write(attempt, self._unsubscribe_url(attempt.subscription.id))
+        alert_url = "" if attempt.is_sample else self._alert_url(attempt.delivery_id)
+        is_subscriber = not attempt.is_escalation
+        unsubscribe_url = self._unsubscribe_url(attempt.subscription.id) if is_subscriber else ""
+        message = self._letters.write(attempt, unsubscribe_url, alert_url)
         began = time.perf_counter_ns()
         outcome = await self._send(message, address)
         elapsed_us = (time.perf_counter_ns() - began) // 1_000

@@ -53,7 +53,8 @@ def _standard(match: CommittedMatch) -> str:
 def _standard_batch(matches: Sequence[CommittedMatch]) -> str:
     time = render_time(matches[-1].committed_us)
     lines = ",".join(match.line for match in matches)
-    return f'{{"type":"{MATCHES_TYPE}","timestamp":"{time}","data":{{"matches":[{lines}]}}}}'
+    kind = MATCHES_TYPE if matches[0].seq else SAMPLE_TYPE
+    return f'{{"type":"{kind}","timestamp":"{time}","data":{{"matches":[{lines}]}}}}'
 
 
 def _cloud_event(match: CommittedMatch) -> str:

@@ -15,9 +15,8 @@ from datetime import timedelta
 from enum import Enum
 
 from broker.delivery.attempt import Outcome, OutcomeKind
-from broker.registry.subscription import Digest
 
-__all__ = ["Decision", "EndpointHealth", "Fate", "RetryPolicy", "decide", "digest_due_us"]
+__all__ = ["Decision", "EndpointHealth", "Fate", "RetryPolicy", "decide"]
 
 _US = timedelta(microseconds=1)
 SECOND_US = 1_000_000
@@ -165,27 +164,3 @@ def _jittered(policy: RetryPolicy, delay_us: int, random: Callable[[], float]) -
 
 def _retry_after(policy: RetryPolicy, outcome: Outcome) -> int:
     return min(outcome.retry_after_us or 0, policy.retry_after_max_us)
-
-
-def digest_due_us(digest: Digest, now_us: int) -> int:
-    """Return when a match that is committed now is mailed: at the next hour, day, Monday in UTC.
-
-    >>> from datetime import UTC, datetime
-    >>> noon = int(datetime(2026, 1, 1, 12, 30, tzinfo=UTC).timestamp()) * 1_000_000
-    >>> for digest in Digest:
-    ...     print(datetime.fromtimestamp(digest_due_us(digest, noon) / 1e6, tz=UTC))
-    2026-01-01 12:30:00+00:00
-    2026-01-01 13:00:00+00:00
-    2026-01-02 00:00:00+00:00
-    2026-01-05 00:00:00+00:00
-    """
-    if digest is Digest.IMMEDIATE:
-        return now_us
-    hour_us, day_us = _us(hours=1), _us(days=1)
-    if digest is Digest.HOURLY:
-        return (now_us // hour_us + 1) * hour_us
-    if digest is Digest.DAILY:
-        return (now_us // day_us + 1) * day_us
-    # 1970-01-05 was the first Monday.
-    monday_us = 4 * day_us
-    return ((now_us - monday_us) // (7 * day_us) + 1) * 7 * day_us + monday_us

@@ -20,7 +20,13 @@ from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.subscription import Subscription
 from broker.settings.database import connect
 
-__all__ = ["DeliveryState", "Finished", "Taken", "delivery_id", "open_deliveries"]
+__all__ = [
+    "DeliveryState",
+    "Finished",
+    "Taken",
+    "delivery_id",
+    "open_deliveries",
+]
 
 _STEPS = (
     """
@@ -91,23 +97,47 @@ _STEPS = (
         PRIMARY KEY (consumer, seq)) WITHOUT ROWID;
     CREATE INDEX pending_due ON pending (consumer, due_us);
     """,
+    """
+    ALTER TABLE lane RENAME COLUMN digest TO cadence;
+    ALTER TABLE delivery ADD COLUMN key TEXT;
+    ALTER TABLE delivery ADD COLUMN seqs TEXT;
+    ALTER TABLE delivery ADD COLUMN begun_us INTEGER;
+    ALTER TABLE delivery ADD COLUMN reason TEXT NOT NULL DEFAULT '';
+    ALTER TABLE delivery ADD COLUMN withheld INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE delivery ADD COLUMN origin TEXT;
+    ALTER TABLE delivery ADD COLUMN acknowledged_us INTEGER;
+    CREATE INDEX delivery_following ON delivery (origin) WHERE origin IS NOT NULL;
+    ALTER TABLE lane ADD COLUMN snoozed_until_us INTEGER NOT NULL DEFAULT 0;
+    CREATE TABLE snooze (
+        subscription TEXT NOT NULL,
+        key TEXT NOT NULL,
+        until_us INTEGER NOT NULL,
+        PRIMARY KEY (subscription, key)) WITHOUT ROWID;
+    CREATE INDEX delivery_keyed ON delivery (subscription, key, begun_us) WHERE key IS NOT NULL;
+    """,
 )
 
 
 class DeliveryState(StrEnum):
-    """Where a delivery stands; `DEAD` ones are the dead letters."""
+    """Where a delivery stands; `DEAD` ones are the dead letters.
+
+    `SUPPRESSED` ones were held back, `COLLECTED` ones are of a subscription that does not send.
+    """
 
     DUE = "due"
     DELIVERED = "delivered"
     DEAD = "dead"
     CANCELLED = "cancelled"
+    SUPPRESSED = "suppressed"
+    COLLECTED = "collected"
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
     """One thing to do now, under a lease: attempt `number` (from 1) of a delivery.
 
-    `matches` is empty if they are no longer kept.
+    `matches` is empty if they are no longer kept.  `withheld` messages of its key were suppressed
+    since the one before it.
     """
 
     row: int
@@ -116,6 +146,7 @@ class Taken:
     subscription: Subscription
     matches: Sequence[CommittedMatch]
     health: EndpointHealth
+    withheld: int = 0
 
 
 @dataclass(frozen=True, slots=True)

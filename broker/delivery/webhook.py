@@ -7,7 +7,7 @@ import errno
 import os
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ import aiohttp
 from broker.delivery.attempt import RESPONSE_KEPT_MAX, Attempt, Outcome, OutcomeKind
 from broker.delivery.payload import render_payload
 from broker.delivery.signature import headers
+from broker.delivery.taking import message_max
 from broker.registry.subscription import Destination
 from feeds.guard import REASON, BlockedAddressError, Network, guarded_connector, is_allowed
 
@@ -44,7 +45,7 @@ class WebhookChannel:
     """Posts to endpoints over kept connections, without cookies, proxies or redirects.
 
     Only global addresses are dialled, and those in the `allowed` networks; `allow_http` admits
-    URLs that are not https.
+    URLs that are not https.  `alert_url` returns the page on which a message is answered, or "".
     """
 
     def __init__(
@@ -54,7 +55,9 @@ class WebhookChannel:
         allow_http: bool = False,
         timeout_s: float = 15.0,
         user_agent: str = "xscl-broker",
+        alert_url: Callable[[str], str] = lambda delivery_id: "",
     ) -> None:
+        self._alert_url = alert_url
         self._allowed = tuple(allowed)
         self._allow_http = allow_http
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
@@ -70,12 +73,23 @@ class WebhookChannel:
         content_type, body = render_payload(
             attempt.matches,
             subscription.options.format,
-            is_batch=subscription.options.batch_max > 1,
+            is_batch=message_max(subscription) > 1,
         )
         signed = headers(
             subscription.secrets, attempt.delivery_id, attempt.now_us // 1_000_000, body
         )
-        return await self.post(url, body, {"Content-Type": content_type, **signed}, attempt.now_us)
+        sent = {"Content-Type": content_type, **signed, **self._alert(attempt)}
+        return await self.post(url, body, sent, attempt.now_us)
+
+    def _alert(self, attempt: Attempt) -> dict[str, str]:
+        """Return what there is to say beside the matches, which are the same for all."""
+        named = {"xscl-escalation": "true"} if attempt.is_escalation else {}
+        if attempt.withheld:
+            named["xscl-withheld"] = str(attempt.withheld)
+        if not (attempt.is_escalation or attempt.subscription.options.escalate):
+            return named
+        url = "" if attempt.is_sample else self._alert_url(attempt.delivery_id)
+        return {**named, "xscl-alert": url} if url else named
 
     async def post(self, url: str, body: bytes, sent: dict[str, str], now_us: int) -> Outcome:
         """POST a body once and judge the answer."""

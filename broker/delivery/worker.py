@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
+from broker.delivery.alerts.escalation import is_escalation
 from broker.delivery.attempt import Attempt, Channel, Notifier, Outcome, OutcomeKind
 from broker.delivery.dispatch import Dispatch
 from broker.delivery.endpoints import Claim, EndpointLimits, Endpoints
@@ -232,7 +233,14 @@ class DeliveryWorker:
         channel = self._channels.get(kind)
         if channel is None:
             return Outcome(OutcomeKind.FAILED, detail=f"this broker is not set up for {kind.value}")
-        attempt = Attempt(taken.delivery_id, taken.number, taken.subscription, taken.matches, at_us)
+        attempt = Attempt(
+            taken.delivery_id,
+            taken.number,
+            taken.subscription,
+            taken.matches,
+            at_us,
+            taken.withheld,
+        )
         try:
             return await channel.send(attempt)
         except Exception as error:
@@ -245,7 +253,8 @@ class DeliveryWorker:
         decision = one.decision
         next_us = decision.next_us if decision.fate is Fate.RETRY else None
         self._on_event(_event(_FATES[decision.fate], one.taken, one.outcome, next_us))
-        if decision.disable:
+        # The second address is not the subscriber: it disables nothing.
+        if decision.disable and not is_escalation(one.taken.subscription.id):
             self._tell_disabled(one, decision.disable)
 
     def _tell_disabled(self, one: Finished, reason: str) -> None:

@@ -6,7 +6,8 @@ under one assignment of its parameters.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,6 +97,12 @@ class MatchLog:
             limit,
         )
 
+    def numbered(self, seqs: Sequence[int]) -> list[CommittedMatch]:
+        """Return the matches of these numbers that there are, in order."""
+        return self._matches(
+            "WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq", json.dumps(list(seqs))
+        )
+
     def newest_of_topic(
         self, query: str, parameters: str, *, point: int = 0, until: int | None = None, limit: int
     ) -> list[CommittedMatch]:
@@ -133,17 +140,24 @@ class MatchLog:
         """Return the number of matches of one query."""
         return int(self._row("SELECT count(*) FROM match WHERE query = ?", query)[0])
 
-    def topics(self, after: int, *, limit: int) -> tuple[dict[tuple[str, str], int], int]:
-        """Return the newest match number of each (query, parameters) among the next matches.
+    def topics(
+        self, after: int, *, limit: int
+    ) -> tuple[dict[tuple[str, str], tuple[int, int]], int]:
+        """Return of each (query, parameters) among the next matches the newest one's number.
 
-        Looks at `limit` matches after `after` and returns the last number that it looked at too.
+        With it comes the time at which the first was committed.  Looks at `limit` matches after
+        `after` and returns the last number that it looked at too.
         """
         rows = self._rows(
-            "SELECT query, parameters, seq FROM match WHERE seq > ? ORDER BY seq LIMIT ?",
+            "SELECT query, parameters, seq, committed_us FROM match WHERE seq > ?"
+            " ORDER BY seq LIMIT ?",
             after,
             limit,
         )
-        heads = {(query, parameters): seq for query, parameters, seq in rows}
+        heads: dict[tuple[str, str], tuple[int, int]] = {}
+        for query, parameters, seq, committed_us in rows:
+            _, first_us = heads.get((query, parameters), (0, committed_us))
+            heads[query, parameters] = (seq, first_us)
         return heads, rows[-1][2] if rows else after
 
     def seq_since(self, committed_us: int) -> int:

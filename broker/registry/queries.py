@@ -294,7 +294,7 @@ class Registry:
             destination=destination,
             point=point,
             state=state,
-            options=(options or Options()).checked(),
+            options=(options or Options()).checked(destination.kind),
         )
         with self._file.change() as revision:
             if since is not None and self.must_look_back(query_id, parameters or {}, point, newest):

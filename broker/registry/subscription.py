@@ -13,7 +13,10 @@ from urllib.parse import urlsplit
 
 import idna
 
+from broker.registry.cadence import Cadence, CadenceError, Throttle, between, check_zone
+
 __all__ = [
+    "KEY_TERMS_MAX",
     "Destination",
     "DestinationKind",
     "Digest",
@@ -25,6 +28,10 @@ __all__ = [
     "SubscriptionState",
     "parameters_key",
 ]
+
+
+KEY_TERMS_MAX = 4
+"""A key is compared and shown whole."""
 
 
 class SubscriptionError(ValueError):
@@ -54,7 +61,7 @@ class DestinationKind(StrEnum):
 
 
 class Digest(StrEnum):
-    """How often an address is written to."""
+    """How often an address is written to, where the digest has a name."""
 
     IMMEDIATE = "immediate"
     HOURLY = "hourly"
@@ -163,26 +170,85 @@ class Options:
     """What a subscriber can choose.  `batch_max` matches at most go in one webhook call.
 
     `rate_per_s` bounds the calls to the endpoint; 0 leaves it to the broker.  `owner` is the
-    address that is told when the subscription is disabled.
+    address that is told when the subscription is disabled.  The others are those of docs/alerts.md,
+    as they are written there.
     """
 
-    digest: Digest = Digest.IMMEDIATE
+    digest: str = Digest.IMMEDIATE
     batch_max: int = 1
     format: PayloadFormat = PayloadFormat.STANDARD
     rate_per_s: float = 0.0
     owner: str = ""
+    key: tuple[str, ...] = ()
+    group: str = ""
+    throttle: str = ""
+    quiet: str = ""
+    timezone: str = "UTC"
+    collect: bool = False
+    escalate: str = ""
+    escalate_after: str = ""
 
     def __post_init__(self) -> None:
         if not 1 <= self.batch_max <= 1_000:
             raise SubscriptionError("a batch holds 1 to 1000 matches")
         if self.rate_per_s < 0:
             raise SubscriptionError("a rate is not negative")
+        if len(self.key) > KEY_TERMS_MAX:
+            raise SubscriptionError(f"a key has at most {KEY_TERMS_MAX} terms")
+        if bool(self.escalate) != bool(self.escalate_after):
+            raise SubscriptionError("an escalation has an address and a time: `escalate_after`")
+        if self.escalate and self.collect:
+            raise SubscriptionError("what is collected is not sent, and cannot be escalated")
+        try:
+            self.cadence.checked()
+            _ = self.throttled, self.escalate_after_us
+        except CadenceError as error:
+            raise SubscriptionError(str(error)) from error
 
-    def checked(self) -> Options:
+    @property
+    def cadence(self) -> Cadence:
+        """What decides when a match is due."""
+        group_us = between("a group", self.group) if self.group else 0
+        return Cadence(self.digest, group_us, self.quiet, self.timezone)
+
+    @property
+    def throttled(self) -> Throttle | None:
+        """How many messages of a key may be begun, None for any number."""
+        return Throttle.parse(self.throttle) if self.throttle else None
+
+    @property
+    def escalate_after_us(self) -> int:
+        """How long a message waits to be acknowledged before it is escalated."""
+        return between("an escalation", self.escalate_after) if self.escalate_after else 0
+
+    @property
+    def gathers(self) -> bool:
+        """Whether matches wait for others, to go with them in one message."""
+        return bool(self.group) or self.digest != Digest.IMMEDIATE
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether messages are told apart by more than the order of matches."""
+        return bool(self.key or self.throttle or self.collect)
+
+    def checked(self, kind: DestinationKind) -> Options:
         """Return the options as they are kept; raise `SubscriptionError` for a wrong address.
 
-        What was kept before addresses were checked is read as it is.
+        What was kept before addresses were checked is read as it is, and so is a time zone that
+        was known to another machine.
         """
+        if kind is DestinationKind.PULL and (
+            self.is_keyed or self.escalate or not self.cadence.is_immediate
+        ):
+            raise SubscriptionError(
+                "who pulls gets each match when it is found: these options are for what is sent"
+            )
+        if self.escalate and Destination.parse(self.escalate).kind is DestinationKind.PULL:
+            raise SubscriptionError("an escalation is sent: to an address or a URL, not 'pull'")
+        try:
+            check_zone(self.timezone)
+        except CadenceError as error:
+            raise SubscriptionError(str(error)) from error
         try:
             return replace(self, owner=_checked_address(self.owner)) if self.owner else self
         except SubscriptionError as error:
@@ -209,14 +275,36 @@ class Options:
             raise SubscriptionError(f"unknown option {unknown[0]!r}")
         try:
             return cls(
-                digest=Digest(fields.get("digest", Digest.IMMEDIATE)),
+                digest=str(fields.get("digest", Digest.IMMEDIATE)),
                 batch_max=int(fields.get("batch_max", 1)),
                 format=PayloadFormat(fields.get("format", PayloadFormat.STANDARD)),
                 rate_per_s=float(fields.get("rate_per_s", 0.0)),
                 owner=str(fields.get("owner", "")),
+                key=_terms(fields.get("key", [])),
+                group=str(fields.get("group", "")),
+                throttle=str(fields.get("throttle", "")),
+                quiet=str(fields.get("quiet", "")),
+                timezone=str(fields.get("timezone", "UTC")),
+                collect=_flag("collect", fields.get("collect", False)),
+                escalate=str(fields.get("escalate", "")),
+                escalate_after=str(fields.get("escalate_after", "")),
             )
         except (TypeError, ValueError) as error:
             raise SubscriptionError(str(error)) from error
+
+
+def _terms(given: object) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(term, str) for term in given):
+        raise SubscriptionError(
+            "a key is a list of names: of what the query compares, or `output/...`"
+        )
+    return tuple(given)
+
+
+def _flag(name: str, given: object) -> bool:
+    if not isinstance(given, bool):
+        raise SubscriptionError(f"{name!r} is true or false")
+    return given
 
 
 @dataclass(frozen=True, slots=True)

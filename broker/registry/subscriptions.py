@@ -89,7 +89,7 @@ class Subscriptions:
                 revision,
             ),
         ).rowcount
-        if inserted and destination.kind is DestinationKind.WEBHOOK:
+        if inserted and DestinationKind.WEBHOOK in _kinds(subscription):
             given = subscription.secrets or (Secret(_new_secret()),)
             for secret in given:
                 self._add_secret(subscription.id, now_us, secret.value)
@@ -305,6 +305,13 @@ class Subscriptions:
         for owner, value, expires_us in rows:
             keys[owner] = (*keys.get(owner, ()), Secret(value, expires_us))
         return keys
+
+
+def _kinds(subscription: Subscription) -> set[DestinationKind]:
+    """Return the kinds of destinations that a subscription is sent to."""
+    second = subscription.options.escalate
+    first = {subscription.destination.kind}
+    return first | {Destination.parse(second).kind} if second else first
 
 
 def _new_secret() -> str:

@@ -352,10 +352,12 @@ class Service:
             await asyncio.sleep(_WATCH_S)
 
     def _open_delivery(self) -> Pickup:
-        def unsubscribe_url(subscription_id: str) -> str:
-            return pickup.unsubscribe_url(subscription_id)
-
-        self._channels = open_channels(self._settings, self._registry, unsubscribe_url)
+        self._channels = open_channels(
+            self._settings,
+            self._registry,
+            lambda subscription_id: pickup.unsubscribe_url(subscription_id),
+            lambda delivery_id: pickup.alert_url(delivery_id),
+        )
         for channel in self._channels.values():
             self._stack.push_async_callback(channel.close)
         pickup = Pickup(

@@ -18,6 +18,7 @@ from pygments.lexers.html import XmlLexer
 
 from broker.api.backend import Backend
 from broker.api.feeds import FEED_ADMINISTRATION
+from broker.api.pickup import Pickup
 from broker.api.streams import rendered_dead_letters, statistics
 from broker.delivery.deliveries import Deliveries, Delivery
 from broker.delivery.letter import duration, is_web, plain
@@ -38,6 +39,7 @@ __all__ = [
     "failing_deliveries",
     "feed_store",
     "feeds",
+    "messages",
     "moment",
     "one_query",
     "one_subscription",
@@ -152,12 +154,22 @@ def with_subscriptions(backend: Backend, deliveries: Sequence[Delivery]) -> list
     return [Failing(each, found.get(each.subscription)) for each in deliveries]
 
 
+def messages(pickup: Pickup, name: str) -> dict[str, Any]:
+    """Return a subscription's latest messages, each with its link, and what of it is snoozed."""
+    snoozed_until_us, snoozed_keys = pickup.answers.snoozes(name, pickup.now_us(), limit=_ROWS_MAX)
+    found = pickup.deliveries.find(subscription=name, limit=_MATCHES_MAX)
+    return {
+        "messages": [(each, f"/v1/alerts/{pickup.alert_token(each.id)}") for each in found],
+        "snoozed_until_us": snoozed_until_us,
+        "snoozed_keys": snoozed_keys,
+    }
+
+
 def failing_deliveries(deliveries: Deliveries) -> list[Delivery]:
     """Return dead letters, and deliveries that are tried again, newest first."""
     dead = deliveries.find(state=DeliveryState.DEAD, limit=_MATCHES_MAX)
-    due = deliveries.find(state=DeliveryState.DUE, limit=_ROWS_MAX)
-    found = [*dead, *(each for each in due if each.attempts)]
-    return sorted(found, key=lambda each: -each.changed_us)[: 2 * _MATCHES_MAX]
+    due = deliveries.find(state=DeliveryState.DUE, is_tried=True, limit=_ROWS_MAX)
+    return sorted([*dead, *due], key=lambda each: -each.changed_us)[: 2 * _MATCHES_MAX]
 
 
 def moment(time_us: int) -> str:

@@ -105,9 +105,10 @@ async def show_query(request: web.Request) -> web.Response:
 
 
 async def show_subscription(request: web.Request) -> web.Response:
-    """Show one subscription and its latest matches."""
-    backend = request.app[BACKEND]
-    values = await in_thread(pagedata.one_subscription, backend, request.match_info["id"])
+    """Show one subscription, its latest messages and its latest matches."""
+    backend, pickup, name = request.app[BACKEND], request.app[PICKUP], request.match_info["id"]
+    values = await in_thread(pagedata.one_subscription, backend, name)
+    values |= await pickup.write(lambda: pagedata.messages(pickup, name))
     return _page("subscription.html.j2", values, caller_of(request))
 
 

@@ -61,6 +61,7 @@ async def test_health_is_told_to_everyone(house: House) -> None:
         *("GET /assets/{name}", "HEAD /assets/{name}"),
         # Their tokens stand in their addresses.
         *("GET /v1/unsubscribe/{token}", "HEAD /v1/unsubscribe/{token}"),
+        *("GET /v1/alerts/{token}", "HEAD /v1/alerts/{token}", "POST /v1/alerts/{token}"),
         *("GET /v1/confirm/{token}", "HEAD /v1/confirm/{token}", "POST /v1/confirm/{token}"),
         *("POST /v1/unsubscribe/{token}", "GET /websub/{token}", "POST /websub/{token}"),
     }

@@ -9,7 +9,7 @@ import signal
 import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,9 @@ from support.subscribers import (
     receiving,
     until,
 )
+
+from broker.delivery.deliveries import Deliveries
+from broker.delivery.store import open_deliveries
 
 TESTS = Path(__file__).parents[1]
 
@@ -81,6 +84,48 @@ async def test_a_kill_around_the_answer_repeats_the_attempt_under_its_id(
         assert docids == [1, 2, 2, 3]
         assert received[1].id == received[2].id
         assert len({each.id for each in received}) == 3
+
+
+async def test_a_kill_lets_out_no_more_messages_of_a_key_than_agreed(broker: Broker) -> None:
+    async with receiving() as receiver:
+        processes: list[asyncio.subprocess.Process] = []
+
+        async def kill(request: web.Request) -> web.StreamResponse:
+            os.kill(processes[-1].pid, signal.SIGKILL)
+            return web.Response(status=204)
+
+        receiver.answers = [kill, kill]
+        second = f"{receiver.url}/second"
+        made = broker.subscribe(
+            receiver.url,
+            key=("who",),
+            throttle="2 per 1 h",
+            escalate=second,
+            escalate_after="1 s",
+        )
+        broker.commit(*(found(number) for number in range(1, 6)))
+        for _ in range(2):
+            async with delivering_process(broker) as process:
+                processes.append(process)
+                assert await process.wait() == -signal.SIGKILL
+        async with delivering_process(broker):
+            await until(lambda: len(ids(receiver, "/hook/second")) == 2)
+            await until(lambda: states(broker) == {"delivered": 4, "suppressed": 3})
+    assert len(ids(receiver, "/hook")) == 2
+    with closing(open_deliveries(broker.directory / "deliveries.db")) as db:
+        rows = Deliveries(db).find(subscription=made.id)
+    assert ids(receiver, "/hook") | ids(receiver, "/hook/second") == {
+        row.id for row in rows if row.state == "delivered"
+    }
+
+
+def ids(receiver: Receiver, path: str) -> set[str]:
+    return {each.id for each in receiver.received if each.path == path}
+
+
+def states(broker: Broker) -> dict[str, int]:
+    with closing(open_deliveries(broker.directory / "deliveries.db")) as db:
+        return Deliveries(db).counts()
 
 
 @pytest.mark.slow

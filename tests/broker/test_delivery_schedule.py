@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,9 +12,7 @@ from broker.delivery.schedule import (
     Fate,
     RetryPolicy,
     decide,
-    digest_due_us,
 )
-from broker.registry.subscription import Digest
 
 POLICY = RetryPolicy()
 HOUR_US = 3_600_000_000
@@ -149,21 +145,6 @@ def test_gone_disables_at_once_and_keeps_the_delivery() -> None:
 def test_a_refused_message_says_nothing_about_its_endpoint() -> None:
     health = EndpointHealth(2, 5)
     assert judged(OutcomeKind.REFUSED, health=health).health == health
-
-
-@given(digest=st.sampled_from(Digest), now_us=st.integers(0, 4_000_000_000_000_000))
-def test_a_digest_is_due_at_the_next_boundary(digest: Digest, now_us: int) -> None:
-    length_us = {"immediate": 0, "hourly": HOUR_US, "daily": DAY_US, "weekly": 7 * DAY_US}[digest]
-    due_us = digest_due_us(digest, now_us)
-    assert now_us <= due_us <= now_us + length_us
-    due = datetime.fromtimestamp(due_us // 1_000_000, tz=UTC)
-    if digest is not Digest.IMMEDIATE:
-        assert due_us > now_us
-        assert (due.minute, due.second) == (0, 0)
-    if digest in (Digest.DAILY, Digest.WEEKLY):
-        assert due.hour == 0
-    if digest is Digest.WEEKLY:
-        assert due.strftime("%A") == "Monday"
 
 
 def test_an_endpoint_at_its_bound_is_parked_and_its_queue_spreads_over_time() -> None:

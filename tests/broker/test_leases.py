@@ -13,9 +13,10 @@ from support.subscribers import broker_in, found
 from broker.delivery.attempt import Outcome, OutcomeKind
 from broker.delivery.deliveries import Deliveries
 from broker.delivery.lanes import Lanes
-from broker.delivery.leases import BACKLOG_MAX, DIGEST_MAX, Leases
+from broker.delivery.leases import BACKLOG_MAX, Leases
 from broker.delivery.schedule import EndpointHealth, RetryPolicy, decide
 from broker.delivery.store import DeliveryState, Finished, Taken, open_deliveries
+from broker.delivery.taking import DIGEST_MAX
 from broker.registry.subscription import Digest
 
 SECOND_US = 1_000_000

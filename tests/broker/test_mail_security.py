@@ -101,7 +101,9 @@ def mailing(
         kept.parent.mkdir()
         kept.write_text(password + "\n", encoding="utf-8")
         smtp = replace(smtp, username=USER, password_file=kept)
-    return {"channels": open_channels(Settings(smtp=smtp), broker.registry, lambda _: "")}
+    return {
+        "channels": open_channels(Settings(smtp=smtp), broker.registry, lambda _: "", lambda _: "")
+    }
 
 
 async def failure(broker: Broker, settings: dict[str, Any]) -> Outcome:

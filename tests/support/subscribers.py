@@ -233,8 +233,9 @@ class Broker:
 
 
 @contextlib.contextmanager
-def broker_in(directory: Path) -> Any:
-    broker = Broker(directory, Outbox(directory / "outbox.db"), Registry(directory / "registry.db"))
+def broker_in(directory: Path, *, now_us: Callable[[], int] | None = None) -> Any:
+    outbox = Outbox(directory / "outbox.db", now_us=now_us)
+    broker = Broker(directory, outbox, Registry(directory / "registry.db"))
     try:
         yield broker
     finally:

@@ -1,0 +1,206 @@
+"""The messages of lanes that tell their matches apart, in the file of deliveries.
+
+See `broker.delivery.alerts` for what must always hold.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from broker.delivery.alerts.key import key_of
+from broker.delivery.alerts.plan import Found, gather, judge
+from broker.delivery.store import DeliveryState, Taken, delivery_id
+from broker.delivery.taking import Lane, Message, Taking, message_max
+from broker.pipeline.matchlog import CommittedMatch
+from broker.registry.subscription import Subscription
+
+__all__ = ["FOUND_MAX", "WAITING_MAX", "WITHHELD_MAX", "Messages"]
+
+FOUND_MAX = 1_000
+"""Matches that are put into messages in one turn of a lane."""
+
+WAITING_MAX = 1_000
+"""Messages of one subscription that wait; matches behind them wait in the outbox."""
+
+WITHHELD_MAX = 1_000
+"""Suppressed messages that are counted for the one that follows them."""
+
+_JUDGED_MAX = 100
+"""Messages that are looked at in one turn of a lane, until one is sent."""
+
+_MESSAGE = (
+    "number, id, subscription, first_seq, seqs, next_us, key, begun_us, attempts, state, withheld"
+)
+
+
+def _read(row: Sequence[Any]) -> Message:
+    """Return the message of a row with the columns `_MESSAGE`."""
+    number, id_, subscription, first, seqs, next_us, key, begun_us, attempts, state, withheld = row
+    return Message(
+        row=number,
+        id=id_,
+        subscription=subscription,
+        seqs=json.loads(seqs) if seqs else [first],
+        due_us=next_us,
+        key=key,
+        begun_us=begun_us,
+        attempts=attempts,
+        state=DeliveryState(state),
+        withheld=withheld,
+    )
+
+
+class Messages:
+    """Gathers and judges, in the transaction of who takes."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def choose(self, lane: Lane, subscription: Subscription, taking: Taking) -> Taken | None:
+        """Return the message whose turn it is, None where none is to be sent now."""
+        touched = {each.row: each for each in self._gather(lane, subscription, taking)}
+        # A row that has grown is the one that has grown.
+        due = {each.row: each for each in self._due(lane, taking.now_us)} | touched
+        chosen = None
+        for message in sorted(due.values(), key=lambda each: (each.due_us, each.seqs[0])):
+            if chosen is None and message.due_us <= taking.now_us:
+                judged = self._judge(message, subscription, taking.now_us)
+                if judged is not message:
+                    touched[message.row] = judged
+                chosen = judged if judged.state is DeliveryState.DUE else None
+        for message in touched.values():
+            (taking.made if message.is_new else taking.changed).append(message)
+        if chosen is None:
+            return None
+        return Taken(
+            chosen.row,
+            chosen.id,
+            chosen.attempts + 1,
+            subscription,
+            taking.numbered(chosen.seqs),
+            lane.health,
+            chosen.withheld,
+        )
+
+    def _gather(self, lane: Lane, subscription: Subscription, taking: Taking) -> list[Message]:
+        """Pass the cursor over what was found, and return the messages that it went into."""
+        if lane.head <= lane.seq:
+            taking.moved.append((lane.seq, None, lane.subscription))
+            return []
+        if self._is_full(lane):
+            taking.moved.append((lane.seq, lane.due_us, lane.subscription))
+            return []
+        matches = taking.matches(subscription, lane.seq, limit=FOUND_MAX)
+        if len(matches) == FOUND_MAX:
+            taking.moved.append((matches[-1].seq, taking.now_us, lane.subscription))
+        else:
+            last = max(lane.head, matches[-1].seq) if matches else lane.head
+            taking.moved.append((last, None, lane.subscription))
+        found = [
+            Found(match.seq, key, match.committed_us)
+            for match, key in zip(
+                matches, _keys(matches, subscription.options.key, taking), strict=True
+            )
+        ]
+        ids = {match.seq: match.id for match in matches}
+        cadence = subscription.options.cadence
+
+        def begin(first: Found) -> Message:
+            return Message(
+                row=taking.number(),
+                id=delivery_id(subscription.id, ids[first.seq]),
+                subscription=subscription.id,
+                seqs=[first.seq],
+                # Where the clock went back, not from a time that is still to come.
+                due_us=cadence.due_us(min(first.found_us, taking.now_us)),
+                key=first.key,
+                is_new=True,
+            )
+
+        def waiting(key: str) -> Message | None:
+            return None if lane.due_us is None else self._waiting(subscription.id, key)
+
+        return gather(waiting, found, begin, message_max(subscription))
+
+    def _judge(self, message: Message, subscription: Subscription, now_us: int) -> Message:
+        if message.begun_us is not None:
+            return message
+
+        def begun(after_us: int) -> int:
+            # What a clock that went back left in the future is no reason to be silent.
+            row = self._db.execute(
+                "SELECT count(*) FROM delivery WHERE subscription = ? AND key = ?"
+                " AND begun_us > ? AND begun_us <= ?",
+                (message.subscription, message.key, after_us, now_us),
+            )
+            return int(row.fetchone()[0])
+
+        snoozed_until_us = self._snoozed_until_us(message) if subscription.options.key else 0
+        judged = judge(message, subscription.options, snoozed_until_us, begun, now_us)
+        if judged.begun_us is not None:
+            judged.withheld = self._withheld(message)
+        return judged
+
+    def _withheld(self, message: Message) -> int:
+        """Return how many messages of a key were suppressed since one was begun."""
+        # Messages of one key are made, and judged, in the order of their rows.
+        row = self._db.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM delivery WHERE subscription = ?1 AND key = ?2"
+            "  AND begun_us IS NULL AND state = 'suppressed' AND number > (SELECT"
+            "   coalesce(max(number), 0) FROM delivery WHERE subscription = ?1 AND key = ?2"
+            "   AND begun_us IS NOT NULL) LIMIT ?3)",
+            (message.subscription, message.key, WITHHELD_MAX),
+        )
+        return int(row.fetchone()[0])
+
+    def _snoozed_until_us(self, message: Message) -> int:
+        found = self._db.execute(
+            "SELECT until_us FROM snooze WHERE subscription = ? AND key = ?",
+            (message.subscription, message.key),
+        ).fetchone()
+        return int(found[0]) if found else 0
+
+    def _is_full(self, lane: Lane) -> bool:
+        if lane.due_us is None:
+            return False
+        row = self._db.execute(
+            "SELECT count(*) FROM (SELECT 1 FROM delivery"
+            "  WHERE subscription = ? AND next_us IS NOT NULL LIMIT ?)",
+            (lane.subscription, WAITING_MAX),
+        )
+        return int(row.fetchone()[0]) >= WAITING_MAX
+
+    def _waiting(self, subscription_id: str, key: str) -> Message | None:
+        """Return the newest message of a key, if it waits and is not begun."""
+        row = self._db.execute(
+            f"SELECT {_MESSAGE} FROM delivery WHERE subscription = ? AND key = ?"
+            " AND begun_us IS NULL ORDER BY number DESC LIMIT 1",
+            (subscription_id, key),
+        ).fetchone()
+        message = row and _read(row)
+        return message if message and message.state is DeliveryState.DUE else None
+
+    def _due(self, lane: Lane, now_us: int) -> list[Message]:
+        if lane.due_us is None or lane.due_us > now_us:
+            return []
+        rows = self._db.execute(
+            f"SELECT {_MESSAGE} FROM delivery WHERE subscription = ? AND next_us <= ?"
+            " ORDER BY next_us, number LIMIT ?",
+            (lane.subscription, now_us, _JUDGED_MAX),
+        )
+        return [_read(row) for row in rows.fetchall()]
+
+
+def _keys(
+    matches: Sequence[CommittedMatch], terms: tuple[str, ...], taking: Taking
+) -> Sequence[str]:
+    """Return the keys of matches that lanes of one topic mostly share."""
+    if not terms:
+        return [""] * len(matches)
+    of = (terms, tuple(match.seq for match in matches))
+    if of not in taking.keys:
+        taking.keys[of] = [key_of(match, terms) for match in matches]
+    return taking.keys[of]
