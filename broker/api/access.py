@@ -23,9 +23,9 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from broker.api.limits import RateLimit
+from broker.api.admission.limits import RateLimit
+from broker.api.admission.sessions import COOKIE, Sessions
 from broker.api.problem import Problem
-from broker.api.sessions import COOKIE, Sessions
 from broker.delivery.links import read_link_token
 from broker.registry.tokens import TOKEN_PREFIX, AccessToken, Scope, Tokens
 

@@ -8,13 +8,14 @@ from http import HTTPStatus
 
 from aiohttp import web
 
+from broker.api.audit import note, recorded
 from broker.api.backend import BACKEND
 from broker.api.pickup import PICKUP
 from broker.api.problem import Problem
 from broker.api.subscriptions import remove
 from broker.delivery.links import Purpose
 from broker.registry.file import RegistryError
-from broker.registry.subscription import Subscription
+from broker.registry.subscription import Subscription, SubscriptionState
 
 __all__ = ["ROUTES"]
 
@@ -25,6 +26,9 @@ _HEAD = (
     "<style>body{font:18px/1.5 sans-serif;max-width:32em;margin:0 auto;padding:2em 1em;"
     "overflow-wrap:anywhere}button{font:inherit;padding:.6em 1.2em}</style>"
 )
+
+
+_UNSUBSCRIBED = "<p>You had unsubscribed already.</p>"
 
 
 async def ask_to_unsubscribe(request: web.Request) -> web.Response:
@@ -39,11 +43,15 @@ async def ask_to_unsubscribe(request: web.Request) -> web.Response:
 
 async def unsubscribe(request: web.Request) -> web.Response:
     """End the subscription (RFC 8058: one POST, no login, no question); can be repeated."""
-    subscription_id = _named(request, "unsubscribe")
     try:
-        await remove(request.app[BACKEND], subscription_id, reason="unsubscribed by link")
+        found = await _subscription(request, "unsubscribe")
+        if found.state is SubscriptionState.REMOVED:
+            return _page(_UNSUBSCRIBED)
+        note(request, found.id)
+        async with recorded(request, "link:unsubscribe"):
+            await remove(request.app[BACKEND], found.id, reason="unsubscribed by link")
     except RegistryError:
-        return _page("<p>You had unsubscribed already.</p>")
+        return _page(_UNSUBSCRIBED)
     return _page("<p>You are unsubscribed.</p>")
 
 
@@ -60,7 +68,10 @@ async def confirm(request: web.Request) -> web.Response:
     """Have the subscription's matches sent from now on; can be repeated."""
     subscription = await _subscription(request, "confirm")
     subscriptions = request.app[PICKUP].registry.subscriptions
-    if await asyncio.to_thread(subscriptions.confirm, subscription.id):
+    if subscription.state is SubscriptionState.UNCONFIRMED:
+        note(request, subscription.id)
+        async with recorded(request, "link:confirm"):
+            await asyncio.to_thread(subscriptions.confirm, subscription.id)
         return _page("<p>It is confirmed: matches are sent to you from now on.</p>")
     return _page(f"<p>There is nothing to confirm: it is {subscription.state.value}.</p>")
 

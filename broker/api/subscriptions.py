@@ -10,6 +10,7 @@ from aiohttp import web
 
 import xscl
 from broker.api.access import caller_of
+from broker.api.audit import note
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import json_object
 from broker.api.pickup import PICKUP
@@ -72,6 +73,7 @@ async def post_subscription(request: web.Request) -> web.Response:
     backend = request.app[BACKEND]
     asked = await _asked(request)
     destination = Destination.parse(asked["destination"])
+    note(request, query=asked["query"], destination=destination.shown)
     options = Options.parse(json.dumps(asked.get("options", {})))
     parameters = await in_thread(_assignment, backend, asked)
     await _check_ways(request, destination, options)
@@ -101,6 +103,7 @@ async def post_subscription(request: web.Request) -> web.Response:
         )
 
     made = await backend.change(subscribe, replan=bool(parameters))
+    note(request, made.id)
     answer = {**_rendered(made), "secret": made.secrets[0].value if made.secrets else None}
     if pickup is not None and is_asked:
         outcome = await pickup.ask_to_confirm(made)

@@ -8,6 +8,7 @@ from typing import Any
 from aiohttp import web
 
 from broker.api.access import GATE
+from broker.api.audit import note
 from broker.api.backend import BACKEND, in_thread
 from broker.api.body import json_object
 from broker.api.problem import Problem
@@ -28,6 +29,7 @@ async def list_tokens(request: web.Request) -> web.Response:
 async def post_token(request: web.Request) -> web.Response:
     """Make a token.  The answer has its secret as `token`, which is not shown again."""
     asked = await _asked(request)
+    note(request, asked["name"], **{name: asked[name] for name in asked if name != "name"})
     tokens, registry = _kept(request), request.app[BACKEND].registry
     for subscription in asked["subscriptions"]:
         await in_thread(registry.subscriptions.get, subscription)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -102,7 +102,7 @@ def create(
         from broker.registry.tokens import Scope
 
         _check_subscriptions(data, subscriptions)
-        with _opened(data) as kept:
+        with _opened(data) as kept, _noted(data, "post_token", name, scopes=scopes):
             made = kept.create(
                 name, map(Scope, scopes), subscriptions=subscriptions, expires_us=expires_us
             )
@@ -158,7 +158,7 @@ def revoke(context: click.Context, name: str, is_local: bool) -> None:
     """
 
     def work(data: Path) -> None:
-        with _opened(data) as kept:
+        with _opened(data) as kept, _noted(data, "delete_token", name):
             kept.revoke(name)
 
     _, place = _done(
@@ -195,6 +195,12 @@ def _opened(data: Path) -> Iterator[Tokens]:
         raise Failure(str(error)) from error
     finally:
         kept.close()
+
+
+def _noted(data: Path, action: str, name: str, **detail: Any) -> AbstractContextManager[None]:
+    from broker.registry.audit import local_change
+
+    return local_change(data, action, name, **detail)
 
 
 def _check_subscriptions(data: Path, subscriptions: tuple[str, ...]) -> None:
