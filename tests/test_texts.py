@@ -107,6 +107,7 @@ _SUFFIX = re.compile(
 
 OUTSIDE = {
     "made by a broker in its data directory": {
+        "audit.db",
         "checkpoint/",
         "copy.json",
         "deliveries.db",

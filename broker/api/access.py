@@ -9,12 +9,13 @@ new resource is closed until someone decides otherwise.
 An application that is made without a store of tokens, as parts of one are tried, serves programs
 on its own machine, and neither web pages nor proxies that say what they are.  No broker is.
 
-Invariant: who has only the scope `subscribe` sees the subscriptions of the token, and nothing else.
+Invariant: who has only the scope `subscribe` sees the subscriptions of the token, and nothing else
+but the queries that its scopes name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from enum import Enum
 from http import HTTPStatus
@@ -23,9 +24,9 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from broker.api.limits import RateLimit
+from broker.api.admission.limits import RateLimit
+from broker.api.admission.sessions import COOKIE, Sessions
 from broker.api.problem import Problem
-from broker.api.sessions import COOKIE, Sessions
 from broker.delivery.links import read_link_token
 from broker.registry.tokens import TOKEN_PREFIX, AccessToken, Scope, Tokens
 
@@ -40,6 +41,7 @@ __all__ = [
     "Rule",
     "access",
     "caller_of",
+    "check_named",
     "is_still_admitted",
     "name_of",
 ]
@@ -53,6 +55,8 @@ class Rule(Enum):
     PUBLIC = "anyone"
     PUBLISH = "publish"
     OWN = "subscribe, and sees what is its own"
+    SELF = "subscribe to a query by name, for what the token has subscribed by itself"
+    CHOSEN = "subscribe to a query by name, for this query"
     READ = "subscribe, or the subscription's own token, for the subscription in the address"
     ADMIN = "admin"
 
@@ -80,7 +84,14 @@ RULES = {
     "POST /websub/{token}": Rule.PUBLIC,
     "POST /v1/streams/{stream}/documents": Rule.PUBLISH,
     "GET /v1/documents/{docid}/evaluation": Rule.PUBLISH,
+    "GET /v1/queries/{id}": Rule.CHOSEN,
     "GET /v1/subscriptions": Rule.OWN,
+    "POST /v1/subscriptions": Rule.SELF,
+    "DELETE /v1/subscriptions/{id}": Rule.SELF,
+    "POST /v1/subscriptions/{id}/pause": Rule.SELF,
+    "POST /v1/subscriptions/{id}/resume": Rule.SELF,
+    "POST /v1/subscriptions/{id}/test": Rule.SELF,
+    "GET /v1/subscriptions/{id}/token": Rule.SELF,
     "GET /v1/subscriptions/{id}": Rule.OWN,
     "GET /v1/subscriptions/{id}/matches": Rule.READ,
     "GET /v1/subscriptions/{id}/stream": Rule.READ,
@@ -97,7 +108,11 @@ RULES = {
 PAGES = frozenset({"GET /", "GET /queries/{id}", "GET /subscriptions/{id}"})
 """What people see in a browser, where a session does instead of a token.  They change nothing."""
 
-_SCOPES = {Rule.PUBLISH: Scope.PUBLISH, Rule.OWN: Scope.SUBSCRIBE, Rule.READ: Scope.SUBSCRIBE}
+_SCOPES = {
+    Rule.PUBLISH: Scope.PUBLISH,
+    **dict.fromkeys((Rule.OWN, Rule.READ, Rule.SELF, Rule.CHOSEN), Scope.SUBSCRIBE),
+}
+_SELF_SERVICE = frozenset({Rule.SELF, Rule.CHOSEN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,16 +232,32 @@ def _check_scope(request: web.Request, caller: AccessToken, rule: Rule) -> None:
         return
     needed = _SCOPES.get(rule, Scope.ADMIN)
     if needed not in caller.scopes:
-        raise Problem(
-            HTTPStatus.FORBIDDEN,
-            f"the token {caller.name!r} does not have the scope {needed.value!r}",
-            extra={"hint": "ask who runs the broker for a token that has it"},
-            headers={"WWW-Authenticate": 'Bearer realm="xscl", error="insufficient_scope"'},
-        )
-    name = request.match_info.get("id")
-    if needed is Scope.SUBSCRIBE and name is not None and name not in caller.subscriptions:
+        raise _insufficient(caller, needed)
+    if rule in _SELF_SERVICE and not caller.queries:
+        raise _insufficient(caller, f"{Scope.SUBSCRIBE}:QUERY")
+    stream, name = request.match_info.get("stream"), request.match_info.get("id")
+    if rule is Rule.PUBLISH and stream is not None and caller.streams:
+        check_named(caller, Scope.PUBLISH, stream, caller.streams)
+    if rule is Rule.CHOSEN and name is not None:
+        check_named(caller, Scope.SUBSCRIBE, name, caller.queries)
+    elif needed is Scope.SUBSCRIBE and name is not None and name not in caller.subscriptions:
         # Another's and none are answered alike: whether an id exists is not told.
         raise Problem(HTTPStatus.NOT_FOUND, f"no subscription {name!r} for this token")
+
+
+def check_named(caller: AccessToken, scope: Scope, name: str, names: Collection[str]) -> None:
+    """Refuse a name that the scope of a token is not narrowed to, whether or not there is one."""
+    if name not in names:
+        raise _insufficient(caller, f"{scope}:{name}")
+
+
+def _insufficient(caller: AccessToken, scope: str) -> Problem:
+    return Problem(
+        HTTPStatus.FORBIDDEN,
+        f"the token {caller.name!r} does not have the scope {str(scope)!r}",
+        extra={"hint": "ask who runs the broker for a token that has it"},
+        headers={"WWW-Authenticate": 'Bearer realm="xscl", error="insufficient_scope"'},
+    )
 
 
 def _unauthorized(detail: str, challenge: str) -> Problem:

@@ -9,6 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
+from broker.api.audit import note, recorded
 from broker.api.backend import BACKEND
 from broker.api.body import bytes_of, json_object
 from broker.api.pickup import PICKUP, Pickup
@@ -38,6 +39,9 @@ _HEAD = (
 )
 
 
+_UNSUBSCRIBED = "<p>You had unsubscribed already.</p>"
+
+
 async def ask_to_unsubscribe(request: web.Request) -> web.Response:
     """Show a page with one button.  A GET changes nothing: link scanners send those."""
     subscription = await _subscription(request, "unsubscribe")
@@ -50,11 +54,15 @@ async def ask_to_unsubscribe(request: web.Request) -> web.Response:
 
 async def unsubscribe(request: web.Request) -> web.Response:
     """End the subscription (RFC 8058: one POST, no login, no question); can be repeated."""
-    subscription_id = _named(request, "unsubscribe")
     try:
-        await remove(request.app[BACKEND], subscription_id, reason="unsubscribed by link")
+        found = await _subscription(request, "unsubscribe")
+        if found.state is SubscriptionState.REMOVED:
+            return _page(_UNSUBSCRIBED)
+        note(request, found.id)
+        async with recorded(request, "link:unsubscribe"):
+            await remove(request.app[BACKEND], found.id, reason="unsubscribed by link")
     except RegistryError:
-        return _page("<p>You had unsubscribed already.</p>")
+        return _page(_UNSUBSCRIBED)
     return _page("<p>You are unsubscribed.</p>")
 
 
@@ -71,7 +79,10 @@ async def confirm(request: web.Request) -> web.Response:
     """Have the subscription's matches sent from now on; can be repeated."""
     subscription = await _subscription(request, "confirm")
     subscriptions = request.app[PICKUP].registry.subscriptions
-    if await asyncio.to_thread(subscriptions.confirm, subscription.id):
+    if subscription.state is SubscriptionState.UNCONFIRMED:
+        note(request, subscription.id)
+        async with recorded(request, "link:confirm"):
+            await asyncio.to_thread(subscriptions.confirm, subscription.id)
         return _page("<p>It is confirmed: matches are sent to you from now on.</p>")
     return _page(f"<p>There is nothing to confirm: it is {subscription.state.value}.</p>")
 
@@ -172,6 +183,14 @@ async def answer_message(request: web.Request) -> web.Response:
     except ValueError:
         form = {}
     subscription, key = await _about(pickup, name)
+    note(request, subscription.id, delivery=name, what=str(form.get("what")))
+    async with recorded(request, "link:alert"):
+        return await _answered(pickup, name, subscription, key, form)
+
+
+async def _answered(
+    pickup: Pickup, name: str, subscription: Subscription, key: str | None, form: dict[str, Any]
+) -> web.Response:
     what = form.get("what")
     if what == "seen":
         await _write(pickup, lambda: pickup.answers.acknowledge(name, pickup.now_us()))

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
+from broker.api.audit import note
 from broker.api.body import bytes_of, json_object
 from broker.api.problem import Problem
 from broker.documents.document import check_stream
@@ -72,6 +73,7 @@ async def post_feed(request: web.Request) -> web.Response:
     if not isinstance(body.get("stream"), str) or not body["stream"]:
         raise _refused("'stream' must be the name of a stream")
     check_stream(body["stream"])
+    note(request, body["url"], stream=body["stream"])
     looks = body.get("check", True)
     if not isinstance(looks, bool):
         raise _refused("'check' must be true or false")

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from broker.api import (
     answers,
+    audit,
     consumers,
     deliveries,
     description,
@@ -26,12 +27,14 @@ from broker.api import (
     tokens,
 )
 from broker.api.access import GATE, LIMIT, LINKS_KEY, Gate, access
+from broker.api.admission.connections import CONNECTIONS, Connections
+from broker.api.admission.limits import RateLimit
+from broker.api.audit import AUDIT, audited
 from broker.api.backend import BACKEND, Backend
-from broker.api.connections import CONNECTIONS, Connections
-from broker.api.limits import RateLimit
 from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import problems
 from broker.api.querystring import known_parameters
+from broker.registry.audit import AuditTrail
 
 __all__ = [
     "DELIVERY_MODULES",
@@ -51,6 +54,7 @@ MODULES = (
     subscriptions,
     matches,
     tokens,
+    audit,
     description,
     health,
 )
@@ -78,21 +82,24 @@ def make_application(
     body_bytes_max: int,
     gate: Gate | None = None,
     limit: RateLimit | None = None,
+    trail: AuditTrail | None = None,
 ) -> web.Application:
     """Return the application with the resources of `MODULES`; other modules may add theirs.
 
     Without a gate it serves programs on this machine, and nobody else; without a limit, as fast
-    as it can.
+    as it can; without a trail, nothing is noted.
     """
     connections = Connections()
     application = web.Application(
-        middlewares=[connections.note, compressed, problems, access, known_parameters],
+        middlewares=[connections.note, compressed, problems, access, known_parameters, audited],
         client_max_size=body_bytes_max,
     )
     application[CONNECTIONS] = connections
     application.on_response_prepare.append(_name_server)
     application[BACKEND] = backend
     application[GATE] = gate or Gate()
+    if trail is not None:
+        application[AUDIT] = trail
     application[LIMIT] = limit or RateLimit(0)
     application[dryruns.RUNNING] = asyncio.Lock()
     application[LINKS_KEY] = backend.registry.key("links")

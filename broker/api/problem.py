@@ -18,11 +18,14 @@ from broker.registry.subscription import SubscriptionError
 from xscl import Diagnostic, XsclError
 from xscl.diagnostics import locate
 
-__all__ = ["Problem", "problems"]
+__all__ = ["Problem", "problems", "status_of"]
 
 _log = logging.getLogger(__name__)
 
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+_EXPECTED = (XsclError, DocumentError, SubscriptionError, LookBackError, RegistryError, Busy)
+"""What the callers of the API can act on, besides `Problem`."""
 
 
 class Problem(Exception):  # noqa: N818 - RFC 9457's word
@@ -71,14 +74,7 @@ async def problems(request: web.Request, handler: _Handler) -> web.StreamRespons
             raise
         headers = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
         return Problem(HTTPStatus(error.status), error.text or "", headers=headers).response()
-    except (
-        XsclError,
-        DocumentError,
-        SubscriptionError,
-        LookBackError,
-        RegistryError,
-        Busy,
-    ) as error:
+    except _EXPECTED as error:
         return _expected(error).response()
     except Exception as error:
         if _is_full(error):
@@ -90,6 +86,17 @@ async def problems(request: web.Request, handler: _Handler) -> web.StreamRespons
         return Problem(
             HTTPStatus.INTERNAL_SERVER_ERROR, "the broker failed; its log says why"
         ).response()
+
+
+def status_of(error: Exception) -> int:
+    """Return the status with which `problems` answers an exception."""
+    if isinstance(error, Problem | web.HTTPException):
+        return int(error.status)
+    if isinstance(error, _EXPECTED):
+        return int(_expected(error).status)
+    if _is_full(error):
+        return int(HTTPStatus.INSUFFICIENT_STORAGE)
+    return int(HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def _is_full(error: Exception) -> bool:

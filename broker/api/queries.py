@@ -10,6 +10,7 @@ from typing import Any
 from aiohttp import web
 
 import xscl
+from broker.api.audit import note
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import text_of
 from broker.api.problem import Problem
@@ -65,10 +66,12 @@ async def put_query(request: web.Request) -> web.Response:
     await in_thread(_check_id, backend, query_id)
     source = await text_of(request)
     query = await in_thread(one_query, source, query_id)
+    note(request, version=query.version)
     since = request.query.get("since")
     present = await in_thread(_same, backend, query)
     if present is not None and since is None:
         await in_thread(backend.registry.keep_source, query_id, query.version, source)
+        note(request, outcome="unchanged")
         return await _answer(backend, present, outcome="unchanged")
     before = await in_thread(backend.registry.revision)
 
@@ -88,6 +91,7 @@ async def put_query(request: web.Request) -> web.Response:
 
     registered = await backend.change(register)
     outcome = "unchanged" if registered.revision <= before else "registered"
+    note(request, outcome=outcome)
     return await _answer(backend, registered, outcome=outcome)
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from aiohttp import web
 
 import xscl
-from broker.api.access import caller_of
+from broker.api.access import GATE, caller_of, check_named
+from broker.api.audit import note
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import json_object
 from broker.api.pickup import PICKUP
@@ -29,11 +30,16 @@ from broker.registry.subscription import (
     SubscriptionState,
     parameters_key,
 )
-from broker.registry.tokens import Scope
+from broker.registry.tokens import AccessToken, Scope, Tokens
 
 __all__ = ["ROUTES", "remove"]
 
 _LIMIT_MAX = 1_000
+_OWN_MAX = 100
+"""Subscriptions of a token that subscribes by itself: those of a person, not of a service."""
+
+_OWN_KINDS = frozenset({DestinationKind.PULL, DestinationKind.WEBHOOK, DestinationKind.EMAIL})
+
 _MEMBERS = {"query", "destination", "parameters", "options", "since"}
 
 
@@ -73,7 +79,13 @@ async def post_subscription(request: web.Request) -> web.Response:
     backend = request.app[BACKEND]
     asked = await _asked(request)
     destination = Destination.parse(asked["destination"])
+    note(request, query=asked["query"], destination=destination.shown)
     options = Options.parse(json.dumps(asked.get("options", {})))
+    caller = caller_of(request)
+    serves_itself = caller is not None and Scope.ADMIN not in caller.scopes
+    if caller is not None and serves_itself:
+        check_named(caller, Scope.SUBSCRIBE, asked["query"], caller.queries)
+        _check_own(request, destination, options)
     parameters = await in_thread(_assignment, backend, asked, options)
     await _check_ways(request, destination, options)
 
@@ -91,7 +103,8 @@ async def post_subscription(request: web.Request) -> web.Response:
             query.id, parameters, max(since, query.point), newest_docid
         ):
             check_unread(backend.registry, parsed(query))
-        return backend.registry.subscribe(
+        own = _own(request, caller) if caller is not None and serves_itself else None
+        made = backend.registry.subscribe(
             query.id,
             destination,
             point=newest_docid,
@@ -100,8 +113,12 @@ async def post_subscription(request: web.Request) -> web.Response:
             options=options,
             state=SubscriptionState.UNCONFIRMED if is_asked else SubscriptionState.ACTIVE,
         )
+        if caller is not None and own is not None:
+            _tokens(request).assign(caller.name, [*own, made.id])
+        return made
 
     made = await backend.change(subscribe, replan=bool(parameters))
+    note(request, made.id)
     answer = {**_rendered(made), "secret": made.secrets[0].value if made.secrets else None}
     if pickup is not None and is_asked:
         outcome = await pickup.ask_to_confirm(made)
@@ -135,6 +152,42 @@ async def remove(backend: Backend, subscription_id: str, *, reason: str = "") ->
         subscriptions.remove(subscription_id, until=newest_docid, reason=reason)
 
     await backend.change(change, replan=found.parameters != parameters_key({}))
+
+
+def _check_own(request: web.Request, destination: Destination, options: Options) -> None:
+    """Refuse what would let a caller who subscribes by itself write to others."""
+    pickup = request.app.get(PICKUP)
+    reason = None
+    if destination.kind not in _OWN_KINDS:
+        kinds = ", ".join(sorted(kind.value for kind in _OWN_KINDS))
+        reason = f"with this token a destination is one of {kinds}"
+    elif destination.kind is DestinationKind.EMAIL and not (pickup and pickup.confirms_addresses):
+        reason = "with this token addresses are mailed to only where `smtp.confirm` is on"
+    elif options.owner and options.owner != destination.address:
+        reason = "with this token the owner is the address that is subscribed"
+    elif options.escalate:
+        reason = "with this token nobody else is told"
+    if reason is not None:
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, reason)
+
+
+def _own(request: web.Request, caller: AccessToken) -> list[str]:
+    """Return what a token has subscribed and not ended, while nobody else subscribes."""
+    token = _tokens(request).named(caller.name)
+    if token is None:
+        raise Problem(HTTPStatus.FORBIDDEN, f"the token {caller.name!r} was revoked meanwhile")
+    found = request.app[BACKEND].registry.subscriptions.by_id(sorted(token.subscriptions))
+    own = [each.id for each in found.values() if each.state is not SubscriptionState.REMOVED]
+    if len(own) >= _OWN_MAX:
+        detail = f"the token {caller.name!r} has {_OWN_MAX} subscriptions, as many as it may"
+        raise Problem(HTTPStatus.CONFLICT, detail)
+    return own
+
+
+def _tokens(request: web.Request) -> Tokens:
+    tokens = request.app[GATE].tokens
+    assert tokens is not None, "a caller has a token"
+    return tokens
 
 
 async def _check_ways(request: web.Request, destination: Destination, options: Options) -> None:

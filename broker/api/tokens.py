@@ -8,11 +8,12 @@ from typing import Any
 from aiohttp import web
 
 from broker.api.access import GATE
+from broker.api.audit import note
 from broker.api.backend import BACKEND, in_thread
 from broker.api.body import json_object
 from broker.api.problem import Problem
 from broker.documents.document import parse_time, render_time
-from broker.registry.tokens import AccessToken, Scope, TokenError, Tokens
+from broker.registry.tokens import AccessToken, TokenError, Tokens
 
 __all__ = ["ROUTES", "rendered"]
 
@@ -28,15 +29,15 @@ async def list_tokens(request: web.Request) -> web.Response:
 async def post_token(request: web.Request) -> web.Response:
     """Make a token.  The answer has its secret as `token`, which is not shown again."""
     asked = await _asked(request)
+    note(request, asked["name"], **{name: asked[name] for name in asked if name != "name"})
     tokens, registry = _kept(request), request.app[BACKEND].registry
     for subscription in asked["subscriptions"]:
         await in_thread(registry.subscriptions.get, subscription)
     try:
-        scopes = [Scope(each) for each in asked["scopes"]]
         made, secret = await in_thread(
             lambda: tokens.create(
                 asked["name"],
-                scopes,
+                asked["scopes"],
                 subscriptions=asked["subscriptions"],
                 expires_us=_time(asked["expires"]),
             )
@@ -59,7 +60,7 @@ def rendered(token: AccessToken) -> dict[str, Any]:
     """Return what is shown of a token."""
     return {
         "name": token.name,
-        "scopes": sorted(token.scopes),
+        "scopes": token.narrowed_scopes,
         "subscriptions": sorted(token.subscriptions),
         "created": render_time(token.created_us),
         "expires": None if token.expires_us is None else render_time(token.expires_us),

@@ -6,7 +6,7 @@ A broker that is started then polls the feeds that were left there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
@@ -61,7 +61,41 @@ class _BrokersFeeds:
         return dict(self._connection.call("POST", *path, **asked))
 
 
-AnyFeedAdministration: TypeAlias = "FeedAdministration | _BrokersFeeds"
+class _NotedFeeds:
+    """The `FeedAdministration` of a data directory, which notes changes in its audit trail."""
+
+    def __init__(self, administration: FeedAdministration, data: Path) -> None:
+        self._administration = administration
+        self._data = data
+        self.feeds = administration.feeds
+        self.feed = administration.feed
+        self.check = administration.check
+        self.list_as_opml = administration.list_as_opml
+
+    def add(self, url: str, stream: str, **asked: Any) -> dict[str, Any]:
+        with self._noted("post_feed", url, stream=stream):
+            return self._administration.add(url, stream, **asked)
+
+    def steer(self, url: str, action: str) -> dict[str, Any]:
+        with self._noted(f"{action}_feed", url):
+            return self._administration.steer(url, action)
+
+    def remove(self, url: str) -> None:
+        with self._noted("delete_feed", url):
+            self._administration.remove(url)
+
+    def take_list(self, opml: bytes, stream: str) -> dict[str, Any]:
+        with self._noted("import_feeds", "", stream=stream):
+            return self._administration.take_list(opml, stream)
+
+    def _noted(self, action: str, url: str, **detail: str) -> AbstractContextManager[None]:
+        from broker.operations.log import without_secrets
+        from broker.registry.audit import local_change
+
+        return local_change(self._data, action, without_secrets(url), **detail)
+
+
+AnyFeedAdministration: TypeAlias = "FeedAdministration | _BrokersFeeds | _NotedFeeds"
 
 
 def ask(
@@ -79,13 +113,13 @@ def ask(
             TemporaryDirectory() as nothing,
             _administration_in(context, data if is_there else Path(nothing)) as administration,
         ):
-            return work(administration)
+            return work(_NotedFeeds(administration, data) if is_there else administration)
 
     return asked_or_done(context, lambda connection: work(_BrokersFeeds(connection)), at_hand)[0]
 
 
 @contextmanager
-def _administration_in(context: click.Context, data: Path) -> Iterator[AnyFeedAdministration]:
+def _administration_in(context: click.Context, data: Path) -> Iterator[FeedAdministration]:
     from broker.operations.remedies import refusal_of
     from feeds import FeedStore, FeedStoreError, networks
     from feeds.administration import REFUSALS, FeedAdministration

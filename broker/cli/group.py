@@ -67,6 +67,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
             "See documents that could not be evaluated, and try again.",
         ),
         Verb("tokens", "broker.cli.tokens:tokens", "Say who may use the broker."),
+        Verb("audit", "broker.cli.audit:audit", "List who changed what, and when."),
         Verb("context", "broker.cli.context:context", "Keep several brokers under names."),
     ),
 }

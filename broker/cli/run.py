@@ -81,7 +81,7 @@ def _claimed(data: Path) -> Claim:
 async def _run(settings: Settings, say: Callable[[str], None], *, until_eof: bool) -> bool:
     stop = asyncio.Event()
     _stop_on_signals(stop, say)
-    from broker.api.connections import raise_file_limit
+    from broker.api.admission.connections import raise_file_limit
     from broker.api.http import ListenError
     from broker.documents.segment import SegmentError
     from broker.documents.spool import SpoolError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -46,6 +46,18 @@ def _local_option(command: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--local", "is_local", is_flag=True, help=help_text)(command)
 
 
+def _checked_scopes(
+    context: click.Context, parameter: click.Parameter, scopes: tuple[str, ...]
+) -> tuple[str, ...]:
+    from broker.registry.tokens import TokenError, check_scopes
+
+    try:
+        check_scopes(scopes)
+    except TokenError as error:
+        raise click.BadParameter(str(error)) from error
+    return scopes
+
+
 @tokens.command()
 @click.argument("name")
 @click.option(
@@ -53,8 +65,9 @@ def _local_option(command: Callable[..., Any]) -> Callable[..., Any]:
     "scopes",
     multiple=True,
     required=True,
-    type=click.Choice(["admin", "publish", "subscribe"]),
-    help="What it is good for; may be repeated.",
+    metavar="SCOPE",
+    callback=_checked_scopes,
+    help="admin, publish, publish:STREAM, subscribe or subscribe:QUERY; may be repeated.",
 )
 @click.option(
     "--subscription",
@@ -77,12 +90,16 @@ def create(
     """Make a token called NAME and print its secret, which is not shown again.
 
     The first token must have the scope admin.  A token with the scope publish can give documents
-    to streams; one with subscribe can read the matches of the subscriptions it names.
+    to streams, with publish:STREAM to these only.  One with subscribe can read the matches of the
+    subscriptions it names; one with subscribe:QUERY can subscribe to this query by itself, and see
+    and end what it has subscribed.
 
     \b
     Examples:
       xscl tokens create ops --scope admin > admin-token
       xscl tokens create crawler --scope publish --expires "90 days"
+      xscl tokens create crawler --scope publish:news --scope publish:blogs
+      xscl tokens create bob --scope subscribe:same-story
       xscl tokens create ann --scope subscribe --subscription sub_4f1c0e0a9d2b7c6e8f10
     """
     expires_us = _moment(expires)
@@ -99,13 +116,9 @@ def create(
         return str(connection.call("POST", "tokens", body=asked)["token"])
 
     def work(data: Path) -> str:
-        from broker.registry.tokens import Scope
-
         _check_subscriptions(data, subscriptions)
-        with _opened(data) as kept:
-            made = kept.create(
-                name, map(Scope, scopes), subscriptions=subscriptions, expires_us=expires_us
-            )
+        with _opened(data) as kept, _noted(data, "post_token", name, scopes=scopes):
+            made = kept.create(name, scopes, subscriptions=subscriptions, expires_us=expires_us)
         return made[1]
 
     secret, place = _done(context, is_local, ask, work)
@@ -158,7 +171,7 @@ def revoke(context: click.Context, name: str, is_local: bool) -> None:
     """
 
     def work(data: Path) -> None:
-        with _opened(data) as kept:
+        with _opened(data) as kept, _noted(data, "delete_token", name):
             kept.revoke(name)
 
     _, place = _done(
@@ -195,6 +208,12 @@ def _opened(data: Path) -> Iterator[Tokens]:
         raise Failure(str(error)) from error
     finally:
         kept.close()
+
+
+def _noted(data: Path, action: str, name: str, **detail: Any) -> AbstractContextManager[None]:
+    from broker.registry.audit import local_change
+
+    return local_change(data, action, name, **detail)
 
 
 def _check_subscriptions(data: Path, subscriptions: tuple[str, ...]) -> None:

@@ -45,7 +45,7 @@ from broker.settings.directory import INCOMPLETE_FILE, keep_private
 
 __all__ = ["DATABASES", "back_up"]
 
-DATABASES = ("deliveries.db", "feeds.db", "outbox.db", "registry.db", "tokens.db")
+DATABASES = ("audit.db", "deliveries.db", "feeds.db", "outbox.db", "registry.db", "tokens.db")
 """All that the broker keeps in SQLite, in the order in which they are locked."""
 
 _KAFKA = "kafka"

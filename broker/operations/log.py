@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from broker.delivery.worker import DeliveryEvent
     from broker.pipeline.steps import StepSummary
 
-__all__ = ["FIELDS", "JsonLines", "TextLines", "log_delivery", "log_step", "write_log"]
+__all__ = [
+    "FIELDS",
+    "JsonLines",
+    "TextLines",
+    "log_delivery",
+    "log_step",
+    "without_secrets",
+    "write_log",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -70,7 +78,7 @@ class TextLines(logging.Formatter):
         fields = "".join(f" {name}={value}" for name, value in _fields(record).items())
         # What is quoted in an error must not look like a line of the log.
         error = indent(printable(_error(record)), "  ")
-        return _without_secrets("\n".join(filter(None, (one_line(text + fields), error))))
+        return without_secrets("\n".join(filter(None, (one_line(text + fields), error))))
 
 
 class JsonLines(logging.Formatter):
@@ -89,7 +97,7 @@ class JsonLines(logging.Formatter):
         if error:
             line["error"] = error
         cleaned = {
-            name: _without_secrets(value) if isinstance(value, str) else value
+            name: without_secrets(value) if isinstance(value, str) else value
             for name, value in line.items()
         }
         return printable(json.dumps(cleaned, ensure_ascii=False, default=str))
@@ -158,7 +166,8 @@ def _error(record: logging.LogRecord) -> str:
     return logging.Formatter().formatException(record.exc_info) if record.exc_info else ""
 
 
-def _without_secrets(text: str) -> str:
+def without_secrets(text: str) -> str:
+    """Return a text in which tokens, keys and passwords are stars."""
     for secret, replacement in _SECRETS:
         text = secret.sub(replacement, text)
     return text

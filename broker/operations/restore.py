@@ -17,6 +17,7 @@ from broker.operations.copies import (
     link_or_copy,
     mark,
 )
+from broker.registry.audit import local_change
 from broker.settings.directory import COPY_FILE, Claim, is_copy, keep_private
 
 __all__ = ["restore", "take_over"]
@@ -52,7 +53,8 @@ def take_over(data: Path) -> None:
     """Let a copy deliver, also where a broker runs on it; raise `CopyError` if it is none."""
     if not is_copy(data):
         raise CopyError(f"{data} is not a copy, or has taken over already")
-    (data / COPY_FILE).unlink()
+    with local_change(data, "take_over", ""):
+        (data / COPY_FILE).unlink()
 
 
 def _put(path: Path, copy: Path) -> None:

@@ -3,6 +3,11 @@
 A token is `xscl_`, the id of its row, and 256 random bits.  The file keeps a SHA-256 hash of it:
 random bits need no slower hash, and whoever reads the file cannot use the broker.
 
+A scope may be narrowed to names: `publish:news` is good for one stream, and with
+`subscribe:stories` a caller subscribes by itself to one query.  What it subscribes belongs to the
+token, which sees it and ends it; an admin names the subscriptions of other tokens when they are
+made.
+
 Invariant: a broker is closed to those who have no token.  Revoking the last one, or its end, opens
 nothing.
 """
@@ -25,7 +30,7 @@ from typing import Any
 
 from broker.settings.database import connect, transaction
 
-__all__ = ["TOKEN_PREFIX", "AccessToken", "Scope", "TokenError", "Tokens"]
+__all__ = ["TOKEN_PREFIX", "AccessToken", "Scope", "TokenError", "Tokens", "check_scopes"]
 
 TOKEN_PREFIX = "xscl_"
 """What every secret begins with, so that leaked ones can be searched for."""
@@ -43,9 +48,14 @@ _STEPS = (
         used_us INTEGER) WITHOUT ROWID;
     CREATE TABLE closed (one INTEGER PRIMARY KEY CHECK (one = 1));
     """,
+    """
+    ALTER TABLE token ADD COLUMN streams TEXT NOT NULL DEFAULT '';
+    ALTER TABLE token ADD COLUMN queries TEXT NOT NULL DEFAULT '';
+    """,
 )
 
-_COLUMNS = "name, scopes, subscriptions, created_us, expires_us, used_us"
+_COLUMNS = "name, scopes, subscriptions, created_us, expires_us, used_us, streams, queries"
+_SCOPES = "they are admin, publish, publish:STREAM, subscribe and subscribe:QUERY"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
 _SECRET = re.compile(TOKEN_PREFIX + r"[0-9a-f]{12}_[A-Za-z0-9_-]{43}")
 _NOTED_EVERY_US = 60_000_000
@@ -66,7 +76,11 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """What is known of a token; its secret is not.  `subscriptions` are those that it reads."""
+    """What is known of a token; its secret is not.
+
+    `subscriptions` are those that it reads.  It publishes to `streams`, to all where there are
+    none, and subscribes by itself to `queries`.
+    """
 
     name: str
     scopes: frozenset[Scope]
@@ -74,6 +88,18 @@ class AccessToken:
     created_us: int
     expires_us: int | None = None
     used_us: int | None = None
+    streams: frozenset[str] = frozenset()
+    queries: frozenset[str] = frozenset()
+
+    @property
+    def narrowed_scopes(self) -> list[str]:
+        """The scopes as they are asked for, each with its name where it has one."""
+        names = {Scope.PUBLISH: self.streams, Scope.SUBSCRIBE: self.queries}
+        return sorted(
+            text
+            for scope in self.scopes
+            for text in [f"{scope}:{name}" for name in names.get(scope, ())] or [scope.value]
+        )
 
 
 class Tokens:
@@ -92,14 +118,24 @@ class Tokens:
     def create(
         self,
         name: str,
-        scopes: Iterable[Scope],
+        scopes: Iterable[str],
         *,
         subscriptions: Iterable[str] = (),
         expires_us: int | None = None,
     ) -> tuple[AccessToken, str]:
-        """Return a new token and its secret, which is not kept."""
+        """Return a new token and its secret, which is not kept.
+
+        A scope is one of `Scope`, `publish:` and a stream, or `subscribe:` and the id of a query.
+        """
+        granted = _granted(scopes)
         token = AccessToken(
-            name, frozenset(scopes), frozenset(subscriptions), self._now_us(), expires_us
+            name,
+            frozenset(granted),
+            frozenset(subscriptions),
+            self._now_us(),
+            expires_us,
+            streams=frozenset(granted.get(Scope.PUBLISH, ())),
+            queries=frozenset(granted.get(Scope.SUBSCRIBE, ())),
         )
         _check(token)
         token_id, rest = secrets.token_hex(6), secrets.token_urlsafe(32)
@@ -133,6 +169,19 @@ class Tokens:
         """Return all tokens that are not revoked, by name."""
         return [_token(row) for row in self._rows(f"SELECT {_COLUMNS} FROM token ORDER BY name")]
 
+    def named(self, name: str) -> AccessToken | None:
+        """Return the token of that name, None where it was revoked."""
+        rows = self._rows(f"SELECT {_COLUMNS} FROM token WHERE name = ?", name)
+        return _token(rows[0]) if rows else None
+
+    def assign(self, name: str, subscriptions: Iterable[str]) -> None:
+        """Make these, and no others, the subscriptions of a token, if it is not revoked."""
+        with self._lock, transaction(self._db):
+            self._db.execute(
+                "UPDATE token SET subscriptions = ? WHERE name = ?",
+                (" ".join(sorted(subscriptions)), name),
+            )
+
     def revoke(self, name: str) -> None:
         """Make a token worthless from now on."""
         with self._lock, transaction(self._db):
@@ -149,7 +198,7 @@ class Tokens:
     def _insert(self, token: AccessToken, token_id: str, hashed: bytes) -> None:
         try:
             self._db.execute(
-                "INSERT INTO token VALUES (?, ?, ?, ?, ?, ?, ?, NULL)",
+                "INSERT INTO token VALUES (?, ?, ?, ?, ?, ?, ?, NULL, ?, ?)",
                 (
                     token.name,
                     token_id,
@@ -158,6 +207,8 @@ class Tokens:
                     " ".join(sorted(token.subscriptions)),
                     token.created_us,
                     token.expires_us,
+                    " ".join(sorted(token.streams)),
+                    " ".join(sorted(token.queries)),
                 ),
             )
         except sqlite3.IntegrityError as error:
@@ -179,6 +230,32 @@ class Tokens:
             return self._db.execute(statement, values).fetchall()
 
 
+def check_scopes(scopes: Iterable[str]) -> None:
+    """Raise `TokenError` where a scope is none, or two do not go together."""
+    _granted(scopes)
+
+
+def _granted(scopes: Iterable[str]) -> dict[Scope, list[str]]:
+    """Return the names that each scope is narrowed to, none where it is not."""
+    granted: dict[Scope, list[str]] = {}
+    whole = set()
+    for text in scopes:
+        kind, colon, name = text.partition(":")
+        if kind not in list(Scope):
+            raise TokenError(f"{text!r} is not a valid Scope: {_SCOPES}")
+        scope = Scope(kind)
+        names = granted.setdefault(scope, [])
+        if not colon:
+            whole.add(scope)
+        elif scope is Scope.ADMIN or not name or name.split() != [name]:
+            raise TokenError(f"{text!r} is no scope: {_SCOPES}")
+        else:
+            names.append(name)
+    if Scope.PUBLISH in whole and granted[Scope.PUBLISH]:
+        raise TokenError("'publish' is for all streams: leave it out, or the names of streams")
+    return granted
+
+
 def _check(token: AccessToken) -> None:
     if not _NAME.fullmatch(token.name):
         raise TokenError(
@@ -186,7 +263,10 @@ def _check(token: AccessToken) -> None:
         )
     if not token.scopes:
         raise TokenError("a token has a scope: admin, publish or subscribe")
-    if (Scope.SUBSCRIBE in token.scopes) != bool(token.subscriptions):
+    if token.queries and token.subscriptions:
+        raise TokenError("a token that subscribes by itself names no subscriptions")
+    reads = Scope.SUBSCRIBE in token.scopes and not token.queries
+    if reads != bool(token.subscriptions):
         raise TokenError("a token with the scope 'subscribe', and no other, names subscriptions")
     if any(not each or " " in each for each in token.subscriptions):
         raise TokenError("the id of a subscription has no space in it")
@@ -199,7 +279,7 @@ def _hash(secret: str) -> bytes:
 
 
 def _token(row: tuple[Any, ...]) -> AccessToken:
-    name, scopes, subscriptions, created_us, expires_us, used_us = row
+    name, scopes, subscriptions, created_us, expires_us, used_us, streams, queries = row
     return AccessToken(
         name,
         frozenset(map(Scope, scopes.split())),
@@ -207,4 +287,6 @@ def _token(row: tuple[Any, ...]) -> AccessToken:
         created_us,
         expires_us,
         used_us,
+        frozenset(streams.split()),
+        frozenset(queries.split()),
     )

@@ -21,10 +21,10 @@ import pyarrow as pa
 
 from broker.api import feeds as feeds_api
 from broker.api.access import Gate
+from broker.api.admission.connections import Runner
+from broker.api.admission.limits import RateLimit
 from broker.api.backend import Backend
-from broker.api.connections import Runner
 from broker.api.http import add_deliveries, listen, make_application
-from broker.api.limits import RateLimit
 from broker.api.pickup import Pickup
 from broker.delivery.attempt import Channel
 from broker.delivery.channels import notifier, open_channels
@@ -45,6 +45,7 @@ from broker.pipeline.shards import Join, ShardTask, Tasks
 from broker.pipeline.snapshot import Snapshot
 from broker.pipeline.spark import Spark, SparkQuery, StreamSource
 from broker.pipeline.steps import Pipeline, StepSummary
+from broker.registry.audit import AUDIT_FILE, AuditTrail
 from broker.registry.ownertoken import keep_owner_token
 from broker.registry.queries import Registry
 from broker.registry.registered import Engines
@@ -187,13 +188,21 @@ class Service:
         self._spool = SpoolWriter(self._data / "spool", processed=self._outbox.through())
         if self._settings.http.tokens == "auto":
             keep_owner_token(self._data)
+        self._audit = AuditTrail(self._data / AUDIT_FILE)
         self._tokens = Tokens(self._data / "tokens.db")
         self._feed_store = FeedStore(self._data / "feeds.db")
         self._push = push_of(self._settings, self._feed_store)
         self._numbering = Ingest(self._spool)
 
     def _close_files(self) -> None:
-        files = (self._feed_store, self._tokens, self._outbox, self._registry, self._spool)
+        files = (
+            self._feed_store,
+            self._tokens,
+            self._audit,
+            self._outbox,
+            self._registry,
+            self._spool,
+        )
         for file in files:
             file.close()
 
@@ -222,6 +231,7 @@ class Service:
             body_bytes_max=http.body_bytes_max,
             gate=Gate(self._tokens),
             limit=RateLimit(http.requests_per_second),
+            trail=self._audit,
         )
         add_deliveries(application, self._open_delivery())
         pages.install(application)

@@ -16,12 +16,12 @@ import jinja2
 from aiohttp import web
 
 from broker.api.access import GATE, PAGES, SESSIONS, caller_of, name_of
+from broker.api.admission.sessions import COOKIE, Sessions
 from broker.api.backend import BACKEND, in_thread
 from broker.api.body import bytes_of
 from broker.api.pickup import PICKUP
 from broker.api.problem import Problem, problems
 from broker.api.queries import present_query
-from broker.api.sessions import COOKIE, Sessions
 from broker.registry.file import RegistryError
 from broker.registry.tokens import AccessToken, Scope
 from broker.web import pagedata

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from support.api_room import Room
 from support.examples import examples
 
+import broker.api.admission.connections
 import broker.api.body
-import broker.api.connections
-from broker.api.connections import CONNECTIONS, Connections, Runner, raise_file_limit
+from broker.api.admission.connections import CONNECTIONS, Connections, Runner, raise_file_limit
 from broker.api.http import listen, make_application
 
 HALF = b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nX-"
@@ -86,7 +86,7 @@ def asks(path: str) -> bytes:
 async def test_half_a_head_is_not_waited_for_for_ever(
     room: Room, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broker.api.connections, "IDLE_S", 0.2)
+    monkeypatch.setattr(broker.api.admission.connections, "IDLE_S", 0.2)
     async with api(room) as served:
         for said in (b"", HALF, b"GET "):
             half = await served.connect(said)

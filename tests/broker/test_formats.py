@@ -14,6 +14,7 @@ from broker.matching.stepresult import StepResult
 from broker.pipeline import outbox
 from broker.pipeline.outbox import Outbox
 from broker.registry import file as registryfile
+from broker.registry.audit import AuditTrail
 from broker.registry.queries import QueryState, Registry
 from broker.registry.subscription import SubscriptionState
 from broker.registry.tokens import Tokens
@@ -25,6 +26,7 @@ Open = Callable[[Path], Any]
 FILES: dict[str, Open] = {
     "registry.db": Registry,
     "outbox.db": Outbox,
+    "audit.db": AuditTrail,
     "tokens.db": Tokens,
     "deliveries.db": deliveries.open_deliveries,
     "feeds.db": FeedStore,

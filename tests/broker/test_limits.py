@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from support.api_room import Room
 
 from broker.api.access import Gate
+from broker.api.admission.limits import BURST_S, RateLimit
 from broker.api.http import make_application
-from broker.api.limits import BURST_S, RateLimit
 from broker.registry.tokens import Scope, Tokens
 
 

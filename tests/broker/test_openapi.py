@@ -29,6 +29,8 @@ SECURITY = {
     Rule.PUBLIC: [],
     Rule.PUBLISH: [{"token": ["publish"]}],
     Rule.OWN: [{"token": ["subscribe"]}],
+    Rule.SELF: [{"token": ["subscribe"]}],
+    Rule.CHOSEN: [{"token": ["subscribe"]}],
     Rule.READ: [{"token": ["subscribe"]}, {"subscription_token": []}],
     Rule.ADMIN: [{"token": ["admin"]}],
 }

@@ -151,3 +151,49 @@ def test_the_tokens_of_a_broker_are_good_for_a_copy_of_its_data(tmp_path: Path) 
     copied = Tokens(copy / "tokens.db")
     assert copied.find(secret) is not None
     copied.close()
+
+
+def test_a_scope_is_narrowed_to_names(tokens: Tokens, tmp_path: Path) -> None:
+    tokens.create("ops", [Scope.ADMIN])
+    made, secret = tokens.create("feed", ["publish:news", "publish:blogs", "subscribe:same"])
+    found = tokens.find(secret)
+    assert found is not None
+    assert (found.streams, found.queries) == ({"news", "blogs"}, {"same"})
+    assert made.narrowed_scopes == ["publish:blogs", "publish:news", "subscribe:same"]
+    assert found.scopes == {Scope.PUBLISH, Scope.SUBSCRIBE}
+
+
+@pytest.mark.parametrize(
+    ("scopes", "message"),
+    [
+        (["publish", "publish:news"], "for all streams"),
+        (["admin:news"], "no scope"),
+        (["publish:"], "no scope"),
+        (["publish:a b"], "no scope"),
+        (["root:x"], "not a valid Scope"),
+    ],
+)
+def test_a_narrowed_scope_that_makes_no_sense_is_refused(
+    tokens: Tokens, scopes: list[str], message: str
+) -> None:
+    tokens.create("ops", [Scope.ADMIN])
+    with pytest.raises(TokenError, match=message):
+        tokens.create("feed", scopes)
+    with pytest.raises(TokenError, match="names no subscriptions"):
+        tokens.create("ann", ["subscribe:same"], subscriptions=["sub_1"])
+
+
+def test_tokens_of_an_earlier_format_are_as_wide_as_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "tokens.db"
+    old = Tokens(path)
+    _, secret = old.create("ops", [Scope.ADMIN, Scope.PUBLISH])
+    old._db.executescript(
+        "ALTER TABLE token DROP COLUMN streams; ALTER TABLE token DROP COLUMN queries;"
+        "PRAGMA user_version = 1"
+    )
+    old.close()
+    new = Tokens(path)
+    found = new.find(secret)
+    assert found is not None
+    assert found.narrowed_scopes == ["admin", "publish"]
+    new.close()

@@ -16,10 +16,10 @@ from support.api_house import House, open_house
 from support.api_room import Room
 
 from broker.api.access import Gate
+from broker.api.admission.sessions import COOKIE, SESSION_S, Sessions
 from broker.api.feeds import FEED_ADMINISTRATION
 from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
-from broker.api.sessions import COOKIE, SESSION_S, Sessions
 from broker.matching.match import Match, MatchDocument, MatchNode
 from broker.matching.stepresult import StepResult
 from broker.registry.queries import QueryState

@@ -15,6 +15,7 @@ from broker.api import feeds as feeds_api
 from broker.api.access import Gate
 from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
+from broker.registry.audit import AuditTrail
 from broker.registry.subscription import Destination
 from broker.registry.tokens import Scope, Tokens
 from broker.web import pages
@@ -106,6 +107,7 @@ async def open_house(directory: Path) -> AsyncIterator[House]:
     room = Room(directory)
     room.ingest.start()
     tokens = Tokens(directory / "tokens.db")
+    trail = AuditTrail(directory / "audit.db")
     feed_store = FeedStore(directory / "feeds.db")
     for name in ("same", "other"):
         room.registry.register(name, SAME, version="1", point=0)
@@ -119,7 +121,9 @@ async def open_house(directory: Path) -> AsyncIterator[House]:
         own = [mine] if scope is Scope.SUBSCRIBE else []
         secrets[scope.value] = tokens.create(scope.value, [scope], subscriptions=own)[1]
     pickup = Pickup(room.outbox, room.registry)
-    application = make_application(room.backend, body_bytes_max=BODY_BYTES_MAX, gate=Gate(tokens))
+    application = make_application(
+        room.backend, body_bytes_max=BODY_BYTES_MAX, gate=Gate(tokens), trail=trail
+    )
     add_deliveries(application, pickup)
     pages.install(application)
     push = Push(feed_store, base_url="https://broker.example", now_us=lambda: 0)
@@ -130,5 +134,5 @@ async def open_house(directory: Path) -> AsyncIterator[House]:
             yield House(client, room, tokens, pickup, secrets, mine, theirs)
     finally:
         room.close()
-        for file in (tokens, feed_store):
+        for file in (tokens, trail, feed_store):
             file.close()

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from broker.api import feeds as feeds_api
 from broker.api.access import Gate
+from broker.api.admission.connections import Runner
 from broker.api.backend import Backend
-from broker.api.connections import Runner
 from broker.api.http import add_deliveries, listen, make_application
 from broker.api.pickup import Pickup
 from broker.delivery.webhook import WebhookChannel
@@ -22,6 +22,7 @@ from broker.documents.spool import Spool, SpoolWriter
 from broker.pipeline.commits import announce
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.steps import Pipeline
+from broker.registry.audit import AuditTrail
 from broker.registry.registered import Engines
 from broker.registry.streams import Streams
 from broker.registry.subscription import DestinationKind
@@ -48,6 +49,7 @@ async def small_broker(
         broker_in(directory) as files,
         contextlib.closing(SpoolWriter(directory / "spool")) as spool,
         contextlib.closing(FeedStore(directory / "feeds.db")) as feed_store,
+        contextlib.closing(AuditTrail(directory / "audit.db")) as trail,
     ):
         engines = Engines(files.registry, lateness_us=DAY_US)
         pipeline = Pipeline(
@@ -90,7 +92,7 @@ async def small_broker(
             files.outbox, files.registry, channels, policy=FAST, on_event=on_event
         )
         application = make_application(
-            backend, body_bytes_max=1_000_000, gate=Gate(tokens) if tokens else None
+            backend, body_bytes_max=1_000_000, gate=Gate(tokens) if tokens else None, trail=trail
         )
         feeds_api.install(application, feed_store, allowed=networks(["127.0.0.0/8"]))
         pages.install(application)
