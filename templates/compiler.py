@@ -13,10 +13,11 @@ from hashlib import blake2b
 from itertools import product
 from typing import Protocol
 
-from templates.clause import Alternative, Clause, ClauseSource, Edge, Published, term
+from templates.clause import Alternative, Clause, ClauseSource, Edge, Published
 from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
 from templates.queryclass import QueryClass
 from templates.template import template_of
+from xscl.evaluation import compile_condition
 from xscl.path import Axis, Literal, NodeTest, Parameter
 from xscl.pattern import DOCUMENT, Constant, PatternNode, TreePattern, term_variable, tree_pattern
 from xscl.query import (
@@ -28,12 +29,16 @@ from xscl.query import (
     Operand,
     Operator,
     OperatorKind,
+    PathFrom,
     Query,
     Residual,
     VariableValue,
     Window,
+    operand_terms,
     operand_variables,
+    term,
 )
+from xscl.signatures import DERIVING_FUNCTIONS
 
 __all__ = ["Catalog", "compile_query"]
 
@@ -93,6 +98,7 @@ def _stream(clause: Clause, point: int) -> str:
         clause.constants,
         clause.excluded,
         clause.residuals,
+        clause.tests,
         sorted(clause.compared),
         clause.carried,
     )
@@ -104,9 +110,16 @@ def _as_derived(operand: Operand) -> Derived | None:
     match operand:
         case VariableValue():
             return operand
-        case Call() if len(operand_variables(operand)) == 1:
+        case Call() if len(operand_variables(operand)) == 1 and _is_of_strings(operand):
             return operand
     return None
+
+
+def _is_of_strings(operand: Operand) -> bool:
+    match operand:
+        case Call(function, arguments):
+            return function in DERIVING_FUNCTIONS and all(map(_is_of_strings, arguments))
+    return isinstance(operand, (VariableValue, Literal, Parameter))
 
 
 @dataclass
@@ -134,8 +147,13 @@ class _Compiler:
     def __post_init__(self) -> None:
         self.block_of = {variable.name: variable.block for variable in self.query.variables}
         operands = [o for disjunct in self.choice.values() for o in disjunct.operands()]
-        self.compared = {v for operand in operands for v in operand_variables(operand)}
-        self.derived = {term(d): d for o in operands if isinstance(d := _as_derived(o), Call)}
+        terms = {each for operand in operands for each in operand_terms(operand)}
+        self.compared = {each.variable for each in terms if isinstance(each, VariableValue)}
+        self.derived: dict[str, Call | PathFrom] = {
+            term(d): d for o in operands if isinstance(d := _as_derived(o), Call)
+        }
+        self.derived |= {term(each): each for each in terms if isinstance(each, PathFrom)}
+        self.instants = {term(each): each for each in terms if isinstance(each, Call)}
         # A parameter whose type is left open may be a number in some assignments (`QuerySet`).
         self.texts = {n for n, kind in self.query.parameters if kind not in ("number", "duration")}
         self.needed = self.compared | set(self.query.visible())
@@ -170,7 +188,7 @@ class _Compiler:
     def _terms(self, disjunct: Disjunct) -> frozenset[str]:
         operands = list(disjunct.operands())
         derived = {term(d) for o in operands if (d := _as_derived(o)) is not None}
-        return frozenset(derived | {v for o in operands for v in operand_variables(o)})
+        return frozenset(derived | {term(each) for o in operands for each in operand_terms(o)})
 
     def _side(self, node: Node, needed: frozenset[str]) -> _Side:
         if isinstance(node, int):
@@ -186,7 +204,8 @@ class _Compiler:
         return _Side(source, nodes, node_of, [])
 
     def _block(self, name: str) -> int:
-        derived = self.derived.get(name)
+        """Return the block that a term is of."""
+        derived = self.derived.get(name) or self.instants.get(name)
         return self.block_of[name if derived is None else term_variable(derived)]
 
     def _block_side(self, block: int, needed: frozenset[str]) -> _Side:
@@ -208,7 +227,8 @@ class _Compiler:
         compared = {i for t, i in node_of.items() if t in self.compared or t in self.derived}
         self.valued.extend(ids[i] for i in sorted(compared | {i for i, _ in constants}))
         read = self.published.get(self.query.blocks[block].stream, Published(0, 0))
-        source = ClauseSource(block, None, read.stratum, read.retention_us)
+        instants = tuple(self.instants[t] for t in sorted(kept & self.instants.keys()))
+        source = ClauseSource(block, None, read.stratum, read.retention_us, instants)
         return _Side(source, nodes, node_of, constants)
 
     def _build(
@@ -238,7 +258,8 @@ class _Compiler:
         def meta(ref: NodeRef) -> int:
             return place[ref[0], moved[ref[0]][ref[1]]]
 
-        compared = frozenset(v for o in disjunct.operands() for v in operand_variables(o)).union(
+        read = {each for operand in disjunct.operands() for each in operand_terms(operand)}
+        compared = frozenset(v.variable for v in read if isinstance(v, VariableValue)).union(
             *(side.source.below.compared for side in sides if side.source.below is not None)
         )
         return Clause(
@@ -253,6 +274,8 @@ class _Compiler:
             constants=tuple((meta(ref), c) for ref, c in constants),
             excluded=tuple((meta(ref), c) for ref, c in excluded),
             residuals=tuple(others),
+            tests=disjunct.tests,
+            condition=compile_condition(others, disjunct.tests),
             compared=compared,
             carried=tuple(sorted(needed_above | compared)),
             retention_us=_added(window_us if len(sides) > 1 else 0, sides),

@@ -29,10 +29,13 @@ from xscl.comparison import (
     Residual,
     Row,
     SimilarityJoin,
+    Term,
     ValueJoin,
     VariableValue,
     operand_parameters,
+    operand_terms,
     operand_variables,
+    term,
 )
 from xscl.path import Parameter, Path, Span
 from xscl.sequence import (
@@ -87,13 +90,16 @@ __all__ = [
     "SimilarityJoin",
     "Strategy",
     "Table",
+    "Term",
     "Unit",
     "ValueJoin",
     "Variable",
     "VariableValue",
     "Window",
     "operand_parameters",
+    "operand_terms",
     "operand_variables",
+    "term",
 ]
 
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from xscl.canonical import render_expression
 from xscl.comparison import Operand, PathFrom, VariableValue
 from xscl.conditions import OutsideFragmentError, PatternBuilder
-from xscl.path import ANY, Axis, NodeTest, Path, Step
+from xscl.path import ANY, Axis, Exists, NodeTest, Path, Step
+from xscl.rewriting import strip_variables
 from xscl.scopes import Names, Scope
 from xscl.syntax import PathExpression, StepSyntax
 
@@ -92,7 +93,9 @@ class VariablePathBuilder:
             )
             return None
         if scope.is_optional:
-            return PathFrom(base, Path(tuple(steps)))
+            asked = strip_variables(Exists(Path(tuple(steps))))
+            assert isinstance(asked, Exists)
+            return PathFrom(base, asked.path)
         label = self._label(render_expression(syntax))
         name = label if "/" in label else f"{label}/."  # no author's variable has a slash
         steps[-1] = replace(steps[-1], variable=name)

@@ -34,7 +34,7 @@ from broker.explain.spelling import (
 )
 from broker.matching.registration import RegisteredQuery, publishers_first
 from joins import template_sql
-from templates.clause import Alternative, Clause, Published, is_prepared, term
+from templates.clause import Alternative, Clause, Published, is_prepared
 from templates.compiler import compile_query
 from templates.conjunctive import conjunctive_query, view_query
 from templates.queryclass import QueryClass
@@ -44,7 +44,6 @@ from xscl.durations import render_duration
 from xscl.path import Literal, Parameter
 from xscl.pattern import TreePattern
 from xscl.query import (
-    Call,
     Disjunct,
     Operand,
     Operator,
@@ -54,7 +53,8 @@ from xscl.query import (
     SelectAll,
     SelectNodes,
     ValueJoin,
-    VariableValue,
+    operand_terms,
+    term,
 )
 from xscl.substitution import substitute
 
@@ -239,8 +239,9 @@ class _SurveyedQuery:
 
     def __post_init__(self) -> None:
         self.labels = {variable.name: variable.label for variable in self.query.variables}
-        derived = [o for d in self.choice for o in _operands(d) if isinstance(o, Call)]
-        self.labels.update((term(each), spell_operand(each, self.labels)) for each in derived)
+        operands = [operand for disjunct in self.choice for operand in disjunct.operands()]
+        derived = [*operands, *(each for operand in operands for each in operand_terms(operand))]
+        self.labels |= {term(each): spell_operand(each, self.labels) for each in derived}
         self.patterns = [p for p in self.alternative.patterns if not p.stream.startswith("#")]
         self.operators = list(self.plain.operators())
 
@@ -332,6 +333,11 @@ class _SurveyedQuery:
             yield self._comparison(value_join, where, "=", clause)
         for residual in disjunct.residuals:
             yield self._comparison(residual, where, residual.operator, clause)
+        for test in disjunct.tests:
+            names = {n for each in test.arguments for n in self._ends(each, where)}
+            ends = tuple(sorted(where[name] for name in names))
+            text = spell_operand(test, self.labels)
+            yield ComparisonView(text, False, test.function, ends, "tuple")
 
     def _comparison(
         self,
@@ -354,15 +360,15 @@ class _SurveyedQuery:
         )
 
     def _ends(self, operand: Operand, where: dict[str, tuple[int, int]]) -> Iterator[str]:
-        if isinstance(operand, VariableValue):
-            yield self.labels[operand.variable]
-        elif isinstance(operand, Call):
-            name = spell_operand(operand, self.labels)
+        """Yield the names of the nodes that an operand reads; times are of no node."""
+        name = spell_operand(operand, self.labels)
+        if name in where:
+            yield name
+            return
+        for each in operand_terms(operand):
+            name = spell_operand(each, self.labels)
             if name in where:
                 yield name
-            else:
-                for argument in operand.arguments:
-                    yield from self._ends(argument, where)
 
 
 def _window_us(clause: Clause) -> int:
@@ -372,10 +378,3 @@ def _window_us(clause: Clause) -> int:
 
 def _constant(constant: str | Parameter) -> str:
     return ParameterText(f"${constant.name}") if isinstance(constant, Parameter) else constant
-
-
-def _operands(disjunct: Disjunct) -> Iterator[Operand]:
-    for value_join in disjunct.value_joins:
-        yield from (value_join.left, value_join.right)
-    for residual in disjunct.residuals:
-        yield from (residual.left, residual.right)

@@ -6,7 +6,7 @@ step selects is asked of `xpath_eval`; what is missing is said of the node that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -16,6 +16,8 @@ from broker.whynot.reason import Reason, quote
 from xpath_eval.conditions import Conditions
 from xpath_eval.nodesets import matches_name
 from xpath_eval.structure import NodeTree, Structure
+from xscl.comparison import PathFrom, term
+from xscl.evaluation import optional_values
 from xscl.functions import compare, to_double
 from xscl.path import (
     And,
@@ -63,13 +65,20 @@ class BlockOnDocument:
         for i, node in enumerate(pattern.nodes):
             self._below.setdefault(node.parent, []).append(i)
 
-    def bindings(self) -> list[Binding]:
-        """Return the different assignments of the pattern's terms."""
-        found = self._match(0, DOCUMENT)
-        return [
-            {term: Bound(number, self._conditions.value(number)) for term, number in nodes}
-            for nodes in found
+    def bindings(self, optional: Iterable[PathFrom] = ()) -> list[Binding]:
+        """Return the different assignments of the pattern's terms, and of optional paths.
+
+        An optional path is bound to the node that it leads from, with all its values.
+        """
+        found = [
+            {name: Bound(number, self._conditions.value(number)) for name, number in nodes}
+            for nodes in self._match(0, DOCUMENT)
         ]
+        for path in optional:
+            for binding in found:
+                node = binding[path.variable].number
+                binding[term(path)] = Bound(node, optional_values(self._values(path.path, node)))
+        return found
 
     def _match(self, index: int, context: int) -> list[_Nodes]:
         """Return the assignments below pattern node `index`, from a document node."""

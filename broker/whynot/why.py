@@ -16,12 +16,25 @@ from itertools import islice, permutations, product
 from typing import Any
 
 from broker.documents.document import Document, render_time
-from broker.whynot.blocks import Binding, BlockOnDocument
+from broker.whynot.blocks import Binding, BlockOnDocument, Bound
 from broker.whynot.operators import Joining, Side, StreamAt
 from broker.whynot.reason import Reason
 from xpath_eval.structure import NodeTree, XmlError, parse_xml
 from xscl.pattern import tree_pattern
-from xscl.query import Disjunct, Node, Operator, Query, Window, operand_variables
+from xscl.query import (
+    Call,
+    Disjunct,
+    Node,
+    Operator,
+    PathFrom,
+    Query,
+    Term,
+    VariableValue,
+    Window,
+    operand_terms,
+    operand_variables,
+    term,
+)
 from xscl.substitution import substitute
 
 __all__ = ["why_not"]
@@ -90,7 +103,7 @@ class _Attempts:
     registration_point: int
     stream_at: StreamAt
     trees: dict[int, NodeTree | XmlError] = field(default_factory=dict)
-    blocks: dict[tuple[int, int, frozenset[str]], BlockResult] = field(default_factory=dict)
+    blocks: dict[tuple[int, int, frozenset[Term]], BlockResult] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         operators = list(self.query.operators())
@@ -109,8 +122,8 @@ class _Attempts:
         self, documents: Sequence[Document], choice: Mapping[int, Disjunct], number: int
     ) -> Reason:
         operands = (o for disjunct in choice.values() for o in disjunct.operands())
-        compared = frozenset(v for operand in operands for v in operand_variables(operand))
-        found = [self._block(i, d, compared) for i, d in enumerate(documents)]
+        read = frozenset(each for operand in operands for each in operand_terms(operand))
+        found = [self._block(i, d, read) for i, d in enumerate(documents)]
         parts = [reason for reason, _ in found]
         if all(reason.holds for reason in parts):
             tuples = [bindings for _, bindings in found]
@@ -130,14 +143,18 @@ class _Attempts:
             progress=min(0.999, sum(part.progress for part in parts) / steps),
         )
 
-    def _block(self, index: int, document: Document, compared: frozenset[str]) -> BlockResult:
-        needed = frozenset(v.name for v in self.query.variables if v.block == index) & compared
-        key = (index, id(document), needed)
+    def _block(self, index: int, document: Document, read: frozenset[Term]) -> BlockResult:
+        of_block = {v.name for v in self.query.variables if v.block == index}
+        own = frozenset(each for each in read if of_block.issuperset(operand_variables(each)))
+        key = (index, id(document), own)
         if key not in self.blocks:
-            self.blocks[key] = self._bind(index, document, needed)
+            self.blocks[key] = self._bind(index, document, own)
         return self.blocks[key]
 
-    def _bind(self, index: int, document: Document, compared: frozenset[str]) -> BlockResult:
+    def _bind(self, index: int, document: Document, read: frozenset[Term]) -> BlockResult:
+        """Return what a document has of a block, of which some terms are read."""
+        compared = {each.variable for each in read if isinstance(each, VariableValue)}
+        optional = [each for each in read if isinstance(each, PathFrom)]
         block = self.query.blocks[index]
         name = f"block {index}, document {describe(document)}"
         inner: Reason | None = None
@@ -157,9 +174,13 @@ class _Attempts:
             } - set(self.query.visible())
             own = {v for v in self.query.visible() if v in block.variables}
             # A visible node must be there; which one it is says nothing about whether it matches.
-            pattern = tree_pattern(block, compared | own, (), dropped)
-            on_document = BlockOnDocument(pattern, tree)
-            bindings = _project(on_document.bindings(), compared)
+            bound = compared | own | {each.variable for each in optional}
+            on_document = BlockOnDocument(tree_pattern(block, bound, (), dropped), tree)
+            named = frozenset(term(each) for each in read if not isinstance(each, Call))
+            bindings = [
+                one | _times(read, document)
+                for one in _project(on_document.bindings(optional), named)
+            ]
             if not bindings:
                 inner = on_document.failure()
         if inner is None:
@@ -174,6 +195,17 @@ class _Attempts:
             except XmlError as error:
                 self.trees[id(document)] = error
         return self.trees[id(document)]
+
+
+def _times(read: frozenset[Term], document: Document) -> Binding:
+    """Return the times of a document that are asked for, as if they were values of its root."""
+    return {
+        term(each): Bound(
+            0, str(document.start_us if each.function == "start" else document.end_us)
+        )
+        for each in read
+        if isinstance(each, Call)
+    }
 
 
 def _facts(index: int) -> dict[str, Any]:

@@ -9,18 +9,20 @@ from typing import Any
 
 from broker.documents.document import Document
 from broker.matching.match import Match, MatchDocument, MatchNode, match_id
+from oracle.conditions import compared_in, variables_of
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
-from oracle.operators import Rules, Tuple, join, position, variables_of
+from oracle.operators import Rules, Tuple, join, position
 from oracle.output import build_output
 from oracle.paths import Assignment, bindings
-from oracle.tree import Node, is_well_formed, parse_tree
-from xscl.query import Block, Disjunct, Operator, Query, SelectAll
+from oracle.tree import Node as DocumentNode
+from oracle.tree import is_well_formed, parse_tree
+from xscl.query import Block, Disjunct, Node, Operator, Query, SelectAll
 
 __all__ = ["InForce", "matches", "matches_of"]
 
 WITNESSES_MAX = 1_000
 
-Witness = tuple[tuple[str, Node], ...]
+Witness = tuple[tuple[str, DocumentNode], ...]
 """The compared variables of one tuple in order, each with its node."""
 
 
@@ -109,9 +111,9 @@ class _Streams:
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self._documents = [document for document in documents if is_well_formed(document.xml)]
-        self._trees: dict[int, Node] = {}
+        self._trees: dict[int, DocumentNode] = {}
 
-    def read(self, stream: str, point: int) -> list[tuple[Document, Node]]:
+    def read(self, stream: str, point: int) -> list[tuple[Document, DocumentNode]]:
         """Return the documents of a stream after a registration point, with their trees."""
         return [
             (document, self._tree(document))
@@ -120,7 +122,7 @@ class _Streams:
             and (document.depth == 0 if stream == "*" else document.stream == stream)
         ]
 
-    def _tree(self, document: Document) -> Node:
+    def _tree(self, document: Document) -> DocumentNode:
         if id(document) not in self._trees:
             self._trees[id(document)] = parse_tree(document.xml)
         return self._trees[id(document)]
@@ -153,11 +155,11 @@ def _query_matches(
     found: dict[tuple[Any, ...], tuple[Tuple, set[Witness]]] = {}
     operators = list(query.operators())
     for choice in product(*(operator.disjuncts for operator in operators)):
-        compared = _in_order(query, set().union(*map(variables_of, choice)))
-        kept = {*compared, *query.visible()}
+        compared = _in_order(query, set().union(*map(compared_in, choice)))
+        kept = {*set().union(*map(variables_of, choice)), *query.visible()}
         blocks = [_bound(block, kept, streams, rules, point) for block in query.blocks]
         alternatives = dict(zip(operators, choice, strict=True))
-        for one in _tuples(query.root, alternatives, blocks, rules):
+        for one in _tuples(query, query.root, alternatives, blocks, rules):
             key = (tuple(map(position, one.documents)), *(one.nodes[v] for v in query.visible()))
             witness = tuple((variable, one.nodes[variable]) for variable in compared)
             found.setdefault(key, (one, set()))[1].add(witness)
@@ -188,18 +190,27 @@ def _bound(block: Block, kept: set[str], streams: _Streams, rules: Rules, point:
 
 
 def _tuples(
-    node: Operator | int,
+    query: Query,
+    node: Node,
     alternatives: Mapping[Operator, Disjunct],
     blocks: Sequence[Bound],
     rules: Rules,
 ) -> list[Tuple]:
     """Return the tuples of an operator or a block."""
     if isinstance(node, Operator):
-        lefts = _tuples(node.left, alternatives, blocks, rules)
-        rights = _tuples(node.right, alternatives, blocks, rules)
+        lefts = _tuples(query, node.left, alternatives, blocks, rules)
+        rights = _tuples(query, node.right, alternatives, blocks, rules)
         return list(join(node, alternatives[node], lefts, rights, rules))
+    variables = [variable.name for variable in query.variables if variable.block == node]
     return [
-        Tuple((document,), dict(nodes), document.start_us, document.end_us, position(document))
+        Tuple(
+            (document,),
+            dict(nodes),
+            dict.fromkeys(variables, document),
+            document.start_us,
+            document.end_us,
+            position(document),
+        )
         for document, bound in blocks[node]
         for nodes in bound
     ]

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from broker.documents.document import Document
+from oracle.conditions import Facts, holds, values_of
 from oracle.tree import Node
-from oracle.values import Atom, apply, compare_operands
-from xscl.path import Literal, Parameter
-from xscl.query import (
-    INFINITE_US,
-    Call,
-    Disjunct,
-    Operand,
-    Operator,
-    OperatorKind,
-    Residual,
-    ValueJoin,
-    VariableValue,
-)
+from oracle.values import Atom
+from xscl.path import Parameter
+from xscl.query import INFINITE_US, Disjunct, Operand, Operator, OperatorKind
 
-__all__ = ["Rules", "Tuple", "join", "position", "variables_of"]
+__all__ = ["Rules", "Tuple", "join", "position"]
 
 
 @dataclass(frozen=True, slots=True)
 class Tuple:
-    """Documents, one for each block in order, and the nodes that variables are bound to."""
+    """Documents, one for each block in order, and the nodes that variables are bound to.
+
+    `owners` are the documents that bind the variables, those too whose nodes nothing asks for.
+    """
 
     documents: tuple[Document, ...]
     nodes: Mapping[str, Node]
+    owners: Mapping[str, Document]
     start_us: int
     end_us: int
     position: tuple[int, int, str]
@@ -73,7 +69,7 @@ def join(
                 all(map(_share, joined_left, joined_right))
                 and _is_in_time(operator.kind, window_us, left, right)
                 and _is_remembered(window_us, left, right, rules)
-                and all(_holds(r, left, right, rules) for r in disjunct.residuals)
+                and holds(disjunct, _facts(rules, left, right))
             ):
                 yield _combine(left, right)
 
@@ -83,7 +79,11 @@ def _joined_values(
 ) -> list[frozenset[Atom]]:
     """Return for each value join the values of one side; the empty string joins nothing."""
     operands = [(value_join.left, value_join.right)[side] for value_join in disjunct.value_joins]
-    return [frozenset(_values(operand, one.nodes, rules)) - {""} for operand in operands]
+    return [frozenset(_values(operand, one, rules)) - {""} for operand in operands]
+
+
+def _values(operand: Operand, one: Tuple, rules: Rules) -> list[Atom]:
+    return values_of(operand, _facts(rules, one)) or []
 
 
 def _share(left: frozenset[Atom], right: frozenset[Atom]) -> bool:
@@ -112,58 +112,23 @@ def _is_remembered(window_us: int, left: Tuple, right: Tuple, rules: Rules) -> b
     )
 
 
-def _holds(residual: Residual, left: Tuple, right: Tuple, rules: Rules) -> bool:
-    nodes = {**left.nodes, **right.nodes}
-    return compare_operands(
-        _values(residual.left, nodes, rules),
-        residual.operator,
-        _values(residual.right, nodes, rules),
-        with_number=any(_is_number(side, rules) for side in (residual.left, residual.right)),
+def _facts(rules: Rules, *operands: Tuple) -> Facts:
+    """Return what conditions are asked of: a tuple, or both operands of an operator together."""
+    return Facts(
+        dict(ChainMap(*(dict(one.nodes) for one in operands))),
+        dict(ChainMap(*(dict(one.owners) for one in operands))),
+        min(one.start_us for one in operands),
+        max(one.end_us for one in operands),
+        rules.parameters,
     )
-
-
-def _is_number(operand: Operand, rules: Rules) -> bool:
-    match operand:
-        case Literal(value):
-            return isinstance(value, float)
-        case Parameter(name):
-            return isinstance(rules.parameters[name], float)
-    return False
-
-
-def _values(operand: Operand, nodes: Mapping[str, Node], rules: Rules) -> list[Atom]:
-    match operand:
-        case VariableValue(variable):
-            return [nodes[variable].value]
-        case Literal(value):
-            return [value]
-        case Parameter(name):
-            return [rules.parameters[name]]
-        case Call(function, arguments):
-            return apply(function, [_values(each, nodes, rules) for each in arguments])
 
 
 def _combine(left: Tuple, right: Tuple) -> Tuple:
     return Tuple(
         documents=left.documents + right.documents,
         nodes={**left.nodes, **right.nodes},
+        owners={**left.owners, **right.owners},
         start_us=min(left.start_us, right.start_us),
         end_us=max(left.end_us, right.end_us),
         position=max(left.position, right.position),
     )
-
-
-def variables_of(disjunct: Disjunct) -> set[str]:
-    """Return the variables that an alternative of a predicate compares."""
-    comparisons: list[ValueJoin | Residual] = [*disjunct.value_joins, *disjunct.residuals]
-    operands = [side for each in comparisons for side in (each.left, each.right)]
-    return {variable for operand in operands for variable in _mentioned(operand)}
-
-
-def _mentioned(operand: Operand) -> Iterator[str]:
-    match operand:
-        case VariableValue(variable):
-            yield variable
-        case Call(_, arguments):
-            for each in arguments:
-                yield from _mentioned(each)

@@ -163,11 +163,8 @@ NOT_RUN = {
     "CREATE TABLE": "CREATE TABLE t (id KEY)",
     "table": f"{A} WHERE t[a].n = 3",
     "similarity": f"{A} JOIN {{similar(a, b) > 0.5, 1 h}} {B}",
-    "arithmetic": f"{A} JOIN {{a = b AND a + 1 > 3, 1 h}} {B}",
-    "duration": f"{A} JOIN {{a = b AND a > 3 min, 1 h}} {B}",
-    "if": f"{A} JOIN {{a = b AND if (a > 3) then a else b = 3, 1 h}} {B}",
-    "test": f"{A} JOIN {{a = b AND contains(a, b), 1 h}} {B}",
-    "function": f"{A} JOIN {{a = b AND time(a) < 3, 1 h}} {B}",
+    "revision": f"{A} JOIN {{a = b AND revision(a) = 0, 1 h}} {B}",
+    "elements": f"{A}+ {{a > prev(a), 1 h}}",
 }
 
 
@@ -188,6 +185,22 @@ def test_what_is_not_run_is_a_warning_where_it_is_checked_and_an_error_where_it_
         xscl.parse(text)
     [error] = [each for each in raised.value.diagnostics if each.is_error]
     assert (error.code, error.message) == ("XS800", warning.message)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "a + 1 > 3",
+        "-a < b",
+        "dur() > 3 min",
+        "if (a > 3) then a else b = 3",
+        "contains(a, b)",
+        "exists(a)",
+        "time(a) < end()",
+    ],
+)
+def test_conditions_run(condition: str) -> None:
+    assert xscl.parse(f"{A} JOIN {{a = b AND {condition}, 1 h}} {B}")
 
 
 def test_files_with_what_is_not_run_are_not_loaded(tmp_path: Path) -> None:
