@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import product
 from typing import Protocol
 
 from templates.clause import Alternative, Clause, ClauseSource, Edge, Published
 from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
+from templates.plain import choices, plain_statements
 from templates.queryclass import QueryClass
 from templates.template import template_of
 from xscl.evaluation import compile_condition
@@ -25,6 +25,7 @@ from xscl.query import (
     Call,
     Derived,
     Disjunct,
+    From,
     Node,
     Operand,
     Operator,
@@ -64,17 +65,10 @@ def compile_query(
     tuples, in one stream.  Streams that are not in `published` come from outside and are read in
     stratum 0.
     """
-    operators = tuple(query.operators())
-    choices = product(*(operator.disjuncts for operator in operators))
     return [
-        _Compiler(
-            query,
-            point,
-            catalog,
-            published,
-            dict(zip(map(id, operators), choice, strict=True)),
-        ).compile()
-        for choice in choices
+        _Compiler(statement, point, catalog, published, choice).compile()
+        for statement in plain_statements(query)
+        for choice in choices(statement)
     ]
 
 
@@ -173,8 +167,13 @@ class _Compiler:
         if isinstance(node, int):
             sides = [self._block_side(node, needed_above)]
             clause = self._build(sides, Disjunct(), INFINITE_US, False, needed_above)
+        elif isinstance(node, From):
+            assert isinstance(node.node, int)  # no other is left in a plain statement
+            disjunct = self.choice[id(node)]
+            sides = [self._block_side(node.node, needed_above | self._terms(disjunct))]
+            clause = self._build(sides, disjunct, INFINITE_US, False, needed_above)
         else:
-            assert isinstance(node, Operator)  # others are refused at registration
+            assert isinstance(node, Operator)
             disjunct = self.choice[id(node)]
             own = self._terms(disjunct)
             needed = needed_above | own
@@ -294,13 +293,15 @@ class _Compiler:
         """
         edges: list[ResidualEdge] = []
         others: list[Residual] = []
+        # Nothing is joined there, so no engine looks at values.
+        is_alone = isinstance(self.query.root, From)
         for residual in disjunct.residuals:
             left, right = _as_derived(residual.left), _as_derived(residual.right)
             operands = (residual.left, residual.right)
             texts = [text for o in operands if (text := self._text(o)) is not None]
             if residual.operator not in ("=", "!="):
                 others.append(residual)
-            elif left is not None and right is not None:
+            elif left is not None and right is not None and not is_alone:
                 edges.append(ResidualEdge(where[term(left)], residual.operator, where[term(right)]))
             elif len(texts) == 1 and (one := left or right) is not None:
                 held = constants if residual.operator == "=" else excluded

@@ -24,6 +24,7 @@ from xscl.path import (
 
 __all__ = [
     "INSTANTS",
+    "UNBOUND",
     "Call",
     "Cell",
     "Conditional",
@@ -107,6 +108,9 @@ Derived = VariableValue | Call
 Term = VariableValue | PathFrom | Call
 """What is read of a tuple: a variable's value, the values of an optional path, or, as a call of one
 of `INSTANTS`, a time of the document that binds a variable."""
+
+UNBOUND = Call("unbound", ())
+"""What stands for an operand that rests on a variable which a tuple does not bind."""
 
 INSTANTS = frozenset({"time", "start"})
 """Functions of a variable that tell when its document was: the end of its interval, the start.

@@ -19,6 +19,7 @@ from typing import Protocol
 from xscl import functions
 from xscl.comparison import (
     INSTANTS,
+    UNBOUND,
     Call,
     Conditional,
     Disjunct,
@@ -27,6 +28,7 @@ from xscl.comparison import (
     Residual,
     ValueJoin,
     VariableValue,
+    operands_below,
     term,
 )
 from xscl.path import Literal, Parameter
@@ -84,7 +86,11 @@ def compile_condition(residuals: Sequence[Residual], tests: Sequence[Call] = ())
 def _comparison(residual: Residual) -> Condition:
     left, operator = compile_operand(residual.left), residual.operator
     right = compile_operand(residual.right)
-    return lambda reading: functions.compare(left(reading), operator, right(reading))
+
+    def compares(reading: Reading) -> bool:
+        return functions.compare(left(reading), operator, right(reading))
+
+    return _left_out(compares, residual.left, residual.right)
 
 
 def compile_test(test: Call) -> Condition:
@@ -98,10 +104,37 @@ def compile_test(test: Call) -> Condition:
     arguments = list(map(compile_operand, test.arguments))
     if test.function in ("exists", "empty"):
         (asked,) = arguments
+        exists = _left_out(lambda reading: bool(asked(reading)), *test.arguments, otherwise=False)
         wanted = test.function == "exists"
-        return lambda reading: bool(asked(reading)) is wanted
+        return lambda reading: exists(reading) is wanted
     function = test.function
-    return lambda reading: functions.passes(function, [each(reading) for each in arguments])
+
+    def passes(reading: Reading) -> bool:
+        return functions.passes(function, [each(reading) for each in arguments])
+
+    return _left_out(passes, *test.arguments)
+
+
+class _UnboundError(Exception):
+    """A value rests on a variable that the tuple does not bind."""
+
+
+def _left_out(condition: Condition, *operands: Operand, otherwise: bool = True) -> Condition:
+    """Return a condition that is `otherwise` where the branch of an `if` is not bound."""
+    if not any(each == UNBOUND for operand in operands for each in operands_below(operand)):
+        return condition
+
+    def bound(reading: Reading) -> bool:
+        try:
+            return condition(reading)
+        except _UnboundError:
+            return otherwise
+
+    return bound
+
+
+def _unbound(reading: Reading) -> Values:
+    raise _UnboundError
 
 
 def compile_operand(operand: Operand) -> _Reader:
@@ -122,6 +155,8 @@ def compile_operand(operand: Operand) -> _Reader:
         case Call(function, arguments) if function in INSTANTS and arguments:
             name = term(operand)
             return lambda reading: (float(reading.value(name)),)
+        case Call("unbound"):
+            return _unbound
         case Call("start"):
             return lambda reading: (float(reading.start_us),)
         case Call("end"):

@@ -145,9 +145,17 @@ def tree_pattern(
     wanted = shown | {term_variable(call) for _, call in derived}
     builder = _Builder(wanted, shown, frozenset(texts))
     builder.add_path(DOCUMENT, without_predicates(block.path, frozenset(dropped)))
+    for name, path in block.keys:
+        if name in shown:
+            builder.add_path(DOCUMENT, binding(path, name))
     for term, call in derived:
         builder.add_derived(term, call)
     return TreePattern(block.stream, tuple(builder.nodes))
+
+
+def binding(path: Path, variable: str) -> Path:
+    """Return a path whose last step binds a variable."""
+    return Path((*path.steps[:-1], replace(path.steps[-1], variable=variable)))
 
 
 @dataclass

@@ -6,9 +6,8 @@ Nothing is evaluated, and nothing is kept: the catalog is made for the occasion.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 
 from broker.explain.model import (
     BlockView,
@@ -37,6 +36,7 @@ from joins import template_sql
 from templates.clause import Alternative, Clause, Published, is_prepared
 from templates.compiler import compile_query
 from templates.conjunctive import conjunctive_query, view_query
+from templates.plain import choices, plain_statements
 from templates.queryclass import QueryClass
 from templates.template import Template
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
@@ -56,6 +56,7 @@ from xscl.query import (
     operand_terms,
     term,
 )
+from xscl.sequence import blocks_below
 from xscl.substitution import substitute
 
 __all__ = ["LATENESS_US", "survey", "survey_with_plan"]
@@ -169,11 +170,12 @@ class _Surveyor:
         alternatives: list[Alternative],
         uses: dict[int, list[tuple[str, str]]],
     ) -> QueryView:
-        choices = _choices(plain)
+        statements = zip(plain_statements(plain), plain_statements(query), strict=True)
+        read = [(each, choice) for each in statements for choice in choices(each[0])]
         views = tuple(
-            _SurveyedQuery(self, query, plain, alternative, choice, uses).clauses(number)
-            for number, (alternative, choice) in enumerate(
-                zip(alternatives, choices, strict=True), 1
+            _SurveyedQuery(self, *statement, alternative, choice, uses).clauses(number)
+            for number, (alternative, (statement, choice)) in enumerate(
+                zip(alternatives, read, strict=True), 1
             )
         )
         blocks = tuple(
@@ -202,11 +204,6 @@ class _Surveyor:
         return used.number
 
 
-def _choices(query: Query) -> list[tuple[Disjunct, ...]]:
-    """Return the disjuncts of each alternative, in the order in which they are compiled."""
-    return list(product(*(operator.disjuncts for operator in query.operators())))
-
-
 def _bound(
     query: Query, block: int, alternatives: Sequence[Sequence[ClauseView]]
 ) -> tuple[tuple[str, int], ...]:
@@ -228,21 +225,27 @@ def _select(select: Select) -> str:
 
 @dataclass
 class _SurveyedQuery:
-    """One alternative of one query, and what its terms are called."""
+    """One alternative of one query, and what its terms are called.
+
+    `plain` is the plain statement that is compiled, `query` the same with its parameters.  `choice`
+    has the disjunct of each node that has alternatives.
+    """
 
     surveyor: _Surveyor
-    query: Query
     plain: Query
+    query: Query
     alternative: Alternative
-    choice: tuple[Disjunct, ...]
+    choice: Mapping[int, Disjunct]
     uses: dict[int, list[tuple[str, str]]]
 
     def __post_init__(self) -> None:
         self.labels = {variable.name: variable.label for variable in self.query.variables}
-        operands = [operand for disjunct in self.choice for operand in disjunct.operands()]
+        self.disjuncts = list(self.choice.values())
+        operands = [operand for disjunct in self.disjuncts for operand in disjunct.operands()]
         derived = [*operands, *(each for operand in operands for each in operand_terms(operand))]
         self.labels |= {term(each): spell_operand(each, self.labels) for each in derived}
-        self.patterns = [p for p in self.alternative.patterns if not p.stream.startswith("#")]
+        patterns = [p for p in self.alternative.patterns if not p.stream.startswith("#")]
+        self.patterns = dict(zip(blocks_below(self.plain.root), patterns, strict=True))
         self.operators = list(self.plain.operators())
 
     def clauses(self, number: int) -> tuple[ClauseView, ...]:
@@ -256,7 +259,7 @@ class _SurveyedQuery:
         number = self.surveyor.use(clause, member)
         sides = tuple(self._side(clause, i) for i in range(len(clause.sources)))
         operator = self.operators[index] if self.operators else None
-        disjunct = self.choice[index] if self.choice else Disjunct()
+        disjunct = self.disjuncts[index] if self.disjuncts else Disjunct()
         return ClauseView(
             operator=index,
             kind=operator.kind.value if operator is not None else "block",

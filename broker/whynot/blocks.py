@@ -72,12 +72,20 @@ class BlockOnDocument:
         """
         found = [
             {name: Bound(number, self._conditions.value(number)) for name, number in nodes}
-            for nodes in self._match(0, DOCUMENT)
+            for nodes in self._matches()
         ]
         for path in optional:
             for binding in found:
                 node = binding[path.variable].number
                 binding[term(path)] = Bound(node, optional_values(self._values(path.path, node)))
+        return found
+
+    def _matches(self) -> list[_Nodes]:
+        """Return the assignments of the whole pattern: those of all that stands at the document."""
+        found: list[_Nodes] = [frozenset()]
+        for index in self._below[DOCUMENT]:
+            below = self._match(index, DOCUMENT)
+            found = list(islice((a | b for a in found for b in below), BINDINGS_MAX))
         return found
 
     def _match(self, index: int, context: int) -> list[_Nodes]:
@@ -123,7 +131,8 @@ class BlockOnDocument:
 
     def failure(self) -> Reason:
         """Return why there is no binding; call it only then."""
-        return self._failure(0, DOCUMENT, 0)
+        missing = (i for i in self._below[DOCUMENT] if not self._match(i, DOCUMENT))
+        return self._failure(next(missing), DOCUMENT, 0)
 
     def _failure(self, index: int, context: int, depth: int) -> Reason:
         node = self._pattern.nodes[index]

@@ -91,14 +91,17 @@ class Joining:
     def reasons(self) -> tuple[Reason, ...]:
         """Return what the operator asks, one by one, and whether it all holds together."""
         reasons = [self._order()] if self.kind is OperatorKind.FOLLOWED_BY else []
-        reasons += [self._window(), self._lateness()]
+        return (*reasons, self._window(), self._lateness(), *self.conditions())
+
+    def conditions(self) -> tuple[Reason, ...]:
+        """Return what the predicate asks, times left aside."""
         single = [self._value_join(each) for each in self.disjunct.value_joins]
         single += [self._residual(each) for each in self.disjunct.residuals]
         single += [self._test(each) for each in self.disjunct.tests]
         is_open = len(single) > 1 and all(reason.holds for reason in single)
         if is_open and next(self._pairs(), None) is None:
             single.append(self._together())
-        return (*reasons, *single)
+        return tuple(single)
 
     def tuples(self) -> list[Binding]:
         """Return the tuples of the operator, times left aside."""

@@ -40,7 +40,7 @@ class Predicates:
         self._functions = [function for function, _ in chosen]
         self.words = [word for _, words in chosen for word in words]
         self._terms = Terms(mood)
-        if mood.is_about("term"):
+        if mood.is_about("term", "clause"):
             self.words += WORDS
 
     def predicate(self, left: list[str], right: list[str], names: Names) -> str:
@@ -57,6 +57,19 @@ class Predicates:
         if mood.chance(30):
             return f"({alternative()} OR {alternative()}) AND {alternative()}"
         return " OR ".join(alternative() for _ in range(mood.choice((2, 2, 3))))
+
+    def condition(self, variables: list[str], names: Names) -> str:
+        """Return a condition of the tuples of a from: WHERE."""
+
+        def part() -> str:
+            if self._mood.chance(50):
+                return self._terms.term(variables, variables, names)
+            return self._residual(variables, variables, names)
+
+        text = part()
+        while self._mood.chance(30):
+            text += f" {self._mood.choice(('AND', 'OR'))} {part()}"
+        return text
 
     def mirrored(self, text: str, variables: list[str], names: Names) -> tuple[str, list[str], str]:
         """Return a block that asks for the same, its variables, and a predicate of equal pairs."""

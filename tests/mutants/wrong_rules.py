@@ -199,7 +199,7 @@ def _with_empty_values(
     disjunct: Disjunct, side: int, one: Tuple, rules: Rules
 ) -> list[frozenset[Atom]]:
     operands = [(join.left, join.right)[side] for join in disjunct.value_joins]
-    return [frozenset(operators._values(each, one, rules)) for each in operands]
+    return [frozenset(operators._values(each, one, rules) or ()) for each in operands]
 
 
 def _all_values(left: frozenset[Atom], right: frozenset[Atom]) -> bool:

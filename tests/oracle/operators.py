@@ -11,14 +11,14 @@ from oracle.conditions import Facts, holds, values_of
 from oracle.tree import Node
 from oracle.values import Atom
 from xscl.path import Parameter
-from xscl.query import INFINITE_US, Disjunct, Operand, Operator, OperatorKind
+from xscl.query import INFINITE_US, Disjunct, Operand, Operator, OperatorKind, Window
 
-__all__ = ["Rules", "Tuple", "join", "position"]
+__all__ = ["Rules", "Tuple", "facts", "join", "position"]
 
 
 @dataclass(frozen=True, slots=True)
 class Tuple:
-    """Documents, one for each block in order, and the nodes that variables are bound to.
+    """Documents, one for each of some blocks in order, and the nodes that variables are bound to.
 
     `owners` are the documents that bind the variables, those too whose nodes nothing asks for.
     """
@@ -29,6 +29,7 @@ class Tuple:
     start_us: int
     end_us: int
     position: tuple[int, int, str]
+    blocks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,13 @@ class Rules:
     parameters: Mapping[str, Atom]
     lateness_us: int
 
-    def window_us(self, operator: Operator) -> int:
-        """Return the window of an operator under these parameters."""
-        if isinstance(operator.window, Parameter):
-            length_us = self.parameters[operator.window.name]
+    def length_us(self, window: Window | Parameter) -> int:
+        """Return the length of a window under these parameters."""
+        if isinstance(window, Parameter):
+            length_us = self.parameters[window.name]
             assert isinstance(length_us, int)
             return length_us
-        return operator.window.length_us
+        return window.length_us
 
 
 def position(document: Document) -> tuple[int, int, str]:
@@ -60,30 +61,36 @@ def join(
     rules: Rules,
 ) -> Iterator[Tuple]:
     """Yield the tuples of an operator under one alternative of its predicate."""
-    window_us = rules.window_us(operator)
+    window_us = rules.length_us(operator.window)
     left_values = [_joined_values(disjunct, 0, left, rules) for left in lefts]
     right_values = [_joined_values(disjunct, 1, right, rules) for right in rights]
     for left, joined_left in zip(lefts, left_values, strict=True):
         for right, joined_right in zip(rights, right_values, strict=True):
             if (
-                all(map(_share, joined_left, joined_right))
+                all(map(_joins, joined_left, joined_right))
                 and _is_in_time(operator.kind, window_us, left, right)
                 and _is_remembered(window_us, left, right, rules)
-                and holds(disjunct, _facts(rules, left, right))
+                and holds(disjunct, facts(rules, left, right))
             ):
                 yield _combine(left, right)
 
 
+def _joins(left: frozenset[Atom] | None, right: frozenset[Atom] | None) -> bool:
+    """Return whether a value join holds, or does not apply: 13.2."""
+    return left is None or right is None or _share(left, right)
+
+
 def _joined_values(
     disjunct: Disjunct, side: int, one: Tuple, rules: Rules
-) -> list[frozenset[Atom]]:
+) -> list[frozenset[Atom] | None]:
     """Return for each value join the values of one side; the empty string joins nothing."""
     operands = [(value_join.left, value_join.right)[side] for value_join in disjunct.value_joins]
-    return [frozenset(_values(operand, one, rules)) - {""} for operand in operands]
+    found = [_values(operand, one, rules) for operand in operands]
+    return [None if values is None else frozenset(values) - {""} for values in found]
 
 
-def _values(operand: Operand, one: Tuple, rules: Rules) -> list[Atom]:
-    return values_of(operand, _facts(rules, one)) or []
+def _values(operand: Operand, one: Tuple, rules: Rules) -> list[Atom] | None:
+    return values_of(operand, facts(rules, one))
 
 
 def _share(left: frozenset[Atom], right: frozenset[Atom]) -> bool:
@@ -112,7 +119,7 @@ def _is_remembered(window_us: int, left: Tuple, right: Tuple, rules: Rules) -> b
     )
 
 
-def _facts(rules: Rules, *operands: Tuple) -> Facts:
+def facts(rules: Rules, *operands: Tuple) -> Facts:
     """Return what conditions are asked of: a tuple, or both operands of an operator together."""
     return Facts(
         dict(ChainMap(*(dict(one.nodes) for one in operands))),
@@ -131,4 +138,5 @@ def _combine(left: Tuple, right: Tuple) -> Tuple:
         start_us=min(left.start_us, right.start_us),
         end_us=max(left.end_us, right.end_us),
         position=max(left.position, right.position),
+        blocks=left.blocks + right.blocks,
     )
