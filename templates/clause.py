@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from itertools import chain
 
 from templates.queryclass import QueryClass
-from xscl.path import Literal, Parameter, condition_parameters
+from xscl.evaluation import Condition
+from xscl.path import Parameter, condition_parameters
 from xscl.pattern import Constant, PatternNode, TreePattern
-from xscl.query import Call, Derived, Operand, Residual, VariableValue, operand_parameters
+from xscl.query import Call, Residual, operand_parameters
 
-__all__ = ["Alternative", "Clause", "ClauseSource", "Edge", "Published", "is_prepared", "term"]
+__all__ = ["Alternative", "Clause", "ClauseSource", "Edge", "Published", "is_prepared"]
 
 Edge = tuple[int, int]
 """Two variables of the catalog, asked for as a pair of nodes; one twice, for its own nodes."""
@@ -26,12 +27,16 @@ Edge = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class ClauseSource:
-    """One operand of a clause: a block, or the clause below whose tuples it reads."""
+    """One operand of a clause: a block, or the clause below whose tuples it reads.
+
+    `instants` are the times of a block's documents that are asked for: terms without a node.
+    """
 
     block: int | None
     below: Clause | None
     stratum: int
     retention_us: int
+    instants: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,8 @@ class Clause:
     """One operator, or a block alone, under one conjunction.
 
     `places` gives for each term of a block operand its meta-variable.  `constants` are strings that
-    meta-variables must have for their values, `excluded` strings that they must not.  `compared`
+    meta-variables must have for their values, `excluded` strings that they must not.  `condition`
+    is what `residuals` and `tests` come to, compiled.  `compared`
     are the variables whose nodes make up the witness tuples, those of the clauses below included.
     `carried` are the terms that the clause hands on, in the order of its instances' nodes 1, 2, ...
     `tuple_variables` are the variables of those nodes, that of the root first.  `retention_us` is
@@ -62,6 +68,8 @@ class Clause:
     constants: tuple[tuple[int, Constant], ...]
     excluded: tuple[tuple[int, Constant], ...]
     residuals: tuple[Residual, ...]
+    tests: tuple[Call, ...]
+    condition: Condition
     compared: frozenset[str]
     carried: tuple[str, ...]
     retention_us: int
@@ -130,21 +138,3 @@ def _has_parameter(node: PatternNode) -> bool:
     in_filters = (parameter for each in node.filters for parameter in condition_parameters(each))
     in_function = operand_parameters(node.derivation) if node.derivation else ()
     return any(chain(in_filters, in_function))
-
-
-def term(operand: Derived) -> str:
-    """Return the name of a derived operand: a variable's own, or the text of the function."""
-    if isinstance(operand, VariableValue):
-        return operand.variable
-    return f"{operand.function}({', '.join(map(_argument, operand.arguments))})"
-
-
-def _argument(operand: Operand) -> str:
-    match operand:
-        case VariableValue() | Call():
-            return term(operand)
-        case Literal(value):
-            return repr(value)
-        case Parameter(name):
-            return f"${name}"
-    raise AssertionError(f"not run yet: {operand}")

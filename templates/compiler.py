@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
-from itertools import product
 from typing import Protocol
 
-from templates.clause import Alternative, Clause, ClauseSource, Edge, Published, term
+from templates.clause import Alternative, Clause, ClauseSource, Edge, Published
 from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
+from templates.plain import choices, plain_statements
 from templates.queryclass import QueryClass
 from templates.template import template_of
+from xscl.evaluation import compile_condition
 from xscl.path import Axis, Literal, NodeTest, Parameter
 from xscl.pattern import DOCUMENT, Constant, PatternNode, TreePattern, term_variable, tree_pattern
 from xscl.query import (
@@ -24,16 +25,21 @@ from xscl.query import (
     Call,
     Derived,
     Disjunct,
+    From,
     Node,
     Operand,
     Operator,
     OperatorKind,
+    PathFrom,
     Query,
     Residual,
     VariableValue,
     Window,
+    operand_terms,
     operand_variables,
+    term,
 )
+from xscl.signatures import DERIVING_FUNCTIONS
 
 __all__ = ["Catalog", "compile_query"]
 
@@ -59,17 +65,10 @@ def compile_query(
     tuples, in one stream.  Streams that are not in `published` come from outside and are read in
     stratum 0.
     """
-    operators = tuple(query.operators())
-    choices = product(*(operator.disjuncts for operator in operators))
     return [
-        _Compiler(
-            query,
-            point,
-            catalog,
-            published,
-            dict(zip(map(id, operators), choice, strict=True)),
-        ).compile()
-        for choice in choices
+        _Compiler(statement, point, catalog, published, choice).compile()
+        for statement in plain_statements(query)
+        for choice in choices(statement)
     ]
 
 
@@ -93,6 +92,7 @@ def _stream(clause: Clause, point: int) -> str:
         clause.constants,
         clause.excluded,
         clause.residuals,
+        clause.tests,
         sorted(clause.compared),
         clause.carried,
     )
@@ -104,9 +104,16 @@ def _as_derived(operand: Operand) -> Derived | None:
     match operand:
         case VariableValue():
             return operand
-        case Call() if len(operand_variables(operand)) == 1:
+        case Call() if len(operand_variables(operand)) == 1 and _is_of_strings(operand):
             return operand
     return None
+
+
+def _is_of_strings(operand: Operand) -> bool:
+    match operand:
+        case Call(function, arguments):
+            return function in DERIVING_FUNCTIONS and all(map(_is_of_strings, arguments))
+    return isinstance(operand, (VariableValue, Literal, Parameter))
 
 
 @dataclass
@@ -134,8 +141,13 @@ class _Compiler:
     def __post_init__(self) -> None:
         self.block_of = {variable.name: variable.block for variable in self.query.variables}
         operands = [o for disjunct in self.choice.values() for o in disjunct.operands()]
-        self.compared = {v for operand in operands for v in operand_variables(operand)}
-        self.derived = {term(d): d for o in operands if isinstance(d := _as_derived(o), Call)}
+        terms = {each for operand in operands for each in operand_terms(operand)}
+        self.compared = {each.variable for each in terms if isinstance(each, VariableValue)}
+        self.derived: dict[str, Call | PathFrom] = {
+            term(d): d for o in operands if isinstance(d := _as_derived(o), Call)
+        }
+        self.derived |= {term(each): each for each in terms if isinstance(each, PathFrom)}
+        self.instants = {term(each): each for each in terms if isinstance(each, Call)}
         # A parameter whose type is left open may be a number in some assignments (`QuerySet`).
         self.texts = {n for n, kind in self.query.parameters if kind not in ("number", "duration")}
         self.needed = self.compared | set(self.query.visible())
@@ -155,8 +167,13 @@ class _Compiler:
         if isinstance(node, int):
             sides = [self._block_side(node, needed_above)]
             clause = self._build(sides, Disjunct(), INFINITE_US, False, needed_above)
+        elif isinstance(node, From):
+            assert isinstance(node.node, int)  # no other is left in a plain statement
+            disjunct = self.choice[id(node)]
+            sides = [self._block_side(node.node, needed_above | self._terms(disjunct))]
+            clause = self._build(sides, disjunct, INFINITE_US, False, needed_above)
         else:
-            assert isinstance(node, Operator)  # others are refused at registration
+            assert isinstance(node, Operator)
             disjunct = self.choice[id(node)]
             own = self._terms(disjunct)
             needed = needed_above | own
@@ -170,7 +187,7 @@ class _Compiler:
     def _terms(self, disjunct: Disjunct) -> frozenset[str]:
         operands = list(disjunct.operands())
         derived = {term(d) for o in operands if (d := _as_derived(o)) is not None}
-        return frozenset(derived | {v for o in operands for v in operand_variables(o)})
+        return frozenset(derived | {term(each) for o in operands for each in operand_terms(o)})
 
     def _side(self, node: Node, needed: frozenset[str]) -> _Side:
         if isinstance(node, int):
@@ -186,7 +203,8 @@ class _Compiler:
         return _Side(source, nodes, node_of, [])
 
     def _block(self, name: str) -> int:
-        derived = self.derived.get(name)
+        """Return the block that a term is of."""
+        derived = self.derived.get(name) or self.instants.get(name)
         return self.block_of[name if derived is None else term_variable(derived)]
 
     def _block_side(self, block: int, needed: frozenset[str]) -> _Side:
@@ -208,7 +226,8 @@ class _Compiler:
         compared = {i for t, i in node_of.items() if t in self.compared or t in self.derived}
         self.valued.extend(ids[i] for i in sorted(compared | {i for i, _ in constants}))
         read = self.published.get(self.query.blocks[block].stream, Published(0, 0))
-        source = ClauseSource(block, None, read.stratum, read.retention_us)
+        instants = tuple(self.instants[t] for t in sorted(kept & self.instants.keys()))
+        source = ClauseSource(block, None, read.stratum, read.retention_us, instants)
         return _Side(source, nodes, node_of, constants)
 
     def _build(
@@ -238,7 +257,8 @@ class _Compiler:
         def meta(ref: NodeRef) -> int:
             return place[ref[0], moved[ref[0]][ref[1]]]
 
-        compared = frozenset(v for o in disjunct.operands() for v in operand_variables(o)).union(
+        read = {each for operand in disjunct.operands() for each in operand_terms(operand)}
+        compared = frozenset(v.variable for v in read if isinstance(v, VariableValue)).union(
             *(side.source.below.compared for side in sides if side.source.below is not None)
         )
         return Clause(
@@ -253,6 +273,8 @@ class _Compiler:
             constants=tuple((meta(ref), c) for ref, c in constants),
             excluded=tuple((meta(ref), c) for ref, c in excluded),
             residuals=tuple(others),
+            tests=disjunct.tests,
+            condition=compile_condition(others, disjunct.tests),
             compared=compared,
             carried=tuple(sorted(needed_above | compared)),
             retention_us=_added(window_us if len(sides) > 1 else 0, sides),
@@ -271,13 +293,15 @@ class _Compiler:
         """
         edges: list[ResidualEdge] = []
         others: list[Residual] = []
+        # Nothing is joined there, so no engine looks at values.
+        is_alone = isinstance(self.query.root, From)
         for residual in disjunct.residuals:
             left, right = _as_derived(residual.left), _as_derived(residual.right)
             operands = (residual.left, residual.right)
             texts = [text for o in operands if (text := self._text(o)) is not None]
             if residual.operator not in ("=", "!="):
                 others.append(residual)
-            elif left is not None and right is not None:
+            elif left is not None and right is not None and not is_alone:
                 edges.append(ResidualEdge(where[term(left)], residual.operator, where[term(right)]))
             elif len(texts) == 1 and (one := left or right) is not None:
                 held = constants if residual.operator == "=" else excluded

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from xpath_eval.structure import Detail
+from xscl.comparison import PathFrom
 from xscl.path import (
     And,
     Axis,
@@ -25,9 +26,12 @@ __all__ = ["detail_of"]
 
 def detail_of(node: PatternNode) -> Detail:
     """Return how much of a structure a node's step and filters can tell apart."""
+    asked = [*node.filters]
+    if isinstance(node.derivation, PathFrom):
+        asked.append(Exists(node.derivation.path))
     return max(
         _step_detail(node.axis, node.test, node.is_deep),
-        max(map(_condition_detail, node.filters), default=Detail.NAMES),
+        max(map(_condition_detail, asked), default=Detail.NAMES),
     )
 
 

@@ -26,6 +26,8 @@ from xpath_eval.shape import Bound, ShapeCollector
 from xpath_eval.steps import StepGroup, StepVariable
 from xpath_eval.structure import Structure
 from xscl import functions
+from xscl.comparison import Derived, PathFrom
+from xscl.evaluation import optional_values
 from xscl.path import Axis
 
 __all__ = ["DERIVED_CHARACTERS_MAX", "Answer", "Asker", "ConditionQuestion", "Stage", "Walk"]
@@ -265,8 +267,7 @@ class Asker:
         assert step is not None
         assert step.derivation is not None
         for node in nodes:
-            text = self._conditions.value(node)
-            values = tuple(dict.fromkeys(functions.derive(step.derivation, text)))
+            values = self._values(step.derivation, node)
             self._derived_characters += sum(map(len, values))
             if self._derived_characters > DERIVED_CHARACTERS_MAX:
                 raise XmlError(
@@ -275,6 +276,13 @@ class Asker:
                 )
             self.derived[variable.id, node] = values
             yield node, len(values)
+
+    def _values(self, derivation: Derived | PathFrom, node: int) -> tuple[str, ...]:
+        if isinstance(derivation, PathFrom):
+            selected = self._conditions.select(derivation.path, node)
+            return (optional_values(map(self._conditions.value, selected)),)
+        text = self._conditions.value(node)
+        return tuple(dict.fromkeys(functions.derive(derivation, text)))
 
     def _select(
         self, group: StepGroup, question: ConditionQuestion, found: Mapping[int, Sequence[int]]

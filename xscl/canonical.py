@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from xscl.durations import render_duration
 from xscl.syntax import (
@@ -36,6 +36,7 @@ __all__ = [
     "render_predicate",
     "render_row",
     "render_step",
+    "render_steps",
     "render_string",
     "render_window",
 ]
@@ -150,12 +151,12 @@ def _filter(expression: Filter, level: int) -> str:
 def _path(expression: PathExpression, level: int) -> str:
     steps = expression.steps
     if expression.start is not None:
-        return render_expression(expression.start, _PATH + 1) + _render_steps(steps)
+        return render_expression(expression.start, _PATH + 1) + render_steps(steps)
     if expression.is_absolute:
-        return _render_steps(steps) if steps else _parenthesised("/", level)
+        return render_steps(steps) if steps else _parenthesised("/", level)
     while len(steps) > 1 and _is_plain_self(steps[0]) and not steps[1].is_deep:
         steps = steps[1:]
-    return _parenthesised(render_step(steps[0]) + _render_steps(steps[1:]), level)
+    return _parenthesised(render_step(steps[0]) + render_steps(steps[1:]), level)
 
 
 def _parenthesised(text: str, level: int) -> str:
@@ -171,7 +172,8 @@ def _is_plain_self(step: StepSyntax) -> bool:
     )
 
 
-def _render_steps(steps: list[StepSyntax]) -> str:
+def render_steps(steps: Sequence[StepSyntax]) -> str:
+    """Return steps, each with the slash before it."""
     return "".join(("//" if step.is_deep else "/") + render_step(step) for step in steps)
 
 

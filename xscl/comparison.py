@@ -13,9 +13,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from xscl.path import ComparisonOperator, Literal, Parameter, Path
+from xscl.path import (
+    ComparisonOperator,
+    Exists,
+    Literal,
+    Parameter,
+    Path,
+    condition_parameters,
+)
 
 __all__ = [
+    "INSTANTS",
+    "UNBOUND",
     "Call",
     "Cell",
     "Conditional",
@@ -26,10 +35,14 @@ __all__ = [
     "Residual",
     "Row",
     "SimilarityJoin",
+    "Term",
     "ValueJoin",
     "VariableValue",
     "operand_parameters",
+    "operand_terms",
     "operand_variables",
+    "operands_below",
+    "term",
 ]
 
 
@@ -92,40 +105,98 @@ Operand = VariableValue | PathFrom | Call | Literal | Parameter | Row | Cell | C
 Derived = VariableValue | Call
 """An operand of exactly one variable: its own string value, or functions of it and literals."""
 
+Term = VariableValue | PathFrom | Call
+"""What is read of a tuple: a variable's value, the values of an optional path, or, as a call of one
+of `INSTANTS`, a time of the document that binds a variable."""
+
+UNBOUND = Call("unbound", ())
+"""What stands for an operand that rests on a variable which a tuple does not bind."""
+
+INSTANTS = frozenset({"time", "start"})
+"""Functions of a variable that tell when its document was: the end of its interval, the start.
+
+`start` of a variable is no word of the language, which has `start()` of a tuple.  It says of a
+block with a condition of its own what `start()` says there.
+"""
+
+
+def operands_below(operand: Operand) -> Iterator[Operand]:
+    """Yield an operand and all that it is made of, in the order of the text."""
+    yield operand
+    match operand:
+        case Call(arguments=arguments):
+            inner: tuple[Operand, ...] = arguments
+        case Row(key=key):
+            inner = (key,)
+        case Cell(row=row):
+            inner = (row,)
+        case Conditional(condition, then, otherwise):
+            asked = (each for disjunct in condition for each in disjunct.operands())
+            inner = (*asked, then, otherwise)
+        case _:
+            return
+    for each in inner:
+        yield from operands_below(each)
+
 
 def operand_variables(operand: Operand) -> tuple[str, ...]:
     """Return the variables that an operand mentions, each once, in the order of the text."""
-    match operand:
-        case VariableValue(variable) | PathFrom(variable):
-            return (variable,)
-        case Call(arguments=arguments):
-            return tuple(dict.fromkeys(v for each in arguments for v in operand_variables(each)))
-        case Row(key=key):
-            return operand_variables(key)
-        case Cell(row=row):
-            return operand_variables(row)
-        case Conditional(condition, then, otherwise):
-            inner = (each for disjunct in condition for each in disjunct.operands())
-            mentioned = (operand_variables(each) for each in (*inner, then, otherwise))
-            return tuple(dict.fromkeys(v for variables in mentioned for v in variables))
-    return ()
+    below = operands_below(operand)
+    mentioned = (o.variable for o in below if isinstance(o, (VariableValue, PathFrom)))
+    return tuple(dict.fromkeys(mentioned))
 
 
 def operand_parameters(operand: Operand) -> tuple[Parameter, ...]:
     """Return the parameters of an operand, in the order of the text."""
+    found: list[Parameter] = []
+    for each in operands_below(operand):
+        if isinstance(each, Parameter):
+            found.append(each)
+        elif isinstance(each, PathFrom):
+            found += condition_parameters(Exists(each.path))
+    return tuple(found)
+
+
+def operand_terms(operand: Operand) -> tuple[Term, ...]:
+    """Return what an operand reads of a tuple, each once: values, optional paths, times.
+
+    A variable whose document is asked for its time, or that only has to be bound, is not read.
+    """
     match operand:
-        case Parameter():
+        case VariableValue() | PathFrom():
             return (operand,)
+        case Call(function) if function in INSTANTS and operand.arguments:
+            return (operand,)
+        case Call("exists" | "empty", (VariableValue(),)):
+            return ()
         case Call(arguments=arguments):
-            return tuple(p for each in arguments for p in operand_parameters(each))
+            inner: tuple[Operand, ...] = arguments
         case Row(key=key):
-            return operand_parameters(key)
+            inner = (key,)
         case Cell(row=row):
-            return operand_parameters(row)
+            inner = (row,)
         case Conditional(condition, then, otherwise):
-            inner = (each for disjunct in condition for each in disjunct.operands())
-            return tuple(p for each in (*inner, then, otherwise) for p in operand_parameters(each))
-    return ()
+            asked = (each for disjunct in condition for each in disjunct.operands())
+            inner = (*asked, then, otherwise)
+        case _:
+            return ()
+    return tuple(dict.fromkeys(term for each in inner for term in operand_terms(each)))
+
+
+def term(operand: Operand) -> str:
+    """Return the name of what is read of a tuple: a variable's own, or a text of the function."""
+    match operand:
+        case VariableValue(variable):
+            return variable
+        case PathFrom(variable, path):
+            return f"{variable}/{path}"
+        case Call(function, arguments):
+            return f"{function}({', '.join(map(term, arguments))})"
+        case Literal(value):
+            return repr(value)
+        case Parameter(name):
+            return f"${name}"
+    return repr(operand)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ import itertools
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from xscl.path import Literal, Parameter
+from xscl.path import Literal
 from xscl.patterns import PatternError, compile_pattern
 from xscl.query import Call, Derived, Operand, VariableValue
 
@@ -26,8 +26,8 @@ __all__ = [
     "derive",
     "holds",
     "host",
+    "passes",
     "to_double",
-    "values",
 ]
 
 Atom = str | float
@@ -100,26 +100,18 @@ def _equality(left: Atom, right: Atom, test: Callable[[Atom, Atom], bool]) -> bo
 
 def derive(operand: Derived, value: str) -> tuple[str, ...]:
     """Return the values of an operand of one variable whose node has this string value."""
-    found = values(operand, lambda _: value)
-    return tuple(_string(each) for each in found)
+    return tuple(map(_string, _derived(operand, value)))
 
 
-def values(
-    operand: Operand,
-    lookup: Callable[[str], str],
-    parameters: Mapping[str, Atom] | None = None,
-) -> tuple[Atom, ...]:
-    """Return the values of an operand; `lookup` gives the string value of a variable's node."""
+def _derived(operand: Operand, value: str) -> tuple[Atom, ...]:
     match operand:
-        case VariableValue(variable):
-            return (lookup(variable),)
-        case Literal(value):
+        case VariableValue():
             return (value,)
-        case Parameter(name):
-            return ((parameters or {})[name],)
+        case Literal(constant):
+            return (constant,)
         case Call(function, arguments):
-            return apply(function, [values(each, lookup, parameters) for each in arguments])
-    raise AssertionError(f"not run yet: {operand}")
+            return apply(function, [_derived(each, value) for each in arguments])
+    raise AssertionError(f"no function of a string: {operand}")
 
 
 def apply(function: str, arguments: Sequence[Sequence[Atom]]) -> tuple[Atom, ...]:
@@ -148,6 +140,19 @@ def holds(function: str, value: Atom, argument: Atom, flags: str = "") -> bool:
         return compile_pattern(wanted, flags).is_found(text)
     except PatternError:
         return False
+
+
+def passes(function: str, arguments: Sequence[Sequence[Atom]]) -> bool:
+    """Return whether `contains` or the like holds for some combination of arguments' values.
+
+    >>> passes("contains", [["harbour", "sea"], ["arb", "x"]])
+    True
+    """
+    combinations = itertools.islice(itertools.product(*arguments), COMBINATION_LIMIT)
+    return any(
+        holds(function, value, argument, _string(flags[0]) if flags else "")
+        for value, argument, *flags in combinations
+    )
 
 
 def _string(value: Atom) -> str:

@@ -16,6 +16,7 @@ from xscl.canonical import (
     render_expression,
     render_number,
     render_predicate,
+    render_steps,
     render_window,
 )
 from xscl.path import Span
@@ -271,12 +272,7 @@ def _clauses(source: FromSyntax) -> Iterator[list[Piece]]:
 
 
 def _key(key: KeySyntax) -> str:
-    path = "".join(
-        ("//" if step.is_deep else "/")
-        + render_binding(step)
-        + "".join(f"[{render_expression(each)}]" for each in step.predicates)
-        for step in key.steps
-    )
+    path = render_steps(key.steps)
     return path if key.literal is None else f"{path} = {render_expression(key.literal)}"
 
 

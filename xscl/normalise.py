@@ -204,5 +204,5 @@ def _variables(blocks: tuple[Block, ...], predicates: PredicateBuilder) -> tuple
     return tuple(
         Variable(name, index, labels.get(name, name))
         for index, block in enumerate(blocks)
-        for name in block.variables
+        for name in (*block.variables, *(name for b, name in predicates.keys if b == index))
     )

@@ -44,7 +44,7 @@ from xscl.path import (
     counts_positions,
     value_paths,
 )
-from xscl.query import Block, Derived, VariableValue, operand_variables
+from xscl.query import Block, Derived, PathFrom, VariableValue, operand_variables
 from xscl.query import Call as DerivedCall
 from xscl.rewriting import strip_variables, without_predicates
 
@@ -73,7 +73,8 @@ class PatternNode:
 
     `parent` is the index of a node before it, or `DOCUMENT`.  `terms` are the needed terms that it
     binds, `constants` what its value must equal.  A node with a `derivation` has no step of its
-    own: it stands for the values of that function of its parent's string value.
+    own: it stands for the values of that function of its parent's string value; of an optional path
+    it has one value for all that the path selects there (`xscl.evaluation.optional_values`).
     """
 
     parent: int
@@ -83,7 +84,7 @@ class PatternNode:
     filters: tuple[Condition, ...] = ()
     terms: tuple[str, ...] = ()
     constants: tuple[Constant, ...] = ()
-    derivation: Derived | None = None
+    derivation: Derived | PathFrom | None = None
 
     @property
     def step_definition(self) -> tuple[object, ...]:
@@ -103,13 +104,13 @@ class TreePattern:
         return next(i for i, node in enumerate(self.nodes) if term in node.terms)
 
 
-def term_variable(operand: Derived) -> str:
+def term_variable(operand: Derived | PathFrom) -> str:
     """Return the one variable of a derived operand."""
     (variable,) = operand_variables(operand)
     return variable
 
 
-def derivation(operand: DerivedCall) -> DerivedCall:
+def derivation(operand: DerivedCall | PathFrom) -> DerivedCall | PathFrom:
     """Return the function itself, its variable replaced by `.`, so that equal ones are equal."""
 
     def strip(argument: object) -> object:
@@ -119,19 +120,22 @@ def derivation(operand: DerivedCall) -> DerivedCall:
             return derivation(argument)
         return argument
 
+    if isinstance(operand, PathFrom):
+        return PathFrom(".", operand.path)
     return DerivedCall(operand.function, tuple(map(strip, operand.arguments)))  # type: ignore[arg-type]
 
 
 def tree_pattern(
     block: Block,
     needed: Collection[str],
-    derived: Iterable[tuple[str, DerivedCall]] = (),
+    derived: Iterable[tuple[str, DerivedCall | PathFrom]] = (),
     dropped: Collection[str] = (),
     texts: Collection[str] = (),
 ) -> TreePattern:
     """Return a block's pattern with the needed variables and derived terms as nodes.
 
-    `derived` gives each derived term's name and its function of one variable of the block.
+    `derived` gives each derived term's name and its function of one variable of the block, or
+    the optional path from one.
     Predicates that bind a variable in `dropped` are left out, as if they had not been written.
     `texts` are the parameters that stand for strings: equality with one is a constant too.
     The block root is always a node.
@@ -141,9 +145,17 @@ def tree_pattern(
     wanted = shown | {term_variable(call) for _, call in derived}
     builder = _Builder(wanted, shown, frozenset(texts))
     builder.add_path(DOCUMENT, without_predicates(block.path, frozenset(dropped)))
+    for name, path in block.keys:
+        if name in shown:
+            builder.add_path(DOCUMENT, binding(path, name))
     for term, call in derived:
         builder.add_derived(term, call)
     return TreePattern(block.stream, tuple(builder.nodes))
+
+
+def binding(path: Path, variable: str) -> Path:
+    """Return a path whose last step binds a variable."""
+    return Path((*path.steps[:-1], replace(path.steps[-1], variable=variable)))
 
 
 @dataclass
@@ -208,7 +220,7 @@ class _Builder:
             case _:  # pragma: no cover - `split` makes no other branches
                 raise AssertionError(branch)
 
-    def add_derived(self, term: str, call: DerivedCall) -> None:
+    def add_derived(self, term: str, call: DerivedCall | PathFrom) -> None:
         base = self.node_by_variable[term_variable(call)]
         node = PatternNode(
             base, Axis.SELF, NodeTest("*"), terms=(term,), derivation=derivation(call)

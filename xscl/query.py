@@ -29,10 +29,13 @@ from xscl.comparison import (
     Residual,
     Row,
     SimilarityJoin,
+    Term,
     ValueJoin,
     VariableValue,
     operand_parameters,
+    operand_terms,
     operand_variables,
+    term,
 )
 from xscl.path import Parameter, Path, Span
 from xscl.sequence import (
@@ -49,6 +52,7 @@ from xscl.sequence import (
     Strategy,
     Unit,
     Window,
+    blocks_below,
     operators_below,
 )
 from xscl.table import Action, Table, TableUse
@@ -87,13 +91,16 @@ __all__ = [
     "SimilarityJoin",
     "Strategy",
     "Table",
+    "Term",
     "Unit",
     "ValueJoin",
     "Variable",
     "VariableValue",
     "Window",
     "operand_parameters",
+    "operand_terms",
     "operand_variables",
+    "term",
 ]
 
 
@@ -127,6 +134,8 @@ class Block:
     `path` starts at the document node, so its first step, child or deep, reaches the root
     element; a block without a path has the one child step `*`.  `root` is the variable that the
     last step of `path` binds.  `variables` are all that the path binds, in the order of the text.
+    `keys` are further paths from the document, each with the variable that it binds: where SAME has
+    been taken out (`templates.plain`).
     """
 
     stream: str
@@ -135,6 +144,7 @@ class Block:
     variables: tuple[str, ...]
     span: Span | None = field(default=None, compare=False)
     loss: Loss | None = None
+    keys: tuple[tuple[str, Path], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +257,8 @@ class Query:
 
     def visible(self) -> tuple[str, ...]:
         """Return the visible variables: the block roots, then what a SELECT clause mentions."""
-        roots = tuple(block.root for block in self.blocks)
+        roots = tuple(self.blocks[block].root for block in blocks_below(self.root))
         if isinstance(self.select, SelectAll):
             return roots
-        return roots + tuple(v for v in self.select.variables if v not in roots)
+        bound = {variable.name for variable in self.variables}
+        return roots + tuple(v for v in self.select.variables if v in bound and v not in roots)

@@ -39,6 +39,8 @@ __all__ = [
     "Unit",
     "Window",
     "blocks_below",
+    "children",
+    "documents_of",
     "nodes_below",
     "operators_below",
 ]
@@ -155,10 +157,18 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A path from the document that every unit has, with the value that it must have, if any."""
+    """A path from the document that every unit has, with the value that it must have, if any.
+
+    `variables` are the blocks, each with the name of the variable that the path binds there.
+    """
 
     path: Path
     literal: Literal | Parameter | None
+    variables: tuple[tuple[int, str], ...] = ()
+
+    def variable(self, block: int) -> str:
+        """Return the variable of a block."""
+        return next(name for each, name in self.variables if each == block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +186,8 @@ Node = int | Unit | Repetition | Absence | Operator | From
 """A part of a query's source; an `int` is the index of a block."""
 
 
-def _children(node: Node) -> tuple[Node, ...]:
+def children(node: Node) -> tuple[Node, ...]:
+    """Return the nodes that a node is made of."""
     match node:
         case Operator(left=left, right=right):
             return (left, right)
@@ -193,9 +204,14 @@ def _children(node: Node) -> tuple[Node, ...]:
 
 def nodes_below(node: Node) -> Iterator[Node]:
     """Yield a node behind all below it, left before right."""
-    for child in _children(node):
+    for child in children(node):
         yield from nodes_below(child)
     yield node
+
+
+def documents_of(node: Node) -> int:
+    """Return how many documents a tuple of a node has, where nothing is repeated or absent."""
+    return 1 if isinstance(node, (int, Unit)) else sum(map(documents_of, children(node)))
 
 
 def blocks_below(node: Node) -> Iterator[int]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from xscl.canonical import render_steps
 from xscl.comparison import Disjunct
 from xscl.conditions import OutsideFragmentError, ParameterUse
 from xscl.operators import PredicateBuilder
@@ -92,7 +93,7 @@ class SequenceBuilder:
         node = From(
             found.node,
             None if syntax.within is None else self._window(syntax.within),
-            tuple(self._key(each) for each in syntax.same),
+            tuple(self._key(each, found.blocks) for each in syntax.same),
             None if syntax.match is None else Strategy(syntax.match.strategy),
             where,
         )
@@ -236,7 +237,7 @@ class SequenceBuilder:
 
     # -- keys ----------------------------------------------------------------------------------
 
-    def _key(self, syntax: KeySyntax) -> Key:
+    def _key(self, syntax: KeySyntax, blocks: frozenset[int]) -> Key:
         bound = len(self.patterns.bindings)
         try:
             path = self.patterns.path(syntax.steps, is_positive=True, at_document=True)
@@ -253,7 +254,9 @@ class SequenceBuilder:
                 "XS309", binding.span, f"`{binding.name}` cannot be bound in a key", "leave it out"
             )
         del self.patterns.bindings[bound:]
-        return Key(path, self._literal(syntax.literal))
+        text = render_steps(syntax.steps)
+        variables = tuple((block, self.predicates.key(text, block)) for block in sorted(blocks))
+        return Key(path, self._literal(syntax.literal), variables)
 
     def _literal(
         self, syntax: StringLiteral | NumberLiteral | ParameterRef | None

@@ -14,7 +14,7 @@ from typing import Any
 from xscl.diagnostics import Diagnostic, Severity
 from xscl.path import Span
 from xscl.report import Report
-from xscl.signatures import MEASURES, SEQUENCE_FUNCTIONS, SETS, TERM_FUNCTIONS
+from xscl.signatures import MEASURES, ROW_AGGREGATES, SETS
 from xscl.statement import (
     AbsenceSyntax,
     FromSyntax,
@@ -26,13 +26,8 @@ from xscl.statement import (
     UnitSyntax,
 )
 from xscl.syntax import (
-    ARITHMETIC,
-    Binary,
     BlockSyntax,
     FunctionCall,
-    IfExpression,
-    LengthLiteral,
-    Negative,
     PathExpression,
     RowSyntax,
     StepSyntax,
@@ -50,10 +45,7 @@ NOT_YET = {
     "NOT JOIN": "NOT JOIN",
     "repetition": "`+`",
     "alternatives": "`( a | b )`",
-    "WITHIN": "WITHIN",
-    "SAME": "SAME",
     "MATCH": "MATCH",
-    "WHERE": "WHERE",
     "DISJOINT": "DISJOINT",
     "COMPRESSED": "COMPRESSED",
     "WINDOW": "WINDOW",
@@ -65,24 +57,17 @@ NOT_YET = {
     "CREATE TABLE": "CREATE TABLE",
     "table": "a table in a condition",
     "similarity": "a join by similarity",
-    "arithmetic": "arithmetic in an operator's predicate",
-    "duration": "a duration in a comparison",
-    "if": "`if`",
-    "test": "a test between variables",
-    "function": "a function of times or sequences",
+    "revision": "`revision`",
+    "elements": "a function of the elements of a repetition, or of rows",
 }
 """Each construct that is not run, and what a message calls it."""
 
 _CONSTRUCTS = frozenset(
     {
         AbsenceSyntax,
-        Binary,
         BlockSyntax,
         FromSyntax,
         FunctionCall,
-        IfExpression,
-        LengthLiteral,
-        Negative,
         PartSyntax,
         RepetitionSyntax,
         RowSyntax,
@@ -189,14 +174,6 @@ def _own(value: Any) -> Iterator[tuple[str, Span]]:
             yield "CREATE TABLE", span
         case RowSyntax(span=span):
             yield "table", span
-        case LengthLiteral(span=span):
-            yield "duration", span
-        case IfExpression(span=span):
-            yield "if", span
-        case Binary(operator=operator, span=span) if operator in ARITHMETIC:
-            yield "arithmetic", span
-        case Negative(span=span):
-            yield "arithmetic", span
         case FunctionCall(name=name, span=span):
             yield from ((what, span) for what in _function(name))
 
@@ -204,9 +181,10 @@ def _own(value: Any) -> Iterator[tuple[str, Span]]:
 def _function(name: str) -> list[str]:
     if name in MEASURES or name in SETS - {"tokenize"}:
         return ["similarity"]
-    if name in TERM_FUNCTIONS:
-        return ["test"]
-    return ["function"] if name in SEQUENCE_FUNCTIONS else []
+    if name in ROW_AGGREGATES or name == "prev":
+        return ["elements"]
+    named = {"revision": "revision", "confidence": "CONFIDENCE"}
+    return [named[name]] if name in named else []
 
 
 def _of_from(source: FromSyntax) -> Iterator[tuple[str, Span]]:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from xscl.canonical import render_expression
 from xscl.comparison import Operand, PathFrom, VariableValue
 from xscl.conditions import OutsideFragmentError, PatternBuilder
-from xscl.path import ANY, Axis, NodeTest, Path, Step
+from xscl.path import ANY, Axis, Exists, NodeTest, Path, Step
+from xscl.rewriting import strip_variables
 from xscl.scopes import Names, Scope
 from xscl.syntax import PathExpression, StepSyntax
 
@@ -19,7 +20,7 @@ class VariablePathBuilder:
     """Builds paths over the variables of a query, and gathers the fresh ones.
 
     `fresh` has for each the variable that it leads from, its name and label, the blocks that bind
-    it, and its path.
+    it, and its path.  `keys` are the variables of paths from documents, each with its block.
     """
 
     def __init__(self, patterns: PatternBuilder, names: Names) -> None:
@@ -28,6 +29,7 @@ class VariablePathBuilder:
         self.names = names
         self.fresh: list[tuple[str, str, str, frozenset[int], Path]] = []
         self.labels: dict[str, int] = {}
+        self.keys: list[tuple[int, str]] = []
 
     def path(self, syntax: PathExpression, scope: Scope) -> Operand | None:
         """Return a variable, a path from it, or the fresh variable for that, `None` on an error."""
@@ -50,6 +52,12 @@ class VariablePathBuilder:
         if not blocks or not self._is_grouped(syntax, scope):
             return None
         return self._value(syntax, test.name, rest, blocks, scope)
+
+    def key(self, text: str, block: int) -> str:
+        """Return the name of the variable that the path of a key binds in a block."""
+        name = self._label(text)
+        self.keys.append((block, name))
+        return name
 
     def _is_grouped(self, syntax: PathExpression, scope: Scope) -> bool:
         """Whether a path may stand where rows are spoken of: one of their keys may."""
@@ -92,7 +100,9 @@ class VariablePathBuilder:
             )
             return None
         if scope.is_optional:
-            return PathFrom(base, Path(tuple(steps)))
+            asked = strip_variables(Exists(Path(tuple(steps))))
+            assert isinstance(asked, Exists)
+            return PathFrom(base, asked.path)
         label = self._label(render_expression(syntax))
         name = label if "/" in label else f"{label}/."  # no author's variable has a slash
         steps[-1] = replace(steps[-1], variable=name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from broker.cli.connection import BrokerConnection, connect
@@ -271,7 +273,7 @@ def snooze(
         echo_json(answer)
 
 
-def _until(answer: dict[str, object], key: str | None) -> str:
+def _until(answer: dict[str, Any], key: str | None) -> str:
     found = (each["until"] for each in answer.get("keys", ()) if each["key"] == key)
     return str(answer["until"] if key is None else next(found, ""))
 

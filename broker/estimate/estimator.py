@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import Any
 
 from broker.documents.document import Document
@@ -29,7 +28,9 @@ from broker.matching.budget import DEFAULT_BUDGET, Budget
 from broker.matching.lateness import Lateness
 from broker.matching.registration import RegisteredQuery, SetChange
 from broker.whynot import why_not
+from templates.plain import choices, plain_statements
 from xscl.query import INFINITE_US, Operator, Query
+from xscl.sequence import documents_of
 
 __all__ = ["estimate"]
 
@@ -78,6 +79,9 @@ class _Estimator:
     query: Query
     view: QueryView
 
+    def __post_init__(self) -> None:
+        self.plain = plain_statements(self.query)
+
     def estimate(self) -> QueryEstimate:
         operators = [
             self._operator(number, clause)
@@ -89,7 +93,7 @@ class _Estimator:
         known = [matches for matches in roots if matches is not None]
         matches = total(known) if len(known) == len(roots) and roots else None
         if not operators:
-            matches = poisson(len(self._documents(self.view.alternatives[0][0].sides[0])))
+            matches = self._single_matches()
         unseen = sorted(self._unseen())
         if unseen:
             matches = None
@@ -103,6 +107,18 @@ class _Estimator:
             self.sample.refusal,
             tuple(warnings(self.view, operators, matches, self.sample, unseen, late, self.budget)),
         )
+
+    def _single_matches(self) -> Interval | None:
+        """Return how many documents of the sample are matches by themselves."""
+        clauses = [clause for alternative in self.view.alternatives for clause in alternative]
+        found = {place for clause in clauses for place in self._documents(clause.sides[0])}
+        if not any(clause.comparisons for clause in clauses):
+            return poisson(len(found))
+        if self.query.parameters:
+            return None
+        documents = [self.sample.documents[place] for place in found]
+        asked = (why_not(self.query, [each], lateness_us=INFINITE_US) for each in documents)
+        return poisson(sum(reason.holds for reason in asked))
 
     def _late(self) -> dict[str, Any] | None:
         """Return what is told of the documents that came too late for the query."""
@@ -234,7 +250,7 @@ class _Estimator:
         timing: Timing,
         pairs: Interval,
     ) -> Interval | None:
-        if len(self.query.blocks) != 2 or self.query.parameters:
+        if documents_of(self.query.root) != 2 or self.query.parameters:
             return None
         if anchor is None:
             return pairs if not clause.comparisons else None
@@ -248,11 +264,12 @@ class _Estimator:
         return pairs.within(share(found, len(examples)))
 
     def _alone(self, number: int) -> Query:
-        """Return the query with the one disjunct of an alternative."""
-        root = self.query.root
+        """Return the plain statement of an alternative, with its one disjunct."""
+        read = [(each, choice) for each in self.plain for choice in choices(each)]
+        statement, choice = read[number - 1]
+        root = statement.root
         assert isinstance(root, Operator)
-        choices = list(product(*(operator.disjuncts for operator in self.query.operators())))
-        return replace(self.query, root=replace(root, disjuncts=choices[number - 1]))
+        return replace(statement, root=replace(root, disjuncts=(choice[id(root)],)))
 
 
 def _commonest(occurrences: Occurrences) -> tuple[str | None, float]:

@@ -59,11 +59,11 @@ def _notes(query: Query, alternatives: Sequence[Sequence[ClauseView]]) -> Iterat
 def _clause_notes(clause: ClauseView) -> Iterator[Note]:
     for comparison in clause.comparisons:
         if comparison.tested == "tuple":
-            reason = (
-                "a comparison of numbers"
-                if comparison.operator not in ("=", "!=")
-                else "not a comparison of one value with one value or with a string"
-            )
+            reason = "not a comparison of one value with one value or with a string"
+            if comparison.operator[0] in "<>":
+                reason = "a comparison of numbers"
+            elif comparison.operator[0] not in "=!":
+                reason = "a test"
             yield Note(
                 "residual",
                 f"`{comparison.text}` is {reason}: it is looked at tuple by tuple, after the join",

@@ -29,7 +29,16 @@ from xscl.path import (
     Value,
 )
 from xscl.query import Call as DerivedCall
-from xscl.query import Derived, Operand, Residual, ValueJoin, VariableValue
+from xscl.query import (
+    Conditional,
+    Derived,
+    Disjunct,
+    Operand,
+    PathFrom,
+    Residual,
+    ValueJoin,
+    VariableValue,
+)
 
 __all__ = [
     "ParameterNumber",
@@ -37,6 +46,7 @@ __all__ = [
     "spell_comparison",
     "spell_condition",
     "spell_constant",
+    "spell_disjunct",
     "spell_filters",
     "spell_operand",
     "spell_path",
@@ -45,6 +55,7 @@ __all__ = [
     "spell_value",
 ]
 
+_ARITHMETIC = frozenset({"+", "-", "*", "div", "mod"})
 _PREFIXES = {uri: prefix for prefix, uri in KNOWN_PREFIXES.items()}
 
 
@@ -191,11 +202,37 @@ def spell_operand(operand: Operand | Derived, labels: dict[str, str] | None = No
     match operand:
         case VariableValue(variable):
             return (labels or {}).get(variable, variable)
+        case PathFrom(variable, path):
+            return f"{(labels or {}).get(variable, variable)}/{spell_path(path)}".replace(
+                "/.//", "//"
+            )
+        case DerivedCall(function, arguments) if function in _ARITHMETIC:
+            sides = [_spell_side(each, labels) for each in arguments]
+            return f" {function} ".join(sides) if len(sides) > 1 else f"{function}{sides[0]}"
         case DerivedCall(function, arguments):
             return f"{function}({', '.join(spell_operand(each, labels) for each in arguments)})"
+        case Conditional(condition, then, otherwise):
+            asked = " OR ".join(spell_disjunct(each, labels) for each in condition)
+            chosen = f"{spell_operand(then, labels)} else {spell_operand(otherwise, labels)}"
+            return f"if ({asked}) then {chosen}"
         case Literal() | Parameter():
             return _spell_literal(operand)
     raise AssertionError(f"not run yet: {operand}")
+
+
+def _spell_side(operand: Operand, labels: dict[str, str] | None) -> str:
+    text = spell_operand(operand, labels)
+    is_composed = isinstance(operand, Conditional) or (
+        isinstance(operand, DerivedCall) and operand.function in _ARITHMETIC
+    )
+    return f"({text})" if is_composed else text
+
+
+def spell_disjunct(disjunct: Disjunct, labels: dict[str, str] | None = None) -> str:
+    """Return a conjunction of comparisons and tests."""
+    compared: list[ValueJoin | Residual] = [*disjunct.value_joins, *disjunct.residuals]
+    texts = [spell_comparison(each, labels) for each in compared]
+    return " AND ".join([*texts, *(spell_operand(each, labels) for each in disjunct.tests)])
 
 
 def spell_comparison(comparison: ValueJoin | Residual, labels: dict[str, str] | None = None) -> str:

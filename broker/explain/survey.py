@@ -6,9 +6,8 @@ Nothing is evaluated, and nothing is kept: the catalog is made for the occasion.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
 
 from broker.explain.model import (
     BlockView,
@@ -34,9 +33,10 @@ from broker.explain.spelling import (
 )
 from broker.matching.registration import RegisteredQuery, publishers_first
 from joins import template_sql
-from templates.clause import Alternative, Clause, Published, is_prepared, term
+from templates.clause import Alternative, Clause, Published, is_prepared
 from templates.compiler import compile_query
 from templates.conjunctive import conjunctive_query, view_query
+from templates.plain import choices, plain_statements
 from templates.queryclass import QueryClass
 from templates.template import Template
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
@@ -44,7 +44,6 @@ from xscl.durations import render_duration
 from xscl.path import Literal, Parameter
 from xscl.pattern import TreePattern
 from xscl.query import (
-    Call,
     Disjunct,
     Operand,
     Operator,
@@ -54,8 +53,10 @@ from xscl.query import (
     SelectAll,
     SelectNodes,
     ValueJoin,
-    VariableValue,
+    operand_terms,
+    term,
 )
+from xscl.sequence import blocks_below
 from xscl.substitution import substitute
 
 __all__ = ["LATENESS_US", "survey", "survey_with_plan"]
@@ -169,11 +170,12 @@ class _Surveyor:
         alternatives: list[Alternative],
         uses: dict[int, list[tuple[str, str]]],
     ) -> QueryView:
-        choices = _choices(plain)
+        statements = zip(plain_statements(plain), plain_statements(query), strict=True)
+        read = [(each, choice) for each in statements for choice in choices(each[0])]
         views = tuple(
-            _SurveyedQuery(self, query, plain, alternative, choice, uses).clauses(number)
-            for number, (alternative, choice) in enumerate(
-                zip(alternatives, choices, strict=True), 1
+            _SurveyedQuery(self, *statement, alternative, choice, uses).clauses(number)
+            for number, (alternative, (statement, choice)) in enumerate(
+                zip(alternatives, read, strict=True), 1
             )
         )
         blocks = tuple(
@@ -202,11 +204,6 @@ class _Surveyor:
         return used.number
 
 
-def _choices(query: Query) -> list[tuple[Disjunct, ...]]:
-    """Return the disjuncts of each alternative, in the order in which they are compiled."""
-    return list(product(*(operator.disjuncts for operator in query.operators())))
-
-
 def _bound(
     query: Query, block: int, alternatives: Sequence[Sequence[ClauseView]]
 ) -> tuple[tuple[str, int], ...]:
@@ -228,20 +225,27 @@ def _select(select: Select) -> str:
 
 @dataclass
 class _SurveyedQuery:
-    """One alternative of one query, and what its terms are called."""
+    """One alternative of one query, and what its terms are called.
+
+    `plain` is the plain statement that is compiled, `query` the same with its parameters.  `choice`
+    has the disjunct of each node that has alternatives.
+    """
 
     surveyor: _Surveyor
-    query: Query
     plain: Query
+    query: Query
     alternative: Alternative
-    choice: tuple[Disjunct, ...]
+    choice: Mapping[int, Disjunct]
     uses: dict[int, list[tuple[str, str]]]
 
     def __post_init__(self) -> None:
         self.labels = {variable.name: variable.label for variable in self.query.variables}
-        derived = [o for d in self.choice for o in _operands(d) if isinstance(o, Call)]
-        self.labels.update((term(each), spell_operand(each, self.labels)) for each in derived)
-        self.patterns = [p for p in self.alternative.patterns if not p.stream.startswith("#")]
+        self.disjuncts = list(self.choice.values())
+        operands = [operand for disjunct in self.disjuncts for operand in disjunct.operands()]
+        derived = [*operands, *(each for operand in operands for each in operand_terms(operand))]
+        self.labels |= {term(each): spell_operand(each, self.labels) for each in derived}
+        patterns = [p for p in self.alternative.patterns if not p.stream.startswith("#")]
+        self.patterns = dict(zip(blocks_below(self.plain.root), patterns, strict=True))
         self.operators = list(self.plain.operators())
 
     def clauses(self, number: int) -> tuple[ClauseView, ...]:
@@ -255,7 +259,7 @@ class _SurveyedQuery:
         number = self.surveyor.use(clause, member)
         sides = tuple(self._side(clause, i) for i in range(len(clause.sources)))
         operator = self.operators[index] if self.operators else None
-        disjunct = self.choice[index] if self.choice else Disjunct()
+        disjunct = self.disjuncts[index] if self.disjuncts else Disjunct()
         return ClauseView(
             operator=index,
             kind=operator.kind.value if operator is not None else "block",
@@ -332,6 +336,11 @@ class _SurveyedQuery:
             yield self._comparison(value_join, where, "=", clause)
         for residual in disjunct.residuals:
             yield self._comparison(residual, where, residual.operator, clause)
+        for test in disjunct.tests:
+            names = {n for each in test.arguments for n in self._ends(each, where)}
+            ends = tuple(sorted(where[name] for name in names))
+            text = spell_operand(test, self.labels)
+            yield ComparisonView(text, False, test.function, ends, "tuple")
 
     def _comparison(
         self,
@@ -354,15 +363,15 @@ class _SurveyedQuery:
         )
 
     def _ends(self, operand: Operand, where: dict[str, tuple[int, int]]) -> Iterator[str]:
-        if isinstance(operand, VariableValue):
-            yield self.labels[operand.variable]
-        elif isinstance(operand, Call):
-            name = spell_operand(operand, self.labels)
+        """Yield the names of the nodes that an operand reads; times are of no node."""
+        name = spell_operand(operand, self.labels)
+        if name in where:
+            yield name
+            return
+        for each in operand_terms(operand):
+            name = spell_operand(each, self.labels)
             if name in where:
                 yield name
-            else:
-                for argument in operand.arguments:
-                    yield from self._ends(argument, where)
 
 
 def _window_us(clause: Clause) -> int:
@@ -372,10 +381,3 @@ def _window_us(clause: Clause) -> int:
 
 def _constant(constant: str | Parameter) -> str:
     return ParameterText(f"${constant.name}") if isinstance(constant, Parameter) else constant
-
-
-def _operands(disjunct: Disjunct) -> Iterator[Operand]:
-    for value_join in disjunct.value_joins:
-        yield from (value_join.left, value_join.right)
-    for residual in disjunct.residuals:
-        yield from (residual.left, residual.right)

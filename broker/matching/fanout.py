@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 from joins import ClassTuple, Instance
 from templates.clause import Clause
 from templates.template import Template
-from xscl import functions
 from xscl.meter import size
-from xscl.query import Query, Residual
+from xscl.query import Call, Query, term
 
 __all__ = ["BoundNode", "FanOut", "FoundTuple", "Subscriber", "Use", "holds"]
 
@@ -257,38 +256,55 @@ def _value(
     return instance.values[one.nodes[place]]
 
 
+def _instant(instant: Call, document: Instance) -> int:
+    return document.start_us if instant.function == "start" else document.end_us
+
+
 def _resolve(
     clause: Clause, one: ClassTuple, left: Instance, right: Instance | None
 ) -> dict[str, BoundNode]:
     """Return the node of each term of the clause's operands in a tuple."""
     left_size = clause.query_class.template.left_size
     nodes: dict[str, BoundNode] = {}
-    for term, place in clause.places.items():
+    for name, place in clause.places.items():
         instance = left if place < left_size or right is None else right
         i = one.nodes[place]
-        nodes[term] = BoundNode(instance.nodes[i], instance.values[i])
+        nodes[name] = BoundNode(instance.nodes[i], instance.values[i])
     for source, operand in zip(clause.sources, (left, right), strict=False):
-        if source.below is not None and operand is not None:
-            for i, term in enumerate(source.below.carried, 1):
-                nodes[term] = BoundNode(operand.nodes[i], operand.values[i])
+        if operand is None:
+            continue
+        if source.below is not None:
+            for i, name in enumerate(source.below.carried, 1):
+                nodes[name] = BoundNode(operand.nodes[i], operand.values[i])
+        for instant in source.instants:
+            nodes[term(instant)] = BoundNode(0, str(_instant(instant, operand)))
     return nodes
 
 
 def holds(found: FoundTuple, use: Use) -> bool:
-    """Return whether a tuple satisfies the residuals of a use that the join does not test."""
-    return all(_holds(residual, found, use) for residual in use.clause.residuals)
+    """Return whether a tuple satisfies what a use asks that the join does not test."""
+    clause = use.clause
+    if not (clause.residuals or clause.tests):
+        return True
+    return clause.condition(_TupleReading(found, use.subscriber.parameters))
 
 
-def _holds(residual: Residual, found: FoundTuple, use: Use) -> bool:
-    parameters = use.subscriber.parameters
+@dataclass(frozen=True, slots=True)
+class _TupleReading:
+    """A tuple under one assignment, as conditions read it."""
 
-    def value(variable: str) -> str:
-        bound = found.nodes[variable].value
-        assert bound is not None
-        return bound
+    found: FoundTuple
+    parameters: Mapping[str, Any]
 
-    return functions.compare(
-        functions.values(residual.left, value, parameters),
-        residual.operator,
-        functions.values(residual.right, value, parameters),
-    )
+    @property
+    def start_us(self) -> int:
+        return self.found.start_us
+
+    @property
+    def end_us(self) -> int:
+        return self.found.end_us
+
+    def value(self, name: str) -> str:
+        value = self.found.nodes[name].value
+        assert value is not None
+        return value

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from broker.matching.member import name_of
 from broker.matching.registration import Assignment, RegisteredQuery, SetChange
 from joins import Durations
+from templates.plain import plain_statements
 from xscl.query import INFINITE_US, Operator, OperatorKind, Query, Window
 
 __all__ = ["Lateness"]
@@ -99,8 +100,9 @@ class Lateness:
     def _add(self, registered: RegisteredQuery) -> None:
         query = registered.query
         asked = self._asked[query.id] = _Asked(query)
-        if query.publish is not None and not isinstance(query.root, Operator):
-            self._passed_on[query.blocks[0].stream][query.id] = query.publish
+        if query.publish is not None:
+            for stream in _passed_on(query):
+                self._passed_on[stream][query.id] = query.publish
         for values, _ in registered.pointed():
             self._assign(asked, values, is_wanted=True)
 
@@ -110,8 +112,8 @@ class Lateness:
             return
         for spans in asked.spans.values():
             self._forget(spans)
-        stream = asked.query.blocks[0].stream
-        self._passed_on[stream].pop(query_id, None)
+        for stream in _passed_on(asked.query):
+            self._passed_on[stream].pop(query_id, None)
 
     def _assign(self, asked: _Asked, values: Assignment, *, is_wanted: bool) -> None:
         name = name_of(values)
@@ -129,14 +131,19 @@ class Lateness:
                 del self._spans[stream]
 
 
+def _passed_on(query: Query) -> set[str]:
+    """Return the streams whose documents are matches by themselves."""
+    return set() if any(query.operators()) else {block.stream for block in query.blocks}
+
+
 def _spans(query: Query, values: Assignment) -> Iterator[_Span]:
     """Yield the span of each block that stands beside an operator."""
-    for operator in query.operators():
+    for operator in (each for plain in plain_statements(query) for each in plain.operators()):
         window = operator.window
         window_us = window.length_us if isinstance(window, Window) else int(values[window.name])
         is_ordered = operator.kind is OperatorKind.FOLLOWED_BY
         sides = ((operator.left, 2), (operator.right, 1 if is_ordered else 2))
         for side, windows in sides:
             if not isinstance(side, Operator):
-                assert isinstance(side, int)  # others are refused at registration
+                assert isinstance(side, int)  # no other is left in a plain statement
                 yield query.blocks[side].stream, min(windows * window_us, INFINITE_US)

@@ -29,6 +29,7 @@ from xscl.diagnostics import Diagnostic, Severity, XsclError
 from xscl.durations import DurationError, read_duration
 from xscl.path import Span
 from xscl.query import Query
+from xscl.sequence import documents_of
 from xscl.spelling import did_you_mean
 
 __all__ = ["CASE_SUFFIX", "Case", "CaseFile", "ExpectedMatch", "read_case_file"]
@@ -244,7 +245,7 @@ class _CaseReader:
                 hint = did_you_mean(name, known) or f"there are {_listed(known)}"
                 span = self._part(statement.line, name)
                 self._wrong("XT008", span, f"there is no document `{name}` above", hint)
-        blocks, given = len(query.blocks), _operands(documents)
+        blocks, given = documents_of(query.root), _operands(documents)
         if given is None:
             self._wrong("XT008", statement.line.span, "the parentheses do not fit together")
         if given != blocks:

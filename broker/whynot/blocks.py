@@ -6,7 +6,7 @@ step selects is asked of `xpath_eval`; what is missing is said of the node that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -16,6 +16,8 @@ from broker.whynot.reason import Reason, quote
 from xpath_eval.conditions import Conditions
 from xpath_eval.nodesets import matches_name
 from xpath_eval.structure import NodeTree, Structure
+from xscl.comparison import PathFrom, term
+from xscl.evaluation import optional_values
 from xscl.functions import compare, to_double
 from xscl.path import (
     And,
@@ -63,13 +65,28 @@ class BlockOnDocument:
         for i, node in enumerate(pattern.nodes):
             self._below.setdefault(node.parent, []).append(i)
 
-    def bindings(self) -> list[Binding]:
-        """Return the different assignments of the pattern's terms."""
-        found = self._match(0, DOCUMENT)
-        return [
-            {term: Bound(number, self._conditions.value(number)) for term, number in nodes}
-            for nodes in found
+    def bindings(self, optional: Iterable[PathFrom] = ()) -> list[Binding]:
+        """Return the different assignments of the pattern's terms, and of optional paths.
+
+        An optional path is bound to the node that it leads from, with all its values.
+        """
+        found = [
+            {name: Bound(number, self._conditions.value(number)) for name, number in nodes}
+            for nodes in self._matches()
         ]
+        for path in optional:
+            for binding in found:
+                node = binding[path.variable].number
+                binding[term(path)] = Bound(node, optional_values(self._values(path.path, node)))
+        return found
+
+    def _matches(self) -> list[_Nodes]:
+        """Return the assignments of the whole pattern: those of all that stands at the document."""
+        found: list[_Nodes] = [frozenset()]
+        for index in self._below[DOCUMENT]:
+            below = self._match(index, DOCUMENT)
+            found = list(islice((a | b for a in found for b in below), BINDINGS_MAX))
+        return found
 
     def _match(self, index: int, context: int) -> list[_Nodes]:
         """Return the assignments below pattern node `index`, from a document node."""
@@ -114,7 +131,8 @@ class BlockOnDocument:
 
     def failure(self) -> Reason:
         """Return why there is no binding; call it only then."""
-        return self._failure(0, DOCUMENT, 0)
+        missing = (i for i in self._below[DOCUMENT] if not self._match(i, DOCUMENT))
+        return self._failure(next(missing), DOCUMENT, 0)
 
     def _failure(self, index: int, context: int, depth: int) -> Reason:
         node = self._pattern.nodes[index]

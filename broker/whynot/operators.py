@@ -8,25 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 
 from broker.documents.document import Document, render_time
 from broker.explain.spelling import spell_comparison, spell_operand
-from broker.whynot.blocks import Binding, Bound
+from broker.whynot.blocks import Binding
 from broker.whynot.nearmiss import nearest
 from broker.whynot.reason import Reason, quote, spell_length
 from xscl import functions
 from xscl.durations import render_duration
+from xscl.evaluation import Values, compile_condition, compile_operand, compile_test
 from xscl.query import (
     INFINITE_US,
+    Call,
     Derived,
     Disjunct,
     Operand,
     OperatorKind,
     Residual,
     ValueJoin,
-    operand_variables,
+    operand_terms,
+    term,
 )
 
 __all__ = ["Joining", "Side", "StreamAt"]
@@ -88,13 +91,17 @@ class Joining:
     def reasons(self) -> tuple[Reason, ...]:
         """Return what the operator asks, one by one, and whether it all holds together."""
         reasons = [self._order()] if self.kind is OperatorKind.FOLLOWED_BY else []
-        reasons += [self._window(), self._lateness()]
+        return (*reasons, self._window(), self._lateness(), *self.conditions())
+
+    def conditions(self) -> tuple[Reason, ...]:
+        """Return what the predicate asks, times left aside."""
         single = [self._value_join(each) for each in self.disjunct.value_joins]
         single += [self._residual(each) for each in self.disjunct.residuals]
+        single += [self._test(each) for each in self.disjunct.tests]
         is_open = len(single) > 1 and all(reason.holds for reason in single)
         if is_open and next(self._pairs(), None) is None:
             single.append(self._together())
-        return (*reasons, *single)
+        return tuple(single)
 
     def tuples(self) -> list[Binding]:
         """Return the tuples of the operator, times left aside."""
@@ -150,8 +157,8 @@ class Joining:
 
     def _value_join(self, join: ValueJoin) -> Reason:
         name = self._spell(join)
-        left = _all_values(join.left, self.left.tuples)
-        right = _all_values(join.right, self.right.tuples)
+        left = self._all_values(join.left, self.left.tuples)
+        right = self._all_values(join.right, self.right.tuples)
         common = sorted((left & right) - {""})
         facts = {"left": sorted(left)[:20], "right": sorted(right)[:20]}
         if common:
@@ -185,9 +192,9 @@ class Joining:
 
     def _residual(self, residual: Residual) -> Reason:
         name = self._spell(residual)
-        seen: list[tuple[tuple[str | float, ...], tuple[str | float, ...]]] = []
-        for one in self._projections(residual):
-            left, right = _operand(residual.left, one), _operand(residual.right, one)
+        seen: list[tuple[Values, Values]] = []
+        for one in self._projections(residual.left, residual.right):
+            left, right = self._values(residual.left, one), self._values(residual.right, one)
             if functions.compare(left, residual.operator, right):
                 text = f"{name}: {_side_text(left)} {residual.operator} {_side_text(right)}"
                 return Reason("residual", True, text)
@@ -202,9 +209,23 @@ class Joining:
             hint = "numbers are compared, and one side is no number"
         return Reason("residual", False, text, hint, {"operator": residual.operator})
 
-    def _projections(self, residual: Residual) -> Iterator[Binding]:
-        """Yield the different choices of the nodes that a comparison looks at."""
-        names = {*operand_variables(residual.left), *operand_variables(residual.right)}
+    def _test(self, test: Call) -> Reason:
+        name = spell_operand(test, dict(self.labels))
+        holds = compile_test(test)
+        seen: list[str] = []
+        for one in self._projections(*test.arguments):
+            shown = "; ".join(_side_text(self._values(each, one)) for each in test.arguments)
+            if holds(self._reading(one)):
+                return Reason("residual", True, f"{name}: {shown}")
+            seen.append(shown)
+        more = f"; and {len(seen) - _SHOWN} more" if len(seen) > _SHOWN else ""
+        text = " or ".join(seen[:_SHOWN]) + more
+        text = f"{name}: holds for none of {text}" if len(seen) > 1 else f"{name}: {text}"
+        return Reason("residual", False, text, facts={"test": test.function})
+
+    def _projections(self, *operands: Operand) -> Iterator[Binding]:
+        """Yield the different choices of the nodes that a condition looks at."""
+        names = {term(each) for operand in operands for each in operand_terms(operand)}
         lefts = _distinct(self.left.tuples, names)
         rights = _distinct(self.right.tuples, names)
         return islice((a | b for a in lefts for b in rights), PAIRS_MAX)
@@ -220,6 +241,18 @@ class Joining:
 
     def _spell(self, comparison: ValueJoin | Residual) -> str:
         return spell_comparison(comparison, dict(self.labels))
+
+    # -- values ----------------------------------------------------------------------------------
+
+    def _reading(self, binding: Binding) -> _BindingReading:
+        start_us = min(self.left.start_us, self.right.start_us)
+        return _BindingReading(binding, start_us, max(self.left.end_us, self.right.end_us))
+
+    def _values(self, operand: Operand, binding: Binding) -> Values:
+        return _compiled(operand)(self._reading(binding))
+
+    def _all_values(self, operand: Derived, tuples: Iterable[Binding]) -> set[str]:
+        return {str(value) for one in tuples for value in self._values(operand, one)}
 
     # -- pairs -----------------------------------------------------------------------------------
 
@@ -238,27 +271,25 @@ class Joining:
         (join,) = first
         index: dict[object, list[Binding]] = {}
         for right in self.right.tuples:
-            for value in set(_operand(join.right, right)) - {""}:
+            for value in set(self._values(join.right, right)) - {""}:
                 index.setdefault(value, []).append(right)
         for left in self.left.tuples:
             seen: set[int] = set()
-            for value in set(_operand(join.left, left)) - {""}:
+            for value in set(self._values(join.left, left)) - {""}:
                 for right in index.get(value, ()):
                     if id(right) not in seen:
                         seen.add(id(right))
                         yield left, right
 
     def _keeps(self, joins: Sequence[ValueJoin]) -> Callable[[Binding, Binding], bool]:
+        holds = compile_condition(self.disjunct.residuals, self.disjunct.tests)
+
         def keep(left: Binding, right: Binding) -> bool:
             for join in joins:
-                values = set(_operand(join.left, left)) & set(_operand(join.right, right))
+                values = set(self._values(join.left, left)) & set(self._values(join.right, right))
                 if not values - {""}:
                     return False
-            both = left | right
-            return all(
-                functions.compare(_operand(r.left, both), r.operator, _operand(r.right, both))
-                for r in self.disjunct.residuals
-            )
+            return holds(self._reading(left | right))
 
         return keep
 
@@ -267,12 +298,23 @@ def _key(binding: Binding) -> frozenset[tuple[str, int]]:
     return frozenset((name, bound.number) for name, bound in binding.items())
 
 
-def _operand(operand: Operand, binding: Mapping[str, Bound]) -> tuple[str | float, ...]:
-    return functions.values(operand, lambda variable: binding[variable].value)
+_compiled = lru_cache(maxsize=1_024)(compile_operand)
 
 
-def _all_values(operand: Derived, tuples: Iterable[Binding]) -> set[str]:
-    return {str(value) for one in tuples for value in _operand(operand, one)}
+@dataclass(frozen=True, slots=True)
+class _BindingReading:
+    """The nodes of a pair of tuples, as conditions read them; parameters have been put in."""
+
+    binding: Binding
+    start_us: int
+    end_us: int
+
+    @property
+    def parameters(self) -> Mapping[str, str | float | int]:
+        return {}
+
+    def value(self, name: str) -> str:
+        return self.binding[name].value
 
 
 def _distinct(tuples: Iterable[Binding], names: set[str]) -> list[Binding]:

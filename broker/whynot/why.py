@@ -12,16 +12,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, permutations, product
+from itertools import islice, permutations
 from typing import Any
 
 from broker.documents.document import Document, render_time
-from broker.whynot.blocks import Binding, BlockOnDocument
+from broker.whynot.blocks import Binding, BlockOnDocument, Bound
 from broker.whynot.operators import Joining, Side, StreamAt
 from broker.whynot.reason import Reason
+from templates.plain import choices, plain_statements
 from xpath_eval.structure import NodeTree, XmlError, parse_xml
 from xscl.pattern import tree_pattern
-from xscl.query import Disjunct, Node, Operator, Query, Window, operand_variables
+from xscl.query import (
+    Call,
+    Disjunct,
+    From,
+    Node,
+    Operator,
+    OperatorKind,
+    PathFrom,
+    Query,
+    Term,
+    VariableValue,
+    Window,
+    operand_terms,
+    operand_variables,
+    term,
+)
+from xscl.sequence import blocks_below, documents_of
 from xscl.substitution import substitute
 
 __all__ = ["why_not"]
@@ -53,20 +70,21 @@ def why_not(
     if problem := _wrong_documents(query, documents):
         return problem
     plain = substitute(query, parameters or {})
-    attempt = _Attempts(plain, lateness_us, registration_point, stream_at)
     best: Reason | None = None
-    for order in islice(permutations(range(len(documents))), ORDERS_MAX):
-        for reason in attempt.reasons([documents[i] for i in order]):
-            if best is None or reason.progress > best.progress:
-                best = replace(reason, facts={**reason.facts, "order": list(order)})
-            if reason.holds:
-                return best
+    for statement in plain_statements(plain):
+        attempt = _Attempts(statement, lateness_us, registration_point, stream_at)
+        for order in islice(permutations(range(len(documents))), ORDERS_MAX):
+            for reason in attempt.reasons([documents[i] for i in order]):
+                if best is None or reason.progress > best.progress:
+                    best = replace(reason, facts={**reason.facts, "order": list(order)})
+                if reason.holds:
+                    return best
     assert best is not None
     return best
 
 
 def _wrong_documents(query: Query, documents: Sequence[Document]) -> Reason | None:
-    count = len(query.blocks)
+    count = documents_of(query.root)
     if len(documents) != count:
         given = f"{len(documents)} document{'' if len(documents) == 1 else 's'}"
         text = f"{query.id} has {count} block{'' if count == 1 else 's'}, and {given} given"
@@ -90,14 +108,11 @@ class _Attempts:
     registration_point: int
     stream_at: StreamAt
     trees: dict[int, NodeTree | XmlError] = field(default_factory=dict)
-    blocks: dict[tuple[int, int, frozenset[str]], BlockResult] = field(default_factory=dict)
+    blocks: dict[tuple[int, int, frozenset[Term]], BlockResult] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        operators = list(self.query.operators())
-        self.choices = [
-            dict(zip(map(id, operators), choice, strict=True))
-            for choice in product(*(operator.disjuncts for operator in operators))
-        ]
+        self.choices = choices(self.query)
+        self.asked = tuple(blocks_below(self.query.root))
         self.labels = {variable.name: variable.label for variable in self.query.variables}
 
     def reasons(self, documents: Sequence[Document]) -> Iterator[Reason]:
@@ -109,14 +124,17 @@ class _Attempts:
         self, documents: Sequence[Document], choice: Mapping[int, Disjunct], number: int
     ) -> Reason:
         operands = (o for disjunct in choice.values() for o in disjunct.operands())
-        compared = frozenset(v for operand in operands for v in operand_variables(operand))
-        found = [self._block(i, d, compared) for i, d in enumerate(documents)]
+        read = frozenset(each for operand in operands for each in operand_terms(operand))
+        found = [self._block(i, d, read) for i, d in zip(self.asked, documents, strict=True)]
         parts = [reason for reason, _ in found]
         if all(reason.holds for reason in parts):
             tuples = [bindings for _, bindings in found]
-            reading = _AskedDocuments(self, documents, choice, tuples)
-            if isinstance(self.query.root, Operator):
-                reading.operand(self.query.root)
+            sides = {
+                block: Side(f"document {document.docid}", (document,), bindings)
+                for block, document, bindings in zip(self.asked, documents, tuples, strict=True)
+            }
+            reading = _AskedDocuments(self, choice, sides)
+            reading.source(self.query.root)
             parts += reading.reasons
         holds = all(part.holds for part in parts)
         steps = len(documents) + len(choice)
@@ -130,14 +148,18 @@ class _Attempts:
             progress=min(0.999, sum(part.progress for part in parts) / steps),
         )
 
-    def _block(self, index: int, document: Document, compared: frozenset[str]) -> BlockResult:
-        needed = frozenset(v.name for v in self.query.variables if v.block == index) & compared
-        key = (index, id(document), needed)
+    def _block(self, index: int, document: Document, read: frozenset[Term]) -> BlockResult:
+        of_block = {v.name for v in self.query.variables if v.block == index}
+        own = frozenset(each for each in read if of_block.issuperset(operand_variables(each)))
+        key = (index, id(document), own)
         if key not in self.blocks:
-            self.blocks[key] = self._bind(index, document, needed)
+            self.blocks[key] = self._bind(index, document, own)
         return self.blocks[key]
 
-    def _bind(self, index: int, document: Document, compared: frozenset[str]) -> BlockResult:
+    def _bind(self, index: int, document: Document, read: frozenset[Term]) -> BlockResult:
+        """Return what a document has of a block, of which some terms are read."""
+        compared = {each.variable for each in read if isinstance(each, VariableValue)}
+        optional = [each for each in read if isinstance(each, PathFrom)]
         block = self.query.blocks[index]
         name = f"block {index}, document {describe(document)}"
         inner: Reason | None = None
@@ -157,9 +179,13 @@ class _Attempts:
             } - set(self.query.visible())
             own = {v for v in self.query.visible() if v in block.variables}
             # A visible node must be there; which one it is says nothing about whether it matches.
-            pattern = tree_pattern(block, compared | own, (), dropped)
-            on_document = BlockOnDocument(pattern, tree)
-            bindings = _project(on_document.bindings(), compared)
+            bound = compared | own | {each.variable for each in optional}
+            on_document = BlockOnDocument(tree_pattern(block, bound, (), dropped), tree)
+            named = frozenset(term(each) for each in read if not isinstance(each, Call))
+            bindings = [
+                one | _times(read, document)
+                for one in _project(on_document.bindings(optional), named)
+            ]
             if not bindings:
                 inner = on_document.failure()
         if inner is None:
@@ -174,6 +200,17 @@ class _Attempts:
             except XmlError as error:
                 self.trees[id(document)] = error
         return self.trees[id(document)]
+
+
+def _times(read: frozenset[Term], document: Document) -> Binding:
+    """Return the times of a document that are asked for, as if they were values of its root."""
+    return {
+        term(each): Bound(
+            0, str(document.start_us if each.function == "start" else document.end_us)
+        )
+        for each in read
+        if isinstance(each, Call)
+    }
 
 
 def _facts(index: int) -> dict[str, Any]:
@@ -204,17 +241,42 @@ class _AskedDocuments:
     """The operators on one order of documents that all fit their blocks."""
 
     attempts: _Attempts
-    documents: Sequence[Document]
     choice: Mapping[int, Disjunct]
-    tuples: Sequence[Sequence[Binding]]
+    sides: Mapping[int, Side]
     reasons: list[Reason] = field(default_factory=list)
+
+    def source(self, root: Node) -> None:
+        """Note the reasons of a plain statement's operators, or of the conditions of its block."""
+        if isinstance(root, Operator):
+            self.operand(root)
+        elif isinstance(root, From):
+            assert isinstance(root.node, int)
+            side = self.sides[root.node]
+            alone = Side(side.name, side.documents, [{}])
+            self.reasons += self._joining(
+                OperatorKind.JOIN, self.choice[id(root)], 0, side, alone
+            ).conditions()
+
+    def _joining(
+        self, kind: OperatorKind, disjunct: Disjunct, window_us: int, left: Side, right: Side
+    ) -> Joining:
+        attempts = self.attempts
+        return Joining(
+            kind,
+            disjunct,
+            window_us,
+            attempts.lateness_us,
+            left,
+            right,
+            attempts.labels,
+            attempts.stream_at,
+        )
 
     def operand(self, node: Node) -> Side | None:
         """Return an operand's tuples, and note the reasons; None where it has none."""
         if isinstance(node, int):
-            document = self.documents[node]
-            return Side(f"document {document.docid}", (document,), self.tuples[node])
-        assert isinstance(node, Operator)  # others are refused at registration
+            return self.sides[node]
+        assert isinstance(node, Operator)  # no other is left in a plain statement
         left, right = self.operand(node.left), self.operand(node.right)
         name = f"{_name(node.left)} {node.kind.value} {_name(node.right)}"
         if left is None or right is None:
@@ -222,15 +284,8 @@ class _AskedDocuments:
             self.reasons.append(Reason("operator", False, text))
             return None
         assert isinstance(node.window, Window)
-        joining = Joining(
-            node.kind,
-            self.choice[id(node)],
-            node.window.length_us,
-            self.attempts.lateness_us,
-            left,
-            right,
-            self.attempts.labels,
-            self.attempts.stream_at,
+        joining = self._joining(
+            node.kind, self.choice[id(node)], node.window.length_us, left, right
         )
         parts = joining.reasons()
         holds = all(part.holds for part in parts)

@@ -19,6 +19,8 @@ FOCI = (
     *("function",) * 14,
     *("condition",) * 14,
     *("residual",) * 8,
+    *("term",) * 8,
+    *("clause",) * 8,
     *("position", "position", *("parameter",) * 4, "or", "or", "or"),
     *("publish", "publish", "publish", "nested", "nested", "nested"),
     *("late",) * 6,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from generators.mood import Mood
 from generators.random_blocks import COMPARISONS, Names
+from generators.random_terms import WORDS, Terms
 
 __all__ = ["Predicates"]
 
@@ -38,6 +39,9 @@ class Predicates:
         chosen = [mood.choice(FUNCTIONS) for _ in range(2 if mood.is_about("function") else 0)]
         self._functions = [function for function, _ in chosen]
         self.words = [word for _, words in chosen for word in words]
+        self._terms = Terms(mood)
+        if mood.is_about("term", "clause"):
+            self.words += WORDS
 
     def predicate(self, left: list[str], right: list[str], names: Names) -> str:
         """Return a predicate that compares variables of two operands; it may be empty."""
@@ -53,6 +57,19 @@ class Predicates:
         if mood.chance(30):
             return f"({alternative()} OR {alternative()}) AND {alternative()}"
         return " OR ".join(alternative() for _ in range(mood.choice((2, 2, 3))))
+
+    def condition(self, variables: list[str], names: Names) -> str:
+        """Return a condition of the tuples of a from: WHERE."""
+
+        def part() -> str:
+            if self._mood.chance(50):
+                return self._terms.term(variables, variables, names)
+            return self._residual(variables, variables, names)
+
+        text = part()
+        while self._mood.chance(30):
+            text += f" {self._mood.choice(('AND', 'OR'))} {part()}"
+        return text
 
     def mirrored(self, text: str, variables: list[str], names: Names) -> tuple[str, list[str], str]:
         """Return a block that asks for the same, its variables, and a predicate of equal pairs."""
@@ -72,6 +89,8 @@ class Predicates:
             f"{self._joined(left, names)} = {self._joined(right, names)}"
             for _ in range(0 if mood.rarely(15, "unjoined") else 1 + mood.rarely(20))
         ]
+        if mood.is_about("term"):
+            parts += [self._terms.term(left, right, names) for _ in range(mood.choice((1, 1, 2)))]
         more = 40 if mood.is_about("empty", "parameter") else 0
         while not parts or (len(parts) < 4 and (mood.rarely(16, "residual") or mood.chance(more))):
             parts.append(self._residual(left, right, names))

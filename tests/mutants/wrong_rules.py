@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 import oracle
-from oracle import matching, numbering, operators, paths, values
+from oracle import conditions, matching, numbering, operators, paths, values
 from oracle.operators import Rules, Tuple, position
 from oracle.values import Atom
 from support.query_parts import parts
@@ -199,7 +199,7 @@ def _with_empty_values(
     disjunct: Disjunct, side: int, one: Tuple, rules: Rules
 ) -> list[frozenset[Atom]]:
     operands = [(join.left, join.right)[side] for join in disjunct.value_joins]
-    return [frozenset(operators._values(each, one.nodes, rules)) for each in operands]
+    return [frozenset(operators._values(each, one, rules) or ()) for each in operands]
 
 
 def _all_values(left: frozenset[Atom], right: frozenset[Atom]) -> bool:
@@ -339,7 +339,7 @@ RULES = (
     Rule("4 outer predicates see the inner tuple", matching, "join", _any_combination, _is_nested),
     Rule("4 the empty string joins nothing", operators, "_joined_values", _with_empty_values),
     *(
-        Rule(f"4 residual: {name}", operators, "compare_operands", residual(wrong), _has(Residual))
+        Rule(f"4 residual: {name}", conditions, "compare_operands", residual(wrong), _has(Residual))
         for name, wrong in (*COMPARISONS.items(), EMPTY)
     ),
     *(
@@ -353,7 +353,7 @@ RULES = (
         for name, wrong in COMPARISONS.items()
     ),
     *_on(operators, "_share", {"5 some value of each side": _all_values}, TOKENIZE),
-    *_on(operators, "apply", {"5 a function may have several values": first_value}, TOKENIZE),
+    *_on(conditions, "apply", {"5 a function may have several values": first_value}, TOKENIZE),
     *_on(
         values,
         "_host",

@@ -9,18 +9,21 @@ from typing import Any
 
 from broker.documents.document import Document
 from broker.matching.match import Match, MatchDocument, MatchNode, match_id
+from oracle.conditions import compared_in, variables_of
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
-from oracle.operators import Rules, Tuple, join, position, variables_of
+from oracle.operators import Rules, Tuple, position
 from oracle.output import build_output
-from oracle.paths import Assignment, bindings
-from oracle.tree import Node, is_well_formed, parse_tree
-from xscl.query import Block, Disjunct, Operator, Query, SelectAll
+from oracle.paths import bindings
+from oracle.sequences import Bound, Evaluation, conditioned, keys_of
+from oracle.tree import Node as DocumentNode
+from oracle.tree import is_well_formed, parse_tree
+from xscl.query import Block, Query, SelectAll
 
 __all__ = ["InForce", "matches", "matches_of"]
 
 WITNESSES_MAX = 1_000
 
-Witness = tuple[tuple[str, Node], ...]
+Witness = tuple[tuple[str, DocumentNode], ...]
 """The compared variables of one tuple in order, each with its node."""
 
 
@@ -109,9 +112,9 @@ class _Streams:
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self._documents = [document for document in documents if is_well_formed(document.xml)]
-        self._trees: dict[int, Node] = {}
+        self._trees: dict[int, DocumentNode] = {}
 
-    def read(self, stream: str, point: int) -> list[tuple[Document, Node]]:
+    def read(self, stream: str, point: int) -> list[tuple[Document, DocumentNode]]:
         """Return the documents of a stream after a registration point, with their trees."""
         return [
             (document, self._tree(document))
@@ -120,7 +123,7 @@ class _Streams:
             and (document.depth == 0 if stream == "*" else document.stream == stream)
         ]
 
-    def _tree(self, document: Document) -> Node:
+    def _tree(self, document: Document) -> DocumentNode:
         if id(document) not in self._trees:
             self._trees[id(document)] = parse_tree(document.xml)
         return self._trees[id(document)]
@@ -151,23 +154,21 @@ def _query_matches(
 ) -> list[tuple[Match, tuple[Document, ...]]]:
     """Return the matches of one query under one assignment, each with its documents."""
     found: dict[tuple[Any, ...], tuple[Tuple, set[Witness]]] = {}
-    operators = list(query.operators())
-    for choice in product(*(operator.disjuncts for operator in operators)):
-        compared = _in_order(query, set().union(*map(variables_of, choice)))
-        kept = {*compared, *query.visible()}
+    for choice in product(*(disjuncts for _, disjuncts in conditioned(query.root))):
+        keys = {name for key in keys_of(query.root) for _, name in key.variables}
+        compared = _in_order(query, keys.union(*map(compared_in, choice)))
+        kept = {*keys.union(*map(variables_of, choice)), *query.visible()}
         blocks = [_bound(block, kept, streams, rules, point) for block in query.blocks]
-        alternatives = dict(zip(operators, choice, strict=True))
-        for one in _tuples(query.root, alternatives, blocks, rules):
-            key = (tuple(map(position, one.documents)), *(one.nodes[v] for v in query.visible()))
-            witness = tuple((variable, one.nodes[variable]) for variable in compared)
+        nodes = [id(node) for node, _ in conditioned(query.root)]
+        reading = Evaluation(query, dict(zip(nodes, choice, strict=True)), blocks, rules)
+        for one in reading.tuples(query.root):
+            visible = [one.nodes.get(v) for v in query.visible()]
+            key = (one.blocks, tuple(map(position, one.documents)), *visible)
+            witness = tuple((v, one.nodes[v]) for v in compared if v in one.nodes)
             found.setdefault(key, (one, set()))[1].add(witness)
     return [
         (_match(query, one, witnesses, rules), one.documents) for one, witnesses in found.values()
     ]
-
-
-Bound = list[tuple[Document, set[Assignment]]]
-"""The documents that a block reads, each with its bindings."""
 
 
 def _bound(block: Block, kept: set[str], streams: _Streams, rules: Rules, point: int) -> Bound:
@@ -177,6 +178,7 @@ def _bound(block: Block, kept: set[str], streams: _Streams, rules: Rules, point:
     return [
         (
             document,
+            tree,
             {
                 frozenset((variable, node) for variable, node in assignment if variable in kept)
                 for chosen in bindings(own, tree, rules.parameters)
@@ -184,24 +186,6 @@ def _bound(block: Block, kept: set[str], streams: _Streams, rules: Rules, point:
             },
         )
         for document, tree in streams.read(block.stream, point)
-    ]
-
-
-def _tuples(
-    node: Operator | int,
-    alternatives: Mapping[Operator, Disjunct],
-    blocks: Sequence[Bound],
-    rules: Rules,
-) -> list[Tuple]:
-    """Return the tuples of an operator or a block."""
-    if isinstance(node, Operator):
-        lefts = _tuples(node.left, alternatives, blocks, rules)
-        rights = _tuples(node.right, alternatives, blocks, rules)
-        return list(join(node, alternatives[node], lefts, rights, rules))
-    return [
-        Tuple((document,), dict(nodes), document.start_us, document.end_us, position(document))
-        for document, bound in blocks[node]
-        for nodes in bound
     ]
 
 
@@ -214,9 +198,9 @@ def _in_order(query: Query, variables: Iterable[str]) -> list[str]:
 
 def _match(query: Query, one: Tuple, witnesses: set[Witness], rules: Rules) -> Match:
     ordered = _sort_witnesses(query, witnesses)
-    blocks = {variable.name: variable.block for variable in query.variables}
+    blocks = {v.name: v.block for v in query.variables if v.block in one.blocks}
     labels = {variable.name: variable.label for variable in query.variables}
-    visible = {v: (blocks[v], one.nodes[v].number) for v in query.visible()}
+    visible = {v: (blocks[v], one.nodes[v].number) for v in query.visible() if v in one.nodes}
     output, error = build_output(query, one.documents, visible, one.start_us, one.end_us)
     return Match(
         id=match_id(
@@ -230,10 +214,11 @@ def _match(query: Query, one: Tuple, witnesses: set[Witness], rules: Rules) -> M
         start_us=one.start_us,
         end_us=one.end_us,
         documents=tuple(MatchDocument(d.docid, d.stream, d.key, d.end_us) for d in one.documents),
-        roots=tuple(one.nodes[block.root].number for block in query.blocks),
+        roots=tuple(one.nodes[query.blocks[block].root].number for block in one.blocks),
         nodes={
             labels[v]: MatchNode(*visible[v])
             for v in (() if isinstance(query.select, SelectAll) else query.select.variables)
+            if v in visible
         },
         witnesses=tuple(
             {labels[v]: MatchNode(blocks[v], node.number, node.value) for v, node in witness}

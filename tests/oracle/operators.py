@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from broker.documents.document import Document
+from oracle.conditions import Facts, holds, values_of
 from oracle.tree import Node
-from oracle.values import Atom, apply, compare_operands
-from xscl.path import Literal, Parameter
-from xscl.query import (
-    INFINITE_US,
-    Call,
-    Disjunct,
-    Operand,
-    Operator,
-    OperatorKind,
-    Residual,
-    ValueJoin,
-    VariableValue,
-)
+from oracle.values import Atom
+from xscl.path import Parameter
+from xscl.query import INFINITE_US, Disjunct, Operand, Operator, OperatorKind, Window
 
-__all__ = ["Rules", "Tuple", "join", "position", "variables_of"]
+__all__ = ["Rules", "Tuple", "facts", "join", "position"]
 
 
 @dataclass(frozen=True, slots=True)
 class Tuple:
-    """Documents, one for each block in order, and the nodes that variables are bound to."""
+    """Documents, one for each of some blocks in order, and the nodes that variables are bound to.
+
+    `owners` are the documents that bind the variables, those too whose nodes nothing asks for.
+    """
 
     documents: tuple[Document, ...]
     nodes: Mapping[str, Node]
+    owners: Mapping[str, Document]
     start_us: int
     end_us: int
     position: tuple[int, int, str]
+    blocks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +39,13 @@ class Rules:
     parameters: Mapping[str, Atom]
     lateness_us: int
 
-    def window_us(self, operator: Operator) -> int:
-        """Return the window of an operator under these parameters."""
-        if isinstance(operator.window, Parameter):
-            length_us = self.parameters[operator.window.name]
+    def length_us(self, window: Window | Parameter) -> int:
+        """Return the length of a window under these parameters."""
+        if isinstance(window, Parameter):
+            length_us = self.parameters[window.name]
             assert isinstance(length_us, int)
             return length_us
-        return operator.window.length_us
+        return window.length_us
 
 
 def position(document: Document) -> tuple[int, int, str]:
@@ -64,26 +61,36 @@ def join(
     rules: Rules,
 ) -> Iterator[Tuple]:
     """Yield the tuples of an operator under one alternative of its predicate."""
-    window_us = rules.window_us(operator)
+    window_us = rules.length_us(operator.window)
     left_values = [_joined_values(disjunct, 0, left, rules) for left in lefts]
     right_values = [_joined_values(disjunct, 1, right, rules) for right in rights]
     for left, joined_left in zip(lefts, left_values, strict=True):
         for right, joined_right in zip(rights, right_values, strict=True):
             if (
-                all(map(_share, joined_left, joined_right))
+                all(map(_joins, joined_left, joined_right))
                 and _is_in_time(operator.kind, window_us, left, right)
                 and _is_remembered(window_us, left, right, rules)
-                and all(_holds(r, left, right, rules) for r in disjunct.residuals)
+                and holds(disjunct, facts(rules, left, right))
             ):
                 yield _combine(left, right)
 
 
+def _joins(left: frozenset[Atom] | None, right: frozenset[Atom] | None) -> bool:
+    """Return whether a value join holds, or does not apply: 13.2."""
+    return left is None or right is None or _share(left, right)
+
+
 def _joined_values(
     disjunct: Disjunct, side: int, one: Tuple, rules: Rules
-) -> list[frozenset[Atom]]:
+) -> list[frozenset[Atom] | None]:
     """Return for each value join the values of one side; the empty string joins nothing."""
     operands = [(value_join.left, value_join.right)[side] for value_join in disjunct.value_joins]
-    return [frozenset(_values(operand, one.nodes, rules)) - {""} for operand in operands]
+    found = [_values(operand, one, rules) for operand in operands]
+    return [None if values is None else frozenset(values) - {""} for values in found]
+
+
+def _values(operand: Operand, one: Tuple, rules: Rules) -> list[Atom] | None:
+    return values_of(operand, facts(rules, one))
 
 
 def _share(left: frozenset[Atom], right: frozenset[Atom]) -> bool:
@@ -112,58 +119,24 @@ def _is_remembered(window_us: int, left: Tuple, right: Tuple, rules: Rules) -> b
     )
 
 
-def _holds(residual: Residual, left: Tuple, right: Tuple, rules: Rules) -> bool:
-    nodes = {**left.nodes, **right.nodes}
-    return compare_operands(
-        _values(residual.left, nodes, rules),
-        residual.operator,
-        _values(residual.right, nodes, rules),
-        with_number=any(_is_number(side, rules) for side in (residual.left, residual.right)),
+def facts(rules: Rules, *operands: Tuple) -> Facts:
+    """Return what conditions are asked of: a tuple, or both operands of an operator together."""
+    return Facts(
+        dict(ChainMap(*(dict(one.nodes) for one in operands))),
+        dict(ChainMap(*(dict(one.owners) for one in operands))),
+        min(one.start_us for one in operands),
+        max(one.end_us for one in operands),
+        rules.parameters,
     )
-
-
-def _is_number(operand: Operand, rules: Rules) -> bool:
-    match operand:
-        case Literal(value):
-            return isinstance(value, float)
-        case Parameter(name):
-            return isinstance(rules.parameters[name], float)
-    return False
-
-
-def _values(operand: Operand, nodes: Mapping[str, Node], rules: Rules) -> list[Atom]:
-    match operand:
-        case VariableValue(variable):
-            return [nodes[variable].value]
-        case Literal(value):
-            return [value]
-        case Parameter(name):
-            return [rules.parameters[name]]
-        case Call(function, arguments):
-            return apply(function, [_values(each, nodes, rules) for each in arguments])
 
 
 def _combine(left: Tuple, right: Tuple) -> Tuple:
     return Tuple(
         documents=left.documents + right.documents,
         nodes={**left.nodes, **right.nodes},
+        owners={**left.owners, **right.owners},
         start_us=min(left.start_us, right.start_us),
         end_us=max(left.end_us, right.end_us),
         position=max(left.position, right.position),
+        blocks=left.blocks + right.blocks,
     )
-
-
-def variables_of(disjunct: Disjunct) -> set[str]:
-    """Return the variables that an alternative of a predicate compares."""
-    comparisons: list[ValueJoin | Residual] = [*disjunct.value_joins, *disjunct.residuals]
-    operands = [side for each in comparisons for side in (each.left, each.right)]
-    return {variable for operand in operands for variable in _mentioned(operand)}
-
-
-def _mentioned(operand: Operand) -> Iterator[str]:
-    match operand:
-        case VariableValue(variable):
-            yield variable
-        case Call(_, arguments):
-            for each in arguments:
-                yield from _mentioned(each)

@@ -16,6 +16,7 @@ __all__ = [
     "OPERATORS",
     "Atom",
     "apply",
+    "calculate",
     "compare_operands",
     "compare_with_constant",
     "number",
@@ -42,7 +43,7 @@ _HOST = re.compile(r"\[([0-9a-f:.]+)\](?::.*)?|([^\s:\[\]]+)(?::.*)?")
 def number(value: Atom) -> float | None:
     """Read a value as `xs:double`; None for what is not a number."""
     if isinstance(value, float):
-        return value
+        return None if math.isnan(value) else value
     text = value.strip(" \t\r\n")
     return float(text) if _DOUBLE.fullmatch(text) else None
 
@@ -75,6 +76,18 @@ def _string(value: Atom) -> str:
 def apply(function: str, arguments: Sequence[Sequence[Atom]]) -> list[Atom]:
     """Return the values of a function for every choice of one value of each argument."""
     return [value for chosen in product(*arguments) for value in _call(function, chosen)]
+
+
+def calculate(operation: str, left: float, right: float) -> float:
+    """Return the result of an operation of arithmetic, as `xs:double`."""
+    context = XPathContext(item=1, variables={"a": left, "b": right})
+    return float(_operation(operation).evaluate(context))
+
+
+@cache
+def _operation(operation: str) -> Any:
+    parser = XPath2Parser(variable_types={"a": "xs:double", "b": "xs:double"})
+    return parser.parse(f"$a {operation} $b")
 
 
 def passes(function: str, value: Atom, argument: Atom, flags: str = "") -> bool:

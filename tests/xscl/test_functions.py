@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from xscl.functions import apply, compare, derive, holds, host, to_double, values
-from xscl.path import Literal, Parameter
+from xscl.functions import apply, compare, derive, holds, host, to_double
+from xscl.path import Literal
 from xscl.query import Call, VariableValue
 
 X = VariableValue("x")
@@ -154,14 +154,6 @@ def test_functions_map_over_sequences() -> None:
     assert derive(Call("concat", (tokens, Literal("!"))), "a,b") == ("a!", "b!")
     assert derive(X, "a") == ("a",)
     assert derive(Call("host", (X,)), "no url") == ()
-
-
-def test_an_operand_of_several_variables_has_a_value_for_each_combination() -> None:
-    nodes = {"x": "a,b", "y": "c"}
-    operand = Call("concat", (Call("tokenize", (X, Literal(","))), VariableValue("y")))
-    assert values(operand, nodes.__getitem__) == ("ac", "bc")
-    assert values(Parameter("p"), nodes.__getitem__, {"p": 2.0}) == (2.0,)
-    assert values(Literal(3.0), nodes.__getitem__) == (3.0,)
 
 
 @pytest.mark.parametrize(

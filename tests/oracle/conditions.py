@@ -1,0 +1,196 @@
+"""What comparisons and tests say of a tuple: sections 4, 5 and 13.
+
+An operand has values, or says nothing: where it mentions a variable that the tuple does not bind
+(13.2).  Of an `if` that is asked of its condition and of the branch that is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from broker.documents.document import Document
+from oracle.paths import select
+from oracle.tree import Node
+from oracle.values import Atom, apply, calculate, compare_operands, number, passes
+from xscl.path import Literal, Parameter
+from xscl.query import (
+    Call,
+    Conditional,
+    Disjunct,
+    Operand,
+    PathFrom,
+    Residual,
+    ValueJoin,
+    VariableValue,
+)
+
+__all__ = ["Facts", "compared_in", "holds", "values_of", "variables_of"]
+
+ARITHMETIC = ("+", "-", "*", "div", "mod")
+NO_NUMBER = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """A tuple, or two together: what its variables are bound to, and its interval.
+
+    `owners` has for each variable that is bound the document that binds it, also where nothing asks
+    for its node.
+    """
+
+    nodes: Mapping[str, Node]
+    owners: Mapping[str, Document]
+    start_us: int
+    end_us: int
+    parameters: Mapping[str, Atom]
+
+
+def holds(disjunct: Disjunct, facts: Facts) -> bool:
+    """Return whether what a conjunction does not join holds of a tuple."""
+    return all(_compares(each, facts) for each in disjunct.residuals) and all(
+        _test(each, facts) for each in disjunct.tests
+    )
+
+
+def _compares(residual: Residual, facts: Facts) -> bool:
+    left, right = values_of(residual.left, facts), values_of(residual.right, facts)
+    if left is None or right is None:
+        return True
+    return compare_operands(
+        left,
+        residual.operator,
+        right,
+        with_number=any(isinstance(value, float) for value in (*left, *right)),
+    )
+
+
+def _test(test: Call, facts: Facts) -> bool:
+    found = [values_of(argument, facts) for argument in test.arguments]
+    if test.function in ("exists", "empty"):
+        return bool(found[0]) == (test.function == "exists")
+    known = [each for each in found if each is not None]
+    if len(known) < len(found):
+        return True
+    return any(
+        passes(test.function, value, argument, *map(str, flags))
+        for value, argument, *flags in product(*known)
+    )
+
+
+def values_of(operand: Operand, facts: Facts) -> list[Atom] | None:
+    """Return the values of an operand, None where a variable in it is not bound."""
+    match operand:
+        case VariableValue(variable):
+            return [facts.nodes[variable].value] if variable in facts.owners else None
+        case PathFrom(variable, path):
+            if variable not in facts.owners:
+                return None
+            found = {node for node, _ in select(path, facts.nodes[variable], facts.parameters)}
+            return [node.value for node in found]
+        case Literal(value):
+            return [value]
+        case Parameter(name):
+            given = facts.parameters[name]
+            return [float(given) if isinstance(given, int) else given]
+        case Conditional(condition, then, otherwise):
+            is_so = any(_all_of(each, facts) for each in condition)
+            return values_of(then if is_so else otherwise, facts)
+        case Call("time", (VariableValue(variable),)):
+            owner = facts.owners.get(variable)
+            return None if owner is None else [float(owner.end_us)]
+        case Call("start"):
+            return [float(facts.start_us)]
+        case Call("end"):
+            return [float(facts.end_us)]
+        case Call("dur"):
+            return [float(facts.end_us - facts.start_us)]
+        case Call(function, arguments):
+            return _call(function, [values_of(each, facts) for each in arguments])
+    raise AssertionError(operand)
+
+
+def _call(function: str, arguments: Sequence[list[Atom] | None]) -> list[Atom] | None:
+    known = [each for each in arguments if each is not None]
+    if len(known) < len(arguments):
+        return None
+    if function not in ARITHMETIC:
+        return apply(function, known)
+    numbers = [[_number(value) for value in each] for each in known]
+    if len(numbers) == 1:
+        return [calculate("*", -1.0, value) for value in numbers[0]]
+    return [calculate(function, a, b) for a, b in product(*numbers)]
+
+
+def _number(value: Atom) -> float:
+    found = number(value)
+    return NO_NUMBER if found is None else found
+
+
+def _all_of(disjunct: Disjunct, facts: Facts) -> bool:
+    """Return whether a conjunction holds of a tuple, value joins and all."""
+    for join in disjunct.value_joins:
+        left, right = values_of(join.left, facts), values_of(join.right, facts)
+        if left is not None and right is not None and not set(left) & set(right) - {""}:
+            return False
+    return holds(disjunct, facts)
+
+
+# -- what is compared --------------------------------------------------------------------------
+
+
+def compared_in(disjunct: Disjunct) -> set[str]:
+    """Return the variables that a conjunction compares: those whose values are looked at.
+
+    A time is of a document, and a path that need not be there has no node.
+    """
+    return {variable for operand in _sides(disjunct) for variable in _compared(operand)}
+
+
+def variables_of(disjunct: Disjunct) -> set[str]:
+    """Return the variables whose nodes are needed, those that optional paths lead from too."""
+    optional = {p for operand in _sides(disjunct) for p in _optional(operand)}
+    return compared_in(disjunct) | optional
+
+
+def _sides(disjunct: Disjunct) -> Iterator[Operand]:
+    comparisons: list[ValueJoin | Residual] = [*disjunct.value_joins, *disjunct.residuals]
+    for each in comparisons:
+        yield from (each.left, each.right)
+    yield from disjunct.tests
+
+
+def _compared(operand: Operand) -> Iterator[str]:
+    match operand:
+        case VariableValue(variable):
+            yield variable
+        case Call("time" | "start"):
+            return
+        case Call("exists" | "empty", (VariableValue(),)):
+            return
+        case Call(_, arguments):
+            for each in arguments:
+                yield from _compared(each)
+        case Conditional(condition, then, otherwise):
+            for each in condition:
+                yield from compared_in(each)
+            yield from _compared(then)
+            yield from _compared(otherwise)
+
+
+def _optional(operand: Operand) -> Iterator[str]:
+    match operand:
+        case PathFrom(variable):
+            yield variable
+        case Call("exists" | "empty", (VariableValue(variable),)):
+            yield variable
+        case Call(_, arguments):
+            for each in arguments:
+                yield from _optional(each)
+        case Conditional(condition, then, otherwise):
+            for disjunct in condition:
+                for side in _sides(disjunct):
+                    yield from _optional(side)
+            yield from _optional(then)
+            yield from _optional(otherwise)

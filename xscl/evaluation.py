@@ -1,0 +1,235 @@
+"""Conditions on tuples, as functions: compiled once, called for each tuple.
+
+A condition is what a join does not look up: comparisons of any operands, and tests such as
+`exists` and `contains`.  It reads a tuple by the names of terms (`xscl.comparison.term`), and the
+interval of the tuple.  Every operand is a sequence of values, and a comparison holds if it does
+for some value of one side and some value of the other.
+
+Times and durations are numbers, of microseconds.  Arithmetic is that of `xs:double`; what is no
+number is NaN, for which no comparison holds.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from xscl import functions
+from xscl.comparison import (
+    INSTANTS,
+    UNBOUND,
+    Call,
+    Conditional,
+    Disjunct,
+    Operand,
+    PathFrom,
+    Residual,
+    ValueJoin,
+    VariableValue,
+    operands_below,
+    term,
+)
+from xscl.path import Literal, Parameter
+
+__all__ = [
+    "Condition",
+    "Reading",
+    "Values",
+    "compile_condition",
+    "compile_operand",
+    "compile_test",
+    "optional_values",
+]
+
+Values = Sequence[str | float]
+"""The values of an operand."""
+
+
+class Reading(Protocol):
+    """A tuple, as conditions read it."""
+
+    @property
+    def start_us(self) -> int:
+        """The start of its interval."""
+
+    @property
+    def end_us(self) -> int:
+        """The end of its interval."""
+
+    @property
+    def parameters(self) -> Mapping[str, str | float | int]:
+        """The values of parameters."""
+
+    def value(self, name: str) -> str:
+        """Return the value of a term."""
+
+
+Condition = Callable[[Reading], bool]
+_Reader = Callable[[Reading], Values]
+
+
+def optional_values(values: Iterable[str]) -> str:
+    """Return the values of an optional path as one, which a tuple carries for all of them."""
+    return json.dumps(list(values), ensure_ascii=False)
+
+
+def compile_condition(residuals: Sequence[Residual], tests: Sequence[Call] = ()) -> Condition:
+    """Return what tells whether all of these hold for a tuple."""
+    parts = [*map(_comparison, residuals), *map(compile_test, tests)]
+    if len(parts) == 1:
+        return parts[0]
+    return lambda reading: all(part(reading) for part in parts)
+
+
+def _comparison(residual: Residual) -> Condition:
+    left, operator = compile_operand(residual.left), residual.operator
+    right = compile_operand(residual.right)
+
+    def compares(reading: Reading) -> bool:
+        return functions.compare(left(reading), operator, right(reading))
+
+    return _left_out(compares, residual.left, residual.right)
+
+
+def compile_test(test: Call) -> Condition:
+    """Return what tells whether `exists`, `empty`, `contains` or the like holds for a tuple.
+
+    A variable alone is bound, in a tuple that is asked.
+    """
+    if test.function in ("exists", "empty") and isinstance(test.arguments[0], VariableValue):
+        is_bound = test.function == "exists"
+        return lambda reading: is_bound
+    arguments = list(map(compile_operand, test.arguments))
+    if test.function in ("exists", "empty"):
+        (asked,) = arguments
+        exists = _left_out(lambda reading: bool(asked(reading)), *test.arguments, otherwise=False)
+        wanted = test.function == "exists"
+        return lambda reading: exists(reading) is wanted
+    function = test.function
+
+    def passes(reading: Reading) -> bool:
+        return functions.passes(function, [each(reading) for each in arguments])
+
+    return _left_out(passes, *test.arguments)
+
+
+class _UnboundError(Exception):
+    """A value rests on a variable that the tuple does not bind."""
+
+
+def _left_out(condition: Condition, *operands: Operand, otherwise: bool = True) -> Condition:
+    """Return a condition that is `otherwise` where the branch of an `if` is not bound."""
+    if not any(each == UNBOUND for operand in operands for each in operands_below(operand)):
+        return condition
+
+    def bound(reading: Reading) -> bool:
+        try:
+            return condition(reading)
+        except _UnboundError:
+            return otherwise
+
+    return bound
+
+
+def _unbound(reading: Reading) -> Values:
+    raise _UnboundError
+
+
+def compile_operand(operand: Operand) -> _Reader:
+    """Return what gives the values of an operand in a tuple."""
+    match operand:
+        case VariableValue(variable):
+            return lambda reading: (reading.value(variable),)
+        case PathFrom():
+            name = term(operand)
+            return lambda reading: json.loads(reading.value(name))
+        case Literal(value):
+            constant = (_atom(value),)
+            return lambda reading: constant
+        case Parameter(name):
+            return lambda reading: (_atom(reading.parameters[name]),)
+        case Conditional(condition, then, otherwise):
+            return _choice(condition, then, otherwise)
+        case Call(function, arguments) if function in INSTANTS and arguments:
+            name = term(operand)
+            return lambda reading: (float(reading.value(name)),)
+        case Call("unbound"):
+            return _unbound
+        case Call("start"):
+            return lambda reading: (float(reading.start_us),)
+        case Call("end"):
+            return lambda reading: (float(reading.end_us),)
+        case Call("dur"):
+            return lambda reading: (float(reading.end_us - reading.start_us),)
+        case Call(function, arguments):
+            return _function(function, list(map(compile_operand, arguments)))
+    raise AssertionError(f"not run yet: {operand}")
+
+
+def _atom(value: str | float | int) -> str | float:
+    """Return a canonical value: of a parameter that is a duration, a number of microseconds."""
+    return value if isinstance(value, str) else float(value)
+
+
+def _choice(condition: tuple[Disjunct, ...], then: Operand, otherwise: Operand) -> _Reader:
+    holds = [_conjunction(disjunct) for disjunct in condition]
+    first, second = compile_operand(then), compile_operand(otherwise)
+
+    def chosen(reading: Reading) -> Values:
+        return first(reading) if any(each(reading) for each in holds) else second(reading)
+
+    return chosen
+
+
+def _conjunction(disjunct: Disjunct) -> Condition:
+    rest = compile_condition(disjunct.residuals, disjunct.tests)
+    joins = list(map(_join, disjunct.value_joins))
+    return lambda reading: all(join(reading) for join in joins) and rest(reading)
+
+
+def _join(join: ValueJoin) -> Condition:
+    """Equality of the two operands of an operator: the empty string is equal to nothing."""
+    left, right = compile_operand(join.left), compile_operand(join.right)
+    return lambda reading: bool((set(left(reading)) & set(right(reading))) - {""})
+
+
+def _function(function: str, arguments: Sequence[_Reader]) -> _Reader:
+    calculate = _ARITHMETIC.get(function)
+    if calculate is None:
+        return lambda reading: functions.apply(function, [each(reading) for each in arguments])
+    if len(arguments) == 1:
+        (only,) = arguments
+        return lambda reading: [-functions.to_double(value) for value in only(reading)]
+    left, right = arguments
+
+    def calculated(reading: Reading) -> Values:
+        numbers = [functions.to_double(value) for value in right(reading)]
+        return [calculate(functions.to_double(a), b) for a in left(reading) for b in numbers]
+
+    return calculated
+
+
+def _divide(dividend: float, divisor: float) -> float:
+    if divisor:
+        return dividend / divisor
+    if dividend == 0 or math.isnan(dividend) or math.isnan(divisor):
+        return math.nan
+    return math.copysign(math.inf, dividend) * math.copysign(1.0, divisor)
+
+
+def _remainder(dividend: float, divisor: float) -> float:
+    """XPath's `mod`: it has the sign of the dividend."""
+    if math.isinf(dividend) or divisor == 0 or math.isnan(divisor):
+        return math.nan
+    return math.fmod(dividend, divisor)
+
+
+_ARITHMETIC: dict[str, Callable[[float, float], float]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "div": _divide,
+    "mod": _remainder,
+}
