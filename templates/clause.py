@@ -51,17 +51,19 @@ class Published:
 class Clause:
     """One operator, or a block alone, under one conjunction.
 
-    `places` gives for each term of a block operand its meta-variable.  `constants` are strings that
-    meta-variables must have for their values, `excluded` strings that they must not.  `condition`
-    is what `residuals` and `tests` come to, compiled.  `compared`
-    are the variables whose nodes make up the witness tuples, those of the clauses below included.
-    `carried` are the terms that the clause hands on, in the order of its instances' nodes 1, 2, ...
-    `tuple_variables` are the variables of those nodes, that of the root first.  `retention_us` is
-    how far the oldest document of a tuple may lie behind the tuple's end: the windows of the
-    operator and of what stands below it, added up.
+    `blocks` are the blocks of its tuples' documents, in order.  `places` gives for each term of
+    a block operand its meta-variable.  `constants` are strings that meta-variables must have
+    for their values, `excluded` strings that they must not.  `condition` is what `residuals`
+    and `tests` come to, compiled.  `compared` are the variables whose nodes make up the witness
+    tuples, those of the clauses below included.  `carried` are the terms that the clause hands
+    on, in the order of its instances' nodes 1, 2, ...  `tuple_variables` are the variables of
+    those nodes, that of the root first.  `retention_us` is how far the oldest document of a
+    tuple may lie behind the tuple's end: the windows of the operator and of what stands below
+    it, added up.
     """
 
     query_class: QueryClass
+    blocks: tuple[int, ...]
     window_us: int | Parameter
     sources: tuple[ClauseSource, ...]
     places: Mapping[str, int]

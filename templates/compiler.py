@@ -78,6 +78,13 @@ def _added(window_us: int | Parameter, sides: list[_Side]) -> int:
     return min(INFINITE_US, own + max(side.source.retention_us for side in sides))
 
 
+def _blocks(source: ClauseSource) -> tuple[int, ...]:
+    if source.below is not None:
+        return source.below.blocks
+    assert source.block is not None
+    return (source.block,)
+
+
 def _stream(clause: Clause, point: int) -> str:
     """Name the stream of a clause's tuples by all that decides which these are.
 
@@ -263,6 +270,7 @@ class _Compiler:
         )
         return Clause(
             query_class=query_class,
+            blocks=tuple(block for side in sides for block in _blocks(side.source)),
             window_us=window_us,
             sources=tuple(side.source for side in sides),
             places={

@@ -233,12 +233,8 @@ class _Plain:
                 inner = tuple(map(self._operand, arguments))
                 return UNBOUND if UNBOUND in inner else Call(function, inner)
             case Conditional(condition, then, otherwise):
-                disjuncts = self._bound(condition)
-                if not disjuncts:
-                    return self._operand(otherwise)
-                if Disjunct() in disjuncts:
-                    return self._operand(then)
-                return Conditional(disjuncts, self._operand(then), self._operand(otherwise))
+                then, otherwise = self._operand(then), self._operand(otherwise)
+                return Conditional(self._bound(condition), then, otherwise)
         return operand
 
 

@@ -91,6 +91,8 @@ def test_the_sections_of_the_semantics_have_their_numbers() -> None:
         "8",
         "9",
         "13",
+        "13.1",
+        "13.2",
         "13.3",
         "13.4",
         "13.5",

@@ -46,7 +46,8 @@ def construct(
 ) -> str:
     """Return the constructed element as text; raise `ConstructionError` where it fails.
 
-    `bound` has the block of each variable, the tree of the block's document, and the node.
+    `bound` has the place of each variable's document, its tree, and the node; a variable of an
+    alternative that is not there is the empty sequence.
     """
     meter.spend(CONSTRUCTOR_BYTES)
     constructor = _compiled(select.text, select.namespaces, tuple(select.variables))
@@ -57,6 +58,8 @@ def construct(
     }
     for name, (block, tree, node) in bound.items():
         variables[xpath_variable(name)] = xpath_node(tree, block, node)
+    for name in select.variables:
+        variables.setdefault(xpath_variable(name), [])
     for name, value in parameters.items():
         is_duration = isinstance(value, int)  # numbers are floats, windows whole microseconds
         shown = DayTimeDuration(seconds=Decimal(value) / 1_000_000) if is_duration else value

@@ -81,11 +81,11 @@ class PredicateBuilder(SideBuilder):
             )
             return (Disjunct(),)
         found = tuple(dict.fromkeys(self._disjunct(terms, scope) for terms in _expand(tree)))
-        self._multiply(len(found), predicate.span)
+        self.multiply(len(found), predicate.span)
         return found
 
-    def _multiply(self, disjuncts: int, span: Span) -> None:
-        """Count the alternatives of the operators so far; say once that they are too many."""
+    def multiply(self, disjuncts: int, span: Span) -> None:
+        """Count the alternatives of the statement so far; say once that they are too many."""
         before, self.alternatives = self.alternatives, self.alternatives * disjuncts
         if before <= ALTERNATIVES_LIMIT < self.alternatives:
             self.report.error(

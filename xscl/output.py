@@ -30,9 +30,10 @@ def build(
 ) -> tuple[str, str | None]:
     """Return the output of a match, and why its constructor failed, or `None`.
 
-    `trees` has the document of each block; `nodes` has the block and the node number of each
-    visible variable.  Nothing that is given is changed.  Raises `ExhaustedError` where the output
-    costs more than the `meter` has: its bytes, and what a constructor goes through.
+    `trees` are the documents; `nodes` has for each visible variable the place of its document
+    there, and the node number; a variable of an alternative that is not there has none.
+    Nothing that is given is changed.  Raises `ExhaustedError` where the output costs more than
+    the `meter` has: its bytes, and what a constructor goes through.
     """
     meter = meter or Meter()
 
@@ -41,21 +42,23 @@ def build(
         return trees[block].node(number)
 
     def all_copied() -> str:
-        return _copies([node(block.root) for block in query.blocks], meter)
+        roots = dict.fromkeys(block.root for block in query.blocks if block.root in nodes)
+        return _copies([node(root) for root in roots], meter)
 
     select = query.select
     if isinstance(select, Constructor):
         from xscl.construct import ConstructionError, construct
 
         # Of two documents, the nodes of the earlier block come first in a sorted sequence.
-        blocks = {name: nodes[name][0] for name in select.variables}
+        blocks = {name: nodes[name][0] for name in select.variables if name in nodes}
         bound = {name: (block, trees[block], node(name)) for name, block in blocks.items()}
         try:
             return construct(select, bound, start_us, end_us, parameters or {}, meter), None
         except ConstructionError as error:
             return all_copied(), str(error)
     if isinstance(select, SelectNodes):
-        return _copies([node(name) for name in select.variables], meter), None
+        shown = [name for name in select.variables if name in nodes]
+        return _copies([node(name) for name in shown], meter), None
     return all_copied(), None
 
 

@@ -43,6 +43,7 @@ __all__ = [
     "documents_of",
     "nodes_below",
     "operators_below",
+    "units_of",
 ]
 
 INFINITE_US = 1 << 62
@@ -211,7 +212,19 @@ def nodes_below(node: Node) -> Iterator[Node]:
 
 def documents_of(node: Node) -> int:
     """Return how many documents a tuple of a node has, where nothing is repeated or absent."""
-    return 1 if isinstance(node, (int, Unit)) else sum(map(documents_of, children(node)))
+    return len(list(units_of(node)))
+
+
+def units_of(node: Node) -> Iterator[tuple[int, ...]]:
+    """Yield the blocks of each unit of a node in order, where nothing is repeated or absent."""
+    match node:
+        case int():
+            yield (node,)
+        case Unit(alternatives):
+            yield alternatives
+        case _:
+            for child in children(node):
+                yield from units_of(child)
 
 
 def blocks_below(node: Node) -> Iterator[int]:

@@ -110,6 +110,7 @@ class SequenceBuilder:
     def _unit(self, syntax: UnitSyntax) -> Source:
         blocks = tuple(range(self.next_block, self.next_block + len(syntax.blocks)))
         self.next_block += len(blocks)
+        self.predicates.multiply(len(blocks), syntax.span)
         return Source(blocks[0] if len(blocks) == 1 else Unit(blocks), frozenset(blocks))
 
     def _operand(self, syntax: OperandSyntax, left: Source | None, is_bounded: bool) -> Source:

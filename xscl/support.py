@@ -44,7 +44,6 @@ NOT_YET = {
     "NOT FOLLOWED BY": "NOT FOLLOWED BY",
     "NOT JOIN": "NOT JOIN",
     "repetition": "`+`",
-    "alternatives": "`( a | b )`",
     "MATCH": "MATCH",
     "DISJOINT": "DISJOINT",
     "COMPRESSED": "COMPRESSED",

@@ -21,6 +21,7 @@ from xscl.path import (
     binding_paths,
 )
 from xscl.query import Query
+from xscl.sequence import units_of
 
 __all__ = ["notes_on"]
 
@@ -42,8 +43,8 @@ def _notes(query: Query, alternatives: Sequence[Sequence[ClauseView]]) -> Iterat
     if len(alternatives) > 1:
         yield Note(
             "alternatives",
-            f"OR makes {len(alternatives)} alternatives: each is a query class of its own, and"
-            " their witnesses are united",
+            f"{_sources(query)} {len(alternatives)} alternatives: each is a query class of its own,"
+            " and their witnesses are united",
         )
     for alternative in alternatives:
         for clause in alternative:
@@ -54,6 +55,16 @@ def _notes(query: Query, alternatives: Sequence[Sequence[ClauseView]]) -> Iterat
             "parameters",
             f"{names}: equal assignments are one; different ones share all but these values",
         )
+
+
+def _sources(query: Query) -> str:
+    """Return what makes alternatives: OR, units, or both, with its verb."""
+    has_units = any(len(unit) > 1 for unit in units_of(query.root))
+    if not has_units:
+        return "OR makes"
+    return (
+        "the alternatives of units, and OR, make" if " OR " in query.text.upper() else "units make"
+    )
 
 
 def _clause_notes(clause: ClauseView) -> Iterator[Note]:

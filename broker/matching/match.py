@@ -21,14 +21,14 @@ def match_id(
     query_id: str,
     version: str,
     parameters: Mapping[str, Any],
-    document_keys: Sequence[tuple[str, str]],
+    document_keys: Sequence[tuple[str, str] | tuple[str, str, int]],
     visible_nodes: Sequence[int],
 ) -> str:
     """Return the id of a match, 32 hexadecimal digits: equal for the same match, however found.
 
-    `parameters` are canonical values.  `document_keys` are (stream, key) for each block in order;
-    a key alone is unique in its stream only, and a `*` block reads several.  `visible_nodes` are
-    the node numbers of `Query.visible()`.
+    `parameters` are canonical values.  `document_keys` are (stream, key) for each block in order,
+    and its branch where it is one of several; a key alone is unique in its stream only, and a `*`
+    block reads several.  `visible_nodes` are the node numbers of `Query.visible()`.
     """
     named = [query_id, version, dict(parameters), list(document_keys), list(visible_nodes)]
     return blake2b(_spell_id(named).encode(), digest_size=16).hexdigest()
@@ -36,17 +36,30 @@ def match_id(
 
 @dataclass(frozen=True, slots=True)
 class MatchDocument:
-    """One document of a match: `time_us` is its event time (the end of its interval)."""
+    """One document of a match: `time_us` is its event time (the end of its interval).
+
+    In a query with alternatives `block` is its place among the units, and of a unit with several
+    `branch` says which one of them it is; both are numbers from 0.
+    """
 
     docid: int
     stream: str
     key: str
     time_us: int
+    block: int | None = None
+    branch: int | None = None
+
+    def as_data(self) -> dict[str, Any]:
+        """Return the document as it stands in a match line."""
+        data: dict[str, Any] = {"docid": self.docid, "stream": self.stream, "key": self.key}
+        data["time"] = render_time(self.time_us)
+        placed = {"block": self.block, "branch": self.branch}
+        return data | {name: number for name, number in placed.items() if number is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class MatchNode:
-    """A node of a match: the block that it belongs to, its number, its value where compared."""
+    """A node of a match: the place of its document, its number, its value where compared."""
 
     block: int
     node: int
@@ -90,10 +103,7 @@ class Match:
             "query": self.query,
             "start": render_time(self.start_us),
             "end": render_time(self.end_us),
-            "documents": [
-                {"docid": d.docid, "stream": d.stream, "key": d.key, "time": render_time(d.time_us)}
-                for d in self.documents
-            ],
+            "documents": [document.as_data() for document in self.documents],
             "roots": list(self.roots),
             "nodes": {
                 name: {"block": node.block, "node": node.node} for name, node in self.nodes.items()

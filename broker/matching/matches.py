@@ -18,7 +18,8 @@ from joins import Instance
 from templates.clause import Clause
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
-from xscl.query import Constructor, SelectAll
+from xscl.query import Constructor, Query, SelectAll
+from xscl.sequence import units_of
 
 __all__ = ["WITNESSES_MAX", "MatchBuilder"]
 
@@ -34,6 +35,34 @@ LONG = 1_000
 Witness = tuple[tuple[str, BoundNode], ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Form:
+    """What matches over documents of some blocks have in common.
+
+    `visible` and `roots` are variables, `places` the place of each variable's document among them.
+    `branches` has for each document its branch, None where its block is the only one there.
+    """
+
+    visible: tuple[str, ...]
+    roots: tuple[str, ...]
+    places: Mapping[str, int]
+    branches: tuple[int | None, ...]
+
+    @classmethod
+    def of(cls, query: Query, blocks: Sequence[int]) -> _Form:
+        """Return the form of a query's matches over documents of these blocks, in order."""
+        place_of = {block: place for place, block in enumerate(blocks)}
+        places = {v.name: place_of[v.block] for v in query.variables if v.block in place_of}
+        roots = tuple(query.blocks[block].root for block in blocks)
+        selected = () if isinstance(query.select, SelectAll) else query.select.variables
+        visible = (*roots, *(v for v in selected if v in places))
+        branches = tuple(
+            unit.index(block) if len(unit) > 1 else None
+            for unit, block in zip(units_of(query.root), blocks, strict=True)
+        )
+        return cls(tuple(dict.fromkeys(visible)), roots, places, branches)
+
+
 @dataclass(slots=True)
 class _Gathered:
     """The parts of its tuples that a match needs; their instances may have long values."""
@@ -41,6 +70,7 @@ class _Gathered:
     docid: int
     start_us: int
     end_us: int
+    form: _Form
     witnesses: set[Witness] = field(default_factory=set)
 
 
@@ -51,9 +81,8 @@ class MatchBuilder:
         self.subscriber = subscriber
         query = subscriber.query
         self._order = sorted(query.variables, key=lambda variable: variable.block)
-        self._blocks = {variable.name: variable.block for variable in query.variables}
         self._labels = {variable.name: variable.label for variable in query.variables}
-        self._visible = query.visible()
+        self._forms: dict[tuple[int, ...], _Form] = {}
         self._is_constructed = isinstance(query.select, Constructor)
         self._compared: dict[Clause, list[str]] = {}
         self._gathered: dict[tuple[Any, ...], _Gathered] = {}
@@ -61,12 +90,15 @@ class MatchBuilder:
 
     def add(self, found: FoundTuple) -> bool:
         """Add one tuple; return whether it begins a match."""
-        nodes = found.nodes
-        key = found.leaves, tuple([nodes[v].number for v in self._visible])
+        nodes, blocks = found.nodes, found.clause.blocks
+        form = self._forms.get(blocks)
+        if form is None:
+            form = self._forms[blocks] = _Form.of(self.subscriber.query, blocks)
+        key = found.leaves, tuple([nodes[v].number for v in form.visible]), form.branches
         gathered = self._gathered.get(key)
         is_new = gathered is None
         if gathered is None:
-            gathered = _Gathered(found.docid, found.start_us, found.end_us)
+            gathered = _Gathered(found.docid, found.start_us, found.end_us, form)
             self._gathered[key] = gathered
         compared = self._compared.get(found.clause)
         if compared is None:
@@ -76,7 +108,11 @@ class MatchBuilder:
 
     def _order_compared(self, clause: Clause) -> list[str]:
         """Return the variables of a clause's witness tuples in the order of the match line."""
-        compared = [each.name for each in self._order if each.name in clause.compared]
+        compared = [
+            each.name
+            for each in self._order
+            if each.name in clause.compared and each.block in clause.blocks
+        ]
         self._compared[clause] = compared
         return compared
 
@@ -94,7 +130,7 @@ class MatchBuilder:
 
     def leaves(self) -> Iterator[int]:
         """Yield the documents of all matches."""
-        for leaves, _ in self._gathered:
+        for leaves, *_ in self._gathered:
             yield from leaves
 
     def build(
@@ -110,13 +146,13 @@ class MatchBuilder:
         the tally; some of its matches may have been yielded before.
         """
         # Matches of one document in a row: its partners are read once.
-        for (leaves, visible), gathered in sorted(
+        for (leaves, visible, _), gathered in sorted(
             self._gathered.items(), key=lambda item: (item[1].docid, item[0][0])
         ):
             if gathered.docid >= tally.limit:
                 return
             behind = [documents[leaf] for leaf in leaves]
-            name = self._id(visible, behind)
+            name = self._id(visible, behind, gathered.form)
             if is_wanted(name):
                 meter = Meter(tally.left(gathered.docid))
                 try:
@@ -151,9 +187,12 @@ class MatchBuilder:
             meter.spend(tree.nbytes)
         return tree
 
-    def _id(self, numbers: Sequence[int], behind: Sequence[Instance]) -> str:
+    def _id(self, numbers: Sequence[int], behind: Sequence[Instance], form: _Form) -> str:
         query, parameters = self.subscriber.query, self.subscriber.parameters
-        keys = [(document.stream, document.key) for document in behind]
+        keys = [
+            (each.stream, each.key) if branch is None else (each.stream, each.key, branch)
+            for each, branch in zip(behind, form.branches, strict=True)
+        ]
         return match_id(query.id, query.version, parameters, keys, numbers)
 
     def _match(
@@ -166,9 +205,11 @@ class MatchBuilder:
         meter: Meter,
     ) -> Match:
         query = self.subscriber.query
-        blocks = self._blocks
-        visible = {v: (blocks[v], number) for v, number in zip(self._visible, numbers, strict=True)}
-        shown = () if isinstance(query.select, SelectAll) else query.select.variables
+        form = gathered.form
+        places = form.places
+        visible = {v: (places[v], number) for v, number in zip(form.visible, numbers, strict=True)}
+        selected = () if isinstance(query.select, SelectAll) else query.select.variables
+        shown = [v for v in selected if v in visible]
         output, error = build(
             query,
             trees,
@@ -186,10 +227,10 @@ class MatchBuilder:
             query=query.id,
             start_us=gathered.start_us,
             end_us=gathered.end_us,
-            documents=tuple(MatchDocument(d.docid, d.stream, d.key, d.end_us) for d in behind),
-            roots=tuple(visible[block.root][1] for block in query.blocks),
+            documents=tuple(_documents(behind, form.branches)),
+            roots=tuple(visible[root][1] for root in form.roots),
             nodes={v: MatchNode(*visible[v]) for v in shown},
-            witnesses=tuple(self._render(w, blocks) for w in witnesses[:WITNESSES_MAX]),
+            witnesses=tuple(self._render(w, places) for w in witnesses[:WITNESSES_MAX]),
             witnesses_omitted=max(0, len(witnesses) - WITNESSES_MAX),
             parameters=dict(self.subscriber.parameters),
             output=output,
@@ -201,9 +242,19 @@ class MatchBuilder:
         nodes = {variable: node.number for variable, node in witness}
         return [nodes.get(variable.name, -1) for variable in self._order]
 
-    def _render(self, witness: Witness, blocks: Mapping[str, int]) -> dict[str, MatchNode]:
+    def _render(self, witness: Witness, places: Mapping[str, int]) -> dict[str, MatchNode]:
         labels = self._labels
         return {
-            labels[variable]: MatchNode(blocks[variable], node.number, node.value)
+            labels[variable]: MatchNode(places[variable], node.number, node.value)
             for variable, node in witness
         }
+
+
+def _documents(
+    behind: Sequence[Instance], branches: Sequence[int | None]
+) -> Iterator[MatchDocument]:
+    """Yield the documents of a match; they have places where some unit has alternatives."""
+    is_placed = any(branch is not None for branch in branches)
+    for place, (each, branch) in enumerate(zip(behind, branches, strict=True)):
+        block = place if is_placed else None
+        yield MatchDocument(each.docid, each.stream, each.key, each.end_us, block, branch)

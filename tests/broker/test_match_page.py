@@ -41,7 +41,7 @@ def test_the_tables_name_every_field_of_a_line_in_its_order() -> None:
         query="query",
         start_us=0,
         end_us=0,
-        documents=(MatchDocument(1, "S", "1", 0),),
+        documents=(MatchDocument(1, "S", "1", 0, 0, 1),),
         roots=(0,),
         nodes={"x": node},
         witnesses=({"x": node},),

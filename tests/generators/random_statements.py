@@ -88,6 +88,9 @@ class Statements:
     def _operand(self) -> tuple[str, list[str]]:
         """Return a block, which may stand in parentheses with clauses of its own."""
         block, variables = self._blocks.block(self._names, self._readable)
+        if self._mood.is_about("clause") and self._mood.chance(25):
+            other, more = self._blocks.block(self._names, self._readable)
+            block, variables = f"({block} | {other})", variables + more
         clauses = self._inner_clauses(variables)
         return (f"({block}{clauses})" if clauses else block), variables
 

@@ -31,6 +31,7 @@ def test_the_engine_finds_what_a_case_expects(name: str) -> None:
         "alternatives",
         "conditions",
         "clauses",
+        "units",
     ),
 )
 def test_the_engine_finds_it_document_by_document(name: str) -> None:
@@ -48,7 +49,7 @@ def test_the_witnesses_that_a_match_lists_are_its_first_ones() -> None:
 
 @pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != DEFAULT_ENGINE])
 @pytest.mark.parametrize(
-    "name", cases_of("nested", "alternatives", "conditions", "clauses", "worked_example")
+    "name", cases_of("nested", "alternatives", "conditions", "clauses", "units", "worked_example")
 )
 def test_every_engine_finds_what_a_case_of_joins_expects(name: str, engine: EngineName) -> None:
     check(ALL[name], partial(run_engine, engine=engine))

@@ -6,7 +6,7 @@ An operand has values, or says nothing: where it mentions a variable that the tu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -26,7 +26,7 @@ from xscl.query import (
     VariableValue,
 )
 
-__all__ = ["Facts", "compared_in", "holds", "values_of", "variables_of"]
+__all__ = ["Facts", "applied", "compared_in", "holds", "values_of", "variables_of"]
 
 ARITHMETIC = ("+", "-", "*", "div", "mod")
 NO_NUMBER = float("nan")
@@ -135,6 +135,61 @@ def _all_of(disjunct: Disjunct, facts: Facts) -> bool:
         if left is not None and right is not None and not set(left) & set(right) - {""}:
             return False
     return holds(disjunct, facts)
+
+
+# -- what applies: 13.2 ------------------------------------------------------------------------
+
+
+def applied(disjunct: Disjunct, bound: Collection[str]) -> Disjunct | None:
+    """Return what of a conjunction applies where these variables are bound, None if it is false."""
+    for test in disjunct.tests:
+        if test.function == "exists" and not _can_have_a_value(test.arguments[0], bound):
+            return None
+        if test.function == "empty" and test.arguments[0] in map(VariableValue, bound):
+            return None
+    return Disjunct(
+        tuple(j for j in disjunct.value_joins if _rests_on(bound, j.left, j.right)),
+        tuple(
+            Residual(_chosen(r.left, bound), r.operator, _chosen(r.right, bound))
+            for r in disjunct.residuals
+            if _rests_on(bound, r.left, r.right)
+        ),
+        (),
+        tuple(
+            Call(test.function, tuple(_chosen(each, bound) for each in test.arguments))
+            for test in disjunct.tests
+            if _rests_on(bound, *test.arguments)
+        ),
+    )
+
+
+def _rests_on(bound: Collection[str], *operands: Operand) -> bool:
+    return all(_can_have_a_value(each, bound) for each in operands)
+
+
+def _can_have_a_value(operand: Operand, bound: Collection[str]) -> bool:
+    """Return whether all variables are bound, those within an `if` left aside."""
+    match operand:
+        case VariableValue(variable) | PathFrom(variable):
+            return variable in bound
+        case Call(_, arguments):
+            return _rests_on(bound, *arguments)
+    return True
+
+
+def _chosen(operand: Operand, bound: Collection[str]) -> Operand:
+    """Return an operand with what applies of the conditions in it."""
+    match operand:
+        case Call(function, arguments):
+            return Call(function, tuple(_chosen(each, bound) for each in arguments))
+        case Conditional(condition, then, otherwise):
+            known = (applied(each, bound) for each in condition)
+            return Conditional(
+                tuple(each for each in known if each is not None),
+                _chosen(then, bound),
+                _chosen(otherwise, bound),
+            )
+    return operand
 
 
 # -- what is compared --------------------------------------------------------------------------

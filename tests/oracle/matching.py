@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
+from support.query_parts import parts
+
 from broker.documents.document import Document
 from broker.matching.match import Match, MatchDocument, MatchNode, match_id
-from oracle.conditions import compared_in, variables_of
+from oracle.conditions import applied, compared_in, variables_of
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
 from oracle.operators import Rules, Tuple, position
 from oracle.output import build_output
@@ -17,7 +19,7 @@ from oracle.paths import bindings
 from oracle.sequences import Bound, Evaluation, conditioned, keys_of
 from oracle.tree import Node as DocumentNode
 from oracle.tree import is_well_formed, parse_tree
-from xscl.query import Block, Query, SelectAll
+from xscl.query import Block, Disjunct, Node, Query, SelectAll, Unit
 
 __all__ = ["InForce", "matches", "matches_of"]
 
@@ -154,21 +156,41 @@ def _query_matches(
 ) -> list[tuple[Match, tuple[Document, ...]]]:
     """Return the matches of one query under one assignment, each with its documents."""
     found: dict[tuple[Any, ...], tuple[Tuple, set[Witness]]] = {}
-    for choice in product(*(disjuncts for _, disjuncts in conditioned(query.root))):
+    for blocks_read, choice in _choices(query):
+        bound = {v.name for v in query.variables if v.block in blocks_read}
         keys = {name for key in keys_of(query.root) for _, name in key.variables}
-        compared = _in_order(query, keys.union(*map(compared_in, choice)))
+        compared = _in_order(query, bound & keys.union(*map(compared_in, choice)))
         kept = {*keys.union(*map(variables_of, choice)), *query.visible()}
         blocks = [_bound(block, kept, streams, rules, point) for block in query.blocks]
         nodes = [id(node) for node, _ in conditioned(query.root)]
-        reading = Evaluation(query, dict(zip(nodes, choice, strict=True)), blocks, rules)
+        chosen = dict(zip(nodes, choice, strict=True))
+        reading = Evaluation(query, chosen, blocks, rules, blocks_read)
         for one in reading.tuples(query.root):
-            visible = [one.nodes.get(v) for v in query.visible()]
+            visible = [one.nodes[v] for v in _visible(query, one)]
             key = (one.blocks, tuple(map(position, one.documents)), *visible)
-            witness = tuple((v, one.nodes[v]) for v in compared if v in one.nodes)
+            witness = tuple((v, one.nodes[v]) for v in compared)
             found.setdefault(key, (one, set()))[1].add(witness)
     return [
         (_match(query, one, witnesses, rules), one.documents) for one, witnesses in found.values()
     ]
+
+
+def _choices(query: Query) -> Iterator[tuple[set[int], list[Disjunct]]]:
+    """Yield the blocks and the conjunctions that can be asked together, with what applies of them.
+
+    There is a choice of a block for each unit, and of a disjunct for each predicate.
+    """
+    units = [part.alternatives for part in parts(query.root) if isinstance(part, Unit)]
+    of_units = {block for unit in units for block in unit}
+    for branches in product(*units):
+        left_out = of_units - set(branches)
+        blocks = {block for block in range(len(query.blocks)) if block not in left_out}
+        bound = {variable.name for variable in query.variables if variable.block in blocks}
+        for choice in product(*(disjuncts for _, disjuncts in conditioned(query.root))):
+            known = [applied(each, bound) for each in choice]
+            possible = [each for each in known if each is not None]
+            if len(possible) == len(known):
+                yield blocks, possible
 
 
 def _bound(block: Block, kept: set[str], streams: _Streams, rules: Rules, point: int) -> Bound:
@@ -198,22 +220,37 @@ def _in_order(query: Query, variables: Iterable[str]) -> list[str]:
 
 def _match(query: Query, one: Tuple, witnesses: set[Witness], rules: Rules) -> Match:
     ordered = _sort_witnesses(query, witnesses)
-    blocks = {v.name: v.block for v in query.variables if v.block in one.blocks}
+    places = {block: place for place, block in enumerate(one.blocks)}
+    blocks = {v.name: places[v.block] for v in query.variables if v.block in places}
+    branches = _branches(query.root, one.blocks)
     labels = {variable.name: variable.label for variable in query.variables}
-    visible = {v: (blocks[v], one.nodes[v].number) for v in query.visible() if v in one.nodes}
+    visible = {v: (blocks[v], one.nodes[v].number) for v in _visible(query, one)}
     output, error = build_output(query, one.documents, visible, one.start_us, one.end_us)
     return Match(
         id=match_id(
             query.id,
             query.version,
             rules.parameters,
-            [(document.stream, document.key) for document in one.documents],
+            [
+                (document.stream, document.key, *([] if branch is None else [branch]))
+                for document, branch in zip(one.documents, branches, strict=True)
+            ],
             [number for _, number in visible.values()],
         ),
         query=query.id,
         start_us=one.start_us,
         end_us=one.end_us,
-        documents=tuple(MatchDocument(d.docid, d.stream, d.key, d.end_us) for d in one.documents),
+        documents=tuple(
+            MatchDocument(
+                d.docid,
+                d.stream,
+                d.key,
+                d.end_us,
+                None if set(branches) == {None} else place,
+                branch,
+            )
+            for place, (d, branch) in enumerate(zip(one.documents, branches, strict=True))
+        ),
         roots=tuple(one.nodes[query.blocks[block].root].number for block in one.blocks),
         nodes={
             labels[v]: MatchNode(*visible[v])
@@ -229,6 +266,21 @@ def _match(query: Query, one: Tuple, witnesses: set[Witness], rules: Rules) -> M
         output=output,
         output_error=error,
     )
+
+
+def _visible(query: Query, one: Tuple) -> list[str]:
+    """Return the block roots of a tuple, then what SELECT mentions and the tuple binds."""
+    roots = [query.blocks[block].root for block in one.blocks]
+    select = query.select
+    mentioned = () if isinstance(select, SelectAll) else select.variables
+    return list(dict.fromkeys([*roots, *(v for v in mentioned if v in one.owners)]))
+
+
+def _branches(node: Node, blocks: Sequence[int]) -> list[int | None]:
+    """Return which alternative of its unit each block is, None where it is the only one."""
+    alternatives = [unit.alternatives for unit in parts(node) if isinstance(unit, Unit)]
+    of = {block: number for unit in alternatives for number, block in enumerate(unit)}
+    return [of.get(block) for block in blocks]
 
 
 def _sort_witnesses(query: Query, witnesses: set[Witness]) -> list[Witness]:

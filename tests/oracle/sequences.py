@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from broker.documents.document import Document
@@ -56,24 +56,33 @@ def keys_of(node: Node) -> Iterator[Key]:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """A query under one choice of a disjunct for each predicate, by the node that has it."""
+    """A query under one choice of a disjunct for each predicate, by the node that has it.
+
+    `read` are the blocks that are read: of each unit one.
+    """
 
     query: Query
     choice: Mapping[int, Disjunct]
     blocks: Sequence[Bound]
     rules: Rules
+    read: Collection[int]
 
-    def tuples(self, node: Node, within: Window | Parameter | None = None) -> list[Tuple]:
-        """Return the tuples of a node; `within` is the innermost WITHIN around it."""
+    def tuples(
+        self,
+        node: Node,
+        within: Window | Parameter | None = None,
+        keys: tuple[Key, ...] = (),
+    ) -> list[Tuple]:
+        """Return the tuples of a node under the innermost WITHIN and all SAME around it."""
         match node:
             case int():
                 return list(self._block(node))
             case Unit(alternatives):
-                return [one for block in alternatives for one in self._block(block)]
+                return [one for b in alternatives if b in self.read for one in self._block(b)]
             case Operator():
-                return self._operator(node, within)
+                return self._operator(node, within, keys)
             case From():
-                return self._from(node, within)
+                return self._from(node, within, keys)
         raise AssertionError(node)
 
     def _block(self, block: int) -> Iterator[Tuple]:
@@ -101,16 +110,28 @@ class Evaluation:
                 found = [{**each, name: node} for each in found for node in nodes if node.value]
         return found
 
-    def _operator(self, operator: Operator, within: Window | Parameter | None) -> list[Tuple]:
-        lefts, rights = (self.tuples(each, within) for each in (operator.left, operator.right))
+    def _operator(
+        self, operator: Operator, within: Window | Parameter | None, keys: tuple[Key, ...]
+    ) -> list[Tuple]:
+        lefts, rights = (
+            _by_key(keys, self.tuples(each, within, keys))
+            for each in (operator.left, operator.right)
+        )
         if operator.window == Window(INFINITE_US) and within is not None:
             bounded = replace(operator, window=within)
         else:
             bounded = operator
-        return list(join(bounded, self.choice[id(operator)], lefts, rights, self.rules))
+        disjunct = self.choice[id(operator)]
+        return [
+            one
+            for values, of_left in lefts.items()
+            for one in join(bounded, disjunct, of_left, rights.get(values, []), self.rules)
+        ]
 
-    def _from(self, source: From, within: Window | Parameter | None) -> list[Tuple]:
-        found = self.tuples(source.node, source.within or within)
+    def _from(
+        self, source: From, within: Window | Parameter | None, keys: tuple[Key, ...]
+    ) -> list[Tuple]:
+        found = self.tuples(source.node, source.within or within, (*keys, *source.keys))
         return [one for one in found if self._is_kept(source, one)]
 
     def _is_kept(self, source: From, one: Tuple) -> bool:
@@ -136,3 +157,12 @@ class Evaluation:
             case None:
                 return True
         return all(compare_with_constant(value, "=", wanted) for value in values)
+
+
+def _by_key(keys: Sequence[Key], tuples: Sequence[Tuple]) -> dict[tuple[str, ...], list[Tuple]]:
+    """Return tuples by the values of keys, which are the same in all of their documents."""
+    found: dict[tuple[str, ...], list[Tuple]] = {}
+    for one in tuples:
+        values = tuple(one.nodes[key.variable(one.blocks[0])].value for key in keys)
+        found.setdefault(values, []).append(one)
+    return found

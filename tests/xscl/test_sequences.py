@@ -148,7 +148,6 @@ NOT_RUN = {
     "NOT FOLLOWED BY": f"{A} NOT FOLLOWED BY {{a = b, 1 h}} {B}",
     "NOT JOIN": f"{A} NOT JOIN {{a = b, 1 h}} {B}",
     "repetition": f"{A}+ {{, 1 h}}",
-    "alternatives": "(S//a | S//b)",
     "MATCH": f"{A} FOLLOWED BY {{a = b, 1 h}} {B} MATCH ANY",
     "DISJOINT": f"SELECT DISJOINT * FROM {A}",
     "COMPRESSED": f"SELECT COMPRESSED FROM {A}+ {{, 1 h}}",

@@ -72,12 +72,17 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class MatchDocument:
-    """One document of a match."""
+    """One document of a match.
+
+    In a query with alternatives `block` is its place, and `branch` which of several it stands for.
+    """
 
     docid: int
     stream: str
     key: str
     time: datetime
+    block: int | None = None
+    branch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +209,14 @@ def _shared(witness: Mapping[str, Any]) -> Iterator[str]:
 def read_match(fields: Mapping[str, Any], seq: int) -> Match:
     """Read a match line."""
     documents = tuple(
-        MatchDocument(each["docid"], each["stream"], each["key"], _time(each["time"]))
+        MatchDocument(
+            each["docid"],
+            each["stream"],
+            each["key"],
+            _time(each["time"]),
+            each.get("block"),
+            each.get("branch"),
+        )
         for each in fields["documents"]
     )
     return Match(
