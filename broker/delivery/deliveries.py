@@ -93,16 +93,22 @@ class Deliveries:
         """
         conditions = ["delivery.number < ?"]
         values: list[object] = [1 << 62 if before is None else before]
-        if subscription is not None:
-            conditions.append("delivery.subscription IN (?, ?)")
-            values += [subscription, subscription + ESCALATION]
         if state is not None:
             conditions.append("state = ?")
             values.append(state)
         if is_tried:
             conditions.append("attempts > 0")
-        where = " AND ".join(conditions)
-        return self._select(f"WHERE {where} ORDER BY delivery.number DESC LIMIT ?", *values, limit)
+        ordered = " ORDER BY delivery.number DESC LIMIT ?"
+        where = "WHERE " + " AND ".join(conditions)
+        if subscription is None:
+            return self._select(where + ordered, *values, limit)
+        # One after the other: each is read in the order of its index, and no further than that.
+        where += " AND delivery.subscription = ?"
+        lanes = (subscription, subscription + ESCALATION)
+        found = [
+            each for lane in lanes for each in self._select(where + ordered, *values, lane, limit)
+        ]
+        return sorted(found, key=lambda each: -each.row)[:limit]
 
     def show(self, delivery_id: str) -> tuple[Delivery, list[AttemptMade]]:
         """Return a delivery and its attempts, oldest first; raise `DeliveryError`."""

@@ -50,7 +50,9 @@ class Leases:
         with transaction(self._db):
             lanes = self._ready(room, now_us)
             known = self._known(lanes)
-            taking = Taking(self._outbox, now_us, self._next_row())
+            taking = Taking(
+                self._outbox, now_us, self._next_row(), [lane.subscription for lane in lanes]
+            )
             found = [(lane, self._choose(lane, known, taking)) for lane in lanes]
             self._write(taking)
             self._escalate(taking, known)
@@ -161,7 +163,8 @@ class Leases:
         return Taken(row, id_, attempts + 1, subscription, matches, lane.health, withheld)
 
     def _begin(self, lane: Lane, subscription: Subscription, taking: Taking) -> Taken | None:
-        matches = taking.matches(subscription, lane.seq, limit=message_max(subscription))
+        limit = message_max(subscription)
+        matches = taking.matches(subscription, lane.seq, limit=limit)
         if not matches:
             taking.moved.append((max(lane.seq, lane.head), None, lane.subscription))
             return None
@@ -176,7 +179,7 @@ class Leases:
             begun_us=taking.now_us,
         )
         taking.made.append(message)
-        is_full = len(matches) == message_max(subscription)
+        is_full = limit > 1 and len(matches) == limit
         rest_us = taking.now_us if is_full and subscription.options.gathers else None
         taking.moved.append((message.seqs[-1], rest_us, lane.subscription))
         return Taken(message.row, message.id, 1, subscription, matches, lane.health)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from broker.delivery.schedule import EndpointHealth
 from broker.delivery.store import DeliveryState
@@ -74,8 +75,10 @@ class Taking:
     outbox: Outbox
     now_us: int
     next_row: int
+    lanes: Sequence[str]
     pages: dict[tuple[object, ...], Sequence[CommittedMatch]] = field(default_factory=dict)
-    keys: dict[tuple[object, ...], Sequence[str]] = field(default_factory=dict)
+    found: dict[tuple[object, ...], Sequence[Any]] = field(default_factory=dict)
+    snoozed: dict[str, dict[str, int]] | None = None
     made: list[Message] = field(default_factory=list)
     changed: list[Message] = field(default_factory=list)
     moved: list[tuple[object, ...]] = field(default_factory=list)

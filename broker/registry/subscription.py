@@ -6,7 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 from urllib.parse import urlsplit
@@ -171,7 +171,8 @@ class Options:
 
     `rate_per_s` bounds the calls to the endpoint; 0 leaves it to the broker.  `owner` is the
     address that is told when the subscription is disabled.  The others are those of docs/alerts.md,
-    as they are written there.
+    as they are written there; what follows from them stands behind them.  A subscription that
+    gathers has matches wait for others, one that is keyed tells its messages apart.
     """
 
     digest: str = Digest.IMMEDIATE
@@ -188,6 +189,12 @@ class Options:
     escalate: str = ""
     escalate_after: str = ""
 
+    cadence: Cadence = field(init=False, repr=False, compare=False)
+    throttled: Throttle | None = field(init=False, repr=False, compare=False)
+    escalate_after_us: int = field(init=False, repr=False, compare=False)
+    gathers: bool = field(init=False, repr=False, compare=False)
+    is_keyed: bool = field(init=False, repr=False, compare=False)
+
     def __post_init__(self) -> None:
         if not 1 <= self.batch_max <= 1_000:
             raise SubscriptionError("a batch holds 1 to 1000 matches")
@@ -200,36 +207,24 @@ class Options:
         if self.escalate and self.collect:
             raise SubscriptionError("what is collected is not sent, and cannot be escalated")
         try:
-            self.cadence.checked()
-            _ = self.throttled, self.escalate_after_us
+            self._derive()
         except CadenceError as error:
             raise SubscriptionError(str(error)) from error
 
-    @property
-    def cadence(self) -> Cadence:
-        """What decides when a match is due."""
+    def _derive(self) -> None:
+        """Read what is written, once: each delivery asks for it."""
         group_us = between("a group", self.group) if self.group else 0
-        return Cadence(self.digest, group_us, self.quiet, self.timezone)
-
-    @property
-    def throttled(self) -> Throttle | None:
-        """How many messages of a key may be begun, None for any number."""
-        return Throttle.parse(self.throttle) if self.throttle else None
-
-    @property
-    def escalate_after_us(self) -> int:
-        """How long a message waits to be acknowledged before it is escalated."""
-        return between("an escalation", self.escalate_after) if self.escalate_after else 0
-
-    @property
-    def gathers(self) -> bool:
-        """Whether matches wait for others, to go with them in one message."""
-        return bool(self.group) or self.digest != Digest.IMMEDIATE
-
-    @property
-    def is_keyed(self) -> bool:
-        """Whether messages are told apart by more than the order of matches."""
-        return bool(self.key or self.throttle or self.collect)
+        cadence = Cadence(self.digest, group_us, self.quiet, self.timezone).checked()
+        after = self.escalate_after
+        derived = {
+            "cadence": cadence,
+            "throttled": Throttle.parse(self.throttle) if self.throttle else None,
+            "escalate_after_us": between("an escalation", after) if after else 0,
+            "gathers": bool(self.group) or self.digest != Digest.IMMEDIATE,
+            "is_keyed": bool(self.key or self.throttle or self.collect),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
 
     def checked(self, kind: DestinationKind) -> Options:
         """Return the options as they are kept; raise `SubscriptionError` for a wrong address.
@@ -259,7 +254,7 @@ class Options:
         default = Options()
         chosen = {
             name: getattr(self, name)
-            for name in self.__slots__
+            for name in _CHOICES
             if getattr(self, name) != getattr(default, name)
         }
         return json.dumps(chosen, sort_keys=True)
@@ -267,30 +262,33 @@ class Options:
     @classmethod
     def parse(cls, text: str) -> Options:
         """Read what `render` wrote, or what a subscriber sent."""
-        fields: Any = json.loads(text)
-        if not isinstance(fields, dict):
+        given: Any = json.loads(text)
+        if not isinstance(given, dict):
             raise SubscriptionError("options are a JSON object")
-        unknown = sorted(set(fields) - set(cls.__slots__))
+        unknown = sorted(set(given) - set(_CHOICES))
         if unknown:
             raise SubscriptionError(f"unknown option {unknown[0]!r}")
         try:
             return cls(
-                digest=str(fields.get("digest", Digest.IMMEDIATE)),
-                batch_max=int(fields.get("batch_max", 1)),
-                format=PayloadFormat(fields.get("format", PayloadFormat.STANDARD)),
-                rate_per_s=float(fields.get("rate_per_s", 0.0)),
-                owner=str(fields.get("owner", "")),
-                key=_terms(fields.get("key", [])),
-                group=str(fields.get("group", "")),
-                throttle=str(fields.get("throttle", "")),
-                quiet=str(fields.get("quiet", "")),
-                timezone=str(fields.get("timezone", "UTC")),
-                collect=_flag("collect", fields.get("collect", False)),
-                escalate=str(fields.get("escalate", "")),
-                escalate_after=str(fields.get("escalate_after", "")),
+                digest=str(given.get("digest", Digest.IMMEDIATE)),
+                batch_max=int(given.get("batch_max", 1)),
+                format=PayloadFormat(given.get("format", PayloadFormat.STANDARD)),
+                rate_per_s=float(given.get("rate_per_s", 0.0)),
+                owner=str(given.get("owner", "")),
+                key=_terms(given.get("key", [])),
+                group=str(given.get("group", "")),
+                throttle=str(given.get("throttle", "")),
+                quiet=str(given.get("quiet", "")),
+                timezone=str(given.get("timezone", "UTC")),
+                collect=_flag("collect", given.get("collect", False)),
+                escalate=str(given.get("escalate", "")),
+                escalate_after=str(given.get("escalate_after", "")),
             )
         except (TypeError, ValueError) as error:
             raise SubscriptionError(str(error)) from error
+
+
+_CHOICES = tuple(each.name for each in fields(Options) if each.init)
 
 
 def _terms(given: object) -> tuple[str, ...]:

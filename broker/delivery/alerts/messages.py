@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from broker.delivery.alerts.key import key_of
@@ -15,6 +16,7 @@ from broker.delivery.alerts.plan import Found, gather, judge
 from broker.delivery.store import DeliveryState, Taken, delivery_id
 from broker.delivery.taking import Lane, Message, Taking, message_max
 from broker.pipeline.matchlog import CommittedMatch
+from broker.registry.cadence import Throttle
 from broker.registry.subscription import Subscription
 
 __all__ = ["FOUND_MAX", "WAITING_MAX", "WITHHELD_MAX", "Messages"]
@@ -66,11 +68,14 @@ class Messages:
         due = {each.row: each for each in self._due(lane, taking.now_us)} | touched
         chosen = None
         for message in sorted(due.values(), key=lambda each: (each.due_us, each.seqs[0])):
-            if chosen is None and message.due_us <= taking.now_us:
-                judged = self._judge(message, subscription, taking.now_us)
-                if judged is not message:
-                    touched[message.row] = judged
-                chosen = judged if judged.state is DeliveryState.DUE else None
+            if message.due_us > taking.now_us:
+                break
+            if message.begun_us is None:
+                self._judge(message, subscription, taking)
+                touched[message.row] = message
+            if message.state is DeliveryState.DUE:
+                chosen = message
+                break
         for message in touched.values():
             (taking.made if message.is_new else taking.changed).append(message)
         if chosen is None:
@@ -99,19 +104,12 @@ class Messages:
         else:
             last = max(lane.head, matches[-1].seq) if matches else lane.head
             taking.moved.append((last, None, lane.subscription))
-        found = [
-            Found(match.seq, key, match.committed_us)
-            for match, key in zip(
-                matches, _keys(matches, subscription.options.key, taking), strict=True
-            )
-        ]
-        ids = {match.seq: match.id for match in matches}
         cadence = subscription.options.cadence
 
         def begin(first: Found) -> Message:
             return Message(
                 row=taking.number(),
-                id=delivery_id(subscription.id, ids[first.seq]),
+                id=delivery_id(subscription.id, first.id),
                 subscription=subscription.id,
                 seqs=[first.seq],
                 # Where the clock went back, not from a time that is still to come.
@@ -123,45 +121,60 @@ class Messages:
         def waiting(key: str) -> Message | None:
             return None if lane.due_us is None else self._waiting(subscription.id, key)
 
+        found = _found(matches, subscription.options.key, taking)
         return gather(waiting, found, begin, message_max(subscription))
 
-    def _judge(self, message: Message, subscription: Subscription, now_us: int) -> Message:
-        if message.begun_us is not None:
-            return message
+    def _judge(self, message: Message, subscription: Subscription, taking: Taking) -> None:
+        """Begin a message, or write why it is not."""
+        options, now_us = subscription.options, taking.now_us
+        snoozed = self._snoozed(taking).get(message.subscription, {}) if options.key else {}
+        begun = self._begun(message, options.throttled, now_us)
+        message.state, message.reason = judge(
+            options, snoozed.get(message.key or "", 0), [at_us for at_us, _ in begun], now_us
+        )
+        if message.state is DeliveryState.DUE:
+            message.begun_us = now_us
+            # A key of which none was begun may have had some suppressed only where it was snoozed.
+            if begun or snoozed:
+                message.withheld = self._withheld(message, now_us)
 
-        def begun(after_us: int) -> int:
-            # What a clock that went back left in the future is no reason to be silent.
-            row = self._db.execute(
-                "SELECT count(*) FROM delivery WHERE subscription = ? AND key = ?"
-                " AND begun_us > ? AND begun_us <= ?",
-                (message.subscription, message.key, after_us, now_us),
-            )
-            return int(row.fetchone()[0])
+    def _begun(
+        self, message: Message, throttle: Throttle | None, now_us: int
+    ) -> list[tuple[int, int]]:
+        """Return when the last messages of a key were begun, and their rows, the newest first."""
+        if throttle is None:
+            return []
+        # What a clock that went back left in the future is no reason to be silent.
+        rows: list[tuple[int, int]] = self._db.execute(
+            "SELECT begun_us, number FROM delivery WHERE subscription = ? AND key = ?"
+            " AND begun_us <= ? ORDER BY begun_us DESC LIMIT ?",
+            (message.subscription, message.key, now_us, throttle.count),
+        ).fetchall()
+        return rows
 
-        snoozed_until_us = self._snoozed_until_us(message) if subscription.options.key else 0
-        judged = judge(message, subscription.options, snoozed_until_us, begun, now_us)
-        if judged.begun_us is not None:
-            judged.withheld = self._withheld(message)
-        return judged
-
-    def _withheld(self, message: Message) -> int:
+    def _withheld(self, message: Message, now_us: int) -> int:
         """Return how many messages of a key were suppressed since one was begun."""
         # Messages of one key are made, and judged, in the order of their rows.
         row = self._db.execute(
             "SELECT count(*) FROM (SELECT 1 FROM delivery WHERE subscription = ?1 AND key = ?2"
-            "  AND begun_us IS NULL AND state = 'suppressed' AND number > (SELECT"
-            "   coalesce(max(number), 0) FROM delivery WHERE subscription = ?1 AND key = ?2"
-            "   AND begun_us IS NOT NULL) LIMIT ?3)",
-            (message.subscription, message.key, WITHHELD_MAX),
+            "  AND begun_us IS NULL AND state = 'suppressed' AND number > coalesce((SELECT number"
+            "   FROM delivery WHERE subscription = ?1 AND key = ?2 AND begun_us <= ?3"
+            "   ORDER BY begun_us DESC LIMIT 1), 0) LIMIT ?4)",
+            (message.subscription, message.key, now_us, WITHHELD_MAX),
         )
         return int(row.fetchone()[0])
 
-    def _snoozed_until_us(self, message: Message) -> int:
-        found = self._db.execute(
-            "SELECT until_us FROM snooze WHERE subscription = ? AND key = ?",
-            (message.subscription, message.key),
-        ).fetchone()
-        return int(found[0]) if found else 0
+    def _snoozed(self, taking: Taking) -> Mapping[str, Mapping[str, int]]:
+        """Return until when keys are, or were of late, snoozed, by subscription."""
+        if taking.snoozed is None:
+            taking.snoozed = defaultdict(dict)
+            for subscription_id, key, until_us in self._db.execute(
+                "SELECT subscription, key, until_us FROM snooze"
+                " WHERE subscription IN (SELECT value FROM json_each(?))",
+                (json.dumps(taking.lanes),),
+            ):
+                taking.snoozed[subscription_id][key] = until_us
+        return taking.snoozed
 
     def _is_full(self, lane: Lane) -> bool:
         if lane.due_us is None:
@@ -194,13 +207,15 @@ class Messages:
         return [_read(row) for row in rows.fetchall()]
 
 
-def _keys(
+def _found(
     matches: Sequence[CommittedMatch], terms: tuple[str, ...], taking: Taking
-) -> Sequence[str]:
-    """Return the keys of matches that lanes of one topic mostly share."""
-    if not terms:
-        return [""] * len(matches)
-    of = (terms, tuple(match.seq for match in matches))
-    if of not in taking.keys:
-        taking.keys[of] = [key_of(match, terms) for match in matches]
-    return taking.keys[of]
+) -> Sequence[Found]:
+    """Return matches with their keys, which lanes of one topic mostly share."""
+    # The page is kept for as long as this is.
+    of = (terms, id(matches))
+    if of not in taking.found:
+        taking.found[of] = [
+            Found(match.seq, match.id, key_of(match, terms), match.committed_us)
+            for match in matches
+        ]
+    return taking.found[of]

@@ -13,8 +13,8 @@ that is overdue, because the broker was down or the subscription paused, goes ou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from broker.delivery.store import DeliveryState
 from broker.delivery.taking import Message
@@ -27,9 +27,10 @@ __all__ = ["Found", "gather", "judge"]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A match: its number, its key, and when it was found."""
+    """A match: its number, its id, its key, and when it was found."""
 
     seq: int
+    id: str
     key: str
     found_us: int
 
@@ -59,24 +60,23 @@ def gather(
 
 
 def judge(
-    message: Message,
-    options: Options,
-    snoozed_until_us: int,
-    begun: Callable[[int], int],
-    now_us: int,
-) -> Message:
-    """Return a message that is due and was not begun as it is from now on.
+    options: Options, snoozed_until_us: int, begun_us: Sequence[int], now_us: int
+) -> tuple[DeliveryState, str]:
+    """Return what becomes of a message that is due and was not begun, and why.
 
-    `begun` returns how many of its key were begun after a time.
+    `begun_us` is when the last messages of its key were begun, the newest first: as many of them
+    as the throttle allows, or all.
     """
     if options.collect:
-        return replace(message, state=DeliveryState.COLLECTED)
+        return DeliveryState.COLLECTED, ""
     if snoozed_until_us > now_us:
         reason = f"snoozed: its key is, until {render_time(snoozed_until_us)}"
-        return replace(message, state=DeliveryState.SUPPRESSED, reason=reason)
+        return DeliveryState.SUPPRESSED, reason
     throttle = options.throttled
-    if throttle is not None and begun(now_us - throttle.within_us) >= throttle.count:
-        within = render_duration(throttle.within_us)
-        reason = f"throttled: {throttle.count} of its key had been sent within {within}"
-        return replace(message, state=DeliveryState.SUPPRESSED, reason=reason)
-    return replace(message, begun_us=now_us)
+    if throttle is None or len(begun_us) < throttle.count:
+        return DeliveryState.DUE, ""
+    if begun_us[throttle.count - 1] <= now_us - throttle.within_us:
+        return DeliveryState.DUE, ""
+    within = render_duration(throttle.within_us)
+    reason = f"throttled: {throttle.count} of its key had been sent within {within}"
+    return DeliveryState.SUPPRESSED, reason
