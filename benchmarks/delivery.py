@@ -37,7 +37,8 @@ from broker.api.pickup import Pickup  # noqa: E402
 from broker.delivery.dispatch import Dispatch  # noqa: E402
 from broker.delivery.webhook import WebhookChannel  # noqa: E402
 from broker.delivery.worker import DeliveryEventKind, DeliveryWorker  # noqa: E402
-from broker.registry.subscription import Destination, DestinationKind, Subscription, parameters_key  # noqa: E402
+from broker.matching.match import parameters_key  # noqa: E402
+from broker.registry.subscription import Destination, DestinationKind, Subscription  # noqa: E402
 
 SLOW_S = 5.0
 

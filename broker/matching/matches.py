@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+from broker.documents.document import Document
 from broker.matching.budget import Tally
 from broker.matching.fanout import BoundNode, FoundTuple, Subscriber
-from broker.matching.match import Match, MatchDocument, MatchNode, match_id
+from broker.matching.lines import Leaf, MatchLines, Witness
+from broker.matching.match import FoundMatch, parameters_key
+from broker.matching.publications import published_document
 from broker.matching.trees import DocumentTree
 from joins import Instance
 from templates.clause import Clause
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
-from xscl.query import Constructor, SelectAll
+from xscl.query import Constructor
 
 __all__ = ["WITNESSES_MAX", "MatchBuilder"]
 
@@ -27,9 +30,6 @@ WITNESSES_MAX = 1_000
 
 PUBLISHED_COST = 7
 """What a byte of output costs besides where it is published: it is evaluated as a document."""
-
-Witness = tuple[tuple[str, BoundNode], ...]
-
 
 LONG = 1_000
 """Characters from which on equal values are held once, however often they have been read."""
@@ -45,6 +45,13 @@ class _Gathered:
     witnesses: set[Witness] = field(default_factory=set)
 
 
+class BuiltMatch(NamedTuple):
+    """A match, and the document that its query publishes for it, if it publishes any."""
+
+    row: FoundMatch
+    published: Document | None
+
+
 class MatchBuilder:
     """Gathers the tuples of a query's root within one batch."""
 
@@ -53,7 +60,6 @@ class MatchBuilder:
         query = subscriber.query
         self._order = sorted(query.variables, key=lambda variable: variable.block)
         self._blocks = {variable.name: variable.block for variable in query.variables}
-        self._labels = {variable.name: variable.label for variable in query.variables}
         self._visible = query.visible()
         self._is_constructed = isinstance(query.select, Constructor)
         self._compared: dict[Clause, list[str]] = {}
@@ -98,37 +104,72 @@ class MatchBuilder:
 
     def build(
         self,
-        documents: Mapping[int, Instance],
+        leaves: Mapping[int, Leaf],
         tree_of: Callable[[Instance], DocumentTree],
         is_wanted: Callable[[str], bool],
         tally: Tally,
-    ) -> Iterator[tuple[Match, list[Instance]]]:
-        """Yield each match whose id is wanted with its documents, as far as its budget goes.
+    ) -> Iterator[BuiltMatch]:
+        """Yield each match whose id is wanted, as far as its budget goes.
 
         Trees are made for wanted matches only.  A document whose matches go over the budget stops
         the tally; some of its matches may have been yielded before.
         """
+        subscriber = self.subscriber
+        lines = MatchLines(subscriber.query, subscriber.parameters, self._visible)
+        parameters = parameters_key(subscriber.parameters)
         # Matches of one document in a row: its partners are read once.
-        for (leaves, visible), gathered in sorted(
+        for (numbers, visible), gathered in sorted(
             self._gathered.items(), key=lambda item: (item[1].docid, item[0][0])
         ):
             if gathered.docid >= tally.limit:
                 return
-            behind = [documents[leaf] for leaf in leaves]
-            name = self._id(visible, behind)
+            behind = [leaves[number] for number in numbers]
+            name = lines.id(behind, visible)
             if is_wanted(name):
                 meter = Meter(tally.left(gathered.docid))
                 try:
-                    trees = [
-                        self._read(one, tree_of, gathered.docid, tally, meter) for one in behind
-                    ]
-                    match = self._match(name, gathered, visible, behind, trees, meter)
+                    output, error = self._output(gathered, visible, behind, tree_of, tally, meter)
                 except ExhaustedError:
                     tally.spend(gathered.docid, meter.spent)
                     continue
                 tally.spend(gathered.docid, meter.spent)
-                tally.keep(gathered.docid, size(match.output))
-                yield match, behind
+                tally.keep(gathered.docid, size(output))
+                interval = gathered.start_us, gathered.end_us
+                shown, omitted = self._witnesses(gathered)
+                line = lines.line(name, interval, behind, visible, shown, omitted, output, error)
+                oldest = min([leaf.instance.docid for leaf in behind])
+                yield BuiltMatch(
+                    FoundMatch(gathered.docid, subscriber.query.id, name, parameters, oldest, line),
+                    self._published(name, interval, output, behind),
+                )
+
+    def _output(
+        self,
+        gathered: _Gathered,
+        numbers: Sequence[int],
+        behind: Sequence[Leaf],
+        tree_of: Callable[[Instance], DocumentTree],
+        tally: Tally,
+        meter: Meter,
+    ) -> tuple[str, str | None]:
+        """Return a match's output, and why its constructor failed, or `None`."""
+        query = self.subscriber.query
+        trees = [
+            self._read(leaf.instance, tree_of, gathered.docid, tally, meter) for leaf in behind
+        ]
+        blocks = self._blocks
+        output, error = build(
+            query,
+            trees,
+            {v: (blocks[v], number) for v, number in zip(self._visible, numbers, strict=True)},
+            gathered.start_us,
+            gathered.end_us,
+            self.subscriber.parameters,
+            meter,
+        )
+        if query.publish is not None:
+            meter.spend(PUBLISHED_COST * size(output))
+        return output, error
 
     def _read(
         self,
@@ -150,59 +191,24 @@ class MatchBuilder:
             meter.spend(tree.nbytes)
         return tree
 
-    def _id(self, numbers: Sequence[int], behind: Sequence[Instance]) -> str:
-        query, parameters = self.subscriber.query, self.subscriber.parameters
-        keys = [(document.stream, document.key) for document in behind]
-        return match_id(query.id, query.version, parameters, keys, numbers)
+    def _published(
+        self, name: str, interval: tuple[int, int], output: str, behind: Sequence[Leaf]
+    ) -> Document | None:
+        stream = self.subscriber.query.publish
+        if stream is None:
+            return None
+        return published_document(
+            stream, name, interval, output, [each.instance for each in behind]
+        )
 
-    def _match(
-        self,
-        name: str,
-        gathered: _Gathered,
-        numbers: Sequence[int],
-        behind: Sequence[Instance],
-        trees: Sequence[DocumentTree],
-        meter: Meter,
-    ) -> Match:
-        query = self.subscriber.query
-        blocks = self._blocks
-        visible = {v: (blocks[v], number) for v, number in zip(self._visible, numbers, strict=True)}
-        shown = () if isinstance(query.select, SelectAll) else query.select.variables
-        output, error = build(
-            query,
-            trees,
-            visible,
-            gathered.start_us,
-            gathered.end_us,
-            self.subscriber.parameters,
-            meter,
-        )
-        if query.publish is not None:
-            meter.spend(PUBLISHED_COST * size(output))
+    def _witnesses(self, gathered: _Gathered) -> tuple[Sequence[Witness], int]:
+        """Return the witnesses that a line shows, in order, and how many it leaves out."""
+        if len(gathered.witnesses) == 1:
+            return tuple(gathered.witnesses), 0
         witnesses = sorted(gathered.witnesses, key=self._numbers)
-        return Match(
-            id=name,
-            query=query.id,
-            start_us=gathered.start_us,
-            end_us=gathered.end_us,
-            documents=tuple(MatchDocument(d.docid, d.stream, d.key, d.end_us) for d in behind),
-            roots=tuple(visible[block.root][1] for block in query.blocks),
-            nodes={v: MatchNode(*visible[v]) for v in shown},
-            witnesses=tuple(self._render(w, blocks) for w in witnesses[:WITNESSES_MAX]),
-            witnesses_omitted=max(0, len(witnesses) - WITNESSES_MAX),
-            parameters=dict(self.subscriber.parameters),
-            output=output,
-            output_error=error,
-        )
+        return witnesses[:WITNESSES_MAX], max(0, len(witnesses) - WITNESSES_MAX)
 
     def _numbers(self, witness: Witness) -> list[int]:
         """Order witnesses by node numbers; -1 where an OR's alternative has no such node."""
         nodes = {variable: node.number for variable, node in witness}
         return [nodes.get(variable.name, -1) for variable in self._order]
-
-    def _render(self, witness: Witness, blocks: Mapping[str, int]) -> dict[str, MatchNode]:
-        labels = self._labels
-        return {
-            labels[variable]: MatchNode(blocks[variable], node.number, node.value)
-            for variable, node in witness
-        }

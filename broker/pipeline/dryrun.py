@@ -30,7 +30,7 @@ from broker.documents.late import Newest, late_data, spell_late
 from broker.documents.spool import Spool
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.lateness import Lateness
-from broker.matching.match import Match
+from broker.matching.match import FoundMatch
 from broker.matching.matchlines import match_lines
 from broker.matching.registration import SetChange
 from broker.matching.stepresult import StepResult
@@ -80,7 +80,7 @@ class _Findings:
     newest_us: int | None = None
     newest_stream: str | None = None
     late: int = 0
-    matches_kept: deque[Match] = field(default_factory=lambda: deque(maxlen=_SHOWN_MAX))
+    matches_kept: deque[FoundMatch] = field(default_factory=lambda: deque(maxlen=_SHOWN_MAX))
 
 
 def dry_run(asked: DryRun, progress: Callable[[int, int], None]) -> dict[str, Any]:
@@ -112,7 +112,7 @@ def dry_run(asked: DryRun, progress: Callable[[int, int], None]) -> dict[str, An
         "dead_letters": found.dead_letters,
         "late": _late(found),
         "matches": found.matches,
-        "newest_matches": [json.loads(match.render()) for match in reversed(found.matches_kept)],
+        "newest_matches": [json.loads(match.line) for match in reversed(found.matches_kept)],
     }
 
 

@@ -4,12 +4,15 @@ import asyncio
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.subscribers import found
+from oracle.lines import as_found
+from support import subscribers
 
 from broker.delivery.tail import follow
 from broker.documents.document import Document
+from broker.matching.match import FoundMatch
 from broker.matching.stepresult import StepResult
 from broker.pipeline.outbox import Outbox
 from broker.settings.database import DatabaseError, connect, transaction
@@ -20,6 +23,10 @@ def outbox(tmp_path: Path) -> Iterator[Outbox]:
     outbox = Outbox(tmp_path / "outbox.db")
     yield outbox
     outbox.close()
+
+
+def found(number: int, **given: Any) -> FoundMatch:
+    return as_found(subscribers.found(number, **given))
 
 
 def published(docid: int, *, depth: int = 1, stream: str = "P") -> Document:

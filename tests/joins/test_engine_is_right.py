@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from generators.strategies import case_texts, random_case
 from hypothesis import HealthCheck, given, settings
+from oracle.lines import render
 from support.examples import examples
 from support.kit import parse_case
 from support.runners import ENGINES, EngineName, run_engine, run_oracle, seeds_with_joins
@@ -15,7 +16,7 @@ from broker.matching.match import Match
 
 
 def lines(matches: Sequence[Match]) -> list[str]:
-    return [match.render() for match in matches]
+    return [render(match) for match in matches]
 
 
 @settings(

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle.lines import render
 from support.examples import examples
 from support.kit import Case, document
 from support.runners import ENGINES, EngineName, run_engine, run_oracle
@@ -75,7 +76,7 @@ def mixed(draw: st.DrawFn) -> Case:
 
 
 def lines(matches: Sequence[Match]) -> list[str]:
-    return [match.render() for match in matches]
+    return [render(match) for match in matches]
 
 
 @settings(max_examples=examples(25))

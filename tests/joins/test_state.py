@@ -13,6 +13,7 @@ import pytest
 from generators.strategies import random_case
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle.lines import render
 from support.kit import Case, parse_case
 from support.runners import run_engine, seeds_with_joins
 from support.tiny_limits import TINY, TINY_MEMORY, matching
@@ -30,7 +31,7 @@ MINUTE_US = 60_000_000
 
 
 def lines(matches: Sequence[Match]) -> list[str]:
-    return [match.render() for match in matches]
+    return [render(match) for match in matches]
 
 
 @pytest.mark.parametrize("seed", seeds_with_joins(8))

@@ -8,8 +8,9 @@ from itertools import product
 from typing import Any
 
 from broker.documents.document import Document
-from broker.matching.match import Match, MatchDocument, MatchNode, match_id
+from broker.matching.match import Match, MatchDocument, MatchNode
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
+from oracle.lines import match_id
 from oracle.operators import Rules, Tuple, join, position, variables_of
 from oracle.output import build_output
 from oracle.paths import Assignment, bindings
