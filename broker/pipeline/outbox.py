@@ -89,6 +89,9 @@ _STEPS = (
     "ALTER TABLE spent ADD COLUMN nbytes INTEGER NOT NULL DEFAULT 0;",
 )
 
+_PAGE_BYTES = 16 << 10
+"""A match line has some 1.4 KB: of pages of 4 KB it is written 6 µs more slowly."""
+
 _PUBLISHED = "docid, stream, key, start_us, end_us, arrival_us, watermark_us, xml, depth, match_id"
 
 
@@ -106,7 +109,7 @@ class Outbox:
 
     def __init__(self, path: Path | str, *, now_us: Callable[[], int] | None = None) -> None:
         self.path = Path(path)
-        self._db = connect(path, _STEPS)
+        self._db = connect(path, _STEPS, page_bytes=_PAGE_BYTES)
         self._lock = threading.Lock()
         # Readers have a connection of their own, so that the pipeline waits for none of them.
         self._reader = connect(path, _STEPS)
