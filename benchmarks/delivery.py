@@ -38,12 +38,12 @@ from broker.api.pickup import Pickup  # noqa: E402
 from broker.delivery.dispatch import Dispatch  # noqa: E402
 from broker.delivery.webhook import WebhookChannel  # noqa: E402
 from broker.delivery.worker import DeliveryEventKind, DeliveryWorker  # noqa: E402
+from broker.matching.match import parameters_key  # noqa: E402
 from broker.registry.subscription import (  # noqa: E402
     Destination,
     DestinationKind,
     Options,
     Subscription,
-    parameters_key,
 )
 
 SLOW_S = 5.0

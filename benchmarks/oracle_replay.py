@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 import oracle  # noqa: E402
+from oracle.lines import render  # noqa: E402
 from support.kit import us  # noqa: E402
 
 import xscl  # noqa: E402
@@ -40,7 +41,7 @@ def main() -> None:
         lateness_us=us(options.lateness),
     )
     for match in matches:
-        print(match.render())
+        print(render(match))
 
 
 if __name__ == "__main__":

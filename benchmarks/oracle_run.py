@@ -40,6 +40,7 @@ from histories.clauses import HISTORY_CLAUSES, decided  # noqa: E402
 from histories.history import history_matches, parse_history  # noqa: E402
 from histories.runs import random_way, run_history  # noqa: E402
 from histories.strategies import random_history  # noqa: E402
+from oracle.lines import render  # noqa: E402
 from support.kit import parse_case  # noqa: E402
 from support.runners import ENGINES, EngineName, run_engine, run_oracle  # noqa: E402
 
@@ -66,12 +67,12 @@ class Run:
         matches = run_oracle(case)
         found = _lines(
             lambda: [
-                match.render()
+                render(match)
                 for match in run_engine(case, engine, batch_size=batch_size, restart_after=restart)
             ]
         )
         how = f"{engine}, batch size {batch_size}, restart {restart}"
-        outcome = Outcome.of(seed, how, text, [match.render() for match in matches], found)
+        outcome = Outcome.of(seed, how, text, [render(match) for match in matches], found)
         if self.coverage_every and seed % self.coverage_every == 0:
             outcome.coverage.add(case, matches)
         return outcome

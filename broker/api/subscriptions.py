@@ -19,6 +19,7 @@ from broker.api.queries import point_since, present_query
 from broker.api.querystring import bounded
 from broker.delivery.attempt import OutcomeKind
 from broker.documents.document import render_time
+from broker.matching.match import parameters_key
 from broker.pipeline.backfill import check_unread
 from broker.registry.keys import check_key
 from broker.registry.registered import parsed
@@ -28,7 +29,6 @@ from broker.registry.subscription import (
     Options,
     Subscription,
     SubscriptionState,
-    parameters_key,
 )
 from broker.registry.tokens import AccessToken, Scope, Tokens
 

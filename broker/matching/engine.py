@@ -35,9 +35,10 @@ from broker.matching.collector import Collector
 from broker.matching.fanout import Subscriber
 from broker.matching.instances import WATERMARK_MIN_US, of_rows, of_witnesses
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
-from broker.matching.match import Match, in_order
-from broker.matching.matches import MatchBuilder
-from broker.matching.publications import Publications, published_document
+from broker.matching.lines import Leaf
+from broker.matching.match import FoundMatch
+from broker.matching.matches import BuiltMatch, MatchBuilder
+from broker.matching.publications import Publications
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange, publishers_first
 from broker.matching.stepresult import StepResult
@@ -74,7 +75,7 @@ class _Batch:
     trees: Trees
     is_known: bool = False
     published: list[Document] = field(default_factory=list)
-    matches: list[Match] = field(default_factory=list)
+    matches: list[FoundMatch] = field(default_factory=list)
 
 
 class Engine:
@@ -198,7 +199,7 @@ class Engine:
         batch = _Batch(self._trees(documents))
         dead = self._run(witnesses, batch, published)
         pauses, spent = self._accounts.pauses(), self._accounts.spent()
-        return StepResult(in_order(batch.matches), batch.published, dead, pauses, spent)
+        return StepResult(sorted(batch.matches), batch.published, dead, pauses, spent)
 
     def absorb(
         self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()
@@ -299,21 +300,20 @@ class Engine:
 
     def _make_matches(self, builders: list[MatchBuilder], batch: _Batch) -> None:
         """Make matches of the tuples of roots, and documents of the matches that are published."""
-        documents = self._documents({leaf for each in builders for leaf in each.leaves()})
-        made: list[tuple[Match, list[Instance], str | None]] = []
+        leaves = self._leaves({leaf for each in builders for leaf in each.leaves()})
+        made: list[BuiltMatch] = []
         for builder in builders:
             query = builder.subscriber.query
             is_wanted = partial(self._is_wanted, batch, query.publish)
             tally = self._accounts.of(query.id)
-            for match, behind in builder.build(documents, batch.trees.tree, is_wanted, tally):
-                made.append((match, behind, query.publish))
+            made += builder.build(leaves, batch.trees.tree, is_wanted, tally)
         news: list[Document] = []
-        for match, behind, stream in made:
+        for match, document in made:
             # What a match costs is known when it is made: then its document may be one too many.
             if match.position < self._accounts.of(match.query).limit:
                 batch.matches.append(match)
-                if stream is not None and self._is_news(match, stream):
-                    news.append(published_document(match, stream, behind))
+                if document is not None and self._is_news(match, document.stream):
+                    news.append(document)
         batch.published += news
         self._absorb_published(news)
 
@@ -321,7 +321,7 @@ class Engine:
         """Return whether a match has to be made: not where it and its document are known."""
         return not (batch.is_known and stream and self._publications.has(stream, match_id))
 
-    def _is_news(self, match: Match, stream: str) -> bool:
+    def _is_news(self, match: FoundMatch, stream: str) -> bool:
         """Return whether a match publishes a document that is not there yet.
 
         A query publishes nothing while it is paused.  The documents that it published in an earlier
@@ -335,13 +335,13 @@ class Engine:
             self._publications.add(documents)
             self._absorb_witnesses(self.evaluate(documents))
 
-    def _documents(self, numbers: Iterable[int]) -> dict[int, Instance]:
-        """Return instances by number, large ones without their values."""
-        found: dict[int, Instance] = {}
+    def _leaves(self, numbers: Iterable[int]) -> dict[int, Leaf]:
+        """Return the documents behind matches by number, large ones without their values."""
+        found: dict[int, Leaf] = {}
         for part in self._bulk.sub_batches(sorted(numbers), lambda number: (number,)):
             for number, instance in self._processor.instances(part).items():
                 is_large = self._bulk.is_large(number)
-                found[number] = replace(instance, values=()) if is_large else instance
+                found[number] = Leaf(replace(instance, values=()) if is_large else instance)
         return found
 
     def _trees(self, documents: Documents) -> Trees:

@@ -1,37 +1,45 @@
-"""A match, and the line in which it is written, delivered and compared."""
+"""A match: as the row that is kept of it, and as what its line says.
+
+From the join to the outbox a match is a `FoundMatch`, a row with its line (`lines` spells it).
+`Match` is what a line is read into, by those who look at one.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
-from broker.documents.document import render_time
+from broker.documents.document import parse_time, render_time
 
-__all__ = ["Match", "MatchDocument", "MatchNode", "in_order", "match_id"]
-
-
-_spell_id = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-_spell_line = json.JSONEncoder(ensure_ascii=False).encode
+__all__ = ["FoundMatch", "Match", "MatchDocument", "MatchNode", "parameters_key"]
 
 
-def match_id(
-    query_id: str,
-    version: str,
-    parameters: Mapping[str, Any],
-    document_keys: Sequence[tuple[str, str] | tuple[str, str, int]],
-    visible_nodes: Sequence[int],
-) -> str:
-    """Return the id of a match, 32 hexadecimal digits: equal for the same match, however found.
+def parameters_key(parameters: Mapping[str, Any]) -> str:
+    """Return the text by which assignments of canonical values are compared.
 
-    `parameters` are canonical values.  `document_keys` are (stream, key) for each block in order,
-    and its branch where it is one of several; a key alone is unique in its stream only, and a `*`
-    block reads several.  `visible_nodes` are the node numbers of `Query.visible()`.
+    Types count: a string, a double and a duration in microseconds (an integer) differ.
+
+    >>> parameters_key({"who": "Ann", "within": 3_600_000_000})
+    '{"who":"Ann","within":3600000000}'
     """
-    named = [query_id, version, dict(parameters), list(document_keys), list(visible_nodes)]
-    return blake2b(_spell_id(named).encode(), digest_size=16).hexdigest()
+    return json.dumps(dict(parameters), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+class FoundMatch(NamedTuple):
+    """A match as a row.  Sorted rows are in the order of match lines: (position, query, id).
+
+    `position` is the largest docid among its documents, `oldest` the smallest; `parameters` is the
+    `parameters_key` of its assignment; `line` has no line end.
+    """
+
+    position: int
+    query: str
+    id: str
+    parameters: str
+    oldest: int
+    line: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,41 +99,30 @@ class Match:
     parameters: dict[str, Any] = field(default_factory=dict)
     output_error: str | None = None
 
+    @classmethod
+    def read(cls, line: str) -> Match:
+        """Return what a match line says (the fields are in `docs/match.md`)."""
+        fields = json.loads(line)
+        start_us, end_us = parse_time(fields.pop("start")), parse_time(fields.pop("end"))
+        documents = tuple(
+            MatchDocument(time_us=parse_time(each.pop("time")), **each)
+            for each in fields.pop("documents")
+        )
+        return cls(
+            start_us=start_us,
+            end_us=end_us,
+            documents=documents,
+            roots=tuple(fields.pop("roots")),
+            nodes=_nodes(fields.pop("nodes")),
+            witnesses=tuple(map(_nodes, fields.pop("witnesses"))),
+            **fields,
+        )
+
     @property
     def position(self) -> int:
         """The largest docid among the documents: what match lines are sorted by first."""
         return max(document.docid for document in self.documents)
 
-    def render(self) -> str:
-        """Return the match line, without the line end (the fields are in `docs/match.md`)."""
-        line: dict[str, Any] = {
-            "id": self.id,
-            "query": self.query,
-            "start": render_time(self.start_us),
-            "end": render_time(self.end_us),
-            "documents": [document.as_data() for document in self.documents],
-            "roots": list(self.roots),
-            "nodes": {
-                name: {"block": node.block, "node": node.node} for name, node in self.nodes.items()
-            },
-            "witnesses": [
-                {
-                    name: {"block": node.block, "node": node.node, "value": node.value}
-                    for name, node in witness.items()
-                }
-                for witness in self.witnesses
-            ],
-        }
-        if self.witnesses_omitted:
-            line["witnesses_omitted"] = self.witnesses_omitted
-        if self.parameters:
-            line["parameters"] = self.parameters
-        line["output"] = self.output
-        if self.output_error is not None:
-            line["output_error"] = self.output_error
-        return _spell_line(line)
 
-
-def in_order(matches: Iterable[Match]) -> list[Match]:
-    """Return matches in the order of (position, query, id)."""
-    return sorted(matches, key=lambda match: (match.position, match.query, match.id))
+def _nodes(fields: Mapping[str, Any]) -> dict[str, MatchNode]:
+    return {name: MatchNode(**node) for name, node in fields.items()}

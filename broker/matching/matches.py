@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
+from broker.documents.document import Document
 from broker.matching.budget import Tally
 from broker.matching.fanout import BoundNode, FoundTuple, Subscriber
-from broker.matching.match import Match, MatchDocument, MatchNode, match_id
+from broker.matching.lines import Form, Leaf, MatchLines, Witness
+from broker.matching.match import FoundMatch, parameters_key
+from broker.matching.publications import published_document
 from broker.matching.trees import DocumentTree
 from joins import Instance
 from templates.clause import Clause
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
-from xscl.query import Constructor, Query, SelectAll
-from xscl.sequence import units_of
+from xscl.query import Constructor
 
 __all__ = ["WITNESSES_MAX", "MatchBuilder"]
 
@@ -32,36 +34,6 @@ PUBLISHED_COST = 7
 LONG = 1_000
 """Characters from which on equal values are held once, however often they have been read."""
 
-Witness = tuple[tuple[str, BoundNode], ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Form:
-    """What matches over documents of some blocks have in common.
-
-    `visible` and `roots` are variables, `places` the place of each variable's document among them.
-    `branches` has for each document its branch, None where its block is the only one there.
-    """
-
-    visible: tuple[str, ...]
-    roots: tuple[str, ...]
-    places: Mapping[str, int]
-    branches: tuple[int | None, ...]
-
-    @classmethod
-    def of(cls, query: Query, blocks: Sequence[int]) -> _Form:
-        """Return the form of a query's matches over documents of these blocks, in order."""
-        place_of = {block: place for place, block in enumerate(blocks)}
-        places = {v.name: place_of[v.block] for v in query.variables if v.block in place_of}
-        roots = tuple(query.blocks[block].root for block in blocks)
-        selected = () if isinstance(query.select, SelectAll) else query.select.variables
-        visible = (*roots, *(v for v in selected if v in places))
-        branches = tuple(
-            unit.index(block) if len(unit) > 1 else None
-            for unit, block in zip(units_of(query.root), blocks, strict=True)
-        )
-        return cls(tuple(dict.fromkeys(visible)), roots, places, branches)
-
 
 @dataclass(slots=True)
 class _Gathered:
@@ -70,8 +42,15 @@ class _Gathered:
     docid: int
     start_us: int
     end_us: int
-    form: _Form
+    form: Form
     witnesses: set[Witness] = field(default_factory=set)
+
+
+class BuiltMatch(NamedTuple):
+    """A match, and the document that its query publishes for it, if it publishes any."""
+
+    row: FoundMatch
+    published: Document | None
 
 
 class MatchBuilder:
@@ -81,8 +60,7 @@ class MatchBuilder:
         self.subscriber = subscriber
         query = subscriber.query
         self._order = sorted(query.variables, key=lambda variable: variable.block)
-        self._labels = {variable.name: variable.label for variable in query.variables}
-        self._forms: dict[tuple[int, ...], _Form] = {}
+        self._forms: dict[tuple[int, ...], Form] = {}
         self._is_constructed = isinstance(query.select, Constructor)
         self._compared: dict[Clause, list[str]] = {}
         self._gathered: dict[tuple[Any, ...], _Gathered] = {}
@@ -93,7 +71,7 @@ class MatchBuilder:
         nodes, blocks = found.nodes, found.clause.blocks
         form = self._forms.get(blocks)
         if form is None:
-            form = self._forms[blocks] = _Form.of(self.subscriber.query, blocks)
+            form = self._forms[blocks] = Form.of(self.subscriber.query, blocks)
         key = found.leaves, tuple([nodes[v].number for v in form.visible]), form.branches
         gathered = self._gathered.get(key)
         is_new = gathered is None
@@ -135,37 +113,76 @@ class MatchBuilder:
 
     def build(
         self,
-        documents: Mapping[int, Instance],
+        leaves: Mapping[int, Leaf],
         tree_of: Callable[[Instance], DocumentTree],
         is_wanted: Callable[[str], bool],
         tally: Tally,
-    ) -> Iterator[tuple[Match, list[Instance]]]:
-        """Yield each match whose id is wanted with its documents, as far as its budget goes.
+    ) -> Iterator[BuiltMatch]:
+        """Yield each match whose id is wanted, as far as its budget goes.
 
         Trees are made for wanted matches only.  A document whose matches go over the budget stops
         the tally; some of its matches may have been yielded before.
         """
+        subscriber = self.subscriber
+        lines_of = {
+            form: MatchLines(subscriber.query, subscriber.parameters, form)
+            for form in self._forms.values()
+        }
+        parameters = parameters_key(subscriber.parameters)
         # Matches of one document in a row: its partners are read once.
-        for (leaves, visible, _), gathered in sorted(
+        for (numbers, visible, _), gathered in sorted(
             self._gathered.items(), key=lambda item: (item[1].docid, item[0][0])
         ):
             if gathered.docid >= tally.limit:
                 return
-            behind = [documents[leaf] for leaf in leaves]
-            name = self._id(visible, behind, gathered.form)
+            lines = lines_of[gathered.form]
+            behind = [leaves[number] for number in numbers]
+            name = lines.id(behind, visible)
             if is_wanted(name):
                 meter = Meter(tally.left(gathered.docid))
                 try:
-                    trees = [
-                        self._read(one, tree_of, gathered.docid, tally, meter) for one in behind
-                    ]
-                    match = self._match(name, gathered, visible, behind, trees, meter)
+                    output, error = self._output(gathered, visible, behind, tree_of, tally, meter)
                 except ExhaustedError:
                     tally.spend(gathered.docid, meter.spent)
                     continue
                 tally.spend(gathered.docid, meter.spent)
-                tally.keep(gathered.docid, size(match.output))
-                yield match, behind
+                tally.keep(gathered.docid, size(output))
+                interval = gathered.start_us, gathered.end_us
+                shown, omitted = self._witnesses(gathered)
+                line = lines.line(name, interval, behind, visible, shown, omitted, output, error)
+                oldest = min([leaf.instance.docid for leaf in behind])
+                yield BuiltMatch(
+                    FoundMatch(gathered.docid, subscriber.query.id, name, parameters, oldest, line),
+                    self._published(name, interval, output, behind),
+                )
+
+    def _output(
+        self,
+        gathered: _Gathered,
+        numbers: Sequence[int],
+        behind: Sequence[Leaf],
+        tree_of: Callable[[Instance], DocumentTree],
+        tally: Tally,
+        meter: Meter,
+    ) -> tuple[str, str | None]:
+        """Return a match's output, and why its constructor failed, or `None`."""
+        query = self.subscriber.query
+        trees = [
+            self._read(leaf.instance, tree_of, gathered.docid, tally, meter) for leaf in behind
+        ]
+        form, places = gathered.form, gathered.form.places
+        output, error = build(
+            query,
+            trees,
+            {v: (places[v], number) for v, number in zip(form.visible, numbers, strict=True)},
+            gathered.start_us,
+            gathered.end_us,
+            self.subscriber.parameters,
+            meter,
+        )
+        if query.publish is not None:
+            meter.spend(PUBLISHED_COST * size(output))
+        return output, error
 
     def _read(
         self,
@@ -187,74 +204,24 @@ class MatchBuilder:
             meter.spend(tree.nbytes)
         return tree
 
-    def _id(self, numbers: Sequence[int], behind: Sequence[Instance], form: _Form) -> str:
-        query, parameters = self.subscriber.query, self.subscriber.parameters
-        keys = [
-            (each.stream, each.key) if branch is None else (each.stream, each.key, branch)
-            for each, branch in zip(behind, form.branches, strict=True)
-        ]
-        return match_id(query.id, query.version, parameters, keys, numbers)
+    def _published(
+        self, name: str, interval: tuple[int, int], output: str, behind: Sequence[Leaf]
+    ) -> Document | None:
+        stream = self.subscriber.query.publish
+        if stream is None:
+            return None
+        return published_document(
+            stream, name, interval, output, [each.instance for each in behind]
+        )
 
-    def _match(
-        self,
-        name: str,
-        gathered: _Gathered,
-        numbers: Sequence[int],
-        behind: Sequence[Instance],
-        trees: Sequence[DocumentTree],
-        meter: Meter,
-    ) -> Match:
-        query = self.subscriber.query
-        form = gathered.form
-        places = form.places
-        visible = {v: (places[v], number) for v, number in zip(form.visible, numbers, strict=True)}
-        selected = () if isinstance(query.select, SelectAll) else query.select.variables
-        shown = [v for v in selected if v in visible]
-        output, error = build(
-            query,
-            trees,
-            visible,
-            gathered.start_us,
-            gathered.end_us,
-            self.subscriber.parameters,
-            meter,
-        )
-        if query.publish is not None:
-            meter.spend(PUBLISHED_COST * size(output))
+    def _witnesses(self, gathered: _Gathered) -> tuple[Sequence[Witness], int]:
+        """Return the witnesses that a line shows, in order, and how many it leaves out."""
+        if len(gathered.witnesses) == 1:
+            return tuple(gathered.witnesses), 0
         witnesses = sorted(gathered.witnesses, key=self._numbers)
-        return Match(
-            id=name,
-            query=query.id,
-            start_us=gathered.start_us,
-            end_us=gathered.end_us,
-            documents=tuple(_documents(behind, form.branches)),
-            roots=tuple(visible[root][1] for root in form.roots),
-            nodes={v: MatchNode(*visible[v]) for v in shown},
-            witnesses=tuple(self._render(w, places) for w in witnesses[:WITNESSES_MAX]),
-            witnesses_omitted=max(0, len(witnesses) - WITNESSES_MAX),
-            parameters=dict(self.subscriber.parameters),
-            output=output,
-            output_error=error,
-        )
+        return witnesses[:WITNESSES_MAX], max(0, len(witnesses) - WITNESSES_MAX)
 
     def _numbers(self, witness: Witness) -> list[int]:
         """Order witnesses by node numbers; -1 where an OR's alternative has no such node."""
         nodes = {variable: node.number for variable, node in witness}
         return [nodes.get(variable.name, -1) for variable in self._order]
-
-    def _render(self, witness: Witness, places: Mapping[str, int]) -> dict[str, MatchNode]:
-        labels = self._labels
-        return {
-            labels[variable]: MatchNode(places[variable], node.number, node.value)
-            for variable, node in witness
-        }
-
-
-def _documents(
-    behind: Sequence[Instance], branches: Sequence[int | None]
-) -> Iterator[MatchDocument]:
-    """Yield the documents of a match; they have places where some unit has alternatives."""
-    is_placed = any(branch is not None for branch in branches)
-    for place, (each, branch) in enumerate(zip(behind, branches, strict=True)):
-        block = place if is_placed else None
-        yield MatchDocument(each.docid, each.stream, each.key, each.end_us, block, branch)

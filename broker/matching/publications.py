@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from operator import attrgetter
 
 from broker.documents.document import Document
-from broker.matching.match import Match
 from joins import Instance
 
 __all__ = ["HELD_MIN", "Publications", "published_document"]
@@ -51,18 +50,21 @@ class Publications:
         self._held_max = max(HELD_MIN, 2 * len(self._held))
 
 
-def published_document(match: Match, stream: str, behind: Sequence[Instance]) -> Document:
+def published_document(
+    stream: str, match_id: str, interval: tuple[int, int], output: str, behind: Sequence[Instance]
+) -> Document:
     """Return a match's output as a document of the stream that its query publishes."""
     newest = max(behind, key=attrgetter("position"))
+    start_us, end_us = interval
     return Document(
         docid=newest.docid,
         stream=stream,
-        key=match.id,
-        start_us=match.start_us,
-        end_us=match.end_us,
-        arrival_us=match.end_us,
+        key=match_id,
+        start_us=start_us,
+        end_us=end_us,
+        arrival_us=end_us,
         watermark_us=newest.watermark_us,
-        xml=match.output.encode(),
+        xml=output.encode(),
         depth=1 + max(instance.depth for instance in behind),
-        match_id=match.id,
+        match_id=match_id,
     )

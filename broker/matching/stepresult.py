@@ -8,7 +8,7 @@ from itertools import chain
 
 from broker.documents.document import Document
 from broker.matching.budget import Pause, Spent
-from broker.matching.match import Match
+from broker.matching.match import FoundMatch
 
 __all__ = ["StepResult"]
 
@@ -23,7 +23,7 @@ class StepResult:
     the last block of documents.
     """
 
-    matches: Sequence[Match] = ()
+    matches: Sequence[FoundMatch] = ()
     published: Sequence[Document] = ()
     dead_letters: Sequence[tuple[int, str]] = ()
     pauses: Sequence[Pause] = ()

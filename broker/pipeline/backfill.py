@@ -33,13 +33,12 @@ from broker.documents.segment import document_batch
 from broker.documents.spool import Spool
 from broker.matching.budget import DEFAULT_BUDGET, Budget
 from broker.matching.engine import Engine
-from broker.matching.match import Match
+from broker.matching.match import FoundMatch, parameters_key
 from broker.matching.registration import RegisteredQuery
 from broker.matching.stepresult import StepResult
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Backfill, Registry
 from broker.registry.registered import fits, queries_of, statement
-from broker.registry.subscription import parameters_key
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 from xscl import XsclError
@@ -156,12 +155,12 @@ def backfill(
     return found
 
 
-def _is_asked(match: Match, waiting: Sequence[Backfill]) -> bool:
+def _is_asked(match: FoundMatch, waiting: Sequence[Backfill]) -> bool:
     """Return whether a match is among documents that its own assignment is to look back at."""
-    key = parameters_key(match.parameters)
-    oldest = min(document.docid for document in match.documents)
     return any(
-        each.parameters == key and each.point < oldest and match.position <= each.through
+        each.parameters == match.parameters
+        and each.point < match.oldest
+        and match.position <= each.through
         for each in waiting
     )
 

@@ -33,7 +33,7 @@ from broker.documents.spool import Spool
 from broker.matching.budget import Budget, Pause
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.lateness import Lateness
-from broker.matching.match import Match
+from broker.matching.match import FoundMatch
 from broker.matching.matchlines import match_lines
 from broker.matching.registration import SetChange
 from broker.matching.stepresult import StepResult
@@ -86,7 +86,7 @@ class _Findings:
     newest_stream: str | None = None
     late: int = 0
     pause: Pause | None = None
-    matches_kept: deque[Match] = field(default_factory=lambda: deque(maxlen=_SHOWN_MAX))
+    matches_kept: deque[FoundMatch] = field(default_factory=lambda: deque(maxlen=_SHOWN_MAX))
 
 
 def dry_run(asked: DryRun, progress: Callable[[int, int], None]) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def dry_run(asked: DryRun, progress: Callable[[int, int], None]) -> dict[str, An
         "late": _late(found),
         "paused": _paused(found, asked.query[0]),
         "matches": found.matches,
-        "newest_matches": [json.loads(match.render()) for match in reversed(found.matches_kept)],
+        "newest_matches": [json.loads(match.line) for match in reversed(found.matches_kept)],
     }
 
 

@@ -24,10 +24,9 @@ from typing import Any
 
 from broker.documents.document import Document
 from broker.matching.budget import Pause, Spent
-from broker.matching.match import Match, in_order
+from broker.matching.match import FoundMatch
 from broker.matching.stepresult import StepResult
 from broker.pipeline.matchlog import MatchLog
-from broker.registry.subscription import parameters_key
 from broker.settings.database import connect, transaction
 
 __all__ = ["DeadLetter", "Outbox"]
@@ -90,6 +89,9 @@ _STEPS = (
     "ALTER TABLE spent ADD COLUMN nbytes INTEGER NOT NULL DEFAULT 0;",
 )
 
+_PAGE_BYTES = 16 << 10
+"""A match line has some 1.4 KB: of pages of 4 KB it is written 6 µs more slowly."""
+
 _PUBLISHED = "docid, stream, key, start_us, end_us, arrival_us, watermark_us, xml, depth, match_id"
 
 
@@ -107,7 +109,7 @@ class Outbox:
 
     def __init__(self, path: Path | str, *, now_us: Callable[[], int] | None = None) -> None:
         self.path = Path(path)
-        self._db = connect(path, _STEPS)
+        self._db = connect(path, _STEPS, page_bytes=_PAGE_BYTES)
         self._lock = threading.Lock()
         # Readers have a connection of their own, so that the pipeline waits for none of them.
         self._reader = connect(path, _STEPS)
@@ -174,7 +176,7 @@ class Outbox:
     def _insert(self, rows: _Rows) -> None:
         now_us = self._now_us()
         self._db.executemany(
-            "INSERT INTO match (id, query, parameters, position, oldest, line, committed_us)"
+            f"INSERT INTO match ({', '.join(FoundMatch._fields)}, committed_us)"
             # Not OR IGNORE, which would also drop rows that are wrong in another way.
             f" VALUES (?, ?, ?, ?, ?, ?, {now_us}) ON CONFLICT (id) DO NOTHING",
             rows.matches,
@@ -272,18 +274,12 @@ class _Rows:
     def of(cls, step: StepResult) -> _Rows:
         """Return the rows of a step, its matches in the order in which they are numbered."""
         return cls(
-            list(map(_match_row, in_order(step.matches))),
+            sorted(step.matches),
             list(map(_published_row, step.published)),
             step.dead_letters,
             list(map(astuple, step.pauses)),
             step.spent,
         )
-
-
-def _match_row(match: Match) -> tuple[object, ...]:
-    oldest = min(document.docid for document in match.documents)
-    key = parameters_key(match.parameters)
-    return (match.id, match.query, key, match.position, oldest, match.render())
 
 
 def _published_row(document: Document) -> tuple[object, ...]:

@@ -34,7 +34,6 @@ from broker.documents.spool import Spool, SpoolWriter
 from broker.documents.sub_batches import in_sub_batches
 from broker.matching.budget import DEFAULT_BUDGET, Budget, Pause, Spent
 from broker.matching.engine import Engine, RegisteredQuery
-from broker.matching.match import in_order
 from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.joinstate import JoinEngine
@@ -223,7 +222,7 @@ class _MatchFile:
     def commit(self, *, after: int, through: int, step: StepResult) -> bool:
         """Write the matches of the segments (after, through]."""
         assert after == self._through
-        self._file.writelines(match.render() + "\n" for match in in_order(step.matches))
+        self._file.writelines(match.line + "\n" for match in sorted(step.matches))
         self._summary.matches += len(step.matches)
         for docid, reason in step.dead_letters:
             self._summary.dead_letters += 1

@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 from broker.matching.budget import Pause
+from broker.matching.match import parameters_key
 from broker.registry.file import RegistryError, RegistryFile
 from broker.registry.subscription import (
     Destination,
     Options,
     Subscription,
     SubscriptionState,
-    parameters_key,
 )
 from broker.registry.subscriptions import Subscriptions
 from broker.registry.suppression import SuppressionList

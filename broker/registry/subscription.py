@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
@@ -26,7 +25,6 @@ __all__ = [
     "Subscription",
     "SubscriptionError",
     "SubscriptionState",
-    "parameters_key",
 ]
 
 
@@ -339,14 +337,3 @@ class Subscription:
     def topic(self) -> tuple[str, str]:
         """Which matches it gets: subscriptions of one topic share them."""
         return (self.query, self.parameters)
-
-
-def parameters_key(parameters: Mapping[str, Any]) -> str:
-    """Return the text by which assignments of canonical values are compared.
-
-    Types count: a string, a double and a duration in microseconds (an integer) differ.
-
-    >>> parameters_key({"who": "Ann", "within": 3_600_000_000})
-    '{"who":"Ann","within":3600000000}'
-    """
-    return json.dumps(dict(parameters), sort_keys=True, ensure_ascii=False, separators=(",", ":"))

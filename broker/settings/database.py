@@ -18,32 +18,44 @@ __all__ = ["DatabaseError", "connect", "transaction"]
 _BUSY_TIMEOUT_S = 30.0
 """Longer than any transaction of ours, so that processes wait for one another and do not fail."""
 
+PAGE_BYTES = 4096
+"""The page of a file whose rows are short; SQLite's own default."""
+
 
 class DatabaseError(RuntimeError):
     """A file of the broker cannot be used as it is.  Its operator can act on it."""
 
 
 def connect(
-    path: Path | str, steps: Sequence[str], *, synchronous: Literal["FULL", "NORMAL"] = "FULL"
+    path: Path | str,
+    steps: Sequence[str],
+    *,
+    synchronous: Literal["FULL", "NORMAL"] = "FULL",
+    page_bytes: int = PAGE_BYTES,
 ) -> sqlite3.Connection:
     """Return a connection in autocommit mode to the file, brought up to the newest format.
 
     `FULL` survives a power cut; with `NORMAL` a power cut (not a killed process) can take back
     the newest transactions.  The connection may change threads, but its user takes care that
-    one thread at a time is in a transaction.  Raises `DatabaseError`.
+    one thread at a time is in a transaction.  A new file gets pages of `page_bytes`, one that is
+    there keeps its own.  Raises `DatabaseError`.
     """
     Path(path).parent.mkdir(parents=True, exist_ok=True)
     try:
-        return _connected(path, steps, synchronous)
+        return _connected(path, steps, synchronous, page_bytes)
     except sqlite3.Error as error:
         raise DatabaseError(f"{path} cannot be used: {error}") from error
 
 
-def _connected(path: Path | str, steps: Sequence[str], synchronous: str) -> sqlite3.Connection:
+def _connected(
+    path: Path | str, steps: Sequence[str], synchronous: str, page_bytes: int
+) -> sqlite3.Connection:
     db = sqlite3.connect(
         path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )
     try:
+        # The write-ahead log makes the file, so this comes first.
+        db.execute(f"PRAGMA page_size = {page_bytes}")
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(f"PRAGMA synchronous = {synchronous}")
         _upgrade(db, path, steps)

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from broker.registry.parameters import spell_parameters
 from broker.testing.casefile import CaseFile
-from broker.testing.trial import FoundMatch, Pair, Trial
+from broker.testing.trial import CaseMatch, Pair, Trial
 from broker.whynot.text import render_reason
 
 __all__ = ["accepted", "as_data", "as_junit", "render_trial", "uncoloured"]
@@ -58,7 +58,7 @@ def _why_not(pair: Pair) -> list[str]:
     return render_reason(pair.why_not).splitlines()
 
 
-def _values(found: FoundMatch) -> Iterator[str]:
+def _values(found: CaseMatch) -> Iterator[str]:
     """Yield what the first witness of a match has, as a case file says it."""
     for name, node in found.match.witnesses[0].items():
         yield f"{name} = {' '.join((node.value or '').split())}"

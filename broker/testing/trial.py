@@ -16,11 +16,11 @@ from broker.testing.casefile import Case, CaseFile, ExpectedMatch
 from broker.whynot import why_not
 from broker.whynot.reason import Reason
 
-__all__ = ["Difference", "FoundMatch", "Pair", "Trial", "run_case"]
+__all__ = ["CaseMatch", "Difference", "Pair", "Trial", "run_case"]
 
 
 @dataclass(frozen=True, slots=True)
-class FoundMatch:
+class CaseMatch:
     """A match that a case has, by its documents as a case file writes them."""
 
     match: Match
@@ -49,7 +49,7 @@ class Pair:
     """
 
     expected: ExpectedMatch | None
-    found: FoundMatch | None
+    found: CaseMatch | None
     differences: tuple[Difference, ...] = ()
     why_not: Reason | None = None
 
@@ -86,8 +86,9 @@ def run_case(file: CaseFile, case: Case) -> Trial:
     step = engine.process(
         engine.evaluate(documents), lambda ids: {docid: xml[docid] for docid in ids}
     )
-    names = _Names({match.id: match for match in step.matches})
-    found = [FoundMatch(match, names.of(match)) for match in step.matches]
+    matches = [Match.read(found.line) for found in step.matches]
+    names = _Names({match.id: match for match in matches})
+    found = [CaseMatch(match, names.of(match)) for match in matches]
     by_name = {names.document(each.key): each for each in (*documents, *step.published)}
     return Trial(case, tuple(_Comparison(case, found, by_name).pairs()))
 
@@ -113,7 +114,7 @@ class _Comparison:
     """Expected and found matches, brought together."""
 
     case: Case
-    found: Sequence[FoundMatch]
+    found: Sequence[CaseMatch]
     documents: Mapping[str, Document]
     taken: set[int] = field(default_factory=set)
 
@@ -130,7 +131,7 @@ class _Comparison:
             if i not in self.taken:
                 yield Pair(None, found)
 
-    def _best(self, expected: ExpectedMatch, *, is_exact: bool) -> FoundMatch | None:
+    def _best(self, expected: ExpectedMatch, *, is_exact: bool) -> CaseMatch | None:
         for i, found in enumerate(self.found):
             is_it = (found.match.query, found.documents) == (expected.query.id, expected.documents)
             if (
@@ -181,7 +182,7 @@ def _operands(documents: str) -> list[str]:
     return found
 
 
-def _differences(expected: ExpectedMatch, found: FoundMatch) -> Iterator[Difference]:
+def _differences(expected: ExpectedMatch, found: CaseMatch) -> Iterator[Difference]:
     for name, value in expected.variables.items():
         values = found.values(name)
         if value not in (" ".join(each.split()) for each in values):

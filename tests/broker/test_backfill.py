@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from generators.strategies import random_case
+from oracle.lines import render
 from support.examples import examples
 from support.kit import Case, parse_case
 from support.matching_broker import DAY_US, PULL, MatchingBroker
@@ -54,7 +55,7 @@ def items(*titles: str, minute: int = 0) -> list[DocumentLine]:
 
 
 def rendered(case: Case) -> list[str]:
-    return sorted(match.render() for match in run_oracle(case))
+    return sorted(render(match) for match in run_oracle(case))
 
 
 @pytest.mark.parametrize("seed", seeds_with_joins(examples(15)))

@@ -13,6 +13,7 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 from generators.strategies import random_case
+from oracle.lines import render
 from support.kit import parse_case
 from support.matching_broker import MatchingBroker
 from support.runners import run_engine, seeds_with_joins
@@ -109,7 +110,7 @@ def test_a_batch_is_joined_in_parts_where_its_values_do_not_fit(tmp_path: Path) 
 @pytest.mark.parametrize("shards", [1, 3])
 def test_an_engine_finds_the_same_in_parts(seed: int, shards: int) -> None:
     case = parse_case(random_case(seed))
-    expected = [match.render() for match in run_engine(case)]
+    expected = [render(match) for match in run_engine(case)]
     with tiny():
         found = run_engine(
             case,
@@ -117,7 +118,7 @@ def test_an_engine_finds_the_same_in_parts(seed: int, shards: int) -> None:
             processors=lambda: Join(case.lateness_us, shards, limits=SHARDS).processor(None),
             limits=LIMITS,
         )
-    assert [match.render() for match in found] == expected
+    assert [render(match) for match in found] == expected
 
 
 def test_a_task_leaves_out_what_does_not_fit_and_sends_the_numbers_of_the_documents(

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle.lines import read_lines
 from support.examples import examples
 from support.small_broker import small_broker
 
@@ -80,11 +81,9 @@ def test_what_is_too_late_is_in_no_match_of_an_operator(
 ) -> None:
     queries, documents = parsed(texts), documents_at(places)
     engine = Engine([RegisteredQuery(query) for query in queries], lateness_us=LATENESS_US)
-    matches = engine.process(
-        engine.evaluate(documents), lambda docids: dict.fromkeys(docids, b"<v/>")
-    ).matches
+    step = engine.process(engine.evaluate(documents), lambda docids: dict.fromkeys(docids, b"<v/>"))
     joining = {query.id for query in queries if query.root != 0}
-    found = {d.docid for m in matches if m.query in joining for d in m.documents}
+    found = {d.docid for m in read_lines(step.matches) if m.query in joining for d in m.documents}
     lateness = lateness_of(*texts)
     late = {d.docid for d in documents if lateness.is_too_late(d.stream, d.end_us, d.watermark_us)}
     assert not late & found
@@ -115,7 +114,7 @@ def test_a_document_at_the_bound_is_joined() -> None:
         [RegisteredQuery(query) for query in parsed(["S JOIN {, 3 h} S"])], lateness_us=LATENESS_US
     )
     step = engine.process(engine.evaluate(documents), lambda docids: dict.fromkeys(docids, b"<v/>"))
-    assert {1, 3} in [{d.docid for d in match.documents} for match in step.matches]
+    assert {1, 3} in [{d.docid for d in match.documents} for match in read_lines(step.matches)]
     assert not lateness.is_too_late("S", 12 * HOUR_US, 20 * HOUR_US)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle.lines import render
 from support.examples import examples
 from support.subscribers import Broker, Mailbox, broker_in, found, item, mailbox, until
 
@@ -20,14 +21,13 @@ from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel, judge
 from broker.delivery.summary import summarise
 from broker.delivery.worker import DeliveryEventKind as Event
-from broker.matching.match import MatchNode
+from broker.matching.match import MatchNode, parameters_key
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.subscription import (
     Destination,
     DestinationKind,
     Subscription,
     SubscriptionError,
-    parameters_key,
 )
 
 SENDER = Sender("broker@xscl.example", "XSCL")
@@ -53,7 +53,7 @@ def written(*outputs: str, query: str = "Q1", address: str = "ann@reader.example
     for number, output in enumerate(outputs, 1):
         match = found(number, query=query, output=output)
         matches.append(
-            CommittedMatch(number, match.id, query, "{}", number, number, match.render(), 0)
+            CommittedMatch(number, match.id, query, "{}", number, number, render(match), 0)
         )
     subscription = Subscription(
         "sub_1", query, parameters_key({}), Destination(DestinationKind.EMAIL, address), 0
@@ -179,7 +179,7 @@ def test_what_is_different_did_not_join_two_documents() -> None:
     match = found(1)
     feeds = {"a/feed": MatchNode(0, 7, "one"), "b/feed": MatchNode(1, 7, "two")}
     different = replace(match, witnesses=({**match.witnesses[0], **feeds},))
-    committed = CommittedMatch(1, match.id, "Q1", "{}", 1, 1, different.render(), 0)
+    committed = CommittedMatch(1, match.id, "Q1", "{}", 1, 1, render(different), 0)
     assert [value for _, value in summarise(committed).joined] == ["Ann"]
     page = matches_feed("t", "https://broker.example/", [committed]).decode()
     assert "Joined by Ann; " in page

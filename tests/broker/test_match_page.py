@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 from click.testing import CliRunner
+from oracle.lines import render
 
 from broker.cli import main
 from broker.matching.match import Match, MatchDocument, MatchNode
@@ -36,7 +37,7 @@ def test_the_example_is_the_line_that_a_replay_writes(tmp_path: Path) -> None:
 
 def test_the_tables_name_every_field_of_a_line_in_its_order() -> None:
     node = MatchNode(0, 0, "value")
-    line = Match(
+    match = Match(
         id="id",
         query="query",
         start_us=0,
@@ -49,8 +50,8 @@ def test_the_tables_name_every_field_of_a_line_in_its_order() -> None:
         witnesses_omitted=1,
         parameters={"p": "value"},
         output_error="why",
-    ).render()
-    fields = json.loads(line)
+    )
+    fields = json.loads(render(match))
     of_line, of_document, of_node = (
         [name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in names(row)]
         for table in re.findall(r"^\| field .*?\n\n", PAGE, re.MULTILINE | re.DOTALL)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import oracle
 import pytest
+from oracle.lines import render
 from support.recorded_data import news_file
 
 import xscl
@@ -35,5 +36,5 @@ def test_the_first_five_thousand_items_have_the_matches_that_the_oracle_finds(
     replay(queries, [first_news], found, lateness_us=DAY_US, spark=False)
     lines = map(parse_document_line, first_news.read_bytes().splitlines())
     expected = oracle.matches(queries, oracle.number_documents(lines), lateness_us=DAY_US)
-    assert found.getvalue().splitlines() == [match.render() for match in expected]
+    assert found.getvalue().splitlines() == [render(match) for match in expected]
     assert len(expected) == 143

@@ -3,13 +3,17 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
-from support.subscribers import found
+from oracle.lines import as_found
+from support import subscribers
 
 from broker.delivery.tail import follow
 from broker.documents.document import Document
+from broker.matching.match import FoundMatch
 from broker.matching.stepresult import StepResult
 from broker.pipeline.outbox import Outbox
 from broker.settings.database import DatabaseError, connect, transaction
@@ -20,6 +24,10 @@ def outbox(tmp_path: Path) -> Iterator[Outbox]:
     outbox = Outbox(tmp_path / "outbox.db")
     yield outbox
     outbox.close()
+
+
+def found(number: int, **given: Any) -> FoundMatch:
+    return as_found(subscribers.found(number, **given))
 
 
 def published(docid: int, *, depth: int = 1, stream: str = "P") -> Document:
@@ -68,6 +76,19 @@ def test_a_commit_that_fails_keeps_nothing(outbox: Outbox) -> None:
         outbox.commit(after=0, through=1, step=StepResult([found(1)], dead_letters=[(1, None)]))  # type: ignore[list-item]
     assert (outbox.through(), outbox.matches.last_seq()) == (0, 0)
     assert outbox.commit(after=0, through=1, step=StepResult([found(1)]))
+
+
+def test_pages_hold_several_lines_and_a_file_that_is_there_keeps_its_own(tmp_path: Path) -> None:
+    old = sqlite3.connect(tmp_path / "old.db")
+    old.executescript("PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; CREATE TABLE t (x);")
+    old.close()
+    connect(tmp_path / "old.db", (), page_bytes=16_384).close()
+    Outbox(tmp_path / "new.db").close()
+    pages = []
+    for name in ("old", "new"):
+        with closing(sqlite3.connect(tmp_path / f"{name}.db")) as file:
+            pages += file.execute("PRAGMA page_size").fetchone()
+    assert pages == [4096, 16_384]
 
 
 def test_published_documents_come_back_as_they_were_in_order_of_position(outbox: Outbox) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from oracle.lines import read_lines, render
 from support.examples import examples
 
 import xscl
@@ -61,10 +62,10 @@ class Running:
         step = self.engine.process(
             self.engine.evaluate(batch), lambda ids: {i: self.known[i] for i in ids}
         )
-        self.matches += step.matches
+        self.matches += read_lines(step.matches)
 
     def lines(self, query_id: str) -> list[str]:
-        return [match.render() for match in self.matches if match.query == query_id]
+        return [render(match) for match in self.matches if match.query == query_id]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -322,7 +323,7 @@ def test_equal_nested_queries_see_documents_after_their_own_points(engine: Engin
         alone = Running([registered], engine)
         alone.feed(stream)
         own = [m for m in together.matches if m.query == registered.query.id]
-        assert [m.render() for m in own] == [m.render() for m in alone.matches] != []
+        assert [render(m) for m in own] == [render(m) for m in alone.matches] != []
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from oracle.lines import read_lines
 
 import xscl
 from broker.documents.document import Document
@@ -53,7 +54,7 @@ def test_witnesses_of_one_version_are_understood_by_the_engine_that_followed(
     stream = [Document(n, "S", str(n), n, n, n, n - 1, b"<i><t>x</t></i>") for n in (1, 2)]
     other = engines.make(second)
     step = running.process(other.evaluate(stream), lambda ids: {d.docid: d.xml for d in stream})
-    assert [[d.docid for d in match.documents] for match in step.matches] == [[1, 2]]
+    assert [[d.docid for d in match.documents] for match in read_lines(step.matches)] == [[1, 2]]
 
 
 PARAMETERISED = "S//i[u = $who]->a FOLLOWED BY {a/t = b/t, 1 h} S//i->b"
@@ -89,7 +90,7 @@ def test_who_remains_of_equal_assignments_keeps_what_is_remembered(registry: Reg
     def found(documents: list[Document]) -> list[list[int]]:
         witnesses = running.evaluate(documents)
         step = running.process(witnesses, lambda ids: {d.docid: d.xml for d in stream})
-        return sorted([d.docid for d in match.documents] for match in step.matches)
+        return sorted([d.docid for d in match.documents] for match in read_lines(step.matches))
 
     assert found(stream[:3]) == [[1, 2], [1, 3], [2, 3]]
     registry.subscriptions.remove(first.id, until=3)
@@ -127,7 +128,9 @@ def test_what_one_assignment_remembers_does_for_others_that_look_back(registry: 
     def found(documents: list[Document]) -> list[tuple[str, list[int]]]:
         witnesses = running.evaluate(documents)
         step = running.process(witnesses, lambda ids: {d.docid: d.xml for d in stream})
-        matches = [(m.parameters["who"], [d.docid for d in m.documents]) for m in step.matches]
+        matches = [
+            (m.parameters["who"], [d.docid for d in m.documents]) for m in read_lines(step.matches)
+        ]
         return sorted(matches)
 
     registry.subscribe("q", PULL, point=1, parameters={"who": "Ann", "within": DAY_US})

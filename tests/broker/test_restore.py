@@ -12,6 +12,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from oracle.lines import as_found
 from support import doomed
 from support.small_broker import small_broker
 from support.sparkless_broker import running, session_of, when
@@ -194,7 +195,7 @@ def copy_with_a_match(directory: Path, hook: str) -> Path:
     SpoolWriter(data / "spool").close()
     with broker_in(data) as broker:
         broker.subscribe(hook)
-        broker.outbox.add(StepResult([found(1)]))
+        broker.outbox.add(StepResult([as_found(found(1))]))
     back_up(data, directory / "copy")
     return directory / "copy"
 

@@ -10,6 +10,7 @@ import oracle
 import pytest
 from generators.strategies import case_texts, random_case
 from hypothesis import HealthCheck, given, settings
+from oracle.lines import read_lines
 from support.examples import examples
 from support.kit import Case, parse_case
 from support.runners import engine_of
@@ -28,7 +29,7 @@ def run(case: Case) -> tuple[list[Match], list[Document]]:
     xml = {document.docid: document.xml for document in documents}
     engine = engine_of(case, "mmqjp-views")
     step = engine.process(engine.evaluate(documents), lambda docids: {d: xml[d] for d in docids})
-    return step.matches, [*documents, *step.published]
+    return read_lines(step.matches), [*documents, *step.published]
 
 
 def assignments(case: Case, query: Query) -> Iterable[Mapping[str, Any]]:

@@ -15,6 +15,7 @@ from unittest.mock import patch
 
 from mutants.wrong_rules import RULES, Rule
 from oracle import matching, operators
+from oracle.lines import render
 from oracle.operators import Tuple
 from oracle.output import build_output
 from support.kit import Case
@@ -131,7 +132,7 @@ def _rules(rule: Rule, case: Case, matches: Sequence[Match]) -> bool:
 
 def _lines(matches: Iterable[Match]) -> list[str]:
     """Return matches as lines, without what only costs time."""
-    return [replace(match, output="", output_error=None).render() for match in matches]
+    return [render(replace(match, output="", output_error=None)) for match in matches]
 
 
 TUPLES_MAX = 2_000

@@ -28,6 +28,7 @@ from typing import Any
 
 import oracle
 from oracle import InForce
+from oracle.lines import render
 from support.kit import entries, read_document, us
 
 import xscl
@@ -153,7 +154,7 @@ def history_matches(history: History) -> list[str]:
     documents = oracle.number_documents(lines)
     in_force = _Registrations(documents).follow(history.events)
     found = oracle.matches_of(in_force, documents, lateness_us=history.lateness_us)
-    return sorted(match.render() for match in found)
+    return sorted(render(match) for match in found)
 
 
 @dataclass(slots=True)

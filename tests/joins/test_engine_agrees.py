@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from generators.strategies import random_case
+from oracle.lines import render
 from support.kit import Case, parse_case, us
 from support.runners import ENGINES, lines, run_engine, seeds_with_joins
 
@@ -59,7 +60,7 @@ def _with_its_publishers(query: Query, queries: list[Query]) -> list[Query]:
 
 
 def _of(query: Query, matches: Iterable[Match]) -> list[str]:
-    return [match.render() for match in matches if match.query == query.id]
+    return [render(match) for match in matches if match.query == query.id]
 
 
 @pytest.mark.parametrize("seed", SEEDS[:8])
@@ -93,9 +94,9 @@ def test_equal_queries_find_equal_matches(seed: int) -> None:
 def _contents(matches: Iterable[Match], query: str) -> list[str]:
     """Return the match lines of a query without what its name goes into, sorted."""
     return sorted(
-        replace(
-            m, id="", query="", documents=tuple(replace(d, key="") for d in m.documents)
-        ).render()
+        render(
+            replace(m, id="", query="", documents=tuple(replace(d, key="") for d in m.documents))
+        )
         for m in matches
         if m.query == query
     )

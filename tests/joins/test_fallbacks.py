@@ -46,7 +46,7 @@ class Running:
         for start in range(0, len(stream), batch):
             witnesses = self.engine.evaluate(stream[start : start + batch])
             step = self.engine.process(witnesses, lambda ids: {i: self._xml[i] for i in ids})
-            self.lines += [match.render() for match in step.matches]
+            self.lines += [match.line for match in step.matches]
             self.pauses += [pause.query for pause in step.pauses]
         return self
 

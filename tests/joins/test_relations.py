@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from oracle.lines import read_lines
 from support import worked_example as paper
 
 import xscl
@@ -31,7 +32,9 @@ def step(engine: Engine, one: Document) -> list[tuple[str, list[int]]]:
     found = engine.process(
         engine.evaluate([one]), lambda ids: {d.docid: d.xml for d in DOCUMENTS if d.docid in ids}
     )
-    return [(match.query, [d.docid for d in match.documents]) for match in found.matches]
+    return [
+        (match.query, [d.docid for d in match.documents]) for match in read_lines(found.matches)
+    ]
 
 
 def named(engine: Engine, rows: list[tuple[int, int, int, int, int]]) -> set[tuple[object, ...]]:

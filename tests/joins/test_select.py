@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from generators.strategies import random_case
+from oracle.lines import read_lines, render
 from support.kit import parse_case
 from support.runners import ENGINES, EngineName, run_engine, seeds_with_joins
 from support.tiny_limits import matching
@@ -23,7 +24,7 @@ SEEDS = seeds_with_joins(4)
 @pytest.mark.parametrize("tables", [2, 3])
 def test_steps_of_any_size_find_the_same(seed: int, tables: int) -> None:
     case = parse_case(random_case(seed))
-    expected = [match.render() for match in run_engine(case)]
+    expected = [render(match) for match in run_engine(case)]
     limits = SqlLimits(step_tables=tables)
     for engine in SQL_ENGINES:
         found = run_engine(
@@ -34,9 +35,9 @@ def test_steps_of_any_size_find_the_same(seed: int, tables: int) -> None:
                 limits=limits,
             ),
         )
-        assert [match.render() for match in found] == expected != []
+        assert [render(match) for match in found] == expected != []
     found = run_engine(case, limits=matching(step_tables=tables))
-    assert [match.render() for match in found] == expected
+    assert [render(match) for match in found] == expected
 
 
 def engine_of(conjuncts: int, engine: EngineName) -> Engine:
@@ -56,7 +57,8 @@ def test_forty_different_value_joins_are_a_query_like_others(engine: EngineName)
         documents.append(Document(docid, "S", str(docid), *times, f"<i>{body}</i>".encode()))
         watermark_us = docid
     witnesses = running.evaluate(documents)
-    [match] = running.process(witnesses, lambda ids: {i: documents[i - 1].xml for i in ids}).matches
+    step = running.process(witnesses, lambda ids: {i: documents[i - 1].xml for i in ids})
+    [match] = read_lines(step.matches)
     assert [document.docid for document in match.documents] == [1, 4]
 
 

@@ -233,9 +233,8 @@ def _without_publisher_from(docid: int, case: Case, processor: Processor | None)
     first, second = documents[: docid - 1], documents[docid - 1 :]
     running.process(running.evaluate(first), lambda ids: {i: xml[i] for i in ids})
     assert running.follow(SetChange(gone=["pairs"]))
-    return lines(
-        running.process(running.evaluate(second), lambda ids: {i: xml[i] for i in ids}).matches
-    )
+    step = running.process(running.evaluate(second), lambda ids: {i: xml[i] for i in ids})
+    return [match.line for match in step.matches]
 
 
 @pytest.mark.parametrize("predicate", ["", "x1/u = x2/u"])

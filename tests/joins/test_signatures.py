@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle.lines import read_lines
 from support.tiny_limits import matching
 
 import xscl
@@ -71,7 +72,7 @@ def matches(
     )
     xml = {one.docid: one.xml for one in stream}
     return [
-        match.render()
+        match.line
         for start in range(0, len(stream), batch)
         for match in running.process(
             running.evaluate(stream[start : start + batch]), lambda ids: {i: xml[i] for i in ids}
@@ -141,7 +142,10 @@ def test_the_last_instance_may_have_fewer_slots_than_others_of_its_batch(last: i
     xml = {each.docid: each.xml for each in stream}
     for some in (stream[:20], stream[20:]):
         step = running.process(running.evaluate(some), lambda ids: {i: xml[i] for i in ids})
-    assert sum(len(match.witnesses) for match in step.matches) == 20 * (15 + last) + 15 * last
+    assert (
+        sum(len(match.witnesses) for match in read_lines(step.matches))
+        == 20 * (15 + last) + 15 * last
+    )
 
 
 def test_twenty_shared_categories_are_one_match_with_its_witnesses() -> None:
@@ -152,10 +156,8 @@ def test_twenty_shared_categories_are_one_match_with_its_witnesses() -> None:
     ]
     queries = [xscl.parse("S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b", id="q")[0]]
     running = Engine([RegisteredQuery(q) for q in queries], lateness_us=0)
-    found = running.process(
-        running.evaluate(stream), lambda ids: {d.docid: d.xml for d in stream}
-    ).matches
-    assert [len(match.witnesses) for match in found] == [20]
+    step = running.process(running.evaluate(stream), lambda ids: {d.docid: d.xml for d in stream})
+    assert [len(match.witnesses) for match in read_lines(step.matches)] == [20]
 
 
 def test_anchors_follow_what_is_met() -> None:
@@ -173,7 +175,7 @@ def test_anchors_follow_what_is_met() -> None:
     found, anchors = [], []
     for one in stream:
         step = running.process(running.evaluate([one]), lambda ids: {i: xml_of[i] for i in ids})
-        found += [[d.docid for d in match.documents] for match in step.matches]
+        found += [[d.docid for d in match.documents] for match in read_lines(step.matches)]
         ((left, _),) = running.processor._candidates.anchoring.anchor_of.values()
         anchors.append(running.queries.catalog.names[left])
     assert found == [[n, n + 30] for n in (*range(1, 31), *range(61, 91))]

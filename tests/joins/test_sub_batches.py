@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from generators.strategies import random_case
+from oracle.lines import render
 from support.kit import parse_case
 from support.runners import run_engine, run_oracle, seeds_with_joins
 
@@ -37,5 +38,5 @@ def test_sub_batches_change_no_match(shards: int, monkeypatch: pytest.MonkeyPatc
         case = parse_case(random_case(seed))
         join = Join(case.lateness_us, shards, BUDGET, LIMITS)
         found = run_engine(case, processors=partial(join.processor, None))
-        assert [m.render() for m in found] == [m.render() for m in run_oracle(case)]
+        assert [render(m) for m in found] == [render(m) for m in run_oracle(case)]
     assert max(cut) > 1

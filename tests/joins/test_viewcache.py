@@ -40,7 +40,7 @@ def found(engine: Engine, batches: Iterator[list[Document]]) -> list[str]:
     for batch in batches:
         xml |= {document.docid: document.xml for document in batch}
         step = engine.process(engine.evaluate(batch), look_up)
-        lines += [match.render() for match in step.matches]
+        lines += [match.line for match in step.matches]
     return lines
 
 

@@ -10,9 +10,10 @@ from typing import Any
 from support.query_parts import parts
 
 from broker.documents.document import Document
-from broker.matching.match import Match, MatchDocument, MatchNode, match_id
+from broker.matching.match import Match, MatchDocument, MatchNode
 from oracle.conditions import applied, compared_in, variables_of
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
+from oracle.lines import match_id
 from oracle.operators import Rules, Tuple, position
 from oracle.output import build_output
 from oracle.paths import bindings

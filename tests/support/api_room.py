@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from oracle.lines import as_found
+
 from broker.api.backend import Backend
 from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import IngestThread
@@ -50,7 +52,9 @@ class Room:
     async def commit(self, *matches: Match) -> None:
         """Commit matches, as a pipeline would."""
         through = self.outbox.through()
-        self.outbox.commit(after=through, through=through + 1, step=StepResult(matches))
+        self.outbox.commit(
+            after=through, through=through + 1, step=StepResult([*map(as_found, matches)])
+        )
         async with self.committed:
             self.committed.notify_all()
 

@@ -97,7 +97,7 @@ class Running:
                 self.engine.evaluate(stream[start : start + batch]),
                 lambda docids: {docid: xml[docid] for docid in docids},
             )
-            self.lines += [(m.query, m.position, m.render()) for m in step.matches]
+            self.lines += [(m.query, m.position, m.line) for m in step.matches]
             self.pauses += step.pauses
             self.spent = step.spent
         return self

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import oracle
 from generators.strategies import random_case
+from oracle.lines import read_lines
 
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
@@ -77,7 +78,8 @@ def run_engine(
             running = engine_of(case, engine, processors(), limits)
             for earlier in batches[:i]:
                 running.absorb(running.evaluate(earlier), _look_up(documents))
-        matches += running.process(running.evaluate(batch), _look_up(documents)).matches
+        step = running.process(running.evaluate(batch), _look_up(documents))
+        matches += read_lines(step.matches)
         read += len(batch)
     return sorted(matches, key=lambda match: (match.position, match.query, match.id))
 

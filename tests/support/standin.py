@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
+from oracle.lines import as_found
 
 from broker.documents.document import Document
 from broker.matching.budget import Spent
@@ -52,7 +53,7 @@ class StandInEngine:
                     if is_partner(earlier, here, row["watermark_us"], self.window_us):
                         matches.append(self._match(earlier, here))
                 self.seen[value.decode()].append(here)
-        return StepResult(matches, dead_letters=dead_letters)
+        return StepResult([*map(as_found, matches)], dead_letters=dead_letters)
 
     def absorb(
         self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()

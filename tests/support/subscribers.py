@@ -16,6 +16,7 @@ from typing import Any
 
 from aiohttp import web
 from aiosmtpd.smtp import SMTP, Envelope, Session
+from oracle.lines import as_found
 
 from broker.api.backend import BACKEND
 from broker.api.http import add_deliveries
@@ -204,7 +205,9 @@ class Broker:
 
     def commit(self, *matches: Match) -> None:
         through = self.outbox.through()
-        assert self.outbox.commit(after=through, through=through + 1, step=StepResult(matches))
+        assert self.outbox.commit(
+            after=through, through=through + 1, step=StepResult([*map(as_found, matches)])
+        )
 
     def subscribe(self, address: str, *, query: str = "Q1", **options: Any) -> Subscription:
         point = options.pop("point", 0)
