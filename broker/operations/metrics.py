@@ -20,7 +20,7 @@ from broker.delivery.worker import DeliveryEvent, DeliveryEventKind
 from broker.operations.helptexts import HELP
 from broker.pipeline.steps import StepSummary
 
-__all__ = ["Histogram", "Stages", "render_metrics"]
+__all__ = ["Histogram", "Stages", "label", "render_metrics"]
 
 _BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300)
 """The promises are about 1 s and 2 s, so there are bounds at these."""
@@ -122,6 +122,15 @@ def render_metrics(figures: Mapping[str, float], histograms: Mapping[str, Histog
         lines.append(f"# TYPE xscl_{name} histogram")
         lines += [f"xscl_{name}{suffix} {value:.17g}" for suffix, value in histogram.samples()]
     return "".join(f"{line}\n" for line in lines)
+
+
+def label(text: str) -> str:
+    r"""Return a text as it stands between the quotes of a label.
+
+    >>> print(label('a "b" \\ c'))
+    a \"b\" \\ c
+    """
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _help(name: str) -> list[str]:
