@@ -28,6 +28,7 @@ from xscl.client.errors import (
     RefusedError,
     WebhookError,
 )
+from xscl.client.tables import matches_frame, matches_table
 from xscl.client.values import (
     DocumentToPublish,
     FeedInfo,
@@ -59,5 +60,7 @@ __all__ = [
     "RefusedError",
     "SubscriptionInfo",
     "WebhookError",
+    "matches_frame",
+    "matches_table",
     "verify_webhook",
 ]
