@@ -126,6 +126,66 @@ def test_an_installed_broker_evaluates_recorded_documents(installed: Path, tmp_p
     assert '"query": "q"' in run(installed / "bin" / "xscl", *arguments, cwd=tmp_path)
 
 
+ALONE = """
+import importlib.util
+import sys
+import xscl.client
+
+assert xscl.client.__file__.startswith(sys.argv[1])
+assert all(importlib.util.find_spec(name) is None for name in ("broker", "feeds", "joins"))
+loaded = {"lxml", "pyarrow", "pandas", "pyspark", "duckdb"} & set(sys.modules)
+assert not loaded, loaded
+"""
+
+
+@pytest.fixture(scope="module")
+def built_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("client")
+    run(sys.executable, "-m", "hatchling", "build", "-d", directory, cwd=ROOT / "client")
+    return directory
+
+
+def test_the_client_is_a_distribution_of_the_same_source(built_client: Path) -> None:
+    (wheel,) = built_client.glob("*.whl")
+    ours = {
+        f"xscl/client/{path.relative_to(ROOT / 'xscl' / 'client')}": path.read_bytes()
+        for path in (ROOT / "xscl" / "client").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    with zipfile.ZipFile(wheel) as archive:
+        names = [name for name in archive.namelist() if ".dist-info/" not in name]
+        assert {name: archive.read(name) for name in names} == ours
+    (sdist,) = built_client.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        files = {
+            member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()
+        }
+    assert set(ours) | {"LICENSE", "README.md", "pyproject.toml"} <= files
+
+
+def test_the_client_brings_aiohttp_alone() -> None:
+    client = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text())["project"]
+    assert (ROOT / "client" / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+    assert client["version"] == PROJECT["project"]["version"]
+    (aiohttp,) = client["dependencies"]
+    assert aiohttp in PROJECT["project"]["dependencies"]
+    assert client["requires-python"] == PROJECT["project"]["requires-python"]
+
+
+def test_an_installed_client_needs_nothing_of_the_broker(
+    built_client: Path, tmp_path: Path
+) -> None:
+    directory = tmp_path / "environment"
+    venv.create(directory, with_pip=False)
+    (wheel,) = built_client.glob("*.whl")
+    python = directory / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
+    run(*pip, "install", "--quiet", "--no-deps", "--no-index", wheel)
+    (site,) = directory.glob("lib/python*/site-packages")
+    (site / "rest.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    run(python, "-I", "-c", ALONE, directory, cwd=tmp_path)
+
+
 def test_the_container_is_built_from_files_that_there_are() -> None:
     text = (DEPLOY / "Dockerfile").read_text()
     copied = [

@@ -6,7 +6,7 @@ from xscl.lexer import Token, tokenise
 from xscl.path import Span
 from xscl.report import Report
 
-__all__ = ["STEP_LIMIT", "Cursor", "UnreadableError", "describe"]
+__all__ = ["LIST_HINT", "STEP_LIMIT", "Cursor", "UnreadableError", "describe"]
 
 NESTING_LIMIT = 40
 """Brackets within brackets.  Real queries stay under ten; the bound keeps recursion bounded."""
@@ -14,6 +14,9 @@ NESTING_LIMIT = 40
 STEP_LIMIT = 256
 """Steps behind one another, with those before the bracket that a path stands in: no document that
 the broker accepts is nested deeper."""
+
+LIST_HINT = "compare with one value at a time: `x = 'a' or x = 'b'`, `x != 'a' and x != 'b'`"
+"""For who writes `x in ('a', 'b')` or `x = ('a', 'b')`."""
 
 _OPENING = {"[": "]", "(": ")", "{": "}"}
 _CLOSING = frozenset(_OPENING.values())
@@ -117,10 +120,22 @@ class Cursor:
                 "XS110",
                 self.here(),
                 f"expected `{closing}` before {describe(self.token)}",
-                f"it closes the `{opening.text}` that is the other place",
+                self._list_hint(opening)
+                or f"it closes the `{opening.text}` that is the other place",
                 opening.span,
             )
         raise UnreadableError
+
+    def at_list(self) -> bool:
+        """Whether the next tokens ask, as SQL does, whether a value is one of several."""
+        is_not = self.at_word("NOT") and self.peek().text.upper() == "IN"
+        return is_not or self.at_word("IN")
+
+    def _list_hint(self, opening: Token) -> str | None:
+        """Return what to write where several values stand in parentheses, or behind `in`."""
+        is_second = opening.text == "(" and self.token.text == ","
+        is_compared = self.tokens[max(0, self.tokens.index(opening) - 1)].text in ("=", "!=")
+        return LIST_HINT if self.at_list() or (is_second and is_compared) else None
 
     def deeper(self) -> None:
         """Count one more level of nesting, or give up."""

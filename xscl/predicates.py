@@ -6,7 +6,7 @@ cells of tables and `if`; a term is a comparison, or a test: `exists(x)`, `conta
 
 from __future__ import annotations
 
-from xscl.cursor import UnreadableError, describe
+from xscl.cursor import LIST_HINT, UnreadableError, describe
 from xscl.lexer import Token
 from xscl.path import Span
 from xscl.query import INFINITE_US
@@ -179,12 +179,15 @@ class PredicateParser(WindowParser):
                 "turn the comparison around, `!=` or `>=`; `not(...)` stands in predicates of steps"
             )
             return self.fail("XS108", left.span, "nothing can be negated here", hint)
+        hint = (
+            f"compare `{self.text[left.span.start : left.span.end]}` with something:"
+            " `= != < <= > >=`"
+        )
         return self.fail(
             "XS101",
             self.here(),
             f"expected a comparison, found {describe(self.token)}",
-            f"compare `{self.text[left.span.start : left.span.end]}` with something:"
-            " `= != < <= > >=`",
+            LIST_HINT if self.at_list() else hint,
         )
 
     # -- sides ---------------------------------------------------------------------------------

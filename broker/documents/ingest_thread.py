@@ -66,7 +66,7 @@ class IngestThread:
 
     `registry_version` is read for each segment.  `behind` returns a reason when the pipeline is so
     far behind that no more documents should be taken, else None.  `on_written` gets the seconds
-    that each segment took to be durable.
+    that each segment took to be durable, and the receipts of its documents.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class IngestThread:
         now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
         behind: Callable[[], str | None] = lambda: None,
         linger_s: float = LINGER_S,
-        on_written: Callable[[float], None] = lambda seconds: None,
+        on_written: Callable[[float, Sequence[Receipt]], None] = lambda seconds, receipts: None,
     ) -> None:
         self._ingest = ingest
         self._spool = spool
@@ -204,7 +204,7 @@ class IngestThread:
         version = self._registry_version()
         started = time.perf_counter()
         receipts = self._ingest.append(lines, arrival_us=self._arrival_us, registry_version=version)
-        self._on_written(time.perf_counter() - started)
+        self._on_written(time.perf_counter() - started, receipts)
         return receipts
 
 

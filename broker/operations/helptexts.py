@@ -7,6 +7,25 @@ from collections.abc import Mapping
 __all__ = ["HELP"]
 
 HELP: Mapping[str, str] = {
+    "build_info": "1, with the versions of the broker and of what it runs on",
+    "process_resident_bytes": (
+        "resident memory: of the broker, of Spark's java and of its Python workers; pages that "
+        "processes share are counted in each"
+    ),
+    "process_cpu_seconds_total": "processor time of the same",
+    "process_open_files": "files and connections that the broker has open",
+    "process_open_files_max": "how many it may have",
+    "query_matches_total": (
+        "matches of a query since the start; for the fifty queries with most of them"
+    ),
+    "query_budget_spent_ratio": (
+        "how much of its budget a query has used, as above; for the fifty queries that have used "
+        "most"
+    ),
+    "late_documents_total": (
+        "documents that came too late to be joined with anything, since the start; for the "
+        "hundred streams with most of them"
+    ),
     "uptime_seconds": "how long the process has run",
     "documents_evaluated_total": "documents evaluated",
     "documents_waiting": "the lag in documents: accepted and not yet evaluated",

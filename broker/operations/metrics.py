@@ -1,4 +1,4 @@
-"""How long documents spend on each stage of their way, as histograms for `/metrics`.
+"""How long documents spend on each stage of their way, as histograms for `/metrics`, and as traces.
 
 ingest commit       a group of documents is written to the disk
 spool wait          from a document's arrival until its batch is taken up
@@ -13,14 +13,16 @@ from __future__ import annotations
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from broker.delivery.worker import DeliveryEvent, DeliveryEventKind
+from broker.documents.ingest import Receipt
 from broker.operations.helptexts import HELP
+from broker.operations.traces import Traces
 from broker.pipeline.steps import StepSummary
 
-__all__ = ["Histogram", "Stages", "render_metrics"]
+__all__ = ["Histogram", "Stages", "label", "render_metrics"]
 
 _BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 300)
 """The promises are about 1 s and 2 s, so there are bounds at these."""
@@ -53,8 +55,14 @@ class Histogram:
 class Stages:
     """The histograms of one broker, and what fills them."""
 
-    def __init__(self, now_us: Callable[[], int] = lambda: time.time_ns() // 1_000) -> None:
+    def __init__(
+        self,
+        now_us: Callable[[], int] = lambda: time.time_ns() // 1_000,
+        *,
+        traces: Traces | None = None,
+    ) -> None:
         self._now_us = now_us
+        self._traces = traces
         self._taken_up_us = 0
         self.histograms: Mapping[str, Histogram] = {
             f"{name}_seconds": Histogram()
@@ -69,14 +77,28 @@ class Stages:
             )
         }
 
-    def written(self, seconds: float) -> None:
+    def close(self) -> None:
+        """Send the traces that wait."""
+        if self._traces is not None:
+            self._traces.close()
+
+    def fetched(self, docid: int, stream: str, began_us: int) -> None:
+        """Note that an item of a feed, read at that time, is a document."""
+        if self._traces is not None:
+            self._traces.fetched(docid, stream, began_us)
+
+    def written(self, seconds: float, receipts: Sequence[Receipt]) -> None:
         """Note that a segment was written."""
         self.histograms["ingest_commit_seconds"].observe(seconds)
+        if self._traces is not None:
+            self._traces.accepted(seconds, receipts)
 
     def evaluated(self, seconds: float) -> None:
         """Note that a batch has just been evaluated; what it is made of comes with `committed`."""
         self._taken_up_us = self._now_us() - round(seconds * 1e6)
         self.histograms["evaluation_seconds"].observe(seconds)
+        if self._traces is not None:
+            self._traces.evaluated(seconds)
 
     def committed(self, step: StepSummary) -> None:
         """Note that a step was committed just now."""
@@ -90,13 +112,17 @@ class Stages:
             )
             self.histograms["spool_wait_seconds"].observe(waited_us / 1e6, segment.documents)
             self.histograms["ingest_to_outbox_seconds"].observe(whole_us / 1e6, segment.documents)
+        if self._traces is not None:
+            self._traces.committed(step)
 
     def delivered(self, event: DeliveryEvent) -> None:
-        """Note an event of delivery, if it is one that ends a match's way."""
+        """Note an event of delivery; one that ends a match's way is counted."""
         if event.kind is DeliveryEventKind.DELIVERED:
             for match in event.matches:
                 took_us = self._now_us() - match.committed_us
                 self.histograms["outbox_to_delivery_seconds"].observe(took_us / 1e6)
+        if self._traces is not None:
+            self._traces.sent(event)
 
 
 def render_metrics(figures: Mapping[str, float], histograms: Mapping[str, Histogram]) -> str:
@@ -122,6 +148,15 @@ def render_metrics(figures: Mapping[str, float], histograms: Mapping[str, Histog
         lines.append(f"# TYPE xscl_{name} histogram")
         lines += [f"xscl_{name}{suffix} {value:.17g}" for suffix, value in histogram.samples()]
     return "".join(f"{line}\n" for line in lines)
+
+
+def label(text: str) -> str:
+    r"""Return a text as it stands between the quotes of a label.
+
+    >>> print(label('a "b" \\ c'))
+    a \"b\" \\ c
+    """
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _help(name: str) -> list[str]:

@@ -17,8 +17,9 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -60,6 +61,7 @@ class StepSummary:
     process_s: float
     commit_s: float
     segments: tuple[Segment, ...] = ()
+    matches_by_query: Mapping[str, int] = field(default_factory=dict)
 
 
 class Pipeline:
@@ -186,6 +188,7 @@ class Pipeline:
             process_s=processed - started,
             commit_s=time.perf_counter() - processed,
             segments=tuple(run),
+            matches_by_query=Counter(match.query for match in step.matches),
         )
         _log_dead_letters(step.dead_letters)
         self._on_step(summary)

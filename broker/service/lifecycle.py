@@ -36,6 +36,7 @@ from broker.operations.figures import Figures
 from broker.operations.late import tell_late
 from broker.operations.log import log_delivery, log_step
 from broker.operations.metrics import Stages
+from broker.operations.traces import open_traces
 from broker.pipeline.backfill import backfill
 from broker.pipeline.commits import announce
 from broker.pipeline.evaluation import PlanStore
@@ -93,8 +94,9 @@ class Service:
         self._unready: str | None = "the broker is starting"
         self._lateness_us = settings.lateness // timedelta(microseconds=1)
         self._channels: dict[DestinationKind, Channel] = {}
-        self._stages = Stages()
         self._open_files()
+        traces = open_traces(settings.tracing, self._registry.key("traces"))
+        self._stages = Stages(traces=traces)
         self._plans = PlanStore(self._data / "plans")
         self._engines = Engines(
             self._registry,
@@ -144,6 +146,7 @@ class Service:
         self._loop = asyncio.get_running_loop()
         async with self._stack:
             self._stack.callback(self._close_files)
+            self._stack.callback(self._stages.close)
             on_listening(await self._serve())
             query = await unless(stop, self._start())
             if query is None:
@@ -294,7 +297,12 @@ class Service:
             self._look_back(stop),
             self._pause_spenders(),
             poller(
-                self._settings, self._feeds, self._feed_store, self._ingest.submit, self._push
+                self._settings,
+                self._feeds,
+                self._feed_store,
+                self._ingest.submit,
+                self._push,
+                on_taken=self._stages.fetched,
             ).run(),
             deliver(
                 self._data,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from broker.documents.document import DocumentLine
-from broker.documents.ingest import IngestOutcome
+from broker.documents.ingest import IngestOutcome, Receipt
 from broker.documents.ingest_thread import Busy, Submit
 from broker.settings.config import Settings
 from feeds import Feed, FeedStore, Poller, networks
@@ -18,16 +18,32 @@ __all__ = ["poller", "push_of"]
 
 _log = logging.getLogger(__name__)
 
+Taken = Callable[[int, str, int], None]
+
 
 def poller(
-    settings: Settings, feeds: Iterable[Feed], store: FeedStore, submit: Submit, push: Push | None
+    settings: Settings,
+    feeds: Iterable[Feed],
+    store: FeedStore,
+    submit: Submit,
+    push: Push | None,
+    *,
+    on_taken: Taken,
 ) -> Poller:
-    """Return the poller of the feeds in the store, to which those of the settings are added."""
+    """Return the poller of the feeds in the store, to which those of the settings are added.
+
+    `on_taken` gets the number of each item that became a document, its stream, and when it was
+    read, in microseconds.
+    """
     for feed in feeds:
         store.put(feed)
 
     async def take(stream: str, key: str, time_us: int | None, xml: bytes) -> None:
-        await _take(submit, DocumentLine(stream=stream, xml=xml, time_us=time_us, key=key))
+        began_us = time.time_ns() // 1_000
+        line = DocumentLine(stream=stream, xml=xml, time_us=time_us, key=key)
+        receipt = await _take(submit, line)
+        if receipt.outcome is IngestOutcome.ACCEPTED and receipt.docid is not None:
+            on_taken(receipt.docid, stream, began_us)
 
     return Poller(store, take, allowed=networks(settings.allow_networks), push=push)
 
@@ -40,7 +56,7 @@ def push_of(settings: Settings, store: FeedStore) -> Push | None:
     return Push(store, base_url=public_url, now_us=lambda: time.time_ns() // 1_000)
 
 
-async def _take(submit: Submit, line: DocumentLine) -> None:
+async def _take(submit: Submit, line: DocumentLine) -> Receipt:
     """Accept one item of a feed; waits while the broker is busy."""
     while True:
         try:
@@ -52,3 +68,4 @@ async def _take(submit: Submit, line: DocumentLine) -> None:
     if receipt.outcome is IngestOutcome.REFUSED:
         fields = {"stage": "ingest", "stream": line.stream}
         _log.warning("an item of a feed was refused: %s", receipt.reason, extra=fields)
+    return receipt

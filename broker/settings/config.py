@@ -105,6 +105,20 @@ class SparkSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class TracingSettings:
+    """Which collector of OpenTelemetry gets traces, and of what part of the documents."""
+
+    endpoint: str = ""
+    one_in: int = 100
+
+    def __post_init__(self) -> None:
+        if self.endpoint and not self.endpoint.startswith(("http://", "https://")):
+            raise ValueError("'endpoint' must begin with http:// or https://")
+        if self.one_in < 1:
+            raise ValueError("'one_in' must be at least 1")
+
+
+@dataclass(frozen=True, slots=True)
 class SmtpSettings:
     """The mail server for e-mail subscriptions.
 
@@ -245,6 +259,7 @@ class Settings:
     budget: Budget = DEFAULT_BUDGET
     http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
+    tracing: TracingSettings = TracingSettings()
     spark: SparkSettings = SparkSettings()
     smtp: SmtpSettings | None = None
     webhooks: WebhookSettings = WebhookSettings()

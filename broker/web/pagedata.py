@@ -39,6 +39,7 @@ __all__ = [
     "failing_deliveries",
     "feed_store",
     "feeds",
+    "has_text",
     "messages",
     "moment",
     "one_query",
@@ -46,6 +47,7 @@ __all__ = [
     "overview",
     "own_subscriptions",
     "spelled",
+    "wanted_feeds",
     "with_subscriptions",
 ]
 
@@ -73,18 +75,23 @@ class Shown:
     output: Markup
 
 
-def overview(backend: Backend) -> dict[str, Any]:
-    """Return what an admin sees first."""
+def overview(backend: Backend, wanted: str = "") -> dict[str, Any]:
+    """Return what an admin sees first; with `wanted`, queries and streams that have this text."""
     now_us = _now_us()
     queries = backend.registry.queries(states=(QueryState.ACTIVE, QueryState.PAUSED))
     queries.sort(key=lambda query: (query.state is QueryState.ACTIVE, query.id))
+    queries = [each for each in queries if has_text(wanted, each.id, each.text)]
     shown, registry, outbox = queries[:_ROWS_MAX], backend.registry, backend.outbox
     letters = outbox.dead_letters(limit=_MATCHES_MAX)
     numbers = statistics(backend)
     return {
         "statistics": numbers,
         "late": numbers["late"] and spell_late(numbers["late"], "documents"),
-        "streams": backend.streams.streams(registry, now_us)[:_ROWS_MAX],
+        "streams": [
+            each
+            for each in backend.streams.streams(registry, now_us)
+            if has_text(wanted, each.name)
+        ][:_ROWS_MAX],
         "late_of": backend.ingest.late.by_stream,
         "queries": shown,
         "queries_left": max(0, len(queries) - _ROWS_MAX),
@@ -130,13 +137,34 @@ def feed_store(application: web.Application) -> FeedStore | None:
     return None if administration is None else administration.store
 
 
+def has_text(wanted: str, *texts: str) -> bool:
+    """Whether one of the texts has the wanted one in it, in any case; all have none.
+
+    >>> has_text("NEWS", "other", "my-news"), has_text("x", "other"), has_text("", "other")
+    (True, False, True)
+    """
+    return any(wanted.casefold() in text.casefold() for text in texts)
+
+
 def feeds(store: FeedStore | None) -> list[FeedHealth]:
-    """Return the health of the feeds; gone and failing feeds come first."""
+    """Return the health of all feeds; gone and failing feeds come first."""
     if store is None:
         return []
     order = ("gone", "failing", "quiet", "waiting", "paused", "ok")
     found = healths(store, _now_us())
-    return sorted(found, key=lambda each: (order.index(each.status), each.url))[:_ROWS_MAX]
+    return sorted(found, key=lambda each: (order.index(each.status), each.url))
+
+
+def wanted_feeds(found: Sequence[FeedHealth], wanted: str) -> dict[str, Any]:
+    """Return which feeds are shown, those with the wanted text, and what is said of all."""
+    shown = [
+        each for each in found if has_text(wanted, each.url, each.title, each.stream, each.status)
+    ]
+    return {
+        "feeds": shown[:_ROWS_MAX],
+        "feeds_left": max(0, len(shown) - _ROWS_MAX),
+        "feeds_failing": sum(each.status in ("failing", "gone") for each in found),
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,9 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
+_WANTED_MAX = 200
+"""Characters that are looked for."""
+
 _KINDS = {
     "style.css": "text/css",
     "live.js": "text/javascript",
@@ -91,9 +94,19 @@ async def show_overview(request: web.Request) -> web.Response:
     found = await pickup.write(lambda: pagedata.failing_deliveries(pickup.deliveries))
     failing = await in_thread(pagedata.with_subscriptions, backend, found)
     feeds = await in_thread(pagedata.feeds, pagedata.feed_store(request.app))
-    overview = await in_thread(pagedata.overview, backend)
-    values = {**overview, "feeds": feeds, "deliveries": failing}
+    wanted = request.query.get("find", "").strip()[:_WANTED_MAX]
+    overview = await in_thread(pagedata.overview, backend, wanted)
+    failing = [each for each in failing if _is_wanted(each, wanted)]
+    shown = pagedata.wanted_feeds(feeds, wanted)
+    values = {**overview, **shown, "deliveries": failing, "wanted": wanted}
     return _page("overview.html.j2", values, caller)
+
+
+def _is_wanted(failing: pagedata.Failing, wanted: str) -> bool:
+    texts = [failing.delivery.subscription, failing.delivery.last_detail or ""]
+    if failing.subscription is not None:
+        texts += [failing.subscription.query, failing.subscription.destination.shown]
+    return pagedata.has_text(wanted, *texts)
 
 
 async def show_query(request: web.Request) -> web.Response:

@@ -41,6 +41,7 @@ from xscl.client import (
     WebhookError,
     verify_webhook,
 )
+from xscl.client.operations import AsyncOperations, Operations
 
 T = TypeVar("T")
 QUERY = "news//item->a FOLLOWED BY {a/author = b/author, 2 days} news//item->b"
@@ -269,6 +270,7 @@ def test_both_clients_have_the_same_methods_and_arguments() -> None:
         }
 
     assert methods(Client) == methods(AsyncClient)
+    assert methods(Operations) == methods(AsyncOperations)
 
 
 async def test_matches_and_queries_show_themselves_in_a_notebook(

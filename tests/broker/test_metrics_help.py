@@ -11,6 +11,8 @@ OPERATIONS = Path(__file__).parents[2] / "docs" / "operations.md"
 
 
 def test_each_figure_has_the_words_of_the_documentation() -> None:
-    rows = re.findall(r"^\| `xscl_(\w+)` \| (.*) \|$", OPERATIONS.read_text(), re.MULTILINE)
+    rows = re.findall(
+        r"^\| `xscl_(\w+)(?:{[^}]*})?` \| (.*) \|$", OPERATIONS.read_text(), re.MULTILINE
+    )
     said = {name: re.sub(r"\[([^\]]*)\]\([^)]*\)|`", r"\1", text) for name, text in rows}
     assert dict(HELP) == said

@@ -250,6 +250,26 @@ async def test_pages_show_parameters_and_count_what_they_leave_out(house: House)
     assert "who = Ann 102" in await text_of(house.client, f"/subscriptions/{made.id}")
 
 
+async def test_the_overview_shows_what_has_the_wanted_text(house: House) -> None:
+    store = house.client.app[FEED_ADMINISTRATION].store
+    for name in ("alpha", "beta"):
+        store.add(feed_at(f"https://{name}.example/feed.xml", "news"))
+    assert await log_in(house, "admin") == 303
+
+    async def rows(wanted: str) -> set[str]:
+        answer = await house.client.get("/", params={"find": wanted})
+        page = html.fromstring(await answer.text())
+        assert page.xpath("string(//input[@id='find']/@value)") == wanted
+        return {cell.text_content().strip() for cell in page.xpath("//tbody//th[@scope='row']")}
+
+    everything = await rows("")
+    assert {"same", "other", "https://alpha.example/feed.xml", "news"} <= everything
+    assert await rows("ALPHA") == {"https://alpha.example/feed.xml"}
+    assert {"other"} <= await rows("other") < everything
+    assert await rows("nothing has this") == set()
+    assert await rows(HOSTILE) == set()
+
+
 async def test_nothing_stands_in_an_address_that_is_not_ours(house: House) -> None:
     for name in ("style.css", "live.js", "icon.svg"):
         assert (await house.client.get(f"/assets/{name}")).status == 200

@@ -33,6 +33,7 @@ from xscl.client.errors import (
     RefusedError,
     WebhookError,
 )
+from xscl.client.tables import matches_frame, matches_table
 from xscl.client.values import (
     DocumentToPublish,
     FeedInfo,
@@ -64,5 +65,7 @@ __all__ = [
     "RefusedError",
     "SubscriptionInfo",
     "WebhookError",
+    "matches_frame",
+    "matches_table",
     "verify_webhook",
 ]

@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mappin
 from datetime import datetime
 from typing import Any, Self, TypeVar
 
-from xscl.client.client import AsyncClient
+from xscl.client.client import BATCH_BYTES, AsyncClient
 from xscl.client.consumer import Message
 from xscl.client.errors import ClosedError
+from xscl.client.operations import Operations
 from xscl.client.values import (
     DocumentToPublish,
     FeedInfo,
@@ -27,7 +28,7 @@ __all__ = ["BlockingMessage", "Client"]
 T = TypeVar("T")
 
 
-class Client:
+class Client(Operations):
     """A broker.  Use it in `with`, from any thread; see `AsyncClient` for what methods promise.
 
     It has an event loop in a thread of its own, so that it works inside a notebook, which has
@@ -41,7 +42,7 @@ class Client:
         token: str | None = None,
         timeout_s: float = 30.0,
     ) -> None:
-        self._client = AsyncClient(url, token=token, timeout_s=timeout_s)
+        self._client: AsyncClient = AsyncClient(url, token=token, timeout_s=timeout_s)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="xscl-client", daemon=True
@@ -132,10 +133,17 @@ class Client:
         self._run(self._client.wait_for(docid, timeout_s=timeout_s))
 
     def publish_many(
-        self, stream: str, documents: Iterable[DocumentToPublish], *, batch: int = 500
+        self,
+        stream: str,
+        documents: Iterable[DocumentToPublish],
+        *,
+        batch: int = 500,
+        batch_bytes: int = BATCH_BYTES,
     ) -> Iterator[Receipt]:
         """Give documents to a stream and yield their receipts; waits where the broker is busy."""
-        return self._each(self._client.publish_many(stream, documents, batch=batch))
+        return self._each(
+            self._client.publish_many(stream, documents, batch=batch, batch_bytes=batch_bytes)
+        )
 
     def matches(
         self, subscription_id: str, *, after: int | None = None, follow: bool = True

@@ -11,6 +11,7 @@ from typing import Any, Self
 from xscl.client.connection import Connection, OverError
 from xscl.client.consumer import Consumer, Message
 from xscl.client.errors import BrokerUnreachableError, BusyError, RefusedError
+from xscl.client.operations import AsyncOperations
 from xscl.client.values import (
     DocumentToPublish,
     FeedInfo,
@@ -27,11 +28,11 @@ from xscl.client.values import (
     read_subscription,
 )
 
-__all__ = ["AsyncClient"]
+__all__ = ["BATCH_BYTES", "AsyncClient"]
 
 _RETRY_FIRST_S = 0.2
 _RETRY_MAX_S = 10.0
-_BATCH_BYTES = 4 << 20
+BATCH_BYTES = 4 << 20
 """Bytes of documents that are sent at a time, well below what brokers take."""
 
 _WAIT_MAX_S = 20
@@ -40,7 +41,7 @@ _FEED_CHECK_S = 90.0
 """How long a feed may take to be looked at: the broker gives up after 75 seconds."""
 
 
-class AsyncClient:
+class AsyncClient(AsyncOperations):
     """A broker.  Use it in `async with`, in one event loop.
 
     `token` is for brokers that want one.  What the broker refuses is a `RefusedError`, a text
@@ -183,17 +184,18 @@ class AsyncClient:
         documents: Iterable[DocumentToPublish] | AsyncIterable[DocumentToPublish],
         *,
         batch: int = 500,
+        batch_bytes: int = BATCH_BYTES,
     ) -> AsyncIterator[Receipt]:
-        """Give documents to a stream, `batch` at a time, and yield their receipts in order.
+        """Give documents to a stream, in batches, and yield their receipts in order.
 
-        Long ones go fewer at a time.  Takes no more documents than the broker has accepted: where
-        it is busy, this waits.
+        A batch has at most `batch` of them, and at most `batch_bytes` bytes, or one document.
+        Takes no more documents than the broker has accepted: where it is busy, this waits.
         """
         waiting: list[bytes] = []
         size = 0
         async for document in _each(documents):
             line = document_line(stream, document).encode()
-            if waiting and (len(waiting) == batch or size + len(line) > _BATCH_BYTES):
+            if waiting and (len(waiting) == batch or size + len(line) > batch_bytes):
                 for receipt in await self._send(stream, waiting):
                     yield receipt
                 waiting, size = [], 0
