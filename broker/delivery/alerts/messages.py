@@ -64,10 +64,10 @@ class Messages:
     def choose(self, lane: Lane, subscription: Subscription, taking: Taking) -> Taken | None:
         """Return the message whose turn it is, None where none is to be sent now."""
         touched = {each.row: each for each in self._gather(lane, subscription, taking)}
-        # A row that has grown is the one that has grown.
-        due = {each.row: each for each in self._due(lane, taking.now_us)} | touched
+        # Where a row that is due has grown, it counts as it is now.
+        due = {**self._due(lane, taking.now_us), **touched}
         chosen = None
-        for message in sorted(due.values(), key=lambda each: (each.due_us, each.seqs[0])):
+        for message in sorted(due.values(), key=_place) if len(due) > 1 else due.values():
             if message.due_us > taking.now_us:
                 break
             if message.begun_us is None:
@@ -104,19 +104,9 @@ class Messages:
         else:
             last = max(lane.head, matches[-1].seq) if matches else lane.head
             taking.moved.append((last, None, lane.subscription))
-        cadence = subscription.options.cadence
 
         def begin(first: Found) -> Message:
-            return Message(
-                row=taking.number(),
-                id=delivery_id(subscription.id, first.id),
-                subscription=subscription.id,
-                seqs=[first.seq],
-                # Where the clock went back, not from a time that is still to come.
-                due_us=cadence.due_us(min(first.found_us, taking.now_us)),
-                key=first.key,
-                is_new=True,
-            )
+            return _new(first, subscription, taking)
 
         def waiting(key: str) -> Message | None:
             return None if lane.due_us is None else self._waiting(subscription.id, key)
@@ -196,15 +186,35 @@ class Messages:
         message = row and _read(row)
         return message if message and message.state is DeliveryState.DUE else None
 
-    def _due(self, lane: Lane, now_us: int) -> list[Message]:
+    def _due(self, lane: Lane, now_us: int) -> dict[int, Message]:
         if lane.due_us is None or lane.due_us > now_us:
-            return []
+            return {}
         rows = self._db.execute(
             f"SELECT {_MESSAGE} FROM delivery WHERE subscription = ? AND next_us <= ?"
             " ORDER BY next_us, number LIMIT ?",
             (lane.subscription, now_us, _JUDGED_MAX),
         )
-        return [_read(row) for row in rows.fetchall()]
+        return {row[0]: _read(row) for row in rows.fetchall()}
+
+
+def _place(message: Message) -> tuple[int, int]:
+    """Return where in the order of its lane a message stands."""
+    return message.due_us, message.seqs[0]
+
+
+def _new(first: Found, subscription: Subscription, taking: Taking) -> Message:
+    """Return the message that a match begins."""
+    # Where the clock went back, not from a time that is still to come.
+    found_us = min(first.found_us, taking.now_us)
+    return Message(
+        row=taking.number(),
+        id=delivery_id(subscription.id, first.id),
+        subscription=subscription.id,
+        seqs=[first.seq],
+        due_us=subscription.options.cadence.due_us(found_us),
+        key=first.key,
+        is_new=True,
+    )
 
 
 def _found(
