@@ -36,6 +36,7 @@ from xscl.path import Literal, Parameter
 __all__ = [
     "Condition",
     "Reading",
+    "UnboundError",
     "Values",
     "compile_condition",
     "compile_operand",
@@ -115,7 +116,7 @@ def compile_test(test: Call) -> Condition:
     return _left_out(passes, *test.arguments)
 
 
-class _UnboundError(Exception):
+class UnboundError(Exception):
     """A value rests on a variable that the tuple does not bind."""
 
 
@@ -127,14 +128,14 @@ def _left_out(condition: Condition, *operands: Operand, otherwise: bool = True) 
     def bound(reading: Reading) -> bool:
         try:
             return condition(reading)
-        except _UnboundError:
+        except UnboundError:
             return otherwise
 
     return bound
 
 
 def _unbound(reading: Reading) -> Values:
-    raise _UnboundError
+    raise UnboundError
 
 
 def compile_operand(operand: Operand) -> _Reader:

@@ -18,7 +18,13 @@ from broker.whynot.nearmiss import nearest
 from broker.whynot.reason import Reason, quote, spell_length
 from xscl import functions
 from xscl.durations import render_duration
-from xscl.evaluation import Values, compile_condition, compile_operand, compile_test
+from xscl.evaluation import (
+    UnboundError,
+    Values,
+    compile_condition,
+    compile_operand,
+    compile_test,
+)
 from xscl.query import (
     INFINITE_US,
     Call,
@@ -192,10 +198,11 @@ class Joining:
 
     def _residual(self, residual: Residual) -> Reason:
         name = self._spell(residual)
+        holds = compile_condition([residual])
         seen: list[tuple[Values, Values]] = []
         for one in self._projections(residual.left, residual.right):
             left, right = self._values(residual.left, one), self._values(residual.right, one)
-            if functions.compare(left, residual.operator, right):
+            if holds(self._reading(one)):
                 text = f"{name}: {_side_text(left)} {residual.operator} {_side_text(right)}"
                 return Reason("residual", True, text)
             seen.append((left, right))
@@ -249,7 +256,10 @@ class Joining:
         return _BindingReading(binding, start_us, max(self.left.end_us, self.right.end_us))
 
     def _values(self, operand: Operand, binding: Binding) -> Values:
-        return _compiled(operand)(self._reading(binding))
+        try:
+            return _compiled(operand)(self._reading(binding))
+        except UnboundError:
+            return ()
 
     def _all_values(self, operand: Derived, tuples: Iterable[Binding]) -> set[str]:
         return {str(value) for one in tuples for value in self._values(operand, one)}

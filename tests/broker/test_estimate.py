@@ -56,6 +56,24 @@ def counted(documents: Sequence[Document], timing: Timing) -> int:
     return sample.pairs(sample.of(variable), sample.of(variable), timing).total()
 
 
+def test_matches_of_a_block_with_conditions_are_counted_by_these() -> None:
+    documents = items([str(n % 4) for n in range(40)])
+    known = [found.matches_per_day for found in (of("S//item->a WHERE a/k > 2", documents),)]
+    plain = of("S//item[k = '3']->a", documents).matches_per_day
+    assert known == [plain]
+    either = of("(S//item[k = '3']->a | S//item[k = '2']->b)", documents).matches_per_day
+    assert either is not None
+    assert plain is not None
+    assert either.expected == 2 * plain.expected
+
+
+def test_a_bound_of_the_whole_is_the_window_of_its_operator() -> None:
+    documents = items(["a", "b", "a", "b"])
+    bound = of("S//item->a FOLLOWED BY {a/k = b/k} S//item->b WITHIN 2 h", documents)
+    window = of("S//item->a FOLLOWED BY {a/k = b/k, 2 h} S//item->b", documents)
+    assert bound.operators[0].joins == window.operators[0].joins
+
+
 def test_pairs_are_counted_within_the_window_and_in_order() -> None:
     documents = items(["a", "a", "b", "a", "b"])
     assert counted(documents, Timing(HOUR_US, False)) == 1

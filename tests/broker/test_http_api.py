@@ -118,6 +118,19 @@ async def test_a_query_is_registered_behind_the_newest_document(client: TestClie
     assert [(q["id"], q["state"], q["matches"]) for q in listed] == [("same", "active", 0)]
 
 
+async def test_a_sequence_with_units_a_key_a_bound_and_a_condition_is_registered(
+    client: TestClient,
+) -> None:
+    text = (
+        "(news//item->a | news//note->b) FOLLOWED BY news//item->c"
+        " WITHIN 1 h SAME (//k) WHERE exists(b) OR time(c) - time(a) > 1 min"
+    )
+    assert (await client.put("/v1/queries/sequence", data=text)).status == 200
+    answer = await (await client.get("/v1/queries/sequence")).json()
+    assert answer["state"] == "active"
+    assert "SAME (//k)" in answer["text"]
+
+
 async def test_registering_the_same_text_again_changes_nothing(client: TestClient) -> None:
     first = await (await client.put("/v1/queries/same", data=SAME)).json()
     await client.post("/v1/streams/news/documents", **lines({"xml": "<a/>"}))

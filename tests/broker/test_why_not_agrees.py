@@ -12,13 +12,14 @@ from generators.strategies import case_texts, random_case
 from hypothesis import HealthCheck, given, settings
 from oracle.lines import read_lines
 from support.examples import examples
-from support.kit import Case, parse_case
+from support.kit import Case, cases, parse_case
 from support.runners import engine_of
 
 from broker.documents.document import Document
 from broker.matching.match import Match
 from broker.whynot import why_not
 from xscl.query import Query
+from xscl.sequence import documents_of
 
 COMBINATIONS_MAX = 200
 
@@ -39,7 +40,7 @@ def assignments(case: Case, query: Query) -> Iterable[Mapping[str, Any]]:
 def candidates(query: Query, documents: list[Document]) -> Iterator[tuple[Document, ...]]:
     streams = {block.stream for block in query.blocks}
     readable = [d for d in documents if d.stream in streams or ("*" in streams and d.depth == 0)]
-    for i, chosen in enumerate(combinations(readable, len(query.blocks))):
+    for i, chosen in enumerate(combinations(readable, documents_of(query.root))):
         if i >= COMBINATIONS_MAX:
             return
         yield chosen
@@ -66,6 +67,16 @@ def disagreements(case: Case) -> Iterator[str]:
                 if reason.holds != is_found:
                     yield f"{query.id} {[d.docid for d in chosen]}: engine {is_found}, {reason}"
                 assert reason.holds or list(reason.failures())
+
+
+CONDITIONED = [
+    text for name, text in cases() if name.split(":")[0] in ("conditions", "clauses", "units")
+]
+
+
+@pytest.mark.parametrize("text", CONDITIONED)
+def test_why_not_and_the_engine_agree_on_conditions_clauses_and_units(text: str) -> None:
+    assert not list(disagreements(parse_case(text)))
 
 
 @pytest.mark.parametrize("part", range(4))

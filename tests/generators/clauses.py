@@ -23,7 +23,7 @@ from mutants.misreadings import (
     with_paths_asked_for,
     without_residuals_inside,
 )
-from support.query_parts import Part, rewritten
+from support.query_parts import Part, parts, rewritten
 
 from xscl.path import (
     ANY,
@@ -46,17 +46,23 @@ from xscl.query import (
     INFINITE_US,
     Block,
     Call,
+    Conditional,
     Constructor,
     Disjunct,
+    From,
     Operator,
     OperatorKind,
     Query,
     Residual,
     SelectAll,
     SelectNodes,
+    Unit,
     ValueJoin,
     Window,
 )
+from xscl.signatures import STRING_TESTS
+
+ARITHMETIC = ("+", "-", "*", "div", "mod")
 
 __all__ = [
     "QUERY_CLAUSES",
@@ -289,5 +295,35 @@ QUERY_CLAUSES = (
     _query(
         "6 PUBLISH of what is published",
         lambda q: q.publish is not None and any(b.stream.startswith("P") for b in q.blocks),
+    ),
+    _query("13.1 alternatives", lambda q: any(isinstance(part, Unit) for part in parts(q.root))),
+    QueryClause("13.3 SAME", a(From, lambda f: bool(f.keys)), lambda f: replace(f, keys=())),
+    QueryClause(
+        "13.4 WITHIN", a(From, lambda f: f.within is not None), lambda f: replace(f, within=None)
+    ),
+    QueryClause(
+        "13.5 arithmetic",
+        a(Call, lambda call: call.function in ARITHMETIC),
+        lambda call: call.arguments[0],
+    ),
+    QueryClause("13.5 time()", a(Call, lambda c: c.function == "time"), lambda c: Literal(0.0)),
+    QueryClause(
+        "13.5 start() end() dur()",
+        a(Call, lambda call: call.function in ("start", "end", "dur")),
+        lambda call: Literal(0.0),
+    ),
+    QueryClause("13.5 if", a(Conditional, lambda each: True), lambda each: each.otherwise),
+    QueryClause(
+        "13.5 tests between variables",
+        a(Disjunct, lambda d: any(test.function in STRING_TESTS for test in d.tests)),
+        lambda d: replace(d, tests=()),
+    ),
+    QueryClause(
+        "13.5 exists and empty",
+        a(Disjunct, lambda d: any(test.function in ("exists", "empty") for test in d.tests)),
+        lambda d: replace(d, tests=()),
+    ),
+    QueryClause(
+        "13.6 WHERE", a(From, lambda f: f.where is not None), lambda f: replace(f, where=None)
     ),
 )

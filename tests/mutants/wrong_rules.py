@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 import oracle
-from oracle import conditions, matching, numbering, operators, paths, values
+from oracle import conditions, matching, numbering, operators, paths, sequences, values
 from oracle.operators import Rules, Tuple, position
 from oracle.values import Atom
 from support.query_parts import parts
@@ -336,7 +336,7 @@ RULES = (
             "4 interval: to the latest end": _to_right_end,
         },
     ),
-    Rule("4 outer predicates see the inner tuple", matching, "join", _any_combination, _is_nested),
+    Rule("4 outer predicates see the inner tuple", sequences, "join", _any_combination, _is_nested),
     Rule("4 the empty string joins nothing", operators, "_joined_values", _with_empty_values),
     *(
         Rule(f"4 residual: {name}", conditions, "compare_operands", residual(wrong), _has(Residual))

@@ -161,7 +161,7 @@ def _query_matches(
         bound = {v.name for v in query.variables if v.block in blocks_read}
         keys = {name for key in keys_of(query.root) for _, name in key.variables}
         compared = _in_order(query, bound & keys.union(*map(compared_in, choice)))
-        kept = {*keys.union(*map(variables_of, choice)), *query.visible()}
+        kept = {*compared, *keys.union(*map(variables_of, choice)), *query.visible()}
         blocks = [_bound(block, kept, streams, rules, point) for block in query.blocks]
         nodes = [id(node) for node, _ in conditioned(query.root)]
         chosen = dict(zip(nodes, choice, strict=True))
@@ -169,7 +169,7 @@ def _query_matches(
         for one in reading.tuples(query.root):
             visible = [one.nodes[v] for v in _visible(query, one)]
             key = (one.blocks, tuple(map(position, one.documents)), *visible)
-            witness = tuple((v, one.nodes[v]) for v in compared)
+            witness = tuple((v, one.nodes[v]) for v in compared if v in one.nodes)
             found.setdefault(key, (one, set()))[1].add(witness)
     return [
         (_match(query, one, witnesses, rules), one.documents) for one, witnesses in found.values()

@@ -65,6 +65,13 @@ TELLING = (
     (10344, "late"),
     (10445, "function"),
     (10480, "nested"),
+    (10001, "term"),
+    (10004, "term"),
+    (10014, "term"),
+    (10001, "clause"),
+    (10002, "clause"),
+    (10006, "clause"),
+    (10014, "clause"),
 )
 """Seeds of cases in which each clause decides, with what they are about."""
 
