@@ -25,7 +25,7 @@ from xscl.reader import check
 from xscl.report import Report
 from xscl.spelling import did_you_mean
 
-__all__ = ["ROUTES", "description_of", "one_query", "point_since", "present_query"]
+__all__ = ["ROUTES", "description_of", "labels_of", "one_query", "point_since", "present_query"]
 
 _COMPARED_MAX = 10_000
 """Ids among which the nearest to a wrong one is looked for: 0.1 s."""
@@ -188,10 +188,12 @@ async def _answer(
     subscriptions = await in_thread(backend.registry.subscriptions.count, query.id)
     warnings = await in_thread(_warnings, query.id, query.text)
     source = await in_thread(backend.registry.source, query)
+    description = description_of(source)
     answer = {
         **_rendered(query, matches, subscriptions),
         "source": source,
-        "description": description_of(source),
+        "description": description,
+        **labels_of(description),
         "warnings": list(warnings),
     }
     if outcome is not None:
@@ -230,6 +232,21 @@ def description_of(source: str) -> str:
         said += [line.strip() for line in text.strip().splitlines()]
         end = comment.end
     return "\n".join(said)
+
+
+def labels_of(description: str) -> dict[str, Any]:
+    r"""Return whom a query belongs to and its tags, from lines that begin with these words.
+
+    >>> labels_of("Stories.\nowner: ann@example.org\nTags: news, two words,, news")
+    {'owner': 'ann@example.org', 'tags': ['news', 'two words']}
+    >>> labels_of("Stories of an owner: hers.")
+    {'owner': None, 'tags': []}
+    """
+    said = [line.partition(":") for line in description.splitlines()]
+    owners = [text.strip() for name, _, text in said if name.strip().lower() == "owner"]
+    lists = [text.split(",") for name, _, text in said if name.strip().lower() == "tags"]
+    tags = dict.fromkeys(tag.strip() for each in lists for tag in each if tag.strip())
+    return {"owner": next(filter(None, owners), None), "tags": list(tags)}
 
 
 @lru_cache(maxsize=10_000)

@@ -129,3 +129,15 @@ async def test_the_newest_documents_are_in_the_order_of_their_arrival(
     assert second is not None
     assert (second.docid, second.key, b"Two" in second.xml) == (2, "k1", True)
     assert stored_document(spool, 4) is None
+
+
+async def test_comments_before_a_query_say_whose_it_is(client: TestClient) -> None:
+    text = "-- Stories.\n-- owner: ann@example.org\n-- tags: news, wire\nnews//item->a"
+    answer = await client.put("/v1/queries/stories", data=text)
+    assert answer.status == 200, await answer.text()
+    for query in (await answer.json(), await (await client.get("/v1/queries/stories")).json()):
+        assert (query["owner"], query["tags"]) == ("ann@example.org", ["news", "wire"])
+    # Words of the query itself, and comments behind its beginning, are nobody's labels.
+    text = "news//item->a -- owner: bob@example.org\n"
+    found = await (await client.put("/v1/queries/stories", data=text)).json()
+    assert (found["owner"], found["tags"]) == (None, [])
