@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import oracle
 from generators.strategies import random_case
-from oracle.lines import read_lines
+from oracle.lines import read_lines, render
 
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 def lines(matches: Iterable[Match]) -> list[str]:
     """Return matches as match lines."""
-    return [match.render() for match in matches]
+    return [render(match) for match in matches]
 
 
 def run_oracle(case: Case) -> Sequence[Match]:

@@ -82,7 +82,9 @@ def comparison(condition: str) -> Residual:
 @settings(max_examples=examples(200))
 @given(texts)
 def test_statements_of_the_whole_grammar_have_no_errors(text: str) -> None:
-    assert [str(each) for each in xscl.check(text)[1] if each.is_error] == []
+    errors = [each for each in xscl.check(text)[1] if each.is_error]
+    # Units and disjunctions may combine in more ways than a query may have.
+    assert [str(each) for each in errors if each.code != "XS503"] == []
 
 
 @settings(max_examples=examples(100))
