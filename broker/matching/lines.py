@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from json.encoder import encode_basestring, encode_basestring_ascii
 from typing import Any
@@ -34,19 +35,47 @@ Witness = tuple[tuple[str, BoundNode], ...]
 """Compared variables with their nodes, in the order of the query's variables."""
 
 
+@dataclass(frozen=True, slots=True)
 class Leaf:
-    """A document behind matches, spelled: `line` stands in match lines, `id` in what ids digest."""
+    """A document behind matches, without its values: what it is asked for, and its fragments.
 
-    __slots__ = ("id", "instance", "line")
+    `instance` is its number in the join; `line` stands in match lines, `id` in what ids digest.
+    """
 
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
-        stream, key = instance.stream, instance.key
-        self.line = (
-            f'{{"docid": {instance.docid}, "stream": {encode_basestring(stream)},'
-            f' "key": {encode_basestring(key)}, "time": "{render_time(instance.end_us)}"}}'
+    instance: int
+    docid: int
+    depth: int
+    match_id: str
+    stream: str
+    key: str
+    watermark_us: int
+    line: str
+    id: str
+
+    @classmethod
+    def of(cls, document: Instance) -> Leaf:
+        """Return a document as a leaf."""
+        stream, key = document.stream, document.key
+        line = (
+            f'{{"docid": {document.docid}, "stream": {encode_basestring(stream)},'
+            f' "key": {encode_basestring(key)}, "time": "{render_time(document.end_us)}"}}'
         )
-        self.id = f"[{encode_basestring_ascii(stream)},{encode_basestring_ascii(key)}]"
+        return cls(
+            document.instance,
+            document.docid,
+            document.depth,
+            document.match_id,
+            stream,
+            key,
+            document.watermark_us,
+            line,
+            f"[{encode_basestring_ascii(stream)},{encode_basestring_ascii(key)}]",
+        )
+
+    @property
+    def position(self) -> tuple[int, int, str]:
+        """Where it stands among all instances."""
+        return self.docid, self.depth, self.match_id
 
 
 class MatchLines:

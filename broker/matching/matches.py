@@ -17,7 +17,6 @@ from broker.matching.lines import Leaf, MatchLines, Witness
 from broker.matching.match import FoundMatch, parameters_key
 from broker.matching.publications import published_document
 from broker.matching.trees import DocumentTree
-from joins import Instance
 from templates.clause import Clause
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
@@ -105,7 +104,7 @@ class MatchBuilder:
     def build(
         self,
         leaves: Mapping[int, Leaf],
-        tree_of: Callable[[Instance], DocumentTree],
+        tree_of: Callable[[Leaf], DocumentTree],
         is_wanted: Callable[[str], bool],
         tally: Tally,
     ) -> Iterator[BuiltMatch]:
@@ -137,7 +136,7 @@ class MatchBuilder:
                 interval = gathered.start_us, gathered.end_us
                 shown, omitted = self._witnesses(gathered)
                 line = lines.line(name, interval, behind, visible, shown, omitted, output, error)
-                oldest = min([leaf.instance.docid for leaf in behind])
+                oldest = min([leaf.docid for leaf in behind])
                 yield BuiltMatch(
                     FoundMatch(gathered.docid, subscriber.query.id, name, parameters, oldest, line),
                     self._published(name, interval, output, behind),
@@ -148,15 +147,13 @@ class MatchBuilder:
         gathered: _Gathered,
         numbers: Sequence[int],
         behind: Sequence[Leaf],
-        tree_of: Callable[[Instance], DocumentTree],
+        tree_of: Callable[[Leaf], DocumentTree],
         tally: Tally,
         meter: Meter,
     ) -> tuple[str, str | None]:
         """Return a match's output, and why its constructor failed, or `None`."""
         query = self.subscriber.query
-        trees = [
-            self._read(leaf.instance, tree_of, gathered.docid, tally, meter) for leaf in behind
-        ]
+        trees = [self._read(leaf, tree_of, gathered.docid, tally, meter) for leaf in behind]
         blocks = self._blocks
         output, error = build(
             query,
@@ -173,8 +170,8 @@ class MatchBuilder:
 
     def _read(
         self,
-        document: Instance,
-        tree_of: Callable[[Instance], DocumentTree],
+        leaf: Leaf,
+        tree_of: Callable[[Leaf], DocumentTree],
         newest: int,
         tally: Tally,
         meter: Meter,
@@ -184,8 +181,8 @@ class MatchBuilder:
         All matches with one newest document pay for it together; each that has a constructor pays
         for its text again, as it may go through all of it.
         """
-        tree = tree_of(document)
-        if tally.reads(newest, document.instance):
+        tree = tree_of(leaf)
+        if tally.reads(newest, leaf.instance):
             meter.spend(tree.cost + (tree.xpath_cost if self._is_constructed else 0))
         if self._is_constructed:
             meter.spend(tree.nbytes)
@@ -197,9 +194,7 @@ class MatchBuilder:
         stream = self.subscriber.query.publish
         if stream is None:
             return None
-        return published_document(
-            stream, name, interval, output, [each.instance for each in behind]
-        )
+        return published_document(stream, name, interval, output, behind)
 
     def _witnesses(self, gathered: _Gathered) -> tuple[Sequence[Witness], int]:
         """Return the witnesses that a line shows, in order, and how many it leaves out."""
