@@ -9,7 +9,7 @@ from typing import Any
 from broker.matching.accounts import Accounts
 from broker.matching.budget import Tally
 from broker.matching.fanout import FoundTuple, Subscriber, Use, holds
-from broker.matching.lines import Leaf
+from broker.matching.leaf import Leaf
 from broker.matching.matches import MatchBuilder
 from templates.clause import Clause
 

@@ -34,10 +34,11 @@ from broker.matching.bulk import Bulk
 from broker.matching.collector import Collector
 from broker.matching.fanout import Subscriber
 from broker.matching.instances import WATERMARK_MIN_US, of_rows, of_witnesses
+from broker.matching.leaf import Leaf
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
-from broker.matching.lines import Leaf
 from broker.matching.match import FoundMatch
 from broker.matching.matches import BuiltMatch, MatchBuilder
+from broker.matching.outputs import Outputs
 from broker.matching.publications import Publications
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange, publishers_first
@@ -312,11 +313,12 @@ class Engine:
         behind = {leaf for each in builders for leaf in each.leaves()}
         leaves |= self._leaves(behind - leaves.keys())
         made: list[BuiltMatch] = []
+        outputs = Outputs()
         for builder in builders:
             query = builder.subscriber.query
             is_wanted = partial(self._is_wanted, batch, query.publish)
             tally = self._accounts.of(query.id)
-            made += builder.build(leaves, batch.trees.tree, is_wanted, tally)
+            made += builder.build(leaves, batch.trees.tree, outputs, is_wanted, tally)
         news: list[Document] = []
         for match, document in made:
             # What a match costs is known when it is made: then its document may be one too many.

@@ -16,66 +16,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
-from json.encoder import encode_basestring, encode_basestring_ascii
+from json.encoder import encode_basestring
 from typing import Any
 
 from broker.documents.document import render_time
 from broker.matching.fanout import BoundNode
-from joins import Instance
+from broker.matching.leaf import Leaf
+from broker.matching.outputs import Output
 from xscl.query import Query, SelectAll
 
-__all__ = ["Leaf", "MatchLines", "Witness"]
+__all__ = ["MatchLines", "Witness"]
 
 _spell = json.JSONEncoder(ensure_ascii=False).encode
 _spell_for_id = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 Witness = tuple[tuple[str, BoundNode], ...]
 """Compared variables with their nodes, in the order of the query's variables."""
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A document behind matches, without its values: what it is asked for, and its fragments.
-
-    `instance` is its number in the join; `line` stands in match lines, `id` in what ids digest.
-    """
-
-    instance: int
-    docid: int
-    depth: int
-    match_id: str
-    stream: str
-    key: str
-    watermark_us: int
-    line: str
-    id: str
-
-    @classmethod
-    def of(cls, document: Instance) -> Leaf:
-        """Return a document as a leaf."""
-        stream, key = document.stream, document.key
-        line = (
-            f'{{"docid": {document.docid}, "stream": {encode_basestring(stream)},'
-            f' "key": {encode_basestring(key)}, "time": "{render_time(document.end_us)}"}}'
-        )
-        return cls(
-            document.instance,
-            document.docid,
-            document.depth,
-            document.match_id,
-            stream,
-            key,
-            document.watermark_us,
-            line,
-            f"[{encode_basestring_ascii(stream)},{encode_basestring_ascii(key)}]",
-        )
-
-    @property
-    def position(self) -> tuple[int, int, str]:
-        """Where it stands among all instances."""
-        return self.docid, self.depth, self.match_id
 
 
 class MatchLines:
@@ -112,12 +69,11 @@ class MatchLines:
         numbers: Sequence[int],
         witnesses: Sequence[Witness],
         omitted: int,
-        output: str,
-        error: str | None,
+        output: Output,
     ) -> str:
         """Return the line of the match with the id `name`, without the line end.
 
-        `omitted` witnesses are counted beside those given; `error` is its `output_error`.
+        `omitted` witnesses are counted beside those given.
         """
         start, end = map(render_time, interval)
         documents = ", ".join([leaf.line for leaf in leaves])
@@ -125,12 +81,13 @@ class MatchLines:
         nodes = ", ".join([f"{begin}{numbers[i]}}}" for begin, i in self._shown])
         tuples = ", ".join(map(self._witness, witnesses))
         left_out = f', "witnesses_omitted": {omitted}' if omitted else ""
+        error = output.error
         why = "" if error is None else f', "output_error": {encode_basestring(error)}'
         return (
             f'{{"id": "{name}", "query": {self._query}, "start": "{start}", "end": "{end}",'
             f' "documents": [{documents}], "roots": [{roots}], "nodes": {{{nodes}}},'
             f' "witnesses": [{tuples}]{left_out}{self._parameters},'
-            f' "output": {encode_basestring(output)}{why}}}'
+            f' "output": {output.spelled}{why}}}'
         )
 
     def _witness(self, witness: Witness) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from operator import attrgetter
 
 from broker.documents.document import Document
-from broker.matching.lines import Leaf
+from broker.matching.leaf import Leaf
 
 __all__ = ["HELD_MIN", "Publications", "published_document"]
 

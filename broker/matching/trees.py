@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from lxml import etree
 
-from broker.matching.lines import Leaf
+from broker.matching.leaf import Leaf
 from xpath_eval.parsing import parse_root
 from xscl.nodes import NumberedTree
 
@@ -24,8 +24,14 @@ TREES_BYTES = 64 << 20
 memory.  It is more than a query may read for one document by default (`budget`), so no document
 behind the matches of one is parsed twice."""
 
-_count_elements = etree.XPath("count(//*)")
-"""Counts them without an object for each, which costs four times as much."""
+_count = etree.XPath("count(//*)")
+
+
+def _element_count(root: etree._Element) -> int:
+    # Without an object for each, which costs four times as much.
+    found = _count(root)
+    assert isinstance(found, float)
+    return int(found)
 
 
 class DocumentTree(NumberedTree):
@@ -38,7 +44,7 @@ class DocumentTree(NumberedTree):
     def __init__(self, xml: bytes) -> None:
         root = parse_root(xml)
         super().__init__(root)
-        elements = int(_count_elements(root))
+        elements = _element_count(root)
         self.nbytes = len(xml)
         self.cost = len(xml) + ELEMENT_BYTES * elements
         self.xpath_cost = XPATH_ELEMENT_BYTES * elements

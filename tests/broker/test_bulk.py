@@ -17,7 +17,7 @@ from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.budget import Budget
 from broker.matching.bulk import Bulk
 from broker.matching.engine import Engine, RegisteredQuery
-from broker.matching.lines import Leaf
+from broker.matching.leaf import Leaf
 from broker.matching.trees import Trees
 from joins.engines import ENGINES, EngineName
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
