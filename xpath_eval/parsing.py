@@ -23,6 +23,7 @@ __all__ = [
     "TEXT_BYTES_MAX",
     "XmlError",
     "parse_elements",
+    "parse_root",
 ]
 
 DOCUMENT_BYTES_MAX = 32 * 1024 * 1024
@@ -89,19 +90,28 @@ class _TreeParser(threading.local):
 _OF_THREAD = _TreeParser()
 
 
+def parse_root(xml: bytes) -> etree._Element:
+    """Return the root of a document; raise `XmlError` where it cannot be parsed.
+
+    Alone it is for documents that `parse_elements` has accepted before: the limits that hold after
+    the parse are not looked at.
+    """
+    if len(xml) > DOCUMENT_BYTES_MAX:
+        raise XmlError(f"the document has {len(xml)} bytes, the limit is {DOCUMENT_BYTES_MAX}")
+    try:
+        return etree.fromstring(xml, _OF_THREAD.parser)
+    except etree.XMLSyntaxError as error:
+        raise XmlError(_reason(error)) from error
+    except (ValueError, AssertionError) as error:
+        raise XmlError(str(error)) from error
+
+
 def parse_elements(xml: bytes) -> list[etree._Element]:
     """Return all elements of a document, in order; raise `XmlError` where it cannot be read.
 
     Entities are never expanded and nothing is loaded from outside.
     """
-    if len(xml) > DOCUMENT_BYTES_MAX:
-        raise XmlError(f"the document has {len(xml)} bytes, the limit is {DOCUMENT_BYTES_MAX}")
-    try:
-        root = etree.fromstring(xml, _OF_THREAD.parser)
-    except etree.XMLSyntaxError as error:
-        raise XmlError(_reason(error)) from error
-    except (ValueError, AssertionError) as error:
-        raise XmlError(str(error)) from error
+    root = parse_root(xml)
     begins_with_root = _begins_with_root(xml)
     if not begins_with_root:
         _refuse_entities(root)

@@ -9,6 +9,7 @@ from typing import Any
 from broker.matching.accounts import Accounts
 from broker.matching.budget import Tally
 from broker.matching.fanout import FoundTuple, Subscriber, Use, holds
+from broker.matching.leaf import Leaf
 from broker.matching.matches import MatchBuilder
 from templates.clause import Clause
 
@@ -41,6 +42,7 @@ class Collector:
         self._is_known = is_known
         self._handed_on: dict[tuple[Any, ...], _HandedOn] = {}
         self._builders: dict[Subscriber, MatchBuilder] = {}
+        self._leaves: dict[int, Leaf] = {}
         self._tallies: dict[Subscriber, Tally] = {}
 
     def take(self, found: FoundTuple, use: Use) -> None:
@@ -85,6 +87,9 @@ class Collector:
             builder = self._builders[subscriber] = MatchBuilder(subscriber)
         if builder.add(found):
             tally.match(found.docid)
+            for one in found.instances:
+                if one.is_document and one.instance not in self._leaves:
+                    self._leaves[one.instance] = Leaf.of(one)
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the tuples of inner operators as instances."""
@@ -99,3 +104,7 @@ class Collector:
         for builder in self._builders.values():
             builder.drop_from(self._accounts.of(builder.subscriber.query.id).limit)
         return list(self._builders.values())
+
+    def leaves(self) -> dict[int, Leaf]:
+        """Return the documents behind matches, but for those behind tuples of inner operators."""
+        return self._leaves

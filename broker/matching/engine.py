@@ -18,7 +18,7 @@ Invariants: matches do not depend on how documents are grouped into batches, nor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -34,10 +34,11 @@ from broker.matching.bulk import Bulk
 from broker.matching.collector import Collector
 from broker.matching.fanout import Subscriber
 from broker.matching.instances import WATERMARK_MIN_US, of_rows, of_witnesses
+from broker.matching.leaf import Leaf
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
-from broker.matching.lines import Leaf
 from broker.matching.match import FoundMatch
 from broker.matching.matches import BuiltMatch, MatchBuilder
+from broker.matching.outputs import Outputs
 from broker.matching.publications import Publications
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange, publishers_first
@@ -47,7 +48,6 @@ from joins import (
     DEFAULT_ENGINE,
     ClassTuple,
     EngineName,
-    Instance,
     Processor,
     make_processor,
     rows_in_sub_batches,
@@ -279,7 +279,7 @@ class Engine:
         self._accounts.stop_overrun()
         self._accounts.close()
         self._absorb(of_rows(collector.rows(), self._limits.characters))
-        self._make_matches(collector.builders(), batch)
+        self._make_matches(collector.builders(), collector.leaves(), batch)
 
     def _fan_out(self, tuples: Sequence[ClassTuple], collector: Collector) -> None:
         """Give tuples of classes to the clauses that share the classes."""
@@ -298,15 +298,22 @@ class Engine:
         assert number is not None
         return number
 
-    def _make_matches(self, builders: list[MatchBuilder], batch: _Batch) -> None:
-        """Make matches of the tuples of roots, and documents of the matches that are published."""
-        leaves = self._leaves({leaf for each in builders for leaf in each.leaves()})
+    def _make_matches(
+        self, builders: list[MatchBuilder], leaves: dict[int, Leaf], batch: _Batch
+    ) -> None:
+        """Make matches of the tuples of roots, and documents of the matches that are published.
+
+        `leaves` are the documents that have been read for tuples.
+        """
+        behind = {leaf for each in builders for leaf in each.leaves()}
+        leaves |= self._leaves(behind - leaves.keys())
         made: list[BuiltMatch] = []
+        outputs = Outputs()
         for builder in builders:
             query = builder.subscriber.query
             is_wanted = partial(self._is_wanted, batch, query.publish)
             tally = self._accounts.of(query.id)
-            made += builder.build(leaves, batch.trees.tree, is_wanted, tally)
+            made += builder.build(leaves, batch.trees.tree, outputs, is_wanted, tally)
         news: list[Document] = []
         for match, document in made:
             # What a match costs is known when it is made: then its document may be one too many.
@@ -336,22 +343,21 @@ class Engine:
             self._absorb_witnesses(self.evaluate(documents))
 
     def _leaves(self, numbers: Iterable[int]) -> dict[int, Leaf]:
-        """Return the documents behind matches by number, large ones without their values."""
+        """Return documents by number."""
         found: dict[int, Leaf] = {}
         for part in self._bulk.sub_batches(sorted(numbers), lambda number: (number,)):
             for number, instance in self._processor.instances(part).items():
-                is_large = self._bulk.is_large(number)
-                found[number] = Leaf(replace(instance, values=()) if is_large else instance)
+                found[number] = Leaf.of(instance)
         return found
 
     def _trees(self, documents: Documents) -> Trees:
         return Trees(partial(self._xml, documents))
 
-    def _xml(self, documents: Documents, instance: Instance) -> bytes:
+    def _xml(self, documents: Documents, leaf: Leaf) -> bytes:
         """Return the text of a document, from outside or published."""
-        if instance.match_id:
-            return self._publications.xml(instance.stream, instance.key)
-        return documents([instance.docid])[instance.docid]
+        if leaf.match_id:
+            return self._publications.xml(leaf.stream, leaf.key)
+        return documents([leaf.docid])[leaf.docid]
 
     def _horizon_us(self) -> int:
         """Return the event time from which windows reach back (semantics, section 1.1)."""

@@ -18,16 +18,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from json.encoder import encode_basestring, encode_basestring_ascii
+from json.encoder import encode_basestring
 from typing import Any
 
 from broker.documents.document import render_time
 from broker.matching.fanout import BoundNode
-from joins import Instance
+from broker.matching.leaf import Leaf
+from broker.matching.outputs import Output
 from xscl.query import Query, SelectAll
 from xscl.sequence import units_of
 
-__all__ = ["Form", "Leaf", "MatchLines", "Witness"]
+__all__ = ["Form", "MatchLines", "Witness"]
 
 _spell = json.JSONEncoder(ensure_ascii=False).encode
 _spell_for_id = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
@@ -69,21 +70,6 @@ class Form:
         return cls(tuple(dict.fromkeys(visible)), roots, places, branches)
 
 
-class Leaf:
-    """A document behind matches, spelled: `line` stands in match lines, `id` in what ids digest."""
-
-    __slots__ = ("id", "instance", "line")
-
-    def __init__(self, instance: Instance) -> None:
-        self.instance = instance
-        stream, key = instance.stream, instance.key
-        self.line = (
-            f'{{"docid": {instance.docid}, "stream": {encode_basestring(stream)},'
-            f' "key": {encode_basestring(key)}, "time": "{render_time(instance.end_us)}"}}'
-        )
-        self.id = f"[{encode_basestring_ascii(stream)},{encode_basestring_ascii(key)}]"
-
-
 class MatchLines:
     """The spelling of one subscriber's matches of one form.
 
@@ -122,12 +108,11 @@ class MatchLines:
         numbers: Sequence[int],
         witnesses: Sequence[Witness],
         omitted: int,
-        output: str,
-        error: str | None,
+        output: Output,
     ) -> str:
         """Return the line of the match with the id `name`, without the line end.
 
-        `omitted` witnesses are counted beside those given; `error` is its `output_error`.
+        `omitted` witnesses are counted beside those given.
         """
         start, end = map(render_time, interval)
         documents = ", ".join(self._documents(leaves))
@@ -135,12 +120,13 @@ class MatchLines:
         nodes = ", ".join([f"{begin}{numbers[i]}}}" for begin, i in self._shown])
         tuples = ", ".join(map(self._witness, witnesses))
         left_out = f', "witnesses_omitted": {omitted}' if omitted else ""
+        error = output.error
         why = "" if error is None else f', "output_error": {encode_basestring(error)}'
         return (
             f'{{"id": "{name}", "query": {self._query}, "start": "{start}", "end": "{end}",'
             f' "documents": [{documents}], "roots": [{roots}], "nodes": {{{nodes}}},'
             f' "witnesses": [{tuples}]{left_out}{self._parameters},'
-            f' "output": {encode_basestring(output)}{why}}}'
+            f' "output": {output.spelled}{why}}}'
         )
 
     def _keys(self, leaves: Sequence[Leaf]) -> list[str]:

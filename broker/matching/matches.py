@@ -6,22 +6,23 @@ different assignments of the compared variables that go with it (semantics, sect
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from broker.documents.document import Document
 from broker.matching.budget import Tally
 from broker.matching.fanout import BoundNode, FoundTuple, Subscriber
-from broker.matching.lines import Form, Leaf, MatchLines, Witness
+from broker.matching.leaf import Leaf
+from broker.matching.lines import Form, MatchLines, Witness
 from broker.matching.match import FoundMatch, parameters_key
+from broker.matching.outputs import Output, Outputs, Reading
 from broker.matching.publications import published_document
 from broker.matching.trees import DocumentTree
-from joins import Instance
 from templates.clause import Clause
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
-from xscl.query import Constructor
+from xscl.query import Constructor, SelectNodes
 
 __all__ = ["WITNESSES_MAX", "MatchBuilder"]
 
@@ -53,6 +54,15 @@ class BuiltMatch(NamedTuple):
     published: Document | None
 
 
+class Making(NamedTuple):
+    """What outputs are made of and kept in, and who pays for them."""
+
+    tree_of: Callable[[Leaf], DocumentTree]
+    outputs: Outputs
+    tally: Tally
+    meter: Meter
+
+
 class MatchBuilder:
     """Gathers the tuples of a query's root within one batch."""
 
@@ -62,9 +72,23 @@ class MatchBuilder:
         self._order = sorted(query.variables, key=lambda variable: variable.block)
         self._forms: dict[tuple[int, ...], Form] = {}
         self._is_constructed = isinstance(query.select, Constructor)
+        self._parameters = parameters_key(subscriber.parameters)
+        self._selections: dict[Form, Hashable] = {}
         self._compared: dict[Clause, list[str]] = {}
         self._gathered: dict[tuple[Any, ...], _Gathered] = {}
         self._long: dict[str, str] = {}
+
+    def _selection(self, form: Form) -> Hashable:
+        """Return what the output depends on beside documents, times and visible nodes."""
+        select, places = self.subscriber.query.select, form.places
+        if isinstance(select, Constructor):
+            # Alternatives may bind different variables of it to one node.
+            named = [(v, places[v], form.visible.index(v)) for v in select.variables if v in places]
+            return select, tuple(named), self._parameters
+        if isinstance(select, SelectNodes):
+            shown = [v for v in select.variables if v in places]
+            return tuple([(places[v], form.visible.index(v)) for v in shown])
+        return None
 
     def add(self, found: FoundTuple) -> bool:
         """Add one tuple; return whether it begins a match."""
@@ -72,6 +96,7 @@ class MatchBuilder:
         form = self._forms.get(blocks)
         if form is None:
             form = self._forms[blocks] = Form.of(self.subscriber.query, blocks)
+            self._selections[form] = self._selection(form)
         key = found.leaves, tuple([nodes[v].number for v in form.visible]), form.branches
         gathered = self._gathered.get(key)
         is_new = gathered is None
@@ -114,7 +139,8 @@ class MatchBuilder:
     def build(
         self,
         leaves: Mapping[int, Leaf],
-        tree_of: Callable[[Instance], DocumentTree],
+        tree_of: Callable[[Leaf], DocumentTree],
+        outputs: Outputs,
         is_wanted: Callable[[str], bool],
         tally: Tally,
     ) -> Iterator[BuiltMatch]:
@@ -128,7 +154,6 @@ class MatchBuilder:
             form: MatchLines(subscriber.query, subscriber.parameters, form)
             for form in self._forms.values()
         }
-        parameters = parameters_key(subscriber.parameters)
         # Matches of one document in a row: its partners are read once.
         for (numbers, visible, _), gathered in sorted(
             self._gathered.items(), key=lambda item: (item[1].docid, item[0][0])
@@ -139,70 +164,84 @@ class MatchBuilder:
             behind = [leaves[number] for number in numbers]
             name = lines.id(behind, visible)
             if is_wanted(name):
-                meter = Meter(tally.left(gathered.docid))
+                making = Making(tree_of, outputs, tally, Meter(tally.left(gathered.docid)))
                 try:
-                    output, error = self._output(gathered, visible, behind, tree_of, tally, meter)
+                    output = self._output(gathered, visible, behind, making)
                 except ExhaustedError:
-                    tally.spend(gathered.docid, meter.spent)
+                    tally.spend(gathered.docid, making.meter.spent)
                     continue
-                tally.spend(gathered.docid, meter.spent)
-                tally.keep(gathered.docid, size(output))
+                tally.spend(gathered.docid, making.meter.spent)
+                tally.keep(gathered.docid, size(output.text))
                 interval = gathered.start_us, gathered.end_us
                 shown, omitted = self._witnesses(gathered)
-                line = lines.line(name, interval, behind, visible, shown, omitted, output, error)
-                oldest = min([leaf.instance.docid for leaf in behind])
+                line = lines.line(name, interval, behind, visible, shown, omitted, output)
+                oldest = min([leaf.docid for leaf in behind])
                 yield BuiltMatch(
-                    FoundMatch(gathered.docid, subscriber.query.id, name, parameters, oldest, line),
-                    self._published(name, interval, output, behind),
+                    FoundMatch(
+                        gathered.docid, subscriber.query.id, name, self._parameters, oldest, line
+                    ),
+                    self._published(name, interval, output.text, behind),
                 )
 
     def _output(
+        self, gathered: _Gathered, numbers: Sequence[int], behind: Sequence[Leaf], making: Making
+    ) -> Output:
+        """Return a match's output: made, or as another query has had it."""
+        asked = self._asked(gathered, numbers, behind)
+        output = making.outputs.get(asked)
+        if output is None:
+            trees = []
+            for leaf in behind:
+                trees.append(making.tree_of(leaf))
+                self._pay(Reading.of(trees[-1]), leaf, gathered.docid, making)
+            output = self._made(gathered, numbers, trees, making.meter)
+            making.outputs.keep(asked, output)
+        else:
+            for leaf, reading in zip(behind, output.readings, strict=True):
+                self._pay(reading, leaf, gathered.docid, making)
+            making.meter.spend(output.cost)
+        if self.subscriber.query.publish is not None:
+            making.meter.spend(PUBLISHED_COST * size(output.text))
+        return output
+
+    def _asked(
+        self, gathered: _Gathered, numbers: Sequence[int], behind: Sequence[Leaf]
+    ) -> Hashable:
+        """Return what the output depends on, and nothing else."""
+        interval = (gathered.start_us, gathered.end_us) if self._is_constructed else None
+        selection = self._selections[gathered.form]
+        return selection, interval, tuple([leaf.instance for leaf in behind]), numbers
+
+    def _made(
         self,
         gathered: _Gathered,
         numbers: Sequence[int],
-        behind: Sequence[Leaf],
-        tree_of: Callable[[Instance], DocumentTree],
-        tally: Tally,
+        trees: Sequence[DocumentTree],
         meter: Meter,
-    ) -> tuple[str, str | None]:
-        """Return a match's output, and why its constructor failed, or `None`."""
-        query = self.subscriber.query
-        trees = [
-            self._read(leaf.instance, tree_of, gathered.docid, tally, meter) for leaf in behind
-        ]
-        form, places = gathered.form, gathered.form.places
-        output, error = build(
-            query,
+    ) -> Output:
+        form, spent = gathered.form, meter.spent
+        text, error = build(
+            self.subscriber.query,
             trees,
-            {v: (places[v], number) for v, number in zip(form.visible, numbers, strict=True)},
+            {v: (form.places[v], n) for v, n in zip(form.visible, numbers, strict=True)},
             gathered.start_us,
             gathered.end_us,
             self.subscriber.parameters,
             meter,
         )
-        if query.publish is not None:
-            meter.spend(PUBLISHED_COST * size(output))
-        return output, error
+        return Output.of(text, error, meter.spent - spent, trees)
 
-    def _read(
-        self,
-        document: Instance,
-        tree_of: Callable[[Instance], DocumentTree],
-        newest: int,
-        tally: Tally,
-        meter: Meter,
-    ) -> DocumentTree:
-        """Return a document's tree.
+    def _pay(self, reading: Reading, leaf: Leaf, newest: int, making: Making) -> None:
+        """Pay for reading a document.
 
         All matches with one newest document pay for it together; each that has a constructor pays
         for its text again, as it may go through all of it.
         """
-        tree = tree_of(document)
-        if tally.reads(newest, document.instance):
-            meter.spend(tree.cost + (tree.xpath_cost if self._is_constructed else 0))
+        if making.tally.reads(newest, leaf.instance):
+            further = reading.xpath_cost if self._is_constructed else 0
+            making.meter.spend(reading.cost + further)
         if self._is_constructed:
-            meter.spend(tree.nbytes)
-        return tree
+            making.meter.spend(reading.nbytes)
 
     def _published(
         self, name: str, interval: tuple[int, int], output: str, behind: Sequence[Leaf]
@@ -210,9 +249,7 @@ class MatchBuilder:
         stream = self.subscriber.query.publish
         if stream is None:
             return None
-        return published_document(
-            stream, name, interval, output, [each.instance for each in behind]
-        )
+        return published_document(stream, name, interval, output, behind)
 
     def _witnesses(self, gathered: _Gathered) -> tuple[Sequence[Witness], int]:
         """Return the witnesses that a line shows, in order, and how many it leaves out."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from operator import attrgetter
 
 from broker.documents.document import Document
-from joins import Instance
+from broker.matching.leaf import Leaf
 
 __all__ = ["HELD_MIN", "Publications", "published_document"]
 
@@ -51,7 +51,7 @@ class Publications:
 
 
 def published_document(
-    stream: str, match_id: str, interval: tuple[int, int], output: str, behind: Sequence[Instance]
+    stream: str, match_id: str, interval: tuple[int, int], output: str, behind: Sequence[Leaf]
 ) -> Document:
     """Return a match's output as a document of the stream that its query publishes."""
     newest = max(behind, key=attrgetter("position"))
@@ -65,6 +65,6 @@ def published_document(
         arrival_us=end_us,
         watermark_us=newest.watermark_us,
         xml=output.encode(),
-        depth=1 + max(instance.depth for instance in behind),
+        depth=1 + max(leaf.depth for leaf in behind),
         match_id=match_id,
     )

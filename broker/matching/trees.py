@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 
-from joins import Instance
-from xpath_eval.structure import parse_xml
+from lxml import etree
+
+from broker.matching.leaf import Leaf
+from xpath_eval.parsing import parse_root
 from xscl.nodes import NumberedTree
 
 __all__ = ["DocumentTree", "Trees"]
@@ -22,6 +24,15 @@ TREES_BYTES = 64 << 20
 memory.  It is more than a query may read for one document by default (`budget`), so no document
 behind the matches of one is parsed twice."""
 
+_count = etree.XPath("count(//*)")
+
+
+def _element_count(root: etree._Element) -> int:
+    # Without an object for each, which costs four times as much.
+    found = _count(root)
+    assert isinstance(found, float)
+    return int(found)
+
 
 class DocumentTree(NumberedTree):
     """A document's tree, and the cost of reading the document, in bytes.
@@ -31,11 +42,12 @@ class DocumentTree(NumberedTree):
     """
 
     def __init__(self, xml: bytes) -> None:
-        parsed = parse_xml(xml)
-        super().__init__(parsed.root)
+        root = parse_root(xml)
+        super().__init__(root)
+        elements = _element_count(root)
         self.nbytes = len(xml)
-        self.cost = len(xml) + ELEMENT_BYTES * len(parsed.elements)
-        self.xpath_cost = XPATH_ELEMENT_BYTES * len(parsed.elements)
+        self.cost = len(xml) + ELEMENT_BYTES * elements
+        self.xpath_cost = XPATH_ELEMENT_BYTES * elements
 
     @property
     def weight(self) -> int:
@@ -46,19 +58,19 @@ class DocumentTree(NumberedTree):
 class Trees:
     """The trees of the documents used last; `xml_of` returns the text of one."""
 
-    def __init__(self, xml_of: Callable[[Instance], bytes]) -> None:
+    def __init__(self, xml_of: Callable[[Leaf], bytes]) -> None:
         self._xml_of = xml_of
         self._trees: OrderedDict[int, tuple[DocumentTree, int]] = OrderedDict()
         self._weight = 0
 
-    def tree(self, instance: Instance) -> DocumentTree:
+    def tree(self, leaf: Leaf) -> DocumentTree:
         """Return the tree of a document."""
-        tree, weight = self._trees.pop(instance.instance, (None, 0))
+        tree, weight = self._trees.pop(leaf.instance, (None, 0))
         if tree is None:
-            tree = DocumentTree(self._xml_of(instance))
+            tree = DocumentTree(self._xml_of(leaf))
         # It may have grown since it was used last.
         self._weight += tree.weight - weight
-        self._trees[instance.instance] = tree, tree.weight
+        self._trees[leaf.instance] = tree, tree.weight
         while self._weight > TREES_BYTES and len(self._trees) > 1:
             _, (_, weight) = self._trees.popitem(last=False)
             self._weight -= weight

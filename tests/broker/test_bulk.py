@@ -17,6 +17,7 @@ import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.bulk import Bulk
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.leaf import Leaf
 from broker.matching.trees import Trees
 from joins.engines import ENGINES, EngineName
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
@@ -72,14 +73,14 @@ def instance(number: int) -> Instance:
 def test_trees_are_parsed_again_when_others_have_taken_their_room() -> None:
     read: list[int] = []
 
-    def xml_of(one: Instance) -> bytes:
+    def xml_of(one: Leaf) -> bytes:
         read.append(one.instance)
         return b"<i>0123456789</i>"
 
     trees = Trees(xml_of)
     with mock.patch.object(broker.matching.trees, "TREES_BYTES", 200):
         for number in (1, 2, 1, 3, 1, 2):
-            assert trees.tree(instance(number)).root.tag == "i"
+            assert trees.tree(Leaf.of(instance(number))).root.tag == "i"
     assert read == [1, 2, 3, 2]
 
 

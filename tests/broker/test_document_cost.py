@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -115,6 +116,26 @@ def test_engines_shards_and_batches_pause_at_the_same_document(
     assert sorted(found.lines) == sorted(expected.lines)
     assert PAUSED[name] <= paused(found).keys()
     assert "free" not in paused(found)
+
+
+@pytest.mark.parametrize("nbytes", [3_000, 6_000, 9_000, 14_000, 30_000])
+@pytest.mark.parametrize("name", ["output", "reading", "constructor", "pairs"])
+def test_who_gets_an_output_that_is_there_pays_for_it_all_the_same(name: str, nbytes: int) -> None:
+    budget = replace(
+        UNLIMITED, bytes_per_document=nbytes, output_bytes_per_1000_documents=3 * nbytes
+    )
+    text, copies = TEXTS[name], ["first", "other", "third"]
+    alone = run({"alone": text}, budget, documents())
+    texts = {each: text.replace("PUBLISH pairs", f"PUBLISH {each}") for each in copies}
+    found = run(texts, budget, documents())
+    for each in copies:
+        assert _outputs(found, each) == _outputs(alone, "alone")
+        assert paused(found).get(each) == paused(alone).get("alone")
+
+
+def _outputs(running: Running, query: str) -> list[tuple[int, str]]:
+    found = ((docid, line) for name, docid, line in running.lines if name == query)
+    return sorted((docid, json.loads(line)["output"]) for docid, line in found)
 
 
 @pytest.mark.parametrize("name", BUDGETS)
