@@ -292,6 +292,11 @@ def says(status: int, text: str = "", **headers: str) -> Reply:
     return answer
 
 
+async def echo(request: web.Request) -> web.StreamResponse:
+    said = f"{request.headers.get('Authorization')} {request.path_qs} is not understood"
+    return web.Response(status=400, text=said)
+
+
 @dataclass
 class Service:
     """How a service answers: that a message was taken, that it came too soon, that none is wanted.
@@ -424,13 +429,14 @@ async def test_a_service_says_how_long_to_wait_and_that_nobody_is_there(
         match = found(1)
         matches = [CommittedMatch(1, match.id, "Q1", "{}", 1, 1, match.render(), 0)]
         made = Attempt("msg_1", 1, Subscription("sub_1", "Q1", "{}", destination, 0), matches, 0)
-        receiver.answers = [service.too_soon, service.gone, says(400, "no hush here")]
+        receiver.answers = [service.too_soon, service.gone, echo]
         throttled, gone, failed = [await channels[kind].send(made) for _ in range(3)]
     assert (throttled.kind, throttled.status) == (OutcomeKind.THROTTLED, 429)
     assert throttled.retry_after_us == service.wait_us
     assert gone.kind is OutcomeKind.GONE
     assert failed.kind is OutcomeKind.FAILED
     assert "hush" not in gone.detail
+    assert not re.search(f"hush|{BOT}", failed.detail)
 
 
 async def test_a_channel_that_is_gone_disables_its_subscription(broker: Broker) -> None:

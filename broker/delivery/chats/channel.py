@@ -155,6 +155,8 @@ def _wait_us(members: Mapping[str, Any]) -> int:
 
 def _without_secret(outcome: Outcome, destination: Destination) -> Outcome:
     """Return the outcome as it may be shown: an answer can have in it what was asked."""
-    secret = destination.token or urlsplit(destination.address).path.rpartition("/")[2]
-    detail = outcome.detail.replace(secret, "...") if secret else outcome.detail
+    parts, detail = urlsplit(destination.place), outcome.detail
+    address = "" if destination.token else parts.path.rpartition("/")[2]
+    for secret in filter(None, (destination.token, address, parts.query)):
+        detail = detail.replace(secret, "...")
     return replace(outcome, detail=detail)
