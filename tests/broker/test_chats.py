@@ -35,6 +35,7 @@ from support.subscribers import (
 
 from broker.api.pickup import Pickup
 from broker.delivery.attempt import ESCALATION, Attempt, OutcomeKind
+from broker.delivery.channels import open_channels
 from broker.delivery.chats import discord, matrix, ntfy, slack, teams, telegram
 from broker.delivery.chats.channel import ChatChannel
 from broker.delivery.chats.notice import compose
@@ -43,6 +44,7 @@ from broker.delivery.worker import DeliveryEventKind as Event
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.destination import Destination, DestinationKind, SubscriptionError
 from broker.registry.subscription import Options, Subscription, SubscriptionState
+from broker.settings.config import Settings, WebhookSettings
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "chats"
 
@@ -449,6 +451,20 @@ async def test_a_channel_that_is_gone_disables_its_subscription(broker: Broker) 
             await until(lambda: any(each.kind is Event.DISABLED for each in broker.events))
     stopped = broker.registry.subscriptions.get(made.id)
     assert stopped.state is SubscriptionState.DISABLED
+
+
+async def test_a_broker_sends_to_every_chat_by_its_settings(broker: Broker) -> None:
+    webhooks = WebhookSettings(telegram_url="https://127.0.0.1:8443/")
+    channels = open_channels(
+        Settings(webhooks=webhooks), broker.registry, lambda name: "", lambda name: ""
+    )
+    assert set(RENDER) <= set(channels)
+    telegram_address = Destination.parse(ADDRESSES[DestinationKind.TELEGRAM])
+    refusal = await channels[DestinationKind.TELEGRAM].refusal(telegram_address)
+    assert refusal is not None
+    assert refusal.startswith("127.0.0.1 ")
+    for channel in channels.values():
+        await channel.close()
 
 
 async def test_inside_addresses_are_not_called(broker: Broker) -> None:
