@@ -39,12 +39,13 @@ T = TypeVar("T")
 
 _NO_MAIL = "this broker sends no mail: `[smtp]` in its settings names a mail server"
 
+_NO_WEBHOOKS = "this broker calls no webhooks"
+
 _UNSENT = {
     DestinationKind.EMAIL: _NO_MAIL,
     DestinationKind.APPRISE: (
         "this broker does not send through Apprise: `apprise = true` in its settings has it do so"
     ),
-    DestinationKind.WEBHOOK: "this broker calls no webhooks",
 }
 
 
@@ -106,7 +107,7 @@ class Pickup:
             return None
         channel = self.channels.get(destination.kind)
         if channel is None:
-            return _UNSENT[destination.kind]
+            return _UNSENT.get(destination.kind, _NO_WEBHOOKS)
         return await channel.refusal(destination)
 
     def read_token(self, subscription_id: str) -> str:

@@ -225,7 +225,7 @@ def _rendered(subscription: Subscription) -> dict[str, Any]:
         "reason": subscription.reason,
         "point": subscription.point,
         "until": subscription.until,
-        "options": json.loads(subscription.options.render()),
+        "options": subscription.options.shown,
         "created": render_time(subscription.created_us),
     }
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from broker.delivery.apprise import AppriseChannel
 from broker.delivery.attempt import Channel, Notifier
+from broker.delivery.chats.channel import ChatChannel
 from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel
 from broker.delivery.webhook import WebhookChannel
@@ -30,14 +31,16 @@ def open_channels(
 
     To be called, and each channel closed, in the event loop.
     """
-    channels: dict[DestinationKind, Channel] = {
-        DestinationKind.WEBHOOK: WebhookChannel(
-            allowed=networks(settings.allow_networks),
-            allow_http=settings.webhooks.allow_http,
-            timeout_s=settings.webhooks.timeout.total_seconds(),
-            alert_url=alert_url,
-        )
-    }
+    webhooks = WebhookChannel(
+        allowed=networks(settings.allow_networks),
+        allow_http=settings.webhooks.allow_http,
+        timeout_s=settings.webhooks.timeout.total_seconds(),
+        alert_url=alert_url,
+    )
+    channels: dict[DestinationKind, Channel] = {DestinationKind.WEBHOOK: webhooks}
+    telegram_url = settings.webhooks.telegram_url
+    for kind in filter(lambda each: each.is_chat, DestinationKind):
+        channels[kind] = ChatChannel(kind, webhooks, alert_url=alert_url, telegram_url=telegram_url)
     if settings.smtp is not None:
         channels[DestinationKind.EMAIL] = _mail(settings.smtp, registry, unsubscribe_url, alert_url)
     if settings.apprise:

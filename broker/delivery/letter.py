@@ -123,7 +123,7 @@ class Letters:
     ) -> dict[str, object]:
         facts: dict[str, object] = {
             "query": attempt.subscription.query,
-            "address": str(attempt.subscription.destination),
+            "address": attempt.subscription.destination.shown,
             "matches": [summarise(match) for match in attempt.matches],
             "unsubscribe_url": unsubscribe_url,
             "alert_url": alert_url,

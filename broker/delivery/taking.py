@@ -119,7 +119,7 @@ def message_max(subscription: Subscription) -> int:
     match subscription.destination.kind:
         case DestinationKind.EMAIL:
             return DIGEST_MAX
-        case DestinationKind.WEBHOOK if options.batch_max > 1:
+        case kind if kind.is_signed and options.batch_max > 1:
             return options.batch_max
         case _:
             return DIGEST_MAX if options.gathers else 1

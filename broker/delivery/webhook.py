@@ -7,7 +7,7 @@ import errno
 import os
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
@@ -18,7 +18,7 @@ from broker.delivery.attempt import RESPONSE_KEPT_MAX, Attempt, Outcome, Outcome
 from broker.delivery.payload import render_payload
 from broker.delivery.signature import headers
 from broker.delivery.taking import message_max
-from broker.registry.subscription import Destination
+from broker.registry.subscription import Destination, DestinationKind
 from feeds.guard import REASON, BlockedAddressError, Network, guarded_connector, is_allowed
 
 __all__ = ["WebhookChannel"]
@@ -26,14 +26,14 @@ __all__ = ["WebhookChannel"]
 _RESPONSE_READ_MAX = 64 * 1024
 """An endpoint has nothing to tell us; what it sends beyond this closes the connection."""
 
-_CHATS = (
-    "hooks.slack.com",
-    "discord.com",
-    "discordapp.com",
-    "webhook.office.com",
-    "outlook.office.com",
-    "api.telegram.org",
-)
+_CHATS = {
+    "hooks.slack.com": DestinationKind.SLACK,
+    "discord.com": DestinationKind.DISCORD,
+    "discordapp.com": DestinationKind.DISCORD,
+    "webhook.office.com": DestinationKind.TEAMS,
+    "outlook.office.com": DestinationKind.TEAMS,
+    "api.telegram.org": DestinationKind.TELEGRAM,
+}
 """Hosts of chat services: their webhooks refuse whatever is not one of their own messages."""
 
 _LOOK_UP_S = 3.0
@@ -68,8 +68,6 @@ class WebhookChannel:
         """POST the matches once; what goes wrong is an outcome, never an exception."""
         subscription = attempt.subscription
         url = subscription.destination.address
-        if not self._allow_http and not url.startswith("https://"):
-            return Outcome(OutcomeKind.FAILED, detail="plain http is not allowed by this broker")
         content_type, body = render_payload(
             attempt.matches,
             subscription.options.format,
@@ -91,12 +89,16 @@ class WebhookChannel:
         url = "" if attempt.is_sample else self._alert_url(attempt.delivery_id)
         return {**named, "xscl-alert": url} if url else named
 
-    async def post(self, url: str, body: bytes, sent: dict[str, str], now_us: int) -> Outcome:
-        """POST a body once and judge the answer."""
+    async def post(
+        self, url: str, body: bytes, sent: Mapping[str, str], now_us: int, *, method: str = "POST"
+    ) -> Outcome:
+        """Send a body once and judge the answer."""
+        if not self._allow_http and not url.startswith("https://"):
+            return Outcome(OutcomeKind.FAILED, detail="plain http is not allowed by this broker")
         began = time.perf_counter_ns()
         try:
-            async with self._opened().post(
-                url, data=body, headers=sent, allow_redirects=False
+            async with self._opened().request(
+                method, url, data=body, headers=sent, allow_redirects=False
             ) as response:
                 text = await _beginning(response)
                 status, retry_after = response.status, response.headers.get("Retry-After")
@@ -114,15 +116,21 @@ class WebhookChannel:
 
     async def refusal(self, destination: Destination) -> str | None:
         """Return why a URL is never called, or why what it names cannot understand a match."""
-        parts = urlsplit(destination.address)
+        host = urlsplit(destination.address).hostname or ""
+        chat = next((_CHATS[name] for name in _CHATS if f".{host}".endswith(f".{name}")), None)
+        if chat is not None:
+            return (
+                f"{host} takes messages of its own kind, and no matches: write `{chat.value}:`"
+                " before the address"
+            )
+        return await self.unreachable(destination.address)
+
+    async def unreachable(self, url: str) -> str | None:
+        """Return why a URL is never called, None where it may be."""
+        parts = urlsplit(url)
         host = parts.hostname or ""
         if not self._allow_http and parts.scheme != "https":
             return "plain http is not allowed by this broker (`[webhooks] allow_http = true` does)"
-        if any(host == name or host.endswith("." + name) for name in _CHATS):
-            return (
-                f"{host} takes messages of its own kind, and no matches: write"
-                " `apprise:` before the URL, where the settings say `apprise = true`"
-            )
         addresses = await _addresses(host, parts.port or 443)
         if addresses and not any(is_allowed(each, self._allowed) for each in addresses):
             return (

@@ -82,6 +82,10 @@ RECIPIENT = EndpointLimits(concurrency=1, rate_per_s=0.5, burst_s=40)
 """What one address is sent by default: 20 mails at once, then one in two seconds."""
 
 
+ROOM = EndpointLimits(concurrency=1, rate_per_s=1, burst_s=5)
+"""What one address of a chat is sent: five messages at once, then one in a second."""
+
+
 class DeliveryWorker:
     """Delivers what the outbox holds to whom the registry names, until it is stopped.
 
@@ -207,7 +211,8 @@ class DeliveryWorker:
         rate = subscription.options.rate_per_s
         if rate:
             limits = replace(limits, rate_per_s=min(rate, limits.rate_per_s or rate))
-        return [(destination.endpoint, limits)]
+        claims = [(destination.endpoint, limits)]
+        return [*claims, (destination.address, ROOM)] if destination.kind.is_chat else claims
 
     async def _attempt(self, taken: Taken, claims: list[Claim]) -> None:
         at_us = self._now_us()

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
-import unicodedata
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
-from urllib.parse import urlsplit
-
-import idna
 
 from broker.registry.cadence import Cadence, CadenceError, Throttle, between, check_zone
+from broker.registry.destination import (
+    Destination,
+    DestinationKind,
+    SubscriptionError,
+    checked_address,
+)
 
 __all__ = [
     "KEY_TERMS_MAX",
@@ -32,10 +33,6 @@ KEY_TERMS_MAX = 4
 """A key is compared and shown whole."""
 
 
-class SubscriptionError(ValueError):
-    """A subscription cannot be made as asked.  The subscriber can act on it."""
-
-
 class SubscriptionState(StrEnum):
     """Whether a subscription's matches are delivered; a disabled one was stopped by the broker.
 
@@ -47,15 +44,6 @@ class SubscriptionState(StrEnum):
     PAUSED = "paused"
     DISABLED = "disabled"
     REMOVED = "removed"
-
-
-class DestinationKind(StrEnum):
-    """How matches reach the subscriber."""
-
-    WEBHOOK = "webhook"
-    EMAIL = "email"
-    PULL = "pull"
-    APPRISE = "apprise"
 
 
 class Digest(StrEnum):
@@ -72,95 +60,6 @@ class PayloadFormat(StrEnum):
 
     STANDARD = "standard"
     CLOUDEVENTS = "cloudevents"
-
-
-# RFC 5322's dot-atom on the left, with letters beyond ASCII (RFC 6532); no white space, and nothing
-# that a header could read as more than one address, on the right.
-_ADDRESS = re.compile(
-    r"""[!#$%&'*+/=?^_`{|}~.A-Za-z0-9\u0080-\U0010ffff-]{1,64}"""
-    r"""@[^\s@<>,;:"\\()\[\]\x00-\x1f\x7f]{1,255}"""
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """Where matches go: the address is a URL, an e-mail address, or empty for pull."""
-
-    kind: DestinationKind
-    address: str = ""
-
-    @classmethod
-    def parse(cls, text: str) -> Destination:
-        """Read a destination as people write it.
-
-        >>> Destination.parse("https://example.org/hook").kind.value
-        'webhook'
-        >>> Destination.parse("mailto:ann@example.org")
-        Destination(kind=<DestinationKind.EMAIL: 'email'>, address='ann@example.org')
-        >>> Destination.parse("pull").kind.value
-        'pull'
-        """
-        if text == "pull":
-            return cls(DestinationKind.PULL)
-        if text.startswith(("http://", "https://")):
-            return cls(DestinationKind.WEBHOOK, _checked_url(text))
-        if text.startswith("apprise:"):
-            return cls(DestinationKind.APPRISE, text.removeprefix("apprise:"))
-        return cls(DestinationKind.EMAIL, _checked_address(text))
-
-    def __str__(self) -> str:
-        if self.kind is DestinationKind.PULL:
-            return "pull"
-        if self.kind is DestinationKind.APPRISE:
-            return f"apprise:{self.address}"
-        return self.address
-
-    @property
-    def shown(self) -> str:
-        """The destination without what is a secret: Apprise's addresses have their tokens in them.
-
-        >>> Destination.parse("apprise:slack://token/other").shown
-        'apprise:slack://...'
-        """
-        if self.kind is DestinationKind.APPRISE:
-            return f"apprise:{self.address.partition('://')[0][:20]}://..."
-        return str(self)
-
-    @property
-    def endpoint(self) -> str:
-        """What concurrency and rates are counted by: the host and port, or the mail domain."""
-        if self.kind is DestinationKind.EMAIL:
-            return "@" + self.address.rpartition("@")[2].lower()
-        return urlsplit(self.address).netloc.rpartition("@")[2].lower() or self.address
-
-
-def _checked_address(text: str) -> str:
-    """Return an e-mail address, its domain in the form that mail servers know.
-
-    >>> _checked_address("mailto:jörg@straße.example")
-    'jörg@xn--strae-oqa.example'
-    """
-    address = unicodedata.normalize("NFC", text.removeprefix("mailto:"))
-    if not _ADDRESS.fullmatch(address) or not address.isprintable():
-        raise SubscriptionError(f"{text!r} is neither an http(s) URL, an e-mail address nor 'pull'")
-    name, _, domain = address.partition("@")
-    try:
-        # Python's own codec is of 2003, and takes another domain where there is an ß.
-        return f"{name}@{domain if domain.isascii() else idna.encode(domain, uts46=True).decode()}"
-    except idna.IDNAError as error:
-        raise SubscriptionError(f"{domain!r} is not a usable domain") from error
-
-
-def _checked_url(text: str) -> str:
-    try:
-        parts = urlsplit(text)
-        # A password would show in listings; who must know the sender checks the signature.
-        usable = bool(parts.hostname) and parts.port != 0 and "@" not in parts.netloc
-    except ValueError:
-        usable = False
-    if not usable or re.search(r"[\s\x00-\x1f\x7f]", text):
-        raise SubscriptionError(f"{text!r} is not a usable URL")
-    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +142,7 @@ class Options:
         except CadenceError as error:
             raise SubscriptionError(str(error)) from error
         try:
-            return replace(self, owner=_checked_address(self.owner)) if self.owner else self
+            return replace(self, owner=checked_address(self.owner)) if self.owner else self
         except SubscriptionError as error:
             raise SubscriptionError(f"the owner {self.owner!r} is no e-mail address") from error
 
@@ -256,6 +155,14 @@ class Options:
             if getattr(self, name) != getattr(default, name)
         }
         return json.dumps(chosen, sort_keys=True)
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        """What was chosen, without what is a secret in the address of an escalation."""
+        chosen: dict[str, Any] = json.loads(self.render())
+        if self.escalate:
+            chosen["escalate"] = Destination.parse(self.escalate).shown
+        return chosen
 
     @classmethod
     def parse(cls, text: str) -> Options:

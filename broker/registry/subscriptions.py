@@ -89,7 +89,7 @@ class Subscriptions:
                 revision,
             ),
         ).rowcount
-        if inserted and DestinationKind.WEBHOOK in _kinds(subscription):
+        if inserted and any(kind.is_signed for kind in _kinds(subscription)):
             given = subscription.secrets or (Secret(_new_secret()),)
             for secret in given:
                 self._add_secret(subscription.id, now_us, secret.value)

@@ -146,10 +146,14 @@ class SmtpSettings:
 
 @dataclass(frozen=True, slots=True)
 class WebhookSettings:
-    """How webhooks are called; `allow_http` admits addresses that are not https."""
+    """How webhooks and chats are called; `allow_http` admits addresses that are not https.
+
+    `telegram_url` is where the API for Telegram's bots is.
+    """
 
     allow_http: bool = False
     timeout: timedelta = timedelta(seconds=20)
+    telegram_url: str = "https://api.telegram.org"
 
 
 @dataclass(frozen=True, slots=True)

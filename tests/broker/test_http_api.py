@@ -175,12 +175,31 @@ async def test_a_query_is_paused_resumed_and_removed(client: TestClient) -> None
     assert (await (await client.get("/v1/subscriptions")).json())["subscriptions"] == []
 
 
-async def test_the_tokens_in_an_address_of_apprise_are_not_shown(client: TestClient) -> None:
+@pytest.mark.parametrize(
+    ("destination", "shown"),
+    [
+        ("apprise:slack://tokenA/tokenB", "apprise:slack://..."),
+        ("slack:https://hooks.slack.com/services/tokenA", "slack:https://hooks.slack.com/..."),
+        ("telegram:123456:tokenAtoken@-100", "telegram:...@-100"),
+        (
+            "matrix:tokenA@https://m.example/!r:m.example",
+            "matrix:...@https://m.example/!r:m.example",
+        ),
+    ],
+)
+async def test_the_tokens_in_an_address_are_not_shown(
+    client: TestClient, destination: str, shown: str
+) -> None:
     await client.put("/v1/queries/same", data=SAME)
-    asked = {"query": "same", "destination": "apprise:slack://tokenA/tokenB"}
-    made = await (await client.post("/v1/subscriptions", json=asked)).json()
-    assert made["destination"] == "apprise:slack://..."
+    second = {"escalate": destination, "escalate_after": "1 h"}
+    asked = {"query": "same", "destination": destination, "options": second}
+    answer = await client.post("/v1/subscriptions", json=asked)
+    made = await answer.json()
+    assert (made["destination"], made["options"]["escalate"]) == (shown, shown)
     assert "token" not in await (await client.get("/v1/subscriptions")).text()
+    wrong = await client.post("/v1/subscriptions", json={**asked, "destination": "ntfy:tokenA"})
+    assert wrong.status == 422
+    assert "tokenA" not in await wrong.text()
 
 
 async def test_the_secret_of_a_webhook_is_shown_once(client: TestClient) -> None:

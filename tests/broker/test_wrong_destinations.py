@@ -59,8 +59,8 @@ async def pickup(broker: Broker) -> AsyncIterator[Pickup]:
         ("https://localhost:8443/hook", "`allow_networks` in its settings"),
         ("https://[::1]/hook", "`allow_networks` in its settings"),
         ("https://169.254.169.254/latest", "`allow_networks` in its settings"),
-        ("https://hooks.slack.com/services/T0/B0/x", "write `apprise:` before the URL"),
-        ("https://discord.com/api/webhooks/1/x", "write `apprise:` before the URL"),
+        ("https://hooks.slack.com/services/T0/B0/x", "write `slack:` before the address"),
+        ("https://discord.com/api/webhooks/1/x", "write `discord:` before the address"),
     ],
 )
 async def test_what_can_never_be_reached_is_refused_with_what_would_help(
