@@ -8,6 +8,7 @@ one that is ahead is refused, because an older program would misread it.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,13 +57,28 @@ def _connected(
     try:
         # The write-ahead log makes the file, so this comes first.
         db.execute(f"PRAGMA page_size = {page_bytes}")
-        db.execute("PRAGMA journal_mode = WAL")
+        _use_write_ahead_log(db)
         db.execute(f"PRAGMA synchronous = {synchronous}")
         _upgrade(db, path, steps)
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _use_write_ahead_log(db: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log, once nobody else who opens the new file is about to."""
+    deadline = time.monotonic() + _BUSY_TIMEOUT_S
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            # For this lock SQLite itself does not wait.
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 @contextmanager
