@@ -35,7 +35,8 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDS = ("xscl", "curl", "make", "pip", "python", "python3", "docker", "sudo", "journalctl")
 STARTS = re.compile(rf"(?:\$ )?(?:{'|'.join(COMMANDS)}|\.|mkdir|cd|cat|echo) ")
-BLOCK = re.compile(r"^```(?:sh|bash|shell)?\n((?:(?!```).*\n)*)```$|((?:^ {4}.*\n)+)", re.MULTILINE)
+BLOCK = re.compile(r"^```(.*)\n((?:(?!```).*\n)*)```$|((?:^ {4}.*\n)+)", re.MULTILINE)
+SHELLS = ("", "sh", "bash", "shell")
 
 NOT_RUN = {
     "make ": "sets up an environment and runs this very test, or the demonstration (test_demo.py)",
@@ -69,8 +70,8 @@ FOLLOW = "news//item[author = $who]->a FOLLOWED BY {a/category = b/category, $wi
 def blocks(page: Path) -> Iterator[str]:
     """Yield the shell blocks of a page: those that begin with a command that we know."""
     for found in BLOCK.finditer(page.read_text(encoding="utf-8")):
-        text = found[1] if found[1] is not None else re.sub("^ {4}", "", found[2], flags=re.M)
-        if STARTS.match(text):
+        text = found[2] if found[2] is not None else re.sub("^ {4}", "", found[3], flags=re.M)
+        if (found[1] or "") in SHELLS and STARTS.match(text):
             yield text
 
 

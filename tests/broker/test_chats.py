@@ -19,6 +19,7 @@ import pytest
 from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracle.lines import render
 from standardwebhooks.webhooks import Webhook
 from support.examples import examples
 from support.subscribers import (
@@ -85,7 +86,7 @@ def attempt(*outputs: str, kind: DestinationKind, name: str = "sub_1", **options
     for number, output in enumerate(outputs or ("",), 1):
         match = found(number, output=output)
         matches.append(
-            CommittedMatch(number, match.id, "Q1", "{}", number, number, match.render(), 0)
+            CommittedMatch(number, match.id, "Q1", "{}", number, number, render(match), 0)
         )
     withheld = options.pop("withheld", 0)
     destination = Destination.parse(ADDRESSES[kind])
@@ -429,7 +430,7 @@ async def test_a_service_says_how_long_to_wait_and_that_nobody_is_there(
     async with receiving() as receiver, calling(kind, receiver) as channels:
         destination = Destination.parse(service.address(receiver.url))
         match = found(1)
-        matches = [CommittedMatch(1, match.id, "Q1", "{}", 1, 1, match.render(), 0)]
+        matches = [CommittedMatch(1, match.id, "Q1", "{}", 1, 1, render(match), 0)]
         made = Attempt("msg_1", 1, Subscription("sub_1", "Q1", "{}", destination, 0), matches, 0)
         receiver.answers = [service.too_soon, service.gone, echo]
         throttled, gone, failed = [await channels[kind].send(made) for _ in range(3)]
