@@ -6,6 +6,7 @@ Values of which a program wants a few members come as the API answers them (docs
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
@@ -193,7 +194,7 @@ class AsyncOperations:
                 return
 
 
-class Operations:
+class Operations(ABC):
     """The same of `Client`; see `AsyncOperations` for what methods promise."""
 
     _client: AsyncOperations
@@ -304,11 +305,13 @@ class Operations:
         """Yield who changed what."""
         return self._each(self._client.audit(by=by, subject=subject))
 
+    @abstractmethod
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        raise NotImplementedError
+        """Return what work in the client's loop returns."""
 
+    @abstractmethod
     def _each(self, values: AsyncIterator[T]) -> Iterator[T]:
-        raise NotImplementedError
+        """Yield values that the client's loop yields."""
 
 
 def _text(moment: datetime | str | int | None) -> str | None:
