@@ -50,6 +50,10 @@ _SERVICES: Mapping[DestinationKind, _Service] = {
 }
 
 
+_SHOWN_MAX = 3
+"""Characters of a secret that may be shown at the end of an answer, as they say nothing."""
+
+
 class ChatChannel:
     """Posts one service's messages over the connections of `webhooks`, signed as those are.
 
@@ -158,5 +162,17 @@ def _without_secret(outcome: Outcome, destination: Destination) -> Outcome:
     parts, detail = urlsplit(destination.place), outcome.detail
     address = "" if destination.token else parts.path.rpartition("/")[2]
     for secret in filter(None, (destination.token, address, parts.query)):
-        detail = detail.replace(secret, "...")
+        detail = _hidden(detail, secret)
     return replace(outcome, detail=detail)
+
+
+def _hidden(text: str, secret: str) -> str:
+    """Return a text without a secret, nor the beginning of one at its end: answers are cut.
+
+    >>> _hidden("no tok-1234 here", "tok-1234"), _hidden("there is no tok-1", "tok-1234")
+    ('no ... here', 'there is no ...')
+    """
+    text = text.replace(secret, "...")
+    beginnings = (secret[:length] for length in range(len(secret) - 1, _SHOWN_MAX, -1))
+    cut = next((each for each in beginnings if text.endswith(each)), None)
+    return text if cut is None else f"{text.removesuffix(cut)}..."
