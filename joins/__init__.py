@@ -6,6 +6,7 @@
     sql         the engines of the paper, for reference, and the templates' conjunctive queries
     signature   the default engine
     engines     all engines by name, behind one interface
+    sequences   what is decided once: next, absence
     shards      the default engine over N processes
     files       witnesses that outlive a process
 
@@ -26,10 +27,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from joins.budget.pairs import Overrun
-    from joins.classes import ClassRegistry, ClassTuple, UseKind
+    from joins.classes import ClassRegistry, ClassTuple, Position, UseKind
     from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor, make_processor
     from joins.memory.durations import UNBOUNDED, Durations
     from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
+    from joins.sequences.processor import DecidingProcessor
     from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
     from joins.sql.render import template_sql
     from templates.queryclass import QueryClass
@@ -42,10 +44,12 @@ __all__ = [
     "UNBOUNDED",
     "ClassRegistry",
     "ClassTuple",
+    "DecidingProcessor",
     "Durations",
     "EngineName",
     "Instance",
     "Overrun",
+    "Position",
     "Processor",
     "QueryClass",
     "SignatureLimits",
@@ -57,9 +61,10 @@ __all__ = [
 
 _HOMES = {
     "joins.budget.pairs": ("Overrun",),
-    "joins.classes": ("ClassRegistry", "ClassTuple", "UseKind"),
+    "joins.classes": ("ClassRegistry", "ClassTuple", "Position", "UseKind"),
     "joins.engines": ("DEFAULT_ENGINE", "ENGINES", "EngineName", "Processor", "make_processor"),
     "joins.memory.durations": ("UNBOUNDED", "Durations"),
+    "joins.sequences.processor": ("DecidingProcessor",),
     "joins.memory.instance": ("INSTANCE_SCHEMA", "Instance", "rows_in_sub_batches"),
     "joins.signature.limits": ("DEFAULT_LIMITS", "SignatureLimits"),
     "joins.sql.render": ("template_sql",),

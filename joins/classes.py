@@ -20,6 +20,7 @@ __all__ = [
     "ClassRegistry",
     "ClassTuple",
     "Classified",
+    "Position",
     "Retaining",
     "UseKind",
 ]
@@ -32,12 +33,21 @@ class UseKind(NamedTuple):
     point: int
 
 
+class Position(NamedTuple):
+    """Where a decided tuple stands, and when it ends: its instances do not say."""
+
+    docid: int
+    depth: int
+    watermark_us: int
+    end_us: int
+
+
 @dataclass(frozen=True, slots=True)
 class ClassTuple:
     """One row of a class's R_outT: its instances, the smallest window that holds them, its nodes.
 
-    `right` is None for a class of one block.  `nodes` are positions in the witness shapes of the
-    instances, one for each meta-variable.
+    `right` is None for a class of one operand.  `nodes` are positions in the witness shapes of the
+    instances, one for each meta-variable.  `position` is that of a tuple that was decided.
     """
 
     query_class: int
@@ -45,6 +55,7 @@ class ClassTuple:
     right: int | None
     span_us: int
     nodes: tuple[int, ...]
+    position: Position | None = None
 
 
 class ClassChanges:
@@ -134,7 +145,7 @@ class ClassRegistry:
         """Keep instances that can fill a class for longer than its window."""
         query_class = self.by_number[number]
         self._retained_for[number][retention_us] += 1
-        self.retention.add(query_class.sides(), retention_us)
+        self.retention.add(query_class.retained(), retention_us)
 
     def release(self, number: int, retention_us: int) -> None:
         """Undo one `retain`."""
@@ -144,7 +155,7 @@ class ClassRegistry:
             del retained_for[retention_us]
         if not retained_for:
             del self._retained_for[number]
-        self.retention.remove(query_class.sides(), retention_us)
+        self.retention.remove(query_class.retained(), retention_us)
 
     def retention_us(self, number: int) -> int:
         """Return for how long instances that can fill a class are kept."""

@@ -41,10 +41,14 @@ class ClauseSource:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published stream: the stratum in which it is read, how far its documents reach back."""
+    """A published stream: the stratum in which it is read, how far its documents reach back.
+
+    `grace_us` is the largest grace of its publishers.
+    """
 
     stratum: int
     retention_us: int
+    grace_us: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +63,7 @@ class Clause:
     on, in the order of its instances' nodes 1, 2, ...  `tuple_variables` are the variables of
     those nodes, that of the root first.  `retention_us` is how far the oldest document of a
     tuple may lie behind the tuple's end: the windows of the operator and of what stands below
-    it, added up.
+    it, added up.  Where the tuples are decided, `deciding` are the clauses that the decision reads.
     """
 
     query_class: QueryClass
@@ -77,6 +81,7 @@ class Clause:
     retention_us: int
     stream: str = ""
     tuple_variables: tuple[int, ...] = ()
+    deciding: tuple[Clause, ...] = ()
 
     def terms_of(self, value_join: tuple[int, int]) -> list[str]:
         """Return what the query calls the two variables of a value join of its class."""
@@ -113,14 +118,15 @@ class Alternative:
 
     def windows_above(self) -> list[tuple[Clause, int]]:
         """Return each clause with the windows of those that read its tuples, added up."""
-        above_us = {self.root: 0}
+        above_us = {self.root.stream: 0}
         for clause in reversed(self.clauses):
-            for source in clause.sources:
-                if source.below is not None:
-                    # Parameters stand in windows only where no clause is below another.
-                    assert isinstance(clause.window_us, int)
-                    above_us[source.below] = above_us[clause] + clause.window_us
-        return [(clause, above_us[clause]) for clause in self.clauses]
+            below = [source.below for source in clause.sources if source.below is not None]
+            for each in (*below, *clause.deciding):
+                # Parameters stand in windows only where no clause is below another.
+                assert isinstance(clause.window_us, int)
+                reach_us = above_us[clause.stream] + clause.window_us
+                above_us[each.stream] = max(above_us.get(each.stream, 0), reach_us)
+        return [(clause, above_us[clause.stream]) for clause in self.clauses]
 
 
 def is_prepared(alternatives: Sequence[Alternative]) -> bool:

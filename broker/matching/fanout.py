@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from operator import attrgetter, eq
 from typing import Any, NamedTuple
 
-from joins import ClassTuple, Instance
+from joins import ClassTuple, Instance, Position
 from templates.clause import Clause
 from templates.template import Template
 from xscl.meter import size
@@ -48,8 +48,8 @@ class Use:
 
     @property
     def is_join(self) -> bool:
-        """Whether anything is joined: a block alone is not."""
-        return len(self.clause.sources) > 1
+        """Whether documents are kept for it: for a block alone they are not."""
+        return len(self.clause.sources) > 1 or bool(self.clause.deciding or self.clause.stream)
 
     def joins(self, stream: str) -> bool:
         """Return whether documents of a stream are joined here."""
@@ -67,13 +67,17 @@ class BoundNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundTuple:
-    """A tuple of one clause: its instances, the newest docid, and the nodes of its terms."""
+    """A tuple of one clause: its instances, the docid where it stands, the nodes of its terms.
+
+    A tuple that was decided stands where `decided` says.
+    """
 
     clause: Clause
     left: Instance
     right: Instance | None
     docid: int
     nodes: Mapping[str, BoundNode]
+    decided: Position | None = None
 
     @property
     def instances(self) -> tuple[Instance, ...]:
@@ -98,22 +102,33 @@ class FoundTuple:
     @property
     def end_us(self) -> int:
         """The end of the tuple's interval."""
+        if self.decided is not None:
+            return self.decided.end_us
         return max(instance.end_us for instance in self.instances)
+
+    @property
+    def position(self) -> Position:
+        """Where it stands: where it was decided, or where its newest instance does."""
+        if self.decided is not None:
+            return self.decided
+        newest = max(self.instances, key=attrgetter("position"))
+        return Position(newest.docid, newest.depth, newest.watermark_us, self.end_us)
 
     def handed_on(self, shape: int) -> dict[str, Any]:
         """Return the tuple as an instance for the clause above, a row of `INSTANCE_SCHEMA`."""
         newest = max(self.instances, key=attrgetter("position"))
+        position = self.position
         carried = [self.nodes[term] for term in self.clause.carried]
         return {
             "stream": self.clause.stream,
             "key": "",
-            "docid": newest.docid,
-            "depth": newest.depth,
-            "match_id": newest.match_id,
+            "docid": position.docid,
+            "depth": position.depth,
+            "match_id": newest.match_id if self.decided is None else "",
             "docid_min": min(instance.docid_min for instance in self.instances),
             "start_us": self.start_us,
             "end_us": self.end_us,
-            "watermark_us": newest.watermark_us,
+            "watermark_us": position.watermark_us,
             "shape": shape,
             "leaves": list(self.leaves),
             "nodes": [0, *(node.number for node in carried)],
@@ -196,6 +211,8 @@ class FanOut:
             if right is not None and not set(left.leaves).isdisjoint(right.leaves):
                 continue
             docid = left.docid if right is None else max(left.docid, right.docid)
+            if one.position is not None:
+                docid = one.position.docid
             found: FoundTuple | None = None
             for use in self._candidates(one, left, right):
                 if one.span_us > use.window_us or docid_min <= use.subscriber.registration_point:
@@ -208,7 +225,7 @@ class FanOut:
                     break
                 if found is None or found.clause is not use.clause:
                     nodes = _resolve(use.clause, one, left, right)
-                    found = FoundTuple(use.clause, left, right, docid, nodes)
+                    found = FoundTuple(use.clause, left, right, docid, nodes, one.position)
                 yield found, use
 
     def _candidates(self, one: ClassTuple, left: Instance, right: Instance | None) -> Iterator[Use]:
