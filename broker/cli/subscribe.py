@@ -22,7 +22,7 @@ __all__ = ["subscribe"]
 
 @click.command()
 @click.argument("query_id", metavar="QUERY")
-@click.argument("destination", metavar="URL|ADDRESS|CHAT:...|pull")
+@click.argument("destination", metavar="URL|ADDRESS|CHAT:...|SINK|pull")
 @parameter_option()
 @click.option(
     "--digest",
@@ -78,7 +78,7 @@ def subscribe(
     """Have the matches of QUERY posted to a URL, mailed to an address, or kept to be pulled.
 
     CHAT is slack, discord, teams, ntfy, telegram or matrix: what stands behind it is a secret, and
-    is not shown again.
+    is not shown again.  SINK is a table of PostgreSQL or DuckDB, in which other programs read.
 
     It gets a match only if all documents of the match came after the subscription, or after
     --since.  The subscription's id goes to standard output.  Webhooks are signed (Standard
@@ -92,6 +92,7 @@ def subscribe(
       xscl subscribe follow ann@example.org --key topic --group "10 min" --throttle "3 per 1 h"
       xscl subscribe same-story slack:https://hooks.slack.com/services/T0/B0/...
       xscl subscribe same-story ntfy:https://ntfy.sh/TOPIC --group "10 min"
+      xscl subscribe same-story "postgresql://xscl@db.example/news?table=matches"
       xscl subscribe by-author pull -p who=Ann -p within="6 h"
     """
     connection = connect(context)

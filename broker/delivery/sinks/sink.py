@@ -1,0 +1,38 @@
+"""What is asked of every sink."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from broker.delivery.attempt import Attempt, OutcomeKind
+
+__all__ = ["Sink", "SinkError"]
+
+
+class SinkError(Exception):
+    """Matches could not be written; the text says whose fault it is, and what would help.
+
+    `kind` is what follows.  With `keeps` the connection is as good as before.
+    """
+
+    def __init__(
+        self, detail: str, kind: OutcomeKind = OutcomeKind.FAILED, *, keeps: bool = False
+    ) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.keeps = keeps
+
+
+class Sink(Protocol):
+    """A connection to one destination, used by one attempt at a time."""
+
+    async def write(self, attempt: Attempt) -> None:
+        """Write all matches of an attempt, in order; raise `SinkError` where that fails.
+
+        A sample of a table is tried, and taken back.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Give the connection back."""
+        ...

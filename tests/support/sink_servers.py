@@ -1,0 +1,78 @@
+"""Real servers of sinks on loopback, started for tests and stopped behind them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from support.ports import free_port
+
+__all__ = ["postgres"]
+
+
+def program(name: str, remedy: str, *places: str) -> str:
+    """Return the path of a server's program; skip the test where there is none."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), *places])
+    found = shutil.which(name, path=path)
+    if found is None:
+        pytest.skip(f"no {name} on this machine: {remedy}")
+    return found
+
+
+@contextlib.contextmanager
+def serving(command: Sequence[str], port: int, user: str | None = None) -> Iterator[None]:
+    """Run a server until its port answers, and behind that until the end."""
+    with tempfile.TemporaryFile() as log:
+        running = subprocess.Popen(command, stdout=log, stderr=log, user=user)
+        try:
+            while not _answers(port):
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    running.wait(0.02)
+                    log.seek(0)
+                    raise AssertionError(f"{command[0]} ended: {log.read().decode()}")
+            yield
+        finally:
+            running.terminate()
+            running.wait(20)
+
+
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def postgres(password: str) -> Iterator[int]:
+    """Run PostgreSQL, whose user `postgres` has a password; yields its port."""
+    remedy, places = "install `postgresql`", "/usr/lib/postgresql/*/bin"
+    directories = [str(each) for each in Path("/").glob(places.lstrip("/"))]
+    initdb = program("initdb", remedy, *directories)
+    server = program("postgres", remedy, *directories)
+    # It refuses to run as root.
+    user = "postgres" if os.geteuid() == 0 else None
+    with tempfile.TemporaryDirectory(prefix="xscl-pg-") as name:
+        root = Path(name)
+        (root / "password").write_text(password)
+        if user is not None:
+            shutil.chown(root, user)
+            shutil.chown(root / "password", user)
+        made = [initdb, "-D", f"{root}/db", "-U", "postgres", "-E", "UTF8", "--locale=C"]
+        made += ["--no-sync", "-A", "scram-sha-256", f"--pwfile={root}/password"]
+        subprocess.run(made, check=True, stdout=subprocess.DEVNULL, user=user)
+        port = free_port()
+        options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
+        asked = [part for each in options.items() for part in ("-c", "=".join(each))]
+        command = [server, "-D", f"{root}/db", "-F", "-p", str(port), *asked]
+        with serving(command, port, user):
+            yield port
