@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import psycopg
 import pytest
-from oracle.lines import render
 from support.sink_servers import postgres
-from support.subscribers import IMPATIENT, LOOPBACK, Broker, broker_in, found, until
+from support.sinking import attempt, delivered
+from support.subscribers import LOOPBACK, Broker, broker_in, found
 
-from broker.delivery.attempt import Attempt, Outcome, OutcomeKind
+from broker.delivery.attempt import Outcome, OutcomeKind
 from broker.delivery.channels import open_channels
 from broker.delivery.sample import sample_attempt
 from broker.delivery.sinks.channel import SinkChannel
 from broker.delivery.store import delivery_id
-from broker.delivery.worker import DeliveryEventKind
-from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.subscription import (
     Destination,
     DestinationKind,
-    Subscription,
     SubscriptionError,
 )
 from broker.settings.config import Settings
@@ -52,15 +49,6 @@ def database() -> Iterator[str]:
         yield f"postgresql://postgres:{PASSWORD}@127.0.0.1:{port}/postgres"
 
 
-def attempt(address: str, *numbers: int, name: str = "sub_1") -> Attempt:
-    subscription = Subscription(name, "Q1", "{}", Destination.parse(address), 0)
-    matches = [
-        CommittedMatch(number, found(number).id, "Q1", "{}", number, 1, render(found(number)), 0)
-        for number in numbers
-    ]
-    return Attempt("msg_1", 1, subscription, matches, 0)
-
-
 def in_duckdb(path: Path, statement: str) -> list[tuple[Any, ...]]:
     with duckdb.connect(path) as db:
         return db.execute(statement).fetchall()
@@ -70,26 +58,6 @@ def in_postgres(url: str, statement: str) -> list[tuple[Any, ...]]:
     with psycopg.connect(url, autocommit=True) as db:
         cursor = db.execute(statement)
         return cursor.fetchall() if cursor.description else []
-
-
-async def delivered(
-    broker: Broker, channel: SinkChannel, address: str, numbers: Sequence[int]
-) -> str:
-    """Have matches delivered, and answer the subscription's id."""
-    made = broker.subscribe(address)
-    kind = made.destination.kind
-    async with broker.delivering(channels={kind: channel}, policy=IMPATIENT):
-        for number in numbers:
-            broker.commit(found(number))
-        await until(
-            lambda: (
-                len(numbers)
-                <= sum(
-                    len(e.matches) for e in broker.events if e.kind is DeliveryEventKind.DELIVERED
-                )
-            )
-        )
-    return made.id
 
 
 async def test_matches_become_rows_of_a_file_that_others_can_read(

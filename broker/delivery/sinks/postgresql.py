@@ -78,6 +78,11 @@ class PostgreSQLSink:
         except Error as error:
             raise _refused(error, self._db.closed) from error
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection still stands, as far as is known."""
+        return not self._db.closed
+
     async def close(self) -> None:
         """Give the connection back."""
         await self._db.close()

@@ -26,6 +26,11 @@ class SinkError(Exception):
 class Sink(Protocol):
     """A connection to one destination, used by one attempt at a time."""
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection still stands, as far as is known without a word to the server."""
+        ...
+
     async def write(self, attempt: Attempt) -> None:
         """Write all matches of an attempt, in order; raise `SinkError` where that fails.
 
