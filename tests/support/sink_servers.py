@@ -9,14 +9,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from support.ports import free_port
 
-__all__ = ["nats", "postgres"]
+__all__ = ["mosquitto", "nats", "postgres"]
 
 
 def program(name: str, remedy: str, *places: str) -> str:
@@ -89,4 +89,29 @@ def nats(directory: Path, settings: str) -> Iterator[int]:
     store = f'jetstream {{ store_dir: "{directory}/jetstream" }}'
     file.write_text(f"listen: 127.0.0.1:{port}\nserver_name: here\n{store}\n{settings}")
     with serving([server, "-c", str(file)], port):
+        yield port
+
+
+@contextlib.contextmanager
+def mosquitto(
+    directory: Path, users: Mapping[str, str], access: str, port: int = 0
+) -> Iterator[int]:
+    """Run Mosquitto, a server of MQTT 5, for users with passwords; yields its port."""
+    remedy = "install `mosquitto`"
+    server = program("mosquitto", remedy, "/usr/sbin")
+    passwords = directory / "passwords"
+    passwords.write_text("".join(f"{user}:{secret}\n" for user, secret in users.items()))
+    subprocess.run([program("mosquitto_passwd", remedy), "-U", str(passwords)], check=True)
+    (directory / "access").write_text(access)
+    port = port or free_port()
+    settings = [
+        f"listener {port} 127.0.0.1",
+        f"password_file {passwords}",
+        f"acl_file {directory}/access",
+        "max_packet_size 40000",
+        # Root would become a user who cannot read these files.
+        "user root",
+    ]
+    (directory / "mosquitto.conf").write_text("\n".join(settings))
+    with serving([server, "-c", str(directory / "mosquitto.conf")], port):
         yield port

@@ -16,6 +16,7 @@ from pathlib import Path
 from broker.delivery.attempt import RESPONSE_KEPT_MAX, Attempt, Outcome, OutcomeKind
 from broker.delivery.sinks.dialling import Dialling
 from broker.delivery.sinks.duckdb import DuckDBSink
+from broker.delivery.sinks.mqtt import open_mqtt
 from broker.delivery.sinks.nats import open_nats
 from broker.delivery.sinks.postgresql import open_postgresql
 from broker.delivery.sinks.sink import Sink, SinkError
@@ -169,6 +170,10 @@ def _missing(kind: DestinationKind) -> str | None:
     )
 
 
+async def _mqtt(channel: SinkChannel, address: SinkAddress) -> Sink:
+    return await open_mqtt(address, channel.dialling, channel.alert_url)
+
+
 async def _nats(channel: SinkChannel, address: SinkAddress) -> Sink:
     return await open_nats(address, channel.dialling, channel.alert_url)
 
@@ -183,6 +188,7 @@ async def _duckdb(channel: SinkChannel, address: SinkAddress) -> Sink:
 
 _KINDS: Mapping[DestinationKind, _Kind] = {
     DestinationKind.DUCKDB: _Kind(_duckdb, "duckdb"),
+    DestinationKind.MQTT: _Kind(_mqtt, "paho"),
     DestinationKind.NATS: _Kind(_nats, "nats"),
     DestinationKind.POSTGRESQL: _Kind(_postgresql, "psycopg"),
 }
