@@ -78,7 +78,7 @@ def subscribe(
     """Have the matches of QUERY posted to a URL, mailed to an address, or kept to be pulled.
 
     CHAT is slack, discord, teams, ntfy, telegram or matrix: what stands behind it is a secret, and
-    is not shown again.  SINK is a table or a bus from which other programs read.
+    is not shown again.  SINK is a table, a bus or a log from which other programs read.
 
     It gets a match only if all documents of the match came after the subscription, or after
     --since.  The subscription's id goes to standard output.  Webhooks are signed (Standard

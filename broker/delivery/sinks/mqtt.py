@@ -14,7 +14,7 @@ from typing import Any
 from broker.delivery.attempt import Attempt, OutcomeKind
 from broker.delivery.sinks.dialling import Dialling
 from broker.delivery.sinks.records import Record, records
-from broker.delivery.sinks.sink import SinkError
+from broker.delivery.sinks.sink import SinkError, unreachable
 from broker.delivery.sinks.tls import NamedContext
 from broker.registry.sinkaddress import SinkAddress
 
@@ -96,10 +96,7 @@ class MqttSink:
         try:
             await asyncio.to_thread(self._client.connect, address, port, _KEEPALIVE_S)
         except OSError as error:
-            reason = error.strerror or error
-            raise SinkError(
-                f"{self._host} cannot be reached: {reason}", OutcomeKind.THROTTLED
-            ) from error
+            raise unreachable(self._host, error) from error
         self._client.loop_start()
         await asyncio.wait({self._connected, self._ended}, return_when=asyncio.FIRST_COMPLETED)
         if not self._connected.done():

@@ -10,7 +10,7 @@ from typing import Any
 from broker.delivery.attempt import Attempt, OutcomeKind
 from broker.delivery.sinks.dialling import Dialling
 from broker.delivery.sinks.records import Record, records
-from broker.delivery.sinks.sink import SinkError
+from broker.delivery.sinks.sink import SinkError, unreachable
 from broker.delivery.sinks.tls import NamedContext
 from broker.registry.sinkaddress import SinkAddress
 
@@ -77,8 +77,10 @@ async def _connected(
         )
     except (Error, OSError) as error:
         await _abandon(client)
-        said = _said(sink.noted or error)
-        raise SinkError(f"{host} cannot be reached: {said}", OutcomeKind.THROTTLED) from error
+        reason = sink.noted or error
+        if isinstance(reason, OSError):
+            raise unreachable(host, reason) from error
+        raise SinkError(f"{host} says: {_said(reason)}", OutcomeKind.THROTTLED) from error
     except SinkError:
         await _abandon(client)
         raise
@@ -174,8 +176,7 @@ class NatsSink:
 
 
 def _said(error: Exception) -> str:
-    strerror = error.strerror if isinstance(error, OSError) else None
-    return strerror or str(error).removeprefix("nats: ").strip("'")
+    return str(error).removeprefix("nats: ").strip("'")
 
 
 async def _abandon(client: Any) -> None:

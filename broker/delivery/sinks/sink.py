@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import ssl
 from typing import Protocol
 
 from broker.delivery.attempt import Attempt, OutcomeKind
 
-__all__ = ["Sink", "SinkError"]
+__all__ = ["Sink", "SinkError", "unreachable"]
 
 
 class SinkError(Exception):
@@ -21,6 +24,16 @@ class SinkError(Exception):
         super().__init__(detail)
         self.kind = kind
         self.keeps = keeps
+
+
+def unreachable(host: str, error: OSError) -> SinkError:
+    """Return that a host cannot be reached, and why in the system's words."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        detail = f"the certificate of {host} does not hold: {error.verify_message}"
+        return SinkError(detail, OutcomeKind.THROTTLED)
+    is_known = not isinstance(error, ssl.SSLError) and error.errno in errno.errorcode
+    reason = os.strerror(error.errno or 0) if is_known else error.strerror or error
+    return SinkError(f"{host} cannot be reached: {reason}", OutcomeKind.THROTTLED)
 
 
 class Sink(Protocol):
