@@ -159,8 +159,9 @@ class KafkaSink:
             return SinkError(detail, OutcomeKind.REFUSED, keeps=True)
         if isinstance(error, UnknownTopicOrPartitionError):
             return SinkError(f"there is no topic {topic!r}: make one", keeps=True)
-        is_away = isinstance(error, KafkaTimeoutError | OSError) or getattr(error, "retriable", False)
-        kind = OutcomeKind.THROTTLED if is_away else OutcomeKind.FAILED
+        is_away = isinstance(error, KafkaTimeoutError | OSError)
+        is_later = is_away or getattr(error, "retriable", False)
+        kind = OutcomeKind.THROTTLED if is_later else OutcomeKind.FAILED
         return SinkError(f"Kafka says: {_said(error)}", kind)
 
 
