@@ -250,5 +250,6 @@ class DecidingProcessor:
 
     def figures(self) -> dict[str, int]:
         """Return how much is remembered, and how much waits to be decided."""
-        waiting = sum(evaluation.waiting for evaluation in self._evaluations.values())
-        return {**self.inner.figures(), "decisions": len(self._evaluations), "undecided": waiting}
+        evaluations = self._evaluations.values()
+        waiting = sum(evaluation.waiting for evaluation in evaluations)
+        return {**self.inner.figures(), "decisions": len(evaluations), "undecided": waiting}

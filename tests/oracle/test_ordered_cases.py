@@ -1,4 +1,4 @@
-"""The oracle is right: it decides as the cases expect, which are worked by hand in the semantics."""
+"""The oracle is right: it decides as the cases expect, which were worked by hand."""
 
 from __future__ import annotations
 
