@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from aiohttp import web
 from lxml import etree
@@ -27,6 +28,7 @@ from broker.delivery.summary import SummaryPart, summarise
 from broker.documents.document import render_time
 from broker.documents.late import spell_late
 from broker.pipeline.matchlog import CommittedMatch
+from broker.registry.audit import AuditTrail
 from broker.registry.queries import QueryState, RegisteredText
 from broker.registry.subscription import Subscription, SubscriptionState
 from feeds import FeedStore
@@ -35,6 +37,7 @@ from xscl.highlight import XsclLexer
 
 __all__ = [
     "ago",
+    "changes",
     "count",
     "failing_deliveries",
     "feed_store",
@@ -119,6 +122,14 @@ def one_subscription(backend: Backend, name: str, *, limit: int = _MATCHES_MAX) 
     """Return a subscription and its latest matches; raise `RegistryError` where there is none."""
     subscription = backend.registry.subscriptions.get(name)
     return {"subscription": subscription, "matches": _matches_of(backend, subscription, limit)}
+
+
+def changes(trail: AuditTrail, by: str, subject: str, before: int) -> dict[str, Any]:
+    """Return the changes below a number, by someone, of something, and the link to older ones."""
+    found = trail.entries(before=before, who=by or None, subject=subject or None, limit=_ROWS_MAX)
+    asked = {"by": by, "subject": subject, "before": found[-1].number if found else 0}
+    older = f"/audit?{urlencode({k: v for k, v in asked.items() if v})}"
+    return {"entries": found, "older": older if len(found) == _ROWS_MAX else ""}
 
 
 def own_subscriptions(backend: Backend, names: Iterable[str]) -> list[dict[str, Any]]:
