@@ -20,6 +20,7 @@ from pygments.lexers.html import XmlLexer
 from broker.api.backend import Backend
 from broker.api.feeds import FEED_ADMINISTRATION
 from broker.api.pickup import Pickup
+from broker.api.queries import said_of
 from broker.api.streams import rendered_dead_letters, statistics
 from broker.delivery.deliveries import Deliveries, Delivery
 from broker.delivery.letter import duration, is_web, plain
@@ -83,7 +84,8 @@ def overview(backend: Backend, wanted: str = "") -> dict[str, Any]:
     now_us = _now_us()
     queries = backend.registry.queries(states=(QueryState.ACTIVE, QueryState.PAUSED))
     queries.sort(key=lambda query: (query.state is QueryState.ACTIVE, query.id))
-    queries = [each for each in queries if has_text(wanted, each.id, each.text)]
+    sources = backend.registry.sources(queries)
+    queries = [each for each in queries if has_text(wanted, each.id, each.text, sources[each.id])]
     shown, registry, outbox = queries[:_ROWS_MAX], backend.registry, backend.outbox
     letters = outbox.dead_letters(limit=_MATCHES_MAX)
     numbers = statistics(backend)
@@ -97,6 +99,7 @@ def overview(backend: Backend, wanted: str = "") -> dict[str, Any]:
         ][:_ROWS_MAX],
         "late_of": backend.ingest.late.by_stream,
         "queries": shown,
+        "said_of": {each.id: said_of(sources[each.id]) for each in shown},
         "queries_left": max(0, len(queries) - _ROWS_MAX),
         "matches_of": {each.id: outbox.matches.count(each.id) for each in shown},
         "subscribers_of": {each.id: registry.subscriptions.count(each.id) for each in shown},

@@ -127,6 +127,19 @@ async def test_admins_see_who_changed_what(house: House) -> None:
     assert "Nobody has changed that" in await text_of(house.client, "/audit?by=nobody")
 
 
+async def test_queries_are_listed_and_found_with_what_their_comments_say(
+    open_client: tuple[TestClient, Room],
+) -> None:
+    client, _ = open_client
+    text = f"-- Stories {HOSTILE}\n-- owner: ann@example.org\n-- tags: wire\nnews//item->a"
+    assert (await client.put("/v1/queries/stories", data=text)).status == 200
+    await client.put("/v1/queries/plain", data="news//item->a")
+    found = html.fromstring(await text_of(client, "/?find=owner:+ann"))
+    [row] = found.xpath("//section[@id='queries']//tbody/tr")
+    said = [line.text_content() for line in row.xpath("./th/span")]
+    assert said == [f"Stories {HOSTILE}", "owner: ann@example.org", "tags: wire"]
+
+
 async def test_who_subscribes_sees_no_changes(house: House) -> None:
     assert await log_in(house, "subscribe") == 303
     assert "does not have the scope" in await text_of(house.client, "/audit", 403)
