@@ -28,6 +28,7 @@ METHODS = ("get", "put", "post", "delete")
 SECURITY = {
     Rule.PUBLIC: [],
     Rule.PUBLISH: [{"token": ["publish"]}],
+    Rule.METRICS: [{"token": ["metrics"]}],
     Rule.OWN: [{"token": ["subscribe"]}],
     Rule.SELF: [{"token": ["subscribe"]}],
     Rule.CHOSEN: [{"token": ["subscribe"]}],
