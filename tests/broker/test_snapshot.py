@@ -257,7 +257,7 @@ def mixed(start: int, stop: int) -> list[DocumentLine]:
 def test_files_keep_nothing_of_a_busy_stream_for_a_wide_window_over_another(
     tmp_path: Path, read: Callable[[], int]
 ) -> None:
-    found, count = [], size(600, 1_200)
+    found, count = [], size(408, 1_200)
     for name, documents, is_restarted in (("whole", 0, False), ("files", 12, True)):
         broker = Broker(tmp_path / name, lateness_us=0, documents=documents)
         broker.register(query(SAME))
