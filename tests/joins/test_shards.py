@@ -15,7 +15,7 @@ import pytest
 from generators.strategies import case_texts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.examples import examples
+from support.examples import examples, some
 from support.kit import Case, cases, check, parse_case
 from support.runners import case_with_joins, engine_of, lines, run_engine, run_oracle
 
@@ -43,7 +43,7 @@ def spread(case: Case, shards: int) -> Callable[[], Processor | None]:
     return lambda: Join(case.lateness_us, shards).processor(None)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", some(ALL, 30))
 def test_shards_find_what_a_case_expects(name: str) -> None:
     check(ALL[name], lambda case: run_engine(case, processors=spread(case, 2)))
 
@@ -73,7 +73,7 @@ def test_empty_values_beside_common_ones_hide_no_match(shards: int) -> None:
     ]
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(examples(2)))
 def test_every_tuple_of_every_class_is_found_once(number: int) -> None:
     case = case_with_joins(number)
     expected = tuples_of(case, None)
@@ -104,7 +104,7 @@ def tuples_of(case: Case, processor: Processor | None) -> Counter[tuple[Any, ...
     return found
 
 
-@pytest.mark.parametrize("number", range(1, 4))
+@pytest.mark.parametrize("number", range(1, 1 + examples(2)))
 def test_another_number_of_shards_after_a_restart_changes_nothing(number: int) -> None:
     case = case_with_joins(number)
     expected = lines(run_oracle(case))
@@ -174,7 +174,7 @@ def found(answer: Answer) -> tuple[list[tuple[Any, ...]], list[int]]:
     return rows, sorted(instance.instance for instance in answer.instances)
 
 
-@pytest.mark.parametrize("number", range(1, 3))
+@pytest.mark.parametrize("number", range(1, 1 + examples(1)))
 def test_workers_may_be_lost_and_tasks_repeated(number: int) -> None:
     for case in (case_with_joins(number), hundred_documents(number)):
         shards = ShardsHere(3, case.lateness_us, seed=number)
@@ -195,7 +195,7 @@ def hundred_documents(seed: int) -> Case:
     return parse_case("\n".join(["lateness 0 s", query, *documents, "----", ""]))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(examples(1)))
 def test_anchors_may_change_at_any_batch(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)
     monkeypatch.setattr(joins.signature.sample.PairCounts, "of", lambda *_: chance.randrange(100))
@@ -207,7 +207,7 @@ def test_anchors_may_change_at_any_batch(seed: int, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("predicate", ["", "a/u = b/u AND a/v = b/v"])
-@pytest.mark.parametrize("shards", [2, 3, 5])
+@pytest.mark.parametrize("shards", some([3, 2, 5], 1))
 def test_a_stream_that_is_published_no_more_is_joined_as_before(
     predicate: str, shards: int
 ) -> None:
@@ -247,7 +247,7 @@ def test_a_document_is_paired_before_it_is_forgotten_for_being_late(predicate: s
     assert lines(run_engine(case, batch_size=1, processors=spread(case, 2))) == expected
 
 
-@pytest.mark.parametrize("number", range(1, 5))
+@pytest.mark.parametrize("number", range(1, 1 + examples(2)))
 def test_pieces_may_be_merged_at_any_time(number: int) -> None:
     case = case_with_joins(number)
     shards = ShardsHere(2, case.lateness_us, seed=number, limits=ShardLimits(pieces=2))
