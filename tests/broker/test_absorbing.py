@@ -8,7 +8,7 @@ import pytest
 from support.budget_runs import Running, Way, documents
 from support.budgets import UNLIMITED
 
-from joins.classes import ClassTuple
+from joins.memory.tupletable import ClassTuple
 from joins.engines import ENGINES
 
 TEXTS = {

@@ -16,7 +16,7 @@ from broker.matching.budget import DEFAULT_BUDGET, Budget
 from broker.matching.fanout import FanOut
 from broker.matching.limits import MatchingLimits
 from joins.budget.skew import Skew, skew_of
-from joins.classes import ClassTuple
+from joins.memory.tupletable import ClassTuple
 from joins.shards.limits import ShardLimits
 from joins.signature.limits import SignatureLimits
 
