@@ -104,7 +104,7 @@ class _Column:
 
     def write(self, rows: Ints, values: object) -> None:
         """Write values at some rows."""
-        last = int(rows[-1]) if len(rows) else 0
+        last = int(rows.max()) if len(rows) else 0
         if last >= len(self._array):
             more = np.full(max(last + 1 - len(self._array), len(self._array)), self._fill)
             self._array = np.concatenate([self._array, more.astype(self._array.dtype)])

@@ -109,19 +109,38 @@ class _Words:
         return [self._words[number] for number in numbers]
 
 
+@dataclass(slots=True)
+class _Known:
+    """The form of a clause, and how many boxes of the clause there are."""
+
+    number: int
+    form: Form
+    uses: int = 0
+
+
 class Forms:
     """The forms in use, by class."""
 
     def __init__(self) -> None:
         self._numbers: dict[Form, int] = {}
         self._forms: dict[int, Form] = {}
-        self._counts: Counter[int] = Counter()
+        self._clauses: Counter[int] = Counter()
         self._of_class: dict[int, list[int]] = {}
         self._words: dict[int, list[_Words]] = {}
         self._free: list[int] = []
+        # By class and clause, so that one more assignment does not make the form again.
+        self._known: dict[tuple[int, Clause], _Known] = {}
 
     def add(self, query_class: int, clause: Clause, box: Box) -> int:
         """Return the number of the form of a clause's box, in use once more."""
+        known = self._known.get((query_class, clause)) or self._learn(query_class, clause)
+        known.uses += 1
+        number, form = known.number, known.form
+        for word, words in zip(box.equal[len(form.equal) :], self._words[number], strict=True):
+            words.add(word)
+        return number
+
+    def _learn(self, query_class: int, clause: Clause) -> _Known:
         form = Form.of(query_class, clause)
         number = self._numbers.get(form)
         if number is None:
@@ -129,20 +148,23 @@ class Forms:
             self._forms[number] = form
             self._of_class.setdefault(query_class, []).append(number)
             self._words[number] = [_Words(function) for _, function in form.words]
-        self._counts[number] += 1
-        for word, words in zip(box.equal[len(form.equal) :], self._words[number], strict=True):
-            words.add(word)
-        return number
+        self._clauses[number] += 1
+        known = self._known[query_class, clause] = _Known(number, form)
+        return known
 
     def remove(self, query_class: int, clause: Clause, box: Box) -> None:
         """Undo one `add`."""
-        form = Form.of(query_class, clause)
-        number = self._numbers[form]
+        known = self._known[query_class, clause]
+        number, form = known.number, known.form
         for word, words in zip(box.equal[len(form.equal) :], self._words[number], strict=True):
             words.remove(word)
-        self._counts[number] -= 1
-        if not self._counts[number]:
-            del self._counts[number], self._forms[number], self._numbers[form]
+        known.uses -= 1
+        if known.uses:
+            return
+        del self._known[query_class, clause]
+        self._clauses[number] -= 1
+        if not self._clauses[number]:
+            del self._clauses[number], self._forms[number], self._numbers[form]
             del self._words[number]
             of_class = self._of_class[form.query_class]
             of_class.remove(number)

@@ -126,9 +126,12 @@ class Member:
         return max((retention_of(use) for uses in self.uses.values() for use in uses), default=0)
 
 
+_spell = json.JSONEncoder(sort_keys=True).encode
+
+
 def name_of(values: Assignment) -> str:
     """Return the name of an assignment; equal assignments have equal names."""
-    return json.dumps(values, sort_keys=True) if values else ""
+    return _spell(values) if values else ""
 
 
 def retention_of(use: Use) -> int:
