@@ -29,6 +29,7 @@ import pyarrow.compute as pc
 from broker.documents.document import Document
 from broker.documents.sub_batches import in_sub_batches
 from broker.matching.accounts import Accounts
+from broker.matching.boxes.points import Points
 from broker.matching.budget import DEFAULT_BUDGET, Budget, Spent
 from broker.matching.bulk import Bulk
 from broker.matching.collector import Collector
@@ -39,7 +40,6 @@ from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import FoundMatch
 from broker.matching.matches import BuiltMatch, MatchBuilder
 from broker.matching.outputs import Outputs
-from broker.matching.points import Points
 from broker.matching.publications import Publications
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange, publishers_first

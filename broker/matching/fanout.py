@@ -1,7 +1,7 @@
 """From the tuples of query classes to the queries that share the classes.
 
 The join finds tuples of classes.  A tuple is one of a query's if it is in the query's box (its
-data, window and registration point: `boxindex`), and if the remaining residuals hold (`holds`),
+data, window and registration point: `boxes`), and if the remaining residuals hold (`holds`),
 which the collector tests.  Boxes are looked up for all tuples of a table at once; only what is
 found becomes an object.
 """
@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from broker.matching.boxindex import Box, BoxIndex
-from broker.matching.forms import Forms, box_of
-from broker.matching.points import Points
+from broker.matching.boxes.forms import Forms, box_of
+from broker.matching.boxes.index import Box, BoxIndex
+from broker.matching.boxes.points import Points
 from joins import Instance
 from templates.clause import SPAN, Clause, Place
 from xscl.meter import size

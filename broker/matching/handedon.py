@@ -14,9 +14,9 @@ from dataclasses import replace
 from math import isnan
 from typing import Any
 
-from broker.matching.boxindex import Box
+from broker.matching.boxes.forms import box_of
+from broker.matching.boxes.index import Box
 from broker.matching.fanout import Subscriber, Use
-from broker.matching.forms import box_of
 from joins import Largest
 from templates.clause import Clause
 from xscl.query import INFINITE_US, Query

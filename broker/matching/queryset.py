@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Set
 from typing import Protocol
 
-from broker.matching.boxindex import Box
+from broker.matching.boxes.index import Box
 from broker.matching.fanout import FanOut, Subscriber, Use
 from broker.matching.handedon import HandedOn
 from broker.matching.member import Member, name_of, retention_of

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from broker.matching.operands import Operands
+from broker.matching.boxes.operands import Operands
 from joins import TupleTable
 
 __all__ = ["Points"]

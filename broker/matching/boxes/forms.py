@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from broker.matching.boxindex import Asks, Box, mixed
-from broker.matching.points import Points
+from broker.matching.boxes.index import Asks, Box, mixed
+from broker.matching.boxes.points import Points
 from joins import hash_values
 from templates.clause import SPAN, Clause, Place
 from xpath_eval.wordindex import WordIndex
