@@ -29,6 +29,7 @@ __all__ = [
     "Network",
     "guarded_connector",
     "is_allowed",
+    "is_listed",
     "networks",
 ]
 
@@ -73,15 +74,22 @@ def networks(texts: Iterable[str]) -> tuple[Network, ...]:
 
 def is_allowed(text: str, allowed: Iterable[Network] = ()) -> bool:
     """Return whether the address `text` is global, or lies in one of the `allowed` networks."""
-    address = _unwrapped(ip_address(text.partition("%")[0]))
-    if any(address in network for network in allowed):
+    address = _read(text)
+    if is_listed(text, allowed):
         return True
     if address.is_multicast or not address.is_global:
         return False
     return not any(address in network for network in _SPECIAL)
 
 
-def _unwrapped(address: Address) -> Address:
+def is_listed(text: str, allowed: Iterable[Network]) -> bool:
+    """Return whether the address `text` lies in one of the `allowed` networks."""
+    address = _read(text)
+    return any(address in network for network in allowed)
+
+
+def _read(text: str) -> Address:
+    address = ip_address(text.partition("%")[0])
     mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
     return mapped or address
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,10 @@ import hypothesis
 import pytest
 from support.examples import examples, is_searching
 from xdist.scheduler import LoadFileScheduling
+
+# Tests start hundreds of processes, which would each compile all modules again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A busy machine is slow for a while, which is no failure.  The suite tries the same examples each
 # time; what searches is `make soak`.

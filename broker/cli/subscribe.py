@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from broker.cli.connection import BrokerConnection, connect
 from broker.cli.deliveries import test_subscription
 from broker.cli.terminal import (
+    Failure,
     echo,
     echo_json,
     message,
@@ -22,7 +24,7 @@ __all__ = ["subscribe"]
 
 @click.command()
 @click.argument("query_id", metavar="QUERY")
-@click.argument("destination", metavar="URL|ADDRESS|CHAT:...|pull")
+@click.argument("destination", metavar="URL|ADDRESS|CHAT:...|SINK|pull|-")
 @parameter_option()
 @click.option(
     "--digest",
@@ -78,7 +80,10 @@ def subscribe(
     """Have the matches of QUERY posted to a URL, mailed to an address, or kept to be pulled.
 
     CHAT is slack, discord, teams, ntfy, telegram or matrix: what stands behind it is a secret, and
-    is not shown again.
+    is not shown again.  SINK is a table, a bus or a log from which other programs read.
+
+    Arguments stay in your shell's history: `-` for a destination, also that of --escalate, has it be
+    asked for, or read from a line of standard input.
 
     It gets a match only if all documents of the match came after the subscription, or after
     --since.  The subscription's id goes to standard output.  Webhooks are signed (Standard
@@ -92,9 +97,14 @@ def subscribe(
       xscl subscribe follow ann@example.org --key topic --group "10 min" --throttle "3 per 1 h"
       xscl subscribe same-story slack:https://hooks.slack.com/services/T0/B0/...
       xscl subscribe same-story ntfy:https://ntfy.sh/TOPIC --group "10 min"
+      xscl subscribe same-story - < telegram-destination
+      xscl subscribe same-story "postgresql://xscl@db.example/news?table=matches"
       xscl subscribe by-author pull -p who=Ann -p within="6 h"
     """
     connection = connect(context)
+    destination = _told("Destination", destination)
+    if options["escalate"] is not None:
+        options["escalate"] = _told("Escalate to", str(options["escalate"]))
     made = connection.call(
         "POST",
         "subscriptions",
@@ -122,6 +132,18 @@ def subscribe(
     if not test_subscription(connection, made["id"]):
         message(f"hint: `xscl deliveries test {made['id']}` sends another sample")
         context.exit(1 if send_sample else 0)
+
+
+def _told(label: str, given: str) -> str:
+    """Return a destination as it was given; `-` is one that nobody else is to see."""
+    if given != "-":
+        return given
+    if sys.stdin.isatty():
+        return str(click.prompt(label, hide_input=True, err=True))
+    line = sys.stdin.readline().strip()
+    if not line:
+        raise Failure("standard input has no destination", hint="it is one line, as an argument is")
+    return line
 
 
 def _say_point(connection: BrokerConnection, made: dict[str, Any], since: str | None) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
@@ -22,6 +22,10 @@ __all__ = [
 
 RESPONSE_KEPT_MAX = 1_024
 """How much of an endpoint's answer is kept to be looked at, in characters."""
+
+
+_SECRET_SHOWN_MAX = 3
+"""Characters of a secret that may be shown at the end of an answer, as they say nothing."""
 
 
 ESCALATION = "/escalation"
@@ -51,6 +55,13 @@ class Outcome:
     detail: str = ""
     retry_after_us: int | None = None
     elapsed_us: int = 0
+
+    def hiding(self, secrets: Iterable[str]) -> Outcome:
+        """Return the outcome as it may be shown: an answer can have in it what was asked."""
+        detail = self.detail
+        for secret in secrets:
+            detail = _hidden(detail, secret)
+        return replace(self, detail=detail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +111,15 @@ class Notifier(Protocol):
     async def notify(self, address: str, subject: str, text: str) -> Outcome:
         """Send a message of the broker's own, once."""
         ...
+
+
+def _hidden(text: str, secret: str) -> str:
+    """Return a text without a secret, nor the beginning of one at its end: answers are cut.
+
+    >>> _hidden("no tok-1234 here", "tok-1234"), _hidden("there is no tok-1", "tok-1234")
+    ('no ... here', 'there is no ...')
+    """
+    text = text.replace(secret, "...")
+    beginnings = (secret[:length] for length in range(len(secret) - 1, _SECRET_SHOWN_MAX, -1))
+    cut = next((each for each in beginnings if text.endswith(each)), None)
+    return text if cut is None else f"{text.removesuffix(cut)}..."

@@ -9,6 +9,7 @@ from broker.delivery.attempt import Channel, Notifier
 from broker.delivery.chats.channel import ChatChannel
 from broker.delivery.letter import Letters, Sender
 from broker.delivery.mail import MailChannel
+from broker.delivery.sinks.channel import SinkChannel
 from broker.delivery.webhook import WebhookChannel
 from broker.registry.queries import Registry
 from broker.registry.subscription import DestinationKind
@@ -41,6 +42,13 @@ def open_channels(
     telegram_url = settings.webhooks.telegram_url
     for kind in filter(lambda each: each.is_chat, DestinationKind):
         channels[kind] = ChatChannel(kind, webhooks, alert_url=alert_url, telegram_url=telegram_url)
+    sinks = SinkChannel(
+        settings.tables or settings.data / "tables",
+        allowed=networks(settings.allow_networks),
+        timeout_s=settings.webhooks.timeout.total_seconds(),
+        alert_url=alert_url,
+    )
+    channels.update(dict.fromkeys(filter(lambda each: each.is_sink, DestinationKind), sinks))
     if settings.smtp is not None:
         channels[DestinationKind.EMAIL] = _mail(settings.smtp, registry, unsubscribe_url, alert_url)
     if settings.apprise:

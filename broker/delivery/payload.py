@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from urllib.parse import quote
 
+from broker.delivery.attempt import Attempt
 from broker.documents.document import render_time
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.subscription import PayloadFormat
 
-__all__ = ["MATCHES_TYPE", "MATCH_TYPE", "SAMPLE_TYPE", "render_payload"]
+__all__ = ["MATCHES_TYPE", "MATCH_TYPE", "SAMPLE_TYPE", "notes", "render_payload"]
 
 MATCH_TYPE = "xscl.match"
 MATCHES_TYPE = "xscl.matches"
@@ -31,6 +32,17 @@ def render_payload(
         return _single(matches[0], payload_format)
     render, content_type = _BATCHES[payload_format]
     return content_type, render(matches).encode()
+
+
+def notes(attempt: Attempt, alert_url: Callable[[str], str]) -> dict[str, str]:
+    """Return what there is to say beside the matches, which are the same for all, as headers."""
+    named = {"xscl-escalation": "true"} if attempt.is_escalation else {}
+    if attempt.withheld:
+        named["xscl-withheld"] = str(attempt.withheld)
+    if not (attempt.is_escalation or attempt.subscription.options.escalate):
+        return named
+    url = "" if attempt.is_sample else alert_url(attempt.delivery_id)
+    return {**named, "xscl-alert": url} if url else named
 
 
 @lru_cache(maxsize=256)

@@ -121,5 +121,7 @@ def message_max(subscription: Subscription) -> int:
             return DIGEST_MAX
         case kind if kind.is_signed and options.batch_max > 1:
             return options.batch_max
+        case kind if kind.is_sink:
+            return options.batch_max if options.batch_max > 1 else DIGEST_MAX
         case _:
             return DIGEST_MAX if options.gathers else 1

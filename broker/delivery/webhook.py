@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from broker.delivery.attempt import RESPONSE_KEPT_MAX, Attempt, Outcome, OutcomeKind
-from broker.delivery.payload import render_payload
+from broker.delivery.payload import notes, render_payload
 from broker.delivery.signature import headers
 from broker.delivery.taking import message_max
 from broker.registry.subscription import Destination, DestinationKind
@@ -76,18 +76,8 @@ class WebhookChannel:
         signed = headers(
             subscription.secrets, attempt.delivery_id, attempt.now_us // 1_000_000, body
         )
-        sent = {"Content-Type": content_type, **signed, **self._alert(attempt)}
+        sent = {"Content-Type": content_type, **signed, **notes(attempt, self._alert_url)}
         return await self.post(url, body, sent, attempt.now_us)
-
-    def _alert(self, attempt: Attempt) -> dict[str, str]:
-        """Return what there is to say beside the matches, which are the same for all."""
-        named = {"xscl-escalation": "true"} if attempt.is_escalation else {}
-        if attempt.withheld:
-            named["xscl-withheld"] = str(attempt.withheld)
-        if not (attempt.is_escalation or attempt.subscription.options.escalate):
-            return named
-        url = "" if attempt.is_sample else self._alert_url(attempt.delivery_id)
-        return {**named, "xscl-alert": url} if url else named
 
     async def post(
         self, url: str, body: bytes, sent: Mapping[str, str], now_us: int, *, method: str = "POST"

@@ -73,6 +73,7 @@ _FATES = {
 LIMITS: Mapping[DestinationKind, EndpointLimits] = {
     DestinationKind.WEBHOOK: EndpointLimits(concurrency=16),
     DestinationKind.EMAIL: EndpointLimits(concurrency=4, rate_per_s=20),
+    DestinationKind.DUCKDB: EndpointLimits(concurrency=1),
 }
 """What one host, or one mail domain, is asked to take by default."""
 
@@ -84,6 +85,9 @@ RECIPIENT = EndpointLimits(concurrency=1, rate_per_s=0.5, burst_s=40)
 
 ROOM = EndpointLimits(concurrency=1, rate_per_s=1, burst_s=5)
 """What one address of a chat is sent: five messages at once, then one in a second."""
+
+TURN = EndpointLimits(concurrency=1)
+"""What one address of a sink is sent: it has one connection."""
 
 
 class DeliveryWorker:
@@ -212,6 +216,8 @@ class DeliveryWorker:
         if rate:
             limits = replace(limits, rate_per_s=min(rate, limits.rate_per_s or rate))
         claims = [(destination.endpoint, limits)]
+        if destination.kind.is_sink:
+            return [*claims, (destination.address, TURN)]
         return [*claims, (destination.address, ROOM)] if destination.kind.is_chat else claims
 
     async def _attempt(self, taken: Taken, claims: list[Claim]) -> None:

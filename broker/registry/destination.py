@@ -14,6 +14,8 @@ from urllib.parse import urlsplit
 
 import idna
 
+from broker.registry.sinkaddress import SINK_FORMS, SinkAddress, SinkAddressError
+
 __all__ = ["Destination", "DestinationKind", "SubscriptionError", "checked_address"]
 
 
@@ -24,7 +26,8 @@ class SubscriptionError(ValueError):
 class DestinationKind(StrEnum):
     """How matches reach the subscriber.
 
-    A kind that `is_chat` is written `KIND:ADDRESS`, and gets messages for people to read.
+    A kind that `is_chat` is written `KIND:ADDRESS`, and gets messages for people to read.  One that
+    `is_sink` is a server or a table from which other programs read.
     """
 
     WEBHOOK = "webhook"
@@ -37,11 +40,21 @@ class DestinationKind(StrEnum):
     NTFY = "ntfy"
     TELEGRAM = "telegram"
     MATRIX = "matrix"
+    KAFKA = "kafka"
+    NATS = "nats"
+    MQTT = "mqtt"
+    POSTGRESQL = "postgresql"
+    DUCKDB = "duckdb"
 
     @property
     def is_chat(self) -> bool:
         """Whether a service with an API of its own shows the matches to people."""
         return self in _FORMS
+
+    @property
+    def is_sink(self) -> bool:
+        """Whether matches become records of a log, messages of a bus, or rows of a table."""
+        return self.value in SINK_FORMS
 
     @property
     def is_signed(self) -> bool:
@@ -57,6 +70,7 @@ _ADDRESS = re.compile(
 )
 
 _WEB = ("http://", "https://")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://")
 
 _FORMS = {
     DestinationKind.SLACK: "slack:https://hooks.slack.com/services/...",
@@ -94,6 +108,8 @@ class Destination:
         'pull'
         >>> Destination.parse("slack:https://hooks.slack.com/services/T0/B0/x").kind.value
         'slack'
+        >>> Destination.parse("kafkas://ann:hush@kafka.example/found").kind.value
+        'kafka'
         """
         if text == "pull":
             return cls(DestinationKind.PULL)
@@ -104,6 +120,10 @@ class Destination:
             return cls(DestinationKind.APPRISE, address)
         if colon and kind in _FORMS:
             return cls(DestinationKind(kind), address)._checked()
+        if SinkAddress.is_one(text):
+            return _sink(text)
+        if unknown := _SCHEME.match(text):
+            raise SubscriptionError(f"no destination begins with {unknown[0]!r}")
         return cls(DestinationKind.EMAIL, checked_address(text))
 
     def __str__(self) -> str:
@@ -123,7 +143,11 @@ class Destination:
         'slack:https://hooks.slack.com/...'
         >>> Destination.parse("telegram:123456:AbC-dEf_GhI@@harbour").shown
         'telegram:...@@harbour'
+        >>> Destination.parse("mqtts://ann:hush@mqtt.example/found/news").shown
+        'mqtts://ann:...@mqtt.example:8883/found/news'
         """
+        if self.kind.is_sink:
+            return self.sink.shown
         if self.kind is DestinationKind.APPRISE:
             return f"apprise:{self.address.partition('://')[0][:20]}://..."
         if self.kind in (DestinationKind.TELEGRAM, DestinationKind.MATRIX):
@@ -145,8 +169,15 @@ class Destination:
         return self.address if is_whole else self.address.partition("@")[2]
 
     @property
+    def sink(self) -> SinkAddress:
+        """The address of a sink, read."""
+        return SinkAddress.parse(self.address)
+
+    @property
     def endpoint(self) -> str:
         """What concurrency and rates are counted by: the host and port, or the mail domain."""
+        if self.kind.is_sink:
+            return self.sink.endpoint
         if self.kind is DestinationKind.EMAIL:
             return "@" + self.address.rpartition("@")[2].lower()
         if self.kind is DestinationKind.TELEGRAM:
@@ -175,6 +206,13 @@ class Destination:
                 f"an address of {self.kind.value} is written `{_FORMS[self.kind]}`"
             )
         return self
+
+
+def _sink(text: str) -> Destination:
+    try:
+        return Destination(DestinationKind(SinkAddress.parse(text).kind), text)
+    except SinkAddressError as error:
+        raise SubscriptionError(str(error)) from error
 
 
 def checked_address(text: str) -> str:

@@ -251,7 +251,8 @@ class Settings:
 
     `allow_networks` are the private networks that feeds and webhooks may reach, as in
     `["127.0.0.0/8"]`; without it only public addresses are dialled.  `apprise` lets subscribers
-    name any address that Apprise knows, which no such check holds for.
+    name any address that Apprise knows, which no such check holds for.  Files of DuckDB that
+    matches are written into are in the directory `tables`.
     """
 
     data: Path = Path(_DATA)
@@ -260,6 +261,7 @@ class Settings:
     shards: int = 1
     allow_networks: tuple[str, ...] = ()
     apprise: bool = False
+    tables: Path | None = None
     budget: Budget = DEFAULT_BUDGET
     http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()

@@ -12,11 +12,9 @@ from unittest import mock
 
 import pyarrow as pa
 import pytest
-from generators.strategies import random_case
 from oracle.lines import render
-from support.kit import parse_case
 from support.matching_broker import MatchingBroker
-from support.runners import run_engine, seeds_with_joins
+from support.runners import case_with_joins, run_engine
 
 import broker.documents.spool
 import broker.matching.bulk
@@ -106,10 +104,10 @@ def test_a_batch_is_joined_in_parts_where_its_values_do_not_fit(tmp_path: Path) 
     assert len(expected) > 50
 
 
-@pytest.mark.parametrize("seed", seeds_with_joins(6))
+@pytest.mark.parametrize("number", range(6))
 @pytest.mark.parametrize("shards", [1, 3])
-def test_an_engine_finds_the_same_in_parts(seed: int, shards: int) -> None:
-    case = parse_case(random_case(seed))
+def test_an_engine_finds_the_same_in_parts(number: int, shards: int) -> None:
+    case = case_with_joins(number)
     expected = [render(match) for match in run_engine(case)]
     with tiny():
         found = run_engine(

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from generators.strategies import random_case
 from support.examples import examples
-from support.kit import Case, parse_case
+from support.kit import Case
 from support.matching_broker import DAY_US, MatchingBroker
-from support.runners import seeds_with_joins
+from support.runners import case_with_joins
 
 import xscl
 from broker.documents.document import DocumentLine
@@ -67,9 +66,9 @@ def live(case: Case, directory: Path, *, documents: int, is_restarted: bool) -> 
     return found
 
 
-@pytest.mark.parametrize("seed", seeds_with_joins(examples(4)))
-def test_a_restart_changes_nothing_with_and_without_a_snapshot(seed: int, tmp_path: Path) -> None:
-    case = parse_case(random_case(seed))
+@pytest.mark.parametrize("number", range(examples(4)))
+def test_a_restart_changes_nothing_with_and_without_a_snapshot(number: int, tmp_path: Path) -> None:
+    case = case_with_joins(number)
     expected = live(case, tmp_path / "undisturbed", documents=0, is_restarted=False)
     for documents in (0, 1, 6):
         directory = tmp_path / str(documents)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -173,9 +174,9 @@ async def test_a_server_that_takes_ascii_alone_is_said_to(broker: Broker) -> Non
 # -- over the API, and what a subscriber is told ---------------------------------------------------
 
 
-async def verb(url: str, *arguments: str) -> Result:
+async def verb(url: str, *arguments: str, stdin: str = "") -> Result:
     command = ["--broker", url, *arguments]
-    return await asyncio.to_thread(lambda: CliRunner().invoke(main, command))
+    return await asyncio.to_thread(lambda: CliRunner().invoke(main, command, input=stdin))
 
 
 async def publish(url: str, path: Path) -> None:
@@ -203,6 +204,21 @@ async def test_a_subscriber_is_told_at_once(tmp_path: Path) -> None:
         told = await verb(url, "subscribe", "same", receiver.url)
         assert (told.exit_code, "not delivered (500)" in told.stderr) == (0, True)
         assert (await verb(url, "subscribe", "same", receiver.url, "--test")).exit_code == 1
+
+
+async def test_a_destination_can_be_kept_out_of_the_arguments(tmp_path: Path) -> None:
+    (tmp_path / "same.xscl").write_text(QUERY)
+    async with small_broker(tmp_path / "data") as url, receiving() as receiver:
+        await verb(url, "register", str(tmp_path / "same.xscl"))
+        made = await verb(url, "subscribe", "same", "-", stdin=f"{receiver.url}\n")
+        assert (made.exit_code, len(await receiver.wait_for(1))) == (0, 1)
+        options = ["--escalate", "-", "--escalate-after", "1 h", "--format", "json"]
+        lines = f"{receiver.url}\n{receiver.url}?second\n"
+        made = await verb(url, "subscribe", "same", "-", *options, stdin=lines)
+        assert json.loads(made.stdout)["options"]["escalate"] == f"{receiver.url}?second"
+        nothing = await verb(url, "subscribe", "same", "-")
+    assert nothing.exit_code == 1
+    assert "standard input has no destination" in nothing.stderr
 
 
 async def test_a_subscriber_hears_of_which_documents_it_gets_matches(tmp_path: Path) -> None:

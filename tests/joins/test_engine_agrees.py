@@ -7,43 +7,40 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
-from generators.strategies import random_case
 from oracle.lines import render
-from support.kit import Case, parse_case, us
-from support.runners import ENGINES, lines, run_engine, seeds_with_joins
+from support.kit import Case, us
+from support.runners import ENGINES, case_with_joins, lines, run_engine
 
 from broker.matching.match import Match
 from xscl.query import Query
 
-SEEDS = seeds_with_joins(12)
 
-
-@pytest.mark.parametrize("seed", SEEDS[:8])
-def test_batches_of_any_size_give_the_same_matches(seed: int) -> None:
-    case = parse_case(random_case(seed))
+@pytest.mark.parametrize("number", range(8))
+def test_batches_of_any_size_give_the_same_matches(number: int) -> None:
+    case = case_with_joins(number)
     expected = lines(run_engine(case))
     for batch_size in (1, 3):
         assert lines(run_engine(case, batch_size=batch_size)) == expected
 
 
-@pytest.mark.parametrize("seed", SEEDS[:8])
-def test_all_engines_give_the_same_matches(seed: int) -> None:
-    case = parse_case(random_case(seed))
+@pytest.mark.parametrize("number", range(8))
+def test_all_engines_give_the_same_matches(number: int) -> None:
+    case = case_with_joins(number)
     found = [lines(run_engine(case, engine)) for engine in ENGINES]
     assert all(each == found[0] for each in found)
 
 
-@pytest.mark.parametrize("seed", SEEDS[:5])
-def test_a_restart_at_any_document_changes_nothing(seed: int) -> None:
-    case = parse_case(random_case(seed))
+@pytest.mark.parametrize("number", range(5))
+def test_a_restart_at_any_document_changes_nothing(number: int) -> None:
+    case = case_with_joins(number)
     expected = lines(run_engine(case))
     for restart_after in range(1, len(case.lines)):
         assert lines(run_engine(case, restart_after=restart_after)) == expected
 
 
-@pytest.mark.parametrize("seed", SEEDS)
-def test_queries_are_not_seen_by_other_queries(seed: int) -> None:
-    case = parse_case(random_case(seed))
+@pytest.mark.parametrize("number", range(12))
+def test_queries_are_not_seen_by_other_queries(number: int) -> None:
+    case = case_with_joins(number)
     together = run_engine(case)
     for query in case.queries:
         alone = replace(case, queries=_with_its_publishers(query, case.queries))
@@ -63,15 +60,15 @@ def _of(query: Query, matches: Iterable[Match]) -> list[str]:
     return [render(match) for match in matches if match.query == query.id]
 
 
-@pytest.mark.parametrize("seed", SEEDS[:8])
-def test_the_order_of_registration_does_not_show(seed: int) -> None:
-    case = parse_case(random_case(seed))
+@pytest.mark.parametrize("number", range(8))
+def test_the_order_of_registration_does_not_show(number: int) -> None:
+    case = case_with_joins(number)
     assert lines(run_engine(replace(case, queries=case.queries[::-1]))) == lines(run_engine(case))
 
 
-@pytest.mark.parametrize("seed", SEEDS[:8])
-def test_equal_queries_find_equal_matches(seed: int) -> None:
-    case = parse_case(random_case(seed))
+@pytest.mark.parametrize("number", range(8))
+def test_equal_queries_find_equal_matches(number: int) -> None:
+    case = case_with_joins(number)
     copies = [replace(query, id=f"{query.id} again", publish=None) for query in case.queries]
     again = {
         copy.id: case.assignments[q.id]
@@ -102,15 +99,15 @@ def _contents(matches: Iterable[Match], query: str) -> list[str]:
     )
 
 
-@pytest.mark.parametrize("seed", SEEDS[:8])
-def test_the_order_of_arrival_does_not_show_while_nothing_is_too_late(seed: int) -> None:
-    case = parse_case(random_case(seed))
+@pytest.mark.parametrize("number", range(8))
+def test_the_order_of_arrival_does_not_show_while_nothing_is_too_late(number: int) -> None:
+    case = case_with_joins(number)
     keyed = [
         replace(line, key=f"d{i}", arrival_us=(line.time_us or 0) + us("30 d"))
         for i, line in enumerate(case.lines)
         if line.time_us is not None
     ]
-    shuffled = random.Random(seed).sample(keyed, len(keyed))
+    shuffled = random.Random(number).sample(keyed, len(keyed))
     in_order = replace(case, lines=keyed, lateness_us=us("1 d"), registered={})
     assert _by_id(run_engine(replace(in_order, lines=shuffled))) == _by_id(run_engine(in_order))
 

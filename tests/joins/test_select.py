@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from generators.strategies import random_case
 from oracle.lines import read_lines, render
-from support.kit import parse_case
-from support.runners import ENGINES, EngineName, run_engine, seeds_with_joins
+from support.runners import ENGINES, EngineName, case_with_joins, run_engine
 from support.tiny_limits import matching
 
 import xscl
@@ -17,13 +15,11 @@ from joins.sql.limits import STEP_TABLES, SqlLimits
 from joins.sql.render import ProbeStep, render_sql
 from templates.conjunctive import conjunctive_query, view_query
 
-SEEDS = seeds_with_joins(4)
 
-
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("number", range(4))
 @pytest.mark.parametrize("tables", [2, 3])
-def test_steps_of_any_size_find_the_same(seed: int, tables: int) -> None:
-    case = parse_case(random_case(seed))
+def test_steps_of_any_size_find_the_same(number: int, tables: int) -> None:
+    case = case_with_joins(number)
     expected = [render(match) for match in run_engine(case)]
     limits = SqlLimits(step_tables=tables)
     for engine in SQL_ENGINES:

@@ -13,12 +13,12 @@ import numpy as np
 import oracle
 import pyarrow as pa
 import pytest
-from generators.strategies import case_texts, random_case
+from generators.strategies import case_texts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.examples import examples
 from support.kit import Case, cases, check, parse_case
-from support.runners import engine_of, lines, run_engine, run_oracle, seeds_with_joins
+from support.runners import case_with_joins, engine_of, lines, run_engine, run_oracle
 
 import joins.signature.sample
 import xscl
@@ -37,7 +37,6 @@ from joins.shards.shard import Shard
 from joins.signature.limits import SignatureLimits
 
 ALL = dict(cases())
-SEEDS = seeds_with_joins(12)
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
@@ -76,9 +75,9 @@ def test_empty_values_beside_common_ones_hide_no_match(shards: int) -> None:
     ]
 
 
-@pytest.mark.parametrize("seed", SEEDS[:5])
-def test_every_tuple_of_every_class_is_found_once(seed: int) -> None:
-    case = parse_case(random_case(seed))
+@pytest.mark.parametrize("number", range(5))
+def test_every_tuple_of_every_class_is_found_once(number: int) -> None:
+    case = case_with_joins(number)
     expected = tuples_of(case, None)
     assert max(expected.values()) == 1
     for shards in (2, 5):
@@ -108,9 +107,9 @@ def tuples_of(case: Case, processor: Processor | None) -> Counter[tuple[Any, ...
     return found
 
 
-@pytest.mark.parametrize("seed", SEEDS[1:4])
-def test_another_number_of_shards_after_a_restart_changes_nothing(seed: int) -> None:
-    case = parse_case(random_case(seed))
+@pytest.mark.parametrize("number", range(1, 4))
+def test_another_number_of_shards_after_a_restart_changes_nothing(number: int) -> None:
+    case = case_with_joins(number)
     expected = lines(run_oracle(case))
     for restart_after in range(1, len(case.lines), 3):
         numbers = iter([3, 2])
@@ -177,10 +176,10 @@ def found(answer: Answer) -> tuple[list[tuple[Any, ...]], list[int]]:
     return rows, sorted(instance.instance for instance in answer.instances)
 
 
-@pytest.mark.parametrize("seed", SEEDS[1:3])
-def test_workers_may_be_lost_and_tasks_repeated(seed: int) -> None:
-    for case in (parse_case(random_case(seed)), hundred_documents(seed)):
-        shards = ShardsHere(3, case.lateness_us, seed=seed)
+@pytest.mark.parametrize("number", range(1, 3))
+def test_workers_may_be_lost_and_tasks_repeated(number: int) -> None:
+    for case in (case_with_joins(number), hundred_documents(number)):
+        shards = ShardsHere(3, case.lateness_us, seed=number)
         found = run_engine(case, batch_size=5, processors=lambda: shards.processor)  # noqa: B023
         assert lines(found) == lines(run_engine(case))
 
@@ -250,10 +249,10 @@ def test_a_document_is_paired_before_it_is_forgotten_for_being_late(predicate: s
     assert lines(run_engine(case, batch_size=1, processors=spread(case, 2))) == expected
 
 
-@pytest.mark.parametrize("seed", SEEDS[1:5])
-def test_pieces_may_be_merged_at_any_time(seed: int) -> None:
-    case = parse_case(random_case(seed))
-    shards = ShardsHere(2, case.lateness_us, seed=seed, limits=ShardLimits(pieces=2))
+@pytest.mark.parametrize("number", range(1, 5))
+def test_pieces_may_be_merged_at_any_time(number: int) -> None:
+    case = case_with_joins(number)
+    shards = ShardsHere(2, case.lateness_us, seed=number, limits=ShardLimits(pieces=2))
     found = run_engine(case, batch_size=1, processors=lambda: shards.processor)
     assert lines(found) == lines(run_oracle(case))
 

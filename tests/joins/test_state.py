@@ -10,11 +10,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from generators.strategies import random_case
 from hypothesis import given
 from hypothesis import strategies as st
-from support.kit import Case, parse_case
-from support.runners import lines, run_engine, seeds_with_joins
+from support.kit import Case
+from support.runners import case_with_joins, lines, run_engine
 from support.tiny_limits import TINY, TINY_MEMORY, matching
 
 import xscl
@@ -28,9 +27,9 @@ from joins.memory.valueindex import ValueIndex
 MINUTE_US = 60_000_000
 
 
-@pytest.mark.parametrize("seed", seeds_with_joins(8))
-def test_tiny_bounds_change_no_match(seed: int) -> None:
-    case = parse_case(random_case(seed))
+@pytest.mark.parametrize("number", range(8))
+def test_tiny_bounds_change_no_match(number: int) -> None:
+    case = case_with_joins(number)
     expected = lines(run_engine(case))
     assert lines(run_engine(case, batch_size=2, limits=TINY)) == expected
 

@@ -7,10 +7,8 @@ from functools import partial
 from typing import Any
 
 import pytest
-from generators.strategies import random_case
 from oracle.lines import render
-from support.kit import parse_case
-from support.runners import run_engine, run_oracle, seeds_with_joins
+from support.runners import case_with_joins, run_engine, run_oracle
 
 from broker.pipeline.shards import Join
 from joins.budget.sub_batches import SubBatches
@@ -34,8 +32,8 @@ def test_sub_batches_change_no_match(shards: int, monkeypatch: pytest.MonkeyPatc
         return iter(found)
 
     monkeypatch.setattr(SubBatches, "of", listen)
-    for seed in seeds_with_joins(6):
-        case = parse_case(random_case(seed))
+    for number in range(6):
+        case = case_with_joins(number)
         join = Join(case.lateness_us, shards, BUDGET, LIMITS)
         found = run_engine(case, processors=partial(join.processor, None))
         assert [render(m) for m in found] == [render(m) for m in run_oracle(case)]

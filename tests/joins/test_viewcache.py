@@ -6,10 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import oracle
 import pytest
-from generators.strategies import random_case
 from support.examples import examples
-from support.kit import parse_case
-from support.runners import engine_of, seeds_with_joins
+from support.runners import case_with_joins, engine_of
 
 import xscl
 from broker.documents.document import Document
@@ -73,9 +71,9 @@ def test_slices_go_when_the_state_is_written_anew() -> None:
 
 
 @pytest.mark.parametrize("rows_max", [0, 3, DEFAULT_SQL_LIMITS.slice_rows])
-@pytest.mark.parametrize("seed", seeds_with_joins(examples(3)))
-def test_the_size_of_the_view_cache_does_not_show(seed: int, rows_max: int) -> None:
-    case = parse_case(random_case(seed))
+@pytest.mark.parametrize("number", range(examples(3)))
+def test_the_size_of_the_view_cache_does_not_show(number: int, rows_max: int) -> None:
+    case = case_with_joins(number)
     engine = engine_of(case, "mmqjp-views")
     assert isinstance(engine.processor, SqlProcessor)
     engine.processor.view_cache.rows_max = rows_max

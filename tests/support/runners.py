@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from typing import TypeVar
 
 import oracle
@@ -22,11 +21,12 @@ __all__ = [
     "DEFAULT_ENGINE",
     "ENGINES",
     "EngineName",
+    "case_with_joins",
     "engine_of",
     "lines",
     "run_engine",
     "run_oracle",
-    "seeds_with_joins",
+    "seed_with_joins",
 ]
 
 T = TypeVar("T")
@@ -119,14 +119,28 @@ def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
         yield items[start : start + size]
 
 
-@cache
-def seeds_with_joins(count: int) -> tuple[int, ...]:
-    """Return the first seeds whose cases have a match of two documents or more."""
-    found: list[int] = []
-    seed = 0
-    while len(found) < count:
-        matches = run_oracle(parse_case(random_case(seed)))
-        if any(len(match.documents) > 1 for match in matches):
-            found.append(seed)
-        seed += 1
-    return tuple(found)
+_joining: list[int] = []
+"""The first seeds whose cases have a match of two documents or more, as far as they were asked."""
+
+
+def seed_with_joins(number: int) -> int:
+    """Return a seed whose case has a match of two documents or more, by its number from 0.
+
+    The oracle searches for them, so that tests ask when they run, not when they are collected.
+    """
+    while len(_joining) <= number:
+        seed = _joining[-1] + 1 if _joining else 0
+        while not _has_joins(seed):
+            seed += 1
+        _joining.append(seed)
+    return _joining[number]
+
+
+def case_with_joins(number: int) -> Case:
+    """Return a case that has a match of two documents or more, by its number from 0."""
+    return parse_case(random_case(seed_with_joins(number)))
+
+
+def _has_joins(seed: int) -> bool:
+    matches = run_oracle(parse_case(random_case(seed)))
+    return any(len(match.documents) > 1 for match in matches)

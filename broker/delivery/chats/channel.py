@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -50,10 +50,6 @@ _SERVICES: Mapping[DestinationKind, _Service] = {
 }
 
 
-_SHOWN_MAX = 3
-"""Characters of a secret that may be shown at the end of an answer, as they say nothing."""
-
-
 class ChatChannel:
     """Posts one service's messages over the connections of `webhooks`, signed as those are.
 
@@ -88,7 +84,7 @@ class ChatChannel:
             attempt.now_us,
             method=self._service.method,
         )
-        return _without_secret(self._judged(outcome), destination)
+        return self._judged(outcome).hiding(_secrets(destination))
 
     async def refusal(self, destination: Destination) -> str | None:
         """Return why a service is never called."""
@@ -157,22 +153,8 @@ def _wait_us(members: Mapping[str, Any]) -> int:
     return 0
 
 
-def _without_secret(outcome: Outcome, destination: Destination) -> Outcome:
-    """Return the outcome as it may be shown: an answer can have in it what was asked."""
-    parts, detail = urlsplit(destination.place), outcome.detail
+def _secrets(destination: Destination) -> Iterator[str]:
+    """Return what of a destination nobody is shown."""
+    parts = urlsplit(destination.place)
     address = "" if destination.token else parts.path.rpartition("/")[2]
-    for secret in filter(None, (destination.token, address, parts.query)):
-        detail = _hidden(detail, secret)
-    return replace(outcome, detail=detail)
-
-
-def _hidden(text: str, secret: str) -> str:
-    """Return a text without a secret, nor the beginning of one at its end: answers are cut.
-
-    >>> _hidden("no tok-1234 here", "tok-1234"), _hidden("there is no tok-1", "tok-1234")
-    ('no ... here', 'there is no ...')
-    """
-    text = text.replace(secret, "...")
-    beginnings = (secret[:length] for length in range(len(secret) - 1, _SHOWN_MAX, -1))
-    cut = next((each for each in beginnings if text.endswith(each)), None)
-    return text if cut is None else f"{text.removesuffix(cut)}..."
+    return filter(None, (destination.token, address, parts.query))

@@ -1,0 +1,111 @@
+"""Matches in a table of PostgreSQL, or of what speaks its protocol."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker.delivery.attempt import Attempt, OutcomeKind
+from broker.delivery.sinks.dialling import Dialling
+from broker.delivery.sinks.rows import create, insert, rows
+from broker.delivery.sinks.sink import SinkError
+from broker.registry.sinkaddress import SinkAddress
+
+__all__ = ["PostgreSQLSink", "open_postgresql"]
+
+_SAFE = "verify-full"
+
+_REMEDIES = {
+    "42501": "grant its user INSERT on the table, and CREATE where there is none",
+    "42703": "the table needs the columns that the documentation names",
+    "42P10": "the table needs the primary key `delivery`",
+    "3F000": "make the schema",
+    "23502": "columns of your own need defaults",
+}
+"""What helps, by SQLSTATE."""
+
+_LATER = ("08", "53", "57", "40")
+"""Classes of SQLSTATE that say that a server is busy or going down."""
+
+
+async def open_postgresql(address: SinkAddress, dialling: Dialling) -> PostgreSQLSink:
+    """Connect; raise `SinkError` where the server or the guard refuses."""
+    # Imported here because the package is an extra.
+    import psycopg
+
+    ((host, port),) = address.hosts
+    dialled = await dialling.address(host, port)
+    mode = address.options.get("sslmode") or ("prefer" if dialling.is_listed(dialled) else _SAFE)
+    if mode != _SAFE:
+        dialling.check_clear(host, dialled, f"write `sslmode={_SAFE}`")
+    asked: dict[str, Any] = {
+        "host": host,
+        "hostaddr": dialled,
+        "port": port,
+        "user": address.user,
+        "password": address.password,
+        "dbname": address.path,
+        "sslmode": mode,
+        # What the machine trusts; a weaker mode asks for no certificate.
+        "sslrootcert": "system" if mode == _SAFE else None,
+        # The passwords of who started the broker are not for servers that subscribers name.
+        "passfile": "/dev/null",
+        "application_name": "xscl",
+    }
+    try:
+        db = await psycopg.AsyncConnection.connect(**asked, autocommit=True)
+    except psycopg.OperationalError as error:
+        raise SinkError(_reason(error), OutcomeKind.THROTTLED) from error
+    return PostgreSQLSink(db, address.table)
+
+
+class PostgreSQLSink:
+    """A table in a database; it is made when it is first written to."""
+
+    def __init__(self, db: Any, table: str) -> None:
+        self._db = db
+        self._table = table
+
+    async def write(self, attempt: Attempt) -> None:
+        """Write all matches in one transaction; a sample's is taken back."""
+        from psycopg import Error, errors
+
+        values = list(rows(attempt))
+        try:
+            try:
+                await self._insert(values, is_sample=attempt.is_sample)
+            except errors.UndefinedTable:
+                await self._insert(values, is_sample=attempt.is_sample, makes=True)
+        except Error as error:
+            raise _refused(error, self._db.closed) from error
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection still stands, as far as is known."""
+        return not self._db.closed
+
+    async def close(self) -> None:
+        """Give the connection back."""
+        await self._db.close()
+
+    async def _insert(
+        self, values: list[tuple[object, ...]], *, is_sample: bool, makes: bool = False
+    ) -> None:
+        async with self._db.transaction(force_rollback=is_sample), self._db.cursor() as cursor:
+            if makes:
+                await cursor.execute(create(self._table, "jsonb"))
+            # One round trip: the client sends them behind one another.
+            await cursor.executemany(insert(self._table, "%s"), values)
+
+
+def _refused(error: Any, is_closed: bool) -> SinkError:
+    state = error.sqlstate or ""
+    remedy = f"; {_REMEDIES[state]}" if state in _REMEDIES else ""
+    later = is_closed or state.startswith(_LATER)
+    kind = OutcomeKind.THROTTLED if later else OutcomeKind.FAILED
+    return SinkError(_reason(error) + remedy, kind, keeps=not is_closed)
+
+
+def _reason(error: Exception) -> str:
+    """Return what the server said, on one line."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    return f"the database says: {said}"

