@@ -8,8 +8,8 @@ variable.
 
 A **box** is what subscriptions differ in: tests of values in a tuple against data.  An operator
 hands on the values that its box tests, and those of the operators below it, so the box of the root
-has the tests of all of them, and one stream of inner tuples serves all data (RUMOR's channel; Hong
-2009, chapter 5).
+has the tests of all of them, and one stream of inner tuples serves all assignments (RUMOR's
+channel; Hong 2009, chapter 5).
 """
 
 from __future__ import annotations

@@ -66,16 +66,17 @@ class Catalog(Protocol):
 
 
 def compile_query(
-    query: Query, catalog: Catalog, published: Mapping[str, Published]
+    query: Query, point: int, catalog: Catalog, published: Mapping[str, Published]
 ) -> list[Alternative]:
     """Return the alternatives of a query, its patterns added to the catalog.
 
-    Parameters may be left where they are data (`is_prepared`).  Equal operators of queries hand on
-    their tuples in one stream, whatever their data.  Streams that are not in `published` come from
+    Parameters may be left where they are data (`is_prepared`).  `point` is the registration point:
+    equal operators of queries with equal points hand on the same tuples, in one stream; those of a
+    query with parameters have a stream of their own, whatever its assignments.  Streams that are not in `published` come from
     outside and are read in stratum 0.
     """
     return [
-        _Compiler(statement, catalog, published, choice).compile()
+        _Compiler(statement, point, catalog, published, choice).compile()
         for statement in plain_statements(query)
         for choice in choices(statement)
     ]
@@ -88,12 +89,17 @@ def _blocks(source: ClauseSource) -> tuple[int, ...]:
     return (source.block,)
 
 
-def _stream(clause: Clause) -> str:
-    """Name the stream of a clause's tuples by all that decides which these are, their box aside.
+def _stream(clause: Clause, query: Query, point: int) -> str:
+    """Name the stream of a clause's tuples by all that decides which these are.
 
-    The stratum does not: they stay where a stream gets a publisher, or loses it.
+    The stratum does not: they stay where a stream gets a publisher, or loses it.  Data that
+    assignments give are not in it, so the query is: what a query meets, and is stopped for, must
+    not depend on the data of others.
     """
     content = (
+        (query.id, query.version) if query.parameters else point,
+        clause.window_us,
+        clause.box,
         clause.query_class.in_no_stratum(),
         [(s.block, s.below and s.below.stream) for s in clause.sources],
         sorted(clause.places.items()),
@@ -149,6 +155,7 @@ class _Side:
 @dataclass
 class _Compiler:
     query: Query
+    point: int
     catalog: Catalog
     published: Mapping[str, Published]
     choice: Mapping[int, Disjunct]
@@ -379,7 +386,7 @@ class _Compiler:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
         tested = dict.fromkeys([*(test.place for test in clause.box), SPAN])
         clause = replace(clause, tested=tuple(tested))
-        stream = _stream(clause)
+        stream = _stream(clause, self.query, self.point)
         names = [*clause.carried, *(f"#{i}" for i in range(len(tested)))]
         steps = [PatternNode(DOCUMENT, Axis.CHILD, NodeTest("tuple"))]
         steps += [PatternNode(0, Axis.CHILD, NodeTest(t), terms=(t,)) for t in names]

@@ -119,11 +119,11 @@ class _Surveyor:
         """
         plain = query
         if query.parameters:
-            trial = compile_query(query, PatternCatalog(), self.streams)
+            trial = compile_query(query, 0, PatternCatalog(), self.streams)
             plain = query
             if not is_prepared(trial):
                 plain = substitute(query, _stand_ins(query), into_opaque=False)
-        alternatives = compile_query(plain, self.catalog, self.streams)
+        alternatives = compile_query(plain, 0, self.catalog, self.streams)
         if query.publish is not None:
             for root in (alternative.root for alternative in alternatives):
                 known = self.streams.get(query.publish, Published(0, 0))

@@ -76,14 +76,16 @@ class Member:
     def sees(self, values: Assignment, point: int) -> bool:
         """Return whether the state has all documents above a point that an assignment asks for.
 
-        It has them if the assignment is there from as low a point, or if others use the same
-        clauses, with windows as wide and from as low a point.  But tuples of inner operators are
-        kept only as far as some assignment asks for them.
+        It has them if the assignment is there, or if others use the same clauses, with windows as
+        wide and from as low a point.  But tuples of inner operators are kept only as far as some
+        assignment asks for them, and where assignments do not share clauses their streams are named
+        after a point.
         """
         point = max(point, self.registration_point)
-        if points := self.points(values):
-            return max(points) <= point
         alternatives = self.prepared_for(values)
+        if points := self.points(values):
+            is_shared = alternatives is not None or not self.hands_on()
+            return points == {point} or (is_shared and max(points) <= point)
         return (
             alternatives is not None
             and not self.hands_on()

@@ -294,7 +294,7 @@ class QuerySet:
         alternatives = member.prepared_for(values)
         if alternatives is None:
             plain = substitute(member.query, values)
-            alternatives = compile_query(plain, self.catalog, self._streams)
+            alternatives = compile_query(plain, point, self.catalog, self._streams)
             member.alternatives += alternatives
             member.compiled[name] = alternatives
             self._plan = None
@@ -322,7 +322,8 @@ class QuerySet:
         """Compile a parameterised query once for all assignments, where that is possible."""
         if not member.query.parameters:
             return
-        alternatives = compile_query(member.query, self.catalog, self._streams)
+        point = member.registration_point
+        alternatives = compile_query(member.query, point, self.catalog, self._streams)
         member.alternatives += alternatives
         if is_prepared(alternatives):
             member.prepared = alternatives

@@ -12,7 +12,7 @@ from xpath_eval.catalog import PatternCatalog
 
 def prepared(text: str) -> bool:
     [query] = xscl.parse(text)
-    return is_prepared(compile_query(query, PatternCatalog(), {}))
+    return is_prepared(compile_query(query, 0, PatternCatalog(), {}))
 
 
 @pytest.mark.parametrize(
