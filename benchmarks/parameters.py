@@ -135,7 +135,8 @@ def measure(name: str, rows: int) -> Cost:
         began = time.process_time()
         step = engine.process(witnesses, lambda ids: {i: stream[i - 1].xml for i in ids})
         taken = time.process_time() - began
-        assert not step.matches and not step.pauses, (name, step.pauses)
+        assert not step.matches, name
+        assert not step.pauses, step.pauses
         if start:
             spent, documents = spent + taken, documents + BATCH
         else:

@@ -72,8 +72,8 @@ def compile_query(
 
     Parameters may be left where they are data (`is_prepared`).  `point` is the registration point:
     equal operators of queries with equal points hand on the same tuples, in one stream; those of a
-    query with parameters have a stream of their own, whatever its assignments.  Streams that are not in `published` come from
-    outside and are read in stratum 0.
+    query with parameters have a stream of their own, whatever its assignments.  Streams that are
+    not in `published` come from outside and are read in stratum 0.
     """
     return [
         _Compiler(statement, point, catalog, published, choice).compile()
