@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import oracle
 import pyarrow as pa
 import pytest
@@ -21,6 +22,7 @@ from support.runners import case_with_joins, engine_of, lines, run_engine, run_o
 
 import joins.signature.sample
 import xscl
+from broker.matching.boxes.points import Points
 from broker.matching.limits import MatchingLimits
 from broker.matching.registration import SetChange
 from broker.pipeline.shards import DirectoryStore, Join, MemoryStore
@@ -88,13 +90,14 @@ def tuples_of(case: Case, processor: Processor | None) -> Counter[tuple[Any, ...
     found: Counter[tuple[Any, ...]] = Counter()
     expand = engine.queries.fan_out.expand
 
-    def listen(tuples: Iterable[Any], instances: Any, *others: Any) -> Any:
-        tuples = list(tuples)
-        for one in tuples:
-            sides = [instances[i] for i in (one.left, one.right) if i is not None]
-            them = ((side.leaves, side.nodes, side.match_id) for side in sides)
+    def listen(points: Points, *others: Any) -> Any:
+        for one in points.tuples.rows():
+            numbers = np.array([i for i in (one.left, one.right) if i is not None])
+            places = points.operands.at(numbers).tolist()
+            sides = points.operands.instances(places)
+            them = ((sides[i].leaves, sides[i].nodes, sides[i].match_id) for i in places)
             found[one.query_class, one.span_us, one.nodes, *them] += 1
-        return expand(tuples, instances, *others)
+        return expand(points, *others)
 
     engine.queries.fan_out.expand = listen  # type: ignore[method-assign]
     documents = oracle.number_documents(case.lines)
@@ -169,8 +172,7 @@ class ShardsHere:
 def found(answer: Answer) -> tuple[list[tuple[Any, ...]], list[int]]:
     """Return what is in an answer, in an order that says nothing."""
     tuples = answer.tuples
-    columns = [each.tolist() for each in (tuples.classes, tuples.left, tuples.right)]
-    rows = sorted(zip(*columns, (tuples.nodes[i] for i in tuples.which), strict=True))
+    rows = sorted((one.query_class, one.left, one.right or 0, one.nodes) for one in tuples.rows())
     return rows, sorted(instance.instance for instance in answer.instances)
 
 
@@ -292,12 +294,12 @@ def test_a_class_that_is_closed_has_no_further_tuples() -> None:
     engine = engine_of(case, "signatures", processor, MatchingLimits(tuples=1))
     expand, seen = engine.queries.fan_out.expand, list[int]()
 
-    def listen(tuples: Sequence[Any], instances: Any, *others: Any) -> Any:
-        for one in tuples:
-            seen.append(max(instances[i].docid for i in (one.left, one.right)))
-            if seen[-1] >= 60:
-                processor.limit(one.query_class, 60)
-        return expand(tuples, instances, *others)
+    def listen(points: Points, *others: Any) -> Any:
+        for number, docid in zip(points.classes.tolist(), points.docids.tolist(), strict=True):
+            seen.append(docid)
+            if docid >= 60:
+                processor.limit(number, 60)
+        return expand(points, *others)
 
     engine.queries.fan_out.expand = listen  # type: ignore[method-assign]
     documents = oracle.number_documents(case.lines)
