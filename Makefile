@@ -2,6 +2,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
+PACKAGES := broker feeds joins templates xpath_eval xscl
 FIND_PYTHON := for python in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
 	command -v $$python >/dev/null 2>&1 || continue; \
 	$$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
@@ -20,6 +21,8 @@ demo: $(VENV)/.runtime ## show the whole broker at work on example feeds (one to
 	@$(BIN)/xscl demo
 
 test: $(VENV)/.dev ## run all tests
+	@# Once, and not by each process that runs tests.
+	@$(BIN)/python -m compileall -q $(PACKAGES)
 	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
 
 soak: $(VENV)/.dev ## search for faults for some hours; ARGS="--scale 0.1 --seed 7"

@@ -21,8 +21,8 @@ import pyarrow as pa
 from benchmarks._paper_plots import plot_curves, print_head, print_row
 from benchmarks._workloads import Side, flat_side, news_lines, random_classes, run
 from benchmarks.joins import LEAVES, news_batches
-from joins.classes import ClassTuple
 from joins.engines import ENGINES, EngineName, Processor, make_processor
+from joins.memory.tupletable import ClassTuple
 from joins.sql.engine import SqlProcessor
 from templates.queryclass import QueryClass
 from xscl.query import INFINITE_US

@@ -27,10 +27,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from joins.budget.pairs import Overrun
-    from joins.classes import ClassRegistry, ClassTuple, Position, UseKind
+    from joins.classes import ClassRegistry, UseKind
     from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor, make_processor
-    from joins.memory.durations import UNBOUNDED, Durations
+    from joins.memory.durations import UNBOUNDED, Durations, Largest
     from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
+    from joins.memory.instancetable import hash_values
+    from joins.memory.tupletable import ClassTuple, Position, TupleTable, in_tables
     from joins.sequences.processor import DecidingProcessor
     from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
     from joins.sql.render import template_sql
@@ -48,12 +50,16 @@ __all__ = [
     "Durations",
     "EngineName",
     "Instance",
+    "Largest",
     "Overrun",
     "Position",
     "Processor",
     "QueryClass",
     "SignatureLimits",
+    "TupleTable",
     "UseKind",
+    "hash_values",
+    "in_tables",
     "make_processor",
     "rows_in_sub_batches",
     "template_sql",
@@ -61,11 +67,13 @@ __all__ = [
 
 _HOMES = {
     "joins.budget.pairs": ("Overrun",),
-    "joins.classes": ("ClassRegistry", "ClassTuple", "Position", "UseKind"),
+    "joins.classes": ("ClassRegistry", "UseKind"),
     "joins.engines": ("DEFAULT_ENGINE", "ENGINES", "EngineName", "Processor", "make_processor"),
-    "joins.memory.durations": ("UNBOUNDED", "Durations"),
-    "joins.sequences.processor": ("DecidingProcessor",),
+    "joins.memory.durations": ("UNBOUNDED", "Durations", "Largest"),
     "joins.memory.instance": ("INSTANCE_SCHEMA", "Instance", "rows_in_sub_batches"),
+    "joins.memory.instancetable": ("hash_values",),
+    "joins.memory.tupletable": ("ClassTuple", "Position", "TupleTable", "in_tables"),
+    "joins.sequences.processor": ("DecidingProcessor",),
     "joins.signature.limits": ("DEFAULT_LIMITS", "SignatureLimits"),
     "joins.sql.render": ("template_sql",),
     "templates.queryclass": ("QueryClass",),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import asdict
 from typing import NamedTuple
 
+import pyarrow as pa
+
 from joins.memory.durations import Durations
+from joins.memory.instance import INSTANCE_SCHEMA, Instance
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.retention import Retention
 from joins.memory.shapes import Edge, Shapes
@@ -18,12 +21,13 @@ from templates.template import Template
 __all__ = [
     "ClassChanges",
     "ClassRegistry",
-    "ClassTuple",
     "Classified",
-    "Position",
     "Retaining",
     "UseKind",
 ]
+
+
+_ROW_SCHEMA = pa.schema([f for f in INSTANCE_SCHEMA if f.name not in ("instance", "shape")])
 
 
 class UseKind(NamedTuple):
@@ -31,31 +35,6 @@ class UseKind(NamedTuple):
 
     window_us: int
     point: int
-
-
-class Position(NamedTuple):
-    """Where a decided tuple stands, and when it ends: its instances do not say."""
-
-    docid: int
-    depth: int
-    watermark_us: int
-    end_us: int
-
-
-@dataclass(frozen=True, slots=True)
-class ClassTuple:
-    """One row of a class's R_outT: its instances, the smallest window that holds them, its nodes.
-
-    `right` is None for a class of one operand.  `nodes` are positions in the witness shapes of the
-    instances, one for each meta-variable.  `position` is that of a tuple that was decided.
-    """
-
-    query_class: int
-    left: int
-    right: int | None
-    span_us: int
-    nodes: tuple[int, ...]
-    position: Position | None = None
 
 
 class ClassChanges:
@@ -269,6 +248,18 @@ class Classified(ABC):
     def retaining(self, horizon_us: int) -> Retaining:
         """Return the classes because of which most of the remembered instances are kept."""
         return self.classes.retaining(self.of_use(horizon_us))
+
+    @abstractmethod
+    def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
+        """Return remembered instances by number."""
+
+    def rows(self, numbers: Iterable[int]) -> Iterator[tuple[list[int], pa.RecordBatch]]:
+        """Yield the numbers of remembered instances, ascending, with their rows."""
+        found = self.instances(numbers)
+        if found:
+            numbers = sorted(found)
+            rows = [{**asdict(found[n]), "vals": found[n].values} for n in numbers]
+            yield numbers, pa.RecordBatch.from_pylist(rows, _ROW_SCHEMA)
 
     def template_of(self, number: int) -> Template:
         """Return the template of a class."""

@@ -11,17 +11,18 @@ when it is probed, so each stratum is probed once a batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Protocol
 
 import pyarrow as pa
 
 from joins.budget.pairs import Bounds, Overrun
-from joins.classes import ClassTuple, Retaining
+from joins.classes import Retaining
 from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.instance import Instance
 from joins.memory.shapes import Edge
+from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.signature.engine import SignatureProcessor
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.sql.engine import SqlProcessor
@@ -76,7 +77,7 @@ class Processor(Protocol):
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""
 
-    def tuples(self, stratum: int) -> Iterable[ClassTuple]:
+    def tuples(self, stratum: int) -> Iterable[TupleTable]:
         """Yield the tuples of `probe` as they are found, roughly in their documents' order."""
 
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
@@ -104,6 +105,12 @@ class Processor(Protocol):
         """Free instances that no class can use any more, lazily; return how many went.
 
         They end before the horizon by more than the retention of their shapes (`retention`).
+        """
+
+    def rows(self, numbers: Iterable[int]) -> Iterator[tuple[list[int], pa.RecordBatch]]:
+        """Yield the numbers of remembered instances, ascending, with their rows.
+
+        Rows are of `INSTANCE_SCHEMA`, perhaps without the number and the shape.
         """
 
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:

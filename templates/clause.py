@@ -3,8 +3,13 @@
 A query in normal form is a union: one **alternative** for each choice of a disjunct in each of its
 operators.  In an alternative every operator is one conjunction, a `Clause`: a query class (what
 the join evaluates once for all queries that share it) and what is the query's own: its window,
-its constants, its residuals that compare more than strings, and which node of the class is
-which variable.
+its box, its residuals that compare more than strings, and which node of the class is which
+variable.
+
+A **box** is what subscriptions differ in: tests of values in a tuple against data.  An operator
+hands on the values that its box tests, and those of the operators below it, so the box of the root
+has the tests of all of them, and one stream of inner tuples serves all assignments (RUMOR's
+channel; Hong 2009, chapter 5).
 """
 
 from __future__ import annotations
@@ -12,17 +17,56 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import NamedTuple
 
 from templates.queryclass import QueryClass
 from xscl.evaluation import Condition
 from xscl.path import Parameter, condition_parameters
-from xscl.pattern import Constant, PatternNode, TreePattern
-from xscl.query import Call, Residual, operand_parameters
+from xscl.pattern import WORD_TESTS, Constant, PatternNode, TreePattern
+from xscl.query import INFINITE_US, Call, Residual, operand_parameters
 
-__all__ = ["Alternative", "Clause", "ClauseSource", "Edge", "Published", "is_prepared"]
+__all__ = [
+    "SPAN",
+    "Alternative",
+    "Clause",
+    "ClauseSource",
+    "Edge",
+    "Place",
+    "Published",
+    "Test",
+    "is_prepared",
+]
 
 Edge = tuple[int, int]
 """Two variables of the catalog, asked for as a pair of nodes; one twice, for its own nodes."""
+
+
+class Place(NamedTuple):
+    """Where a value of a tuple is: at a meta-variable, or at a position of one side's instance.
+
+    `meta` is -1 in the second case: the side is a tuple of the operator below, and carries it.
+    """
+
+    side: int
+    meta: int
+    position: int = 0
+
+
+SPAN = Place(-1, -1)
+"""The smallest window that holds a tuple, in microseconds."""
+
+
+class Test(NamedTuple):
+    """`place operator data`: see `xscl.pattern.DataTest`."""
+
+    place: Place
+    operator: str
+    data: Constant | float
+
+    @property
+    def is_of_strings(self) -> bool:
+        """Whether a parameter here must be given a string."""
+        return self.operator in ("=", "!=", *WORD_TESTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +100,13 @@ class Clause:
     """One operator, or a block alone, under one conjunction.
 
     `blocks` are the blocks of its tuples' documents, in order.  `places` gives for each term of
-    a block operand its meta-variable.  `constants` are strings that meta-variables must have
-    for their values, `excluded` strings that they must not.  `condition` is what `residuals`
-    and `tests` come to, compiled.  `compared` are the variables whose nodes make up the witness
-    tuples, those of the clauses below included.  `carried` are the terms that the clause hands
-    on, in the order of its instances' nodes 1, 2, ...  `tuple_variables` are the variables of
-    those nodes, that of the root first.  `retention_us` is how far the oldest document of a
-    tuple may lie behind the tuple's end: the windows of the operator and of what stands below
-    it, added up.  Where the tuples are decided, `deciding` are the clauses that the decision reads.
+    a block operand its meta-variable.  `box` has what is tested of a tuple against data, here
+    and in the clauses below.  `condition` is what `residuals` and `tests` come to, compiled.
+    `compared` are the variables whose nodes make up the witness tuples, those of the clauses below
+    included.  `carried` are the terms that the clause hands on, in the order of its instances'
+    nodes 1, 2, ..., and `tested` the places whose values stand behind them, for the boxes of the
+    clauses above.  `tuple_variables` are the variables of all those nodes, that of the root first.
+    Where the tuples are decided, `deciding` are the clauses that the decision reads.
     """
 
     query_class: QueryClass
@@ -71,17 +114,37 @@ class Clause:
     window_us: int | Parameter
     sources: tuple[ClauseSource, ...]
     places: Mapping[str, int]
-    constants: tuple[tuple[int, Constant], ...]
-    excluded: tuple[tuple[int, Constant], ...]
+    box: tuple[Test, ...]
     residuals: tuple[Residual, ...]
     tests: tuple[Call, ...]
     condition: Condition
     compared: frozenset[str]
     carried: tuple[str, ...]
-    retention_us: int
+    tested: tuple[Place, ...] = ()
     stream: str = ""
     tuple_variables: tuple[int, ...] = ()
     deciding: tuple[Clause, ...] = ()
+
+    def window_under(self, values: Mapping[str, object]) -> int:
+        """Return the window under an assignment."""
+        window_us = self.window_us
+        given = values[window_us.name] if isinstance(window_us, Parameter) else window_us
+        assert isinstance(given, int)
+        return given
+
+    def retention_under(self, values: Mapping[str, object]) -> int:
+        """Return how far the oldest document of a tuple may lie behind the tuple's end.
+
+        It is the window of the operator and those below it, added up.
+        """
+        below_us = max(
+            source.retention_us if source.below is None else source.below.retention_under(values)
+            for source in self.sources
+        )
+        below_us = max(below_us, *(each.retention_under(values) for each in self.deciding), 0)
+        is_joined = len(self.sources) > 1 or self.deciding
+        own_us = self.window_under(values) if is_joined else 0
+        return min(INFINITE_US, own_us + below_us)
 
     def terms_of(self, value_join: tuple[int, int]) -> list[str]:
         """Return what the query calls the two variables of a value join of its class."""
@@ -94,7 +157,7 @@ class Clause:
         found = [t for t in own if variables[self.places[t]] == variable]
         below = self.sources[side].below
         if below is not None:
-            handed_on = zip(below.carried, below.tuple_variables[1:], strict=True)
+            handed_on = zip(below.carried, below.tuple_variables[1:], strict=False)
             found += [t for t, v in handed_on if v == variable]
         return min(found)
 
@@ -116,29 +179,33 @@ class Alternative:
         """The outermost clause."""
         return self.clauses[-1]
 
-    def windows_above(self) -> list[tuple[Clause, int]]:
+    def windows_above(self, values: Mapping[str, object]) -> list[tuple[Clause, int]]:
         """Return each clause with the windows of those that read its tuples, added up."""
         above_us = {self.root.stream: 0}
         for clause in reversed(self.clauses):
             below = [source.below for source in clause.sources if source.below is not None]
             for each in (*below, *clause.deciding):
-                # Parameters stand in windows only where no clause is below another.
-                assert isinstance(clause.window_us, int)
-                reach_us = above_us[clause.stream] + clause.window_us
+                reach_us = above_us[clause.stream] + clause.window_under(values)
                 above_us[each.stream] = max(above_us.get(each.stream, 0), reach_us)
         return [(clause, above_us[clause.stream]) for clause in self.clauses]
 
 
 def is_prepared(alternatives: Sequence[Alternative]) -> bool:
-    """Return whether all parameters of a compiled query are data, in one clause each.
+    """Return whether all parameters of a compiled query are data: tested in boxes, or at the root.
 
     Then an assignment needs no compiling: it is a row of constants and windows.
     """
-    return all(
-        len(alternative.clauses) == 1
-        and not any(map(_has_parameter, (n for p in alternative.patterns for n in p.nodes)))
+    return not any(
+        any(map(_has_parameter, (n for p in alternative.patterns for n in p.nodes)))
+        or any(map(_tests_parameter, alternative.clauses[:-1]))
         for alternative in alternatives
     )
+
+
+def _tests_parameter(clause: Clause) -> bool:
+    """Return whether a parameter stands in a condition that no box has."""
+    operands = [o for residual in clause.residuals for o in (residual.left, residual.right)]
+    return any(any(operand_parameters(o)) for o in (*operands, *clause.tests))
 
 
 def _has_parameter(node: PatternNode) -> bool:

@@ -1,4 +1,4 @@
-"""From one alternative of a plain statement to its clauses and query classes.
+"""From a query to the query classes that answer it.
 
 Each operator of each alternative becomes a clause (`clause`).  An operator below another one hands
 on its tuples as instances of a stream of its own, whose witness shape is flat: a root, and one node
@@ -7,19 +7,30 @@ for each variable that is carried.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Protocol
 
-from templates.clause import Alternative, Clause, ClauseSource, Edge, Published
+from templates.clause import SPAN, Alternative, Clause, ClauseSource, Edge, Place, Published, Test
 from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
 from templates.ordered import PlainNode, blocks_of
 from templates.queryclass import QueryClass
 from templates.template import template_of
 from xscl.evaluation import compile_condition
 from xscl.path import Axis, Literal, NodeTest, Parameter
-from xscl.pattern import DOCUMENT, Constant, PatternNode, TreePattern, term_variable, tree_pattern
+from xscl.pattern import (
+    DOCUMENT,
+    INEQUALITIES,
+    WORD_TESTS,
+    Constant,
+    DataTest,
+    PatternNode,
+    TreePattern,
+    term_variable,
+    tree_pattern,
+)
+from xscl.positions import TURNED
 from xscl.query import (
     INFINITE_US,
     Call,
@@ -53,12 +64,6 @@ class Catalog(Protocol):
         """Ask for pairs of variables and for the values of variables."""
 
 
-def _added(window_us: int | Parameter, sides: list[Side]) -> int:
-    """Return a window and the retention below it; a parameter's is added for each assignment."""
-    own = 0 if isinstance(window_us, Parameter) else window_us
-    return min(INFINITE_US, own + max(side.source.retention_us for side in sides))
-
-
 def _blocks(source: ClauseSource) -> tuple[int, ...]:
     if source.below is not None:
         return source.below.blocks
@@ -66,25 +71,40 @@ def _blocks(source: ClauseSource) -> tuple[int, ...]:
     return (source.block,)
 
 
-def _stream(clause: Clause, point: int) -> str:
+def _stream(clause: Clause, query: Query, point: int) -> str:
     """Name the stream of a clause's tuples by all that decides which these are.
 
-    The stratum does not: they stay where a stream gets a publisher, or loses it.
+    The stratum does not: they stay where a stream gets a publisher, or loses it.  Data that
+    assignments give are not in it, so the query is: what a query meets, and is stopped for, must
+    not depend on the data of others.
     """
     content = (
-        point,
-        clause.query_class.in_no_stratum(),
+        (query.id, query.version) if query.parameters else point,
         clause.window_us,
+        clause.box,
+        clause.query_class.in_no_stratum(),
         [(s.block, s.below and s.below.stream) for s in clause.sources],
         sorted(clause.places.items()),
-        clause.constants,
-        clause.excluded,
         clause.residuals,
         clause.tests,
         sorted(clause.compared),
         clause.carried,
+        clause.tested,
     )
     return f"#{blake2b(repr(content).encode(), digest_size=16).hexdigest()}"
+
+
+def _tested_below(source: ClauseSource, side: int) -> Iterator[Test]:
+    """Yield what the clauses below ask of the tuples that they hand on."""
+    below = source.below
+    if below is None:
+        return
+    first = 1 + len(below.carried)
+    position = {place: first + i for i, place in enumerate(below.tested)}
+    for test in below.box:
+        yield Test(Place(side, -1, position[test.place]), test.operator, test.data)
+    if below.window_us != INFINITE_US:
+        yield Test(Place(side, -1, position[SPAN]), "<=", below.window_us)
 
 
 def as_derived(operand: Operand) -> Derived | None:
@@ -111,7 +131,7 @@ class Side:
     source: ClauseSource
     nodes: list[GraphNode]
     node_of: dict[str, int]
-    constants: list[tuple[int, Constant]]
+    tests: list[tuple[int, DataTest]]
 
 
 @dataclass
@@ -203,7 +223,7 @@ class Compiler:
         variables = below.tuple_variables
         nodes = [GraphNode(v, -1 if i == 0 else 0) for i, v in enumerate(variables)]
         node_of = {t: i for i, t in enumerate(below.carried, 1)}
-        source = ClauseSource(None, below, below.query_class.stratum + 1, below.retention_us)
+        source = ClauseSource(None, below, below.query_class.stratum + 1, 0)
         return Side(source, nodes, node_of, [])
 
     def block(self, name: str) -> int:
@@ -233,17 +253,17 @@ class Compiler:
         ids = self.catalog.add(pattern)
         kept = {t for t in needed if self.block(t) == block}
         nodes = [
-            GraphNode(i, node.parent, bool(node.constants) or not kept.isdisjoint(node.terms))
+            GraphNode(i, node.parent, bool(node.tests) or not kept.isdisjoint(node.terms))
             for i, node in zip(ids, pattern.nodes, strict=True)
         ]
         node_of = {t: i for i, node in enumerate(pattern.nodes) for t in node.terms}
-        constants = [(i, c) for i, node in enumerate(pattern.nodes) for c in node.constants]
+        tests = [(i, test) for i, node in enumerate(pattern.nodes) for test in node.tests]
         compared = {i for t, i in node_of.items() if t in self.compared or t in self.derived}
-        self.valued.extend(ids[i] for i in sorted(compared | {i for i, _ in constants}))
+        self.valued.extend(ids[i] for i in sorted(compared | {i for i, _ in tests}))
         read = self.published.get(self.query.blocks[block].stream, Published(0, 0))
         instants = tuple(self.instants[t] for t in sorted(kept & self.instants.keys()))
         source = ClauseSource(block, None, read.stratum, read.retention_us, instants)
-        return Side(source, nodes, node_of, constants)
+        return Side(source, nodes, node_of, tests)
 
     def build(
         self,
@@ -255,11 +275,11 @@ class Compiler:
     ) -> Clause:
         """Return the clause of an operator, or of a block alone, under one conjunction."""
         where = {t: (s, i) for s, side in enumerate(sides) for t, i in side.node_of.items()}
-        constants = [((s, i), c) for s, side in enumerate(sides) for i, c in side.constants]
-        excluded: list[tuple[NodeRef, Constant]] = []
-        edges, others = self._split_residuals(disjunct, where, constants, excluded)
-        for (s, i), _ in (*constants, *excluded):
-            sides[s].nodes[i] = replace(sides[s].nodes[i], is_kept=True)
+        tested = [((s, i), test) for s, side in enumerate(sides) for i, test in side.tests]
+        edges, others, tests = self._split(disjunct, where, tested)
+        for (s, i), _ in tested:
+            if sides[s].source.below is None:
+                sides[s].nodes[i] = replace(sides[s].nodes[i], is_kept=True)
         joins = tuple(
             (where[term(j.left)][1], where[term(j.right)][1]) for j in disjunct.value_joins
         )
@@ -272,6 +292,12 @@ class Compiler:
 
         def meta(ref: NodeRef) -> int:
             return place[ref[0], moved[ref[0]][ref[1]]]
+
+        def place_of(ref: NodeRef) -> Place:
+            side, i = ref
+            # Of a tuple that an operator hands on, node `i` is at position `i`.
+            below = sides[side].source.below
+            return Place(side, meta(ref)) if below is None else Place(side, -1, i)
 
         read = {each for operand in disjunct.operands() for each in operand_terms(operand)}
         compared = frozenset(v.variable for v in read if isinstance(v, VariableValue)).union(
@@ -287,26 +313,26 @@ class Compiler:
                 for t, ref in where.items()
                 if sides[ref[0]].source.block is not None and ref[1] in moved[ref[0]]
             },
-            constants=tuple((meta(ref), c) for ref, c in constants),
-            excluded=tuple((meta(ref), c) for ref, c in excluded),
+            box=(
+                *(test for s, side in enumerate(sides) for test in _tested_below(side.source, s)),
+                *(Test(place_of(ref), *test) for ref, test in tested),
+            ),
             residuals=tuple(others),
-            tests=disjunct.tests,
-            condition=compile_condition(others, disjunct.tests),
+            tests=tuple(tests),
+            condition=compile_condition(others, tests),
             compared=compared,
             carried=tuple(sorted(needed_above | compared)),
-            retention_us=_added(window_us if len(sides) > 1 else 0, sides),
         )
 
-    def _split_residuals(
+    def _split(
         self,
         disjunct: Disjunct,
         where: Mapping[str, NodeRef],
-        constants: list[tuple[NodeRef, Constant]],
-        excluded: list[tuple[NodeRef, Constant]],
-    ) -> tuple[list[ResidualEdge], list[Residual]]:
-        """Return what the join can test, and the rest.
+        tested: list[tuple[NodeRef, DataTest]],
+    ) -> tuple[list[ResidualEdge], list[Residual], list[Call]]:
+        """Return the residuals that the join can test, and the other residuals and tests.
 
-        What is held against a string joins the constants, or those that are excluded.
+        What holds one value against data joins those that are `tested`.
         """
         edges: list[ResidualEdge] = []
         others: list[Residual] = []
@@ -314,18 +340,36 @@ class Compiler:
         is_alone = isinstance(self.query.root, From)
         for residual in disjunct.residuals:
             left, right = as_derived(residual.left), as_derived(residual.right)
-            operands = (residual.left, residual.right)
-            texts = [text for o in operands if (text := self._text(o)) is not None]
-            if residual.operator not in ("=", "!="):
+            if (found := self._data_test(residual)) is not None:
+                one, test = found
+                tested.append((where[term(one)], test))
+            elif residual.operator not in ("=", "!=") or left is None or right is None or is_alone:
                 others.append(residual)
-            elif left is not None and right is not None and not is_alone:
-                edges.append(ResidualEdge(where[term(left)], residual.operator, where[term(right)]))
-            elif len(texts) == 1 and (one := left or right) is not None:
-                held = constants if residual.operator == "=" else excluded
-                held.append((where[term(one)], texts[0]))
             else:
-                others.append(residual)
-        return edges, others
+                edges.append(ResidualEdge(where[term(left)], residual.operator, where[term(right)]))
+        tests: list[Call] = []
+        for call in disjunct.tests:
+            match call:
+                case Call(function, (operand, Parameter() as given)) if (
+                    function in WORD_TESTS and (value := as_derived(operand)) is not None
+                ):
+                    tested.append((where[term(value)], DataTest(function, given)))
+                case _:
+                    tests.append(call)
+        return edges, others, tests
+
+    def _data_test(self, residual: Residual) -> tuple[Derived, DataTest] | None:
+        """Return a residual as a test of one value; None if it is none."""
+        left, right, operator = residual.left, residual.right, residual.operator
+        for one, data, compared in ((left, right, operator), (right, left, TURNED[operator])):
+            value = as_derived(one)
+            if value is None or not isinstance(data, (Literal, Parameter)):
+                continue
+            if compared in INEQUALITIES:
+                return value, DataTest(compared, data.value if isinstance(data, Literal) else data)
+            if (text := self._text(data)) is not None:
+                return value, DataTest(compared, text)
+        return None
 
     def _text(self, operand: Operand) -> Constant | None:
         match operand:
@@ -350,9 +394,12 @@ class Compiler:
 
     def with_tuples(self, clause: Clause) -> Clause:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
-        stream = _stream(clause, self.point)
+        tested = dict.fromkeys([*(test.place for test in clause.box), SPAN])
+        clause = replace(clause, tested=tuple(tested))
+        stream = _stream(clause, self.query, self.point)
+        names = [*clause.carried, *(f"#{i}" for i in range(len(tested)))]
         steps = [PatternNode(DOCUMENT, Axis.CHILD, NodeTest("tuple"))]
-        steps += [PatternNode(0, Axis.CHILD, NodeTest(t), terms=(t,)) for t in clause.carried]
+        steps += [PatternNode(0, Axis.CHILD, NodeTest(t), terms=(t,)) for t in names]
         pattern = TreePattern(stream, tuple(steps))
         self.patterns.append(pattern)
         return replace(clause, stream=stream, tuple_variables=self.catalog.add(pattern))

@@ -37,7 +37,6 @@ from templates.template import template_of
 from xscl.evaluation import compile_condition
 from xscl.pattern import TreePattern, term_variable
 from xscl.query import (
-    INFINITE_US,
     Disjunct,
     From,
     Query,
@@ -260,18 +259,15 @@ class DecisionCompiler(Compiler):
             blocks=tuple(block for each in below for block in each.blocks),
             window_us=reach_us,
             sources=tuple(
-                ClauseSource(None, each, each.query_class.stratum + 1, each.retention_us)
-                for each in below
+                ClauseSource(None, each, each.query_class.stratum + 1, 0) for each in below
             ),
             places={},
-            constants=(),
-            excluded=(),
+            box=(),
             residuals=where.residuals,
             tests=where.tests,
             condition=compile_condition(where.residuals, where.tests),
             compared=compared,
             carried=tuple(sorted(needed_above | compared)),
-            retention_us=min(INFINITE_US, reach_us + max(each.retention_us for each in read)),
             deciding=built.deciding,
         )
         self.clauses.append(clause)

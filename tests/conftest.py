@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -19,7 +19,7 @@ sys.dont_write_bytecode = False
 # A busy machine is slow for a while, which is no failure.  The suite tries the same examples each
 # time; what searches is `make soak`.
 hypothesis.settings.register_profile(
-    "xscl", deadline=None, derandomize=not is_searching(), max_examples=examples(100)
+    "xscl", deadline=None, derandomize=not is_searching(), max_examples=examples(50)
 )
 hypothesis.settings.load_profile("xscl")
 
@@ -35,11 +35,24 @@ WITH_SESSION = {
 
 
 class OneSession(LoadFileScheduling):
-    """Gives files to processes, those that share a session of Spark to one."""
+    """Gives files to processes in their order, those that share a session of Spark to one."""
+
+    def __init__(self, config: pytest.Config, log: Any) -> None:
+        # Else files with many tests come first, and the long ones have few.
+        config.option.loadscopereorder = False
+        super().__init__(config, log)
 
     def _split_scope(self, nodeid: str) -> str:
         path = super()._split_scope(nodeid)
         return "spark" if path in WITH_SESSION else path
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put files with long tests first: one that begins last is waited for by idle processors."""
+    are_long = {
+        item.path for item in items if {"slow", "spark"} & {m.name for m in item.iter_markers()}
+    }
+    items.sort(key=lambda item: item.path not in are_long)
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
@@ -47,7 +60,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     return min(8, 1 + (os.cpu_count() or 1))
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> OneSession:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneSession:
     """Return what deals out the tests of a parallel run."""
     return OneSession(config, log)
 

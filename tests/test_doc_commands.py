@@ -232,6 +232,7 @@ async def feed_server() -> AsyncIterator[FeedServer]:
     await server.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.name)
 async def test_every_command_of_a_page_can_be_typed(page: Path, place: Place) -> None:
     if "sub_5f0c..." in page.read_text():

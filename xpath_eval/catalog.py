@@ -188,7 +188,7 @@ class PatternCatalog:
 
 def _bare(node: PatternNode | None) -> PatternNode | None:
     """Return a node without what its first query calls it, and without that query's constants."""
-    return node and replace(node, parent=DOCUMENT, terms=(), constants=())
+    return node and replace(node, parent=DOCUMENT, terms=(), tests=())
 
 
 def _subtract(counter: Counter[_T], items: Iterable[_T]) -> None:

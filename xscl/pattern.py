@@ -11,8 +11,10 @@ differ in needs only still share every node that both have:
                        (x1)                    +- price {constant: '10'}
 
 - A predicate that binds nothing needed is a filter, word for word but without variables.
-- Equality with a string, in a place that must hold, is a *constant* of the node compared: data,
-  not structure: a million such blocks are one pattern.
+- A comparison with data, in a place that must hold, is a *test* of the node compared and no
+  structure: a million such blocks are one pattern.  Data are strings held for equality, and
+  parameters wherever they stand (`DataTest`); a number or a word that is written out is a filter,
+  which spares the join the documents that fail it.
 - Where a step counts positions, the predicates up to the last one that does are filters, in
   order, because each counts what those before it left.
 
@@ -24,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple, TypeGuard
 
 from xscl.path import (
     ANY,
@@ -53,6 +56,7 @@ Filters = tuple[Condition, ...]
 __all__ = [
     "DOCUMENT",
     "Constant",
+    "DataTest",
     "PatternNode",
     "TreePattern",
     "derivation",
@@ -63,6 +67,17 @@ __all__ = [
 Constant = str | Parameter
 """A string that a node's value must equal, or the parameter that gives it."""
 
+INEQUALITIES = ("<", "<=", ">", ">=")
+WORD_TESTS = ("contains", "starts-with", "ends-with")
+
+
+class DataTest(NamedTuple):
+    """What a node's value is held against: `=`, `!=`, an inequality, `contains` or the like."""
+
+    operator: str
+    data: Constant | float
+
+
 DOCUMENT = -1
 """The parent of a pattern's first node."""
 
@@ -72,7 +87,7 @@ class PatternNode:
     """One node of a tree pattern.
 
     `parent` is the index of a node before it, or `DOCUMENT`.  `terms` are the needed terms that it
-    binds, `constants` what its value must equal.  A node with a `derivation` has no step of its
+    binds, `tests` what its value is held against.  A node with a `derivation` has no step of its
     own: it stands for the values of that function of its parent's string value; of an optional path
     it has one value for all that the path selects there (`xscl.evaluation.optional_values`).
     """
@@ -83,13 +98,22 @@ class PatternNode:
     is_deep: bool = False
     filters: tuple[Condition, ...] = ()
     terms: tuple[str, ...] = ()
-    constants: tuple[Constant, ...] = ()
+    tests: tuple[DataTest, ...] = ()
     derivation: Derived | PathFrom | None = None
+
+    @property
+    def constants(self) -> tuple[Constant, ...]:
+        """What its value must equal."""
+        return tuple([c for operator, c in self.tests if operator == "=" and _is_constant(c)])
 
     @property
     def step_definition(self) -> tuple[object, ...]:
         """What tells this node from its siblings; with its parent's, its definition."""
         return (self.axis, self.test, self.is_deep, self.filters, self.derivation)
+
+
+def _is_constant(data: Constant | float) -> TypeGuard[Constant]:
+    return isinstance(data, (str, Parameter))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +161,7 @@ def tree_pattern(
     `derived` gives each derived term's name and its function of one variable of the block, or
     the optional path from one.
     Predicates that bind a variable in `dropped` are left out, as if they had not been written.
-    `texts` are the parameters that stand for strings: equality with one is a constant too.
+    `texts` are the parameters that stand for strings.
     The block root is always a node.
     """
     derived = tuple(derived)
@@ -174,7 +198,7 @@ class _Builder:
         return parent
 
     def add_step(self, parent: int, step: Step) -> int:
-        filters, branches, constants = self.split(step)
+        filters, branches, tests = self.split(step)
         if step.axis is Axis.SELF and not step.is_deep and parent != DOCUMENT:
             index = self._refine(parent, filters)
         else:
@@ -183,7 +207,7 @@ class _Builder:
             self.nodes.append(node)
         if step.variable in self.wanted:
             self._bind(index, step.variable)
-        self._add_constants(index, constants)
+        self._add_tests(index, tests)
         for branch in branches:
             self._add_branch(index, branch)
         return index
@@ -205,18 +229,20 @@ class _Builder:
             node = self.nodes[index]
             self.nodes[index] = replace(node, terms=(*node.terms, variable))
 
-    def _add_constants(self, index: int, constants: tuple[Constant, ...]) -> None:
-        if constants:
+    def _add_tests(self, index: int, tests: tuple[DataTest, ...]) -> None:
+        if tests:
             node = self.nodes[index]
-            merged = tuple(dict.fromkeys((*node.constants, *constants)))
-            self.nodes[index] = replace(node, constants=merged)
+            merged = tuple(dict.fromkeys((*node.tests, *tests)))
+            self.nodes[index] = replace(node, tests=merged)
 
     def _add_branch(self, index: int, branch: Condition) -> None:
         match branch:
             case Exists(path):
                 self.add_path(index, path)
-            case Comparison(PathValue(path), _, right) if (c := self._constant(right)) is not None:
-                self._add_constants(self.add_path(index, path), (c,))
+            case Comparison(PathValue(path)) | StringTest(value=PathValue(path)):
+                test = self._test(branch)
+                assert test is not None
+                self._add_tests(self.add_path(index, path), (test,))
             case _:  # pragma: no cover - `split` makes no other branches
                 raise AssertionError(branch)
 
@@ -227,45 +253,40 @@ class _Builder:
         )
         self.nodes.append(node)
 
-    def split(self, step: Step) -> tuple[Filters, tuple[Condition, ...], tuple[Constant, ...]]:
-        """Return a step's filters, its branches, and the constants of its own value."""
+    def split(self, step: Step) -> tuple[Filters, tuple[Condition, ...], tuple[DataTest, ...]]:
+        """Return a step's filters, its branches, and the tests of its own value."""
         predicates = tuple(_conjuncts(step.predicates))
         counting = max((i + 1 for i, p in enumerate(predicates) if counts_positions(p)), default=0)
         counted = [strip_variables(p) for p in predicates[:counting]]
         branches = [b for p in predicates[:counting] for b in self._binding_branches(p)]
         uncounted: list[Condition] = []
-        constants: list[Constant] = []
+        tests: list[DataTest] = []
         for predicate in predicates[counting:]:
-            if (constant := self._constant_of_context(predicate)) is not None:
-                constants.append(constant)
-            elif self._is_constant(predicate):
-                branches.append(predicate)
+            test = self._test(predicate)
+            if test is not None:
+                if _tested_path(predicate).steps:
+                    branches.append(predicate)
+                else:
+                    tests.append(test)
             elif binding := self._binding_branches(predicate):
                 branches.extend(binding)
             else:
                 uncounted.append(strip_variables(predicate))
         # Without positions the order of filters means nothing: one order, one definition.
         filters = (*counted, *sorted(dict.fromkeys(uncounted), key=repr))
-        return filters, tuple(branches), tuple(constants)
+        return filters, tuple(branches), tuple(tests)
 
-    def _constant(self, value: Value) -> Constant | None:
-        match value:
-            case Literal(str() as text):
-                return text
-            case Parameter(name) if name in self.texts:
-                return value
-        return None
-
-    def _is_constant(self, predicate: Condition) -> bool:
+    def _test(self, predicate: Condition) -> DataTest | None:
+        """Return a predicate as a test of the node that its path selects; None if it is none."""
         match predicate:
-            case Comparison(PathValue(path), "=", right):
-                return bool(path.steps) and self._constant(right) is not None
-        return False
-
-    def _constant_of_context(self, predicate: Condition) -> Constant | None:
-        match predicate:
-            case Comparison(PathValue(Path(())), "=", right):
-                return self._constant(right)
+            case Comparison(PathValue(), "=", Literal(str() as text)):
+                return DataTest("=", text)
+            case Comparison(PathValue(), ("=" | "!=") as operator, Parameter(name) as given):
+                return DataTest(operator, given) if name in self.texts else None
+            case Comparison(PathValue(), operator, Parameter() as given):
+                return DataTest(operator, given)
+            case StringTest(function, PathValue(), Parameter() as given) if function in WORD_TESTS:
+                return DataTest(function, given)
         return None
 
     def _binding_branches(self, predicate: Condition) -> list[Condition]:
@@ -275,6 +296,14 @@ class _Builder:
             for path in _positive_paths(predicate)
             if any(v in self.wanted for step in path.steps for v in step.variables())
         ]
+
+
+def _tested_path(predicate: Condition) -> Path:
+    """Return the path of a predicate that is a test."""
+    match predicate:
+        case Comparison(PathValue(path)) | StringTest(value=PathValue(path)):
+            return path
+    raise AssertionError(predicate)
 
 
 def _conjuncts(predicates: Iterable[Condition]) -> Iterator[Condition]:

@@ -58,6 +58,7 @@ class Rule(Enum):
     SELF = "subscribe to a query by name, for what the token has subscribed by itself"
     CHOSEN = "subscribe to a query by name, for this query"
     READ = "subscribe, or the subscription's own token, for the subscription in the address"
+    METRICS = "metrics"
     ADMIN = "admin"
 
 
@@ -84,6 +85,7 @@ RULES = {
     "POST /websub/{token}": Rule.PUBLIC,
     "POST /v1/streams/{stream}/documents": Rule.PUBLISH,
     "GET /v1/documents/{docid}/evaluation": Rule.PUBLISH,
+    "GET /metrics": Rule.METRICS,
     "GET /v1/queries/{id}": Rule.CHOSEN,
     "GET /v1/subscriptions": Rule.OWN,
     "POST /v1/subscriptions": Rule.SELF,
@@ -105,11 +107,12 @@ RULES = {
 }
 """The rule of each resource that is not for admins only."""
 
-PAGES = frozenset({"GET /", "GET /queries/{id}", "GET /subscriptions/{id}"})
+PAGES = frozenset({"GET /", "GET /audit", "GET /queries/{id}", "GET /subscriptions/{id}"})
 """What people see in a browser, where a session does instead of a token.  They change nothing."""
 
 _SCOPES = {
     Rule.PUBLISH: Scope.PUBLISH,
+    Rule.METRICS: Scope.METRICS,
     **dict.fromkeys((Rule.OWN, Rule.READ, Rule.SELF, Rule.CHOSEN), Scope.SUBSCRIBE),
 }
 _SELF_SERVICE = frozenset({Rule.SELF, Rule.CHOSEN})

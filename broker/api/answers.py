@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from html import escape
 from http import HTTPStatus
 from typing import Any
@@ -16,6 +17,7 @@ from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import Problem
 from broker.api.subscriptions import remove
 from broker.delivery.alerts.answers import NotSentError
+from broker.delivery.confirmation import Question, questions
 from broker.delivery.deliveries import DeliveryError
 from broker.delivery.links import Purpose
 from broker.documents.document import parse_time, render_time
@@ -38,6 +40,8 @@ _HEAD = (
     "overflow-wrap:anywhere}button{font:inherit;padding:.6em 1.2em}</style>"
 )
 
+
+_NO_LINK = "this link is not, or no longer, one of ours"
 
 _UNSUBSCRIBED = "<p>You had unsubscribed already.</p>"
 
@@ -68,29 +72,55 @@ async def unsubscribe(request: web.Request) -> web.Response:
 
 async def ask_to_confirm(request: web.Request) -> web.Response:
     """Show a page with one button; a GET confirms nothing."""
-    subscription = await _subscription(request, "confirm")
+    asked, _ = await _asked(request)
     return _page(
-        f"<p>{_described(subscription)} once you confirm it.</p>"
+        f"<p>{escape(asked.address)} gets {escape(asked.offer)} once you confirm it.</p>"
         '<form method="post"><button>Confirm</button></form>'
     )
 
 
 async def confirm(request: web.Request) -> web.Response:
-    """Have the subscription's matches sent from now on; can be repeated."""
-    subscription = await _subscription(request, "confirm")
-    subscriptions = request.app[PICKUP].registry.subscriptions
-    if subscription.state is SubscriptionState.UNCONFIRMED:
-        note(request, subscription.id)
-        async with recorded(request, "link:confirm"):
-            await asyncio.to_thread(subscriptions.confirm, subscription.id)
-        return _page("<p>It is confirmed: matches are sent to you from now on.</p>")
-    return _page(f"<p>There is nothing to confirm: it is {subscription.state.value}.</p>")
+    """Have the subscription's matches sent once all its addresses say so; can be repeated."""
+    asked, subscription = await _asked(request)
+    if subscription.state is not SubscriptionState.UNCONFIRMED:
+        return _page(f"<p>There is nothing to confirm: it is {subscription.state.value}.</p>")
+    note(request, subscription.id)
+    async with recorded(request, "link:confirm"):
+        is_last = await _say_yes(request.app[PICKUP], asked, subscription)
+    if is_last:
+        return _page("<p>It is confirmed: matches are sent from now on.</p>")
+    return _page("<p>It is confirmed: matches are sent once another address says so, too.</p>")
+
+
+async def _say_yes(pickup: Pickup, asked: Question, subscription: Subscription) -> bool:
+    """Note that an address has confirmed, and ask the next; return whether it was the last."""
+    subscriptions, last = pickup.registry.subscriptions, questions(subscription)[-1]
+    if asked == last:
+        await asyncio.to_thread(subscriptions.confirm, subscription.id)
+        return True
+    if not subscription.reason:
+        state, reason = SubscriptionState.UNCONFIRMED, f"{last.address} has not confirmed it"
+        await asyncio.to_thread(subscriptions.set_state, subscription.id, state, reason=reason)
+        await pickup.ask_to_confirm(replace(subscription, reason=reason))
+    return False
+
+
+async def _asked(request: web.Request) -> tuple[Question, Subscription]:
+    """Return the question that a link answers, and the subscription that it is about."""
+    pickup, token = request.app[PICKUP], request.match_info["token"]
+    for purpose in ("confirm", "confirm escalation"):
+        name = pickup.named_by(purpose, token)
+        if name is not None:
+            subscription = await asyncio.to_thread(pickup.registry.subscriptions.get, name)
+            asked = questions(subscription)
+            return next(each for each in asked if each.purpose == purpose), subscription
+    raise Problem(HTTPStatus.NOT_FOUND, _NO_LINK)
 
 
 def _named(request: web.Request, purpose: Purpose) -> str:
     subscription_id = request.app[PICKUP].named_by(purpose, request.match_info["token"])
     if subscription_id is None:
-        raise Problem(HTTPStatus.NOT_FOUND, "this link is not, or no longer, one of ours")
+        raise Problem(HTTPStatus.NOT_FOUND, _NO_LINK)
     return subscription_id
 
 

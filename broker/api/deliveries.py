@@ -13,6 +13,7 @@ from aiohttp import web
 from broker.api.pickup import PICKUP, Pickup
 from broker.api.problem import Problem
 from broker.api.querystring import bounded, number
+from broker.delivery.confirmation import waiting_for
 from broker.delivery.deliveries import Delivery, DeliveryError
 from broker.delivery.sample import sample_attempt
 from broker.delivery.store import DeliveryState
@@ -185,9 +186,8 @@ async def _set_state(request: web.Request, state: SubscriptionState) -> web.Resp
     pickup, name = request.app[PICKUP], request.match_info["id"]
     subscription = await asyncio.to_thread(pickup.registry.subscriptions.get, name)
     if subscription.state is SubscriptionState.UNCONFIRMED:
-        detail = (
-            f"{subscription.destination} has not confirmed it; `xscl deliveries test` asks again"
-        )
+        address = waiting_for(subscription).address
+        detail = f"{address} has not confirmed it; `xscl deliveries test` asks again"
         raise Problem(HTTPStatus.CONFLICT, detail)
     await asyncio.to_thread(pickup.registry.subscriptions.set_state, name, state)
     return web.json_response({"id": name, "state": state.value})

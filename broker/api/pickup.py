@@ -17,7 +17,7 @@ from broker.api.problem import Problem
 from broker.delivery.alerts.answers import Answers
 from broker.delivery.attempt import Channel, Outcome
 from broker.delivery.channels import notifier
-from broker.delivery.confirmation import confirmation
+from broker.delivery.confirmation import waiting_for
 from broker.delivery.consumers import Consumers
 from broker.delivery.deliveries import Deliveries
 from broker.delivery.hub import Hub
@@ -55,7 +55,7 @@ class Pickup:
     With `token_required` a subscription is shown only to who has its token; without, a token
     that is given must be right all the same.  `base_url` is how the broker is reached from
     outside, for links.  `channels` are the ways to send; where none are named, none are checked.
-    With `confirms_addresses` an e-mail address gets matches once it has confirmed its subscription.
+    With `confirms_addresses` a subscription is delivered once its e-mail addresses have confirmed.
     """
 
     def __init__(
@@ -139,12 +139,13 @@ class Pickup:
         return read_link_token(self._key, purpose, token)
 
     async def ask_to_confirm(self, subscription: Subscription) -> Outcome:
-        """Mail the link with which a subscription's address confirms it."""
+        """Mail the link with which the address that an unconfirmed one waits for says yes."""
         mail = notifier(self.channels)
         assert mail is not None, "addresses confirm only where mails are sent"
-        token = link_token(self._key, "confirm", subscription.id)
-        subject, text = confirmation(subscription, f"{self.base_url}/v1/confirm/{token}")
-        return await mail.notify(subscription.destination.address, subject, text)
+        asked = waiting_for(subscription)
+        token = link_token(self._key, asked.purpose, subscription.id)
+        text = asked.text(f"{self.base_url}/v1/confirm/{token}")
+        return await mail.notify(asked.address, asked.subject, text)
 
     async def subscription(self, request: web.Request) -> Subscription:
         """Return the subscription that a request names, if it may be seen and is not stopped.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Mapping
 from functools import lru_cache
 from http import HTTPStatus
 from typing import Any
@@ -25,7 +26,13 @@ from xscl.reader import check
 from xscl.report import Report
 from xscl.spelling import did_you_mean
 
-__all__ = ["ROUTES", "description_of", "labels_of", "one_query", "point_since", "present_query"]
+__all__ = [
+    "ROUTES",
+    "one_query",
+    "point_since",
+    "present_query",
+    "said_of",
+]
 
 _COMPARED_MAX = 10_000
 """Ids among which the nearest to a wrong one is looked for: 0.1 s."""
@@ -41,8 +48,12 @@ async def list_queries(request: web.Request) -> web.Response:
     def render() -> list[dict[str, Any]]:
         matches = backend.outbox.matches.counts()
         subscriptions = backend.registry.subscriptions.counts()
+        sources = backend.registry.sources(queries)
         return [
-            _rendered(query, matches.get(query.id, 0), subscriptions.get(query.id, 0))
+            {
+                **_rendered(query, matches.get(query.id, 0), subscriptions.get(query.id, 0)),
+                **said_of(sources[query.id]),
+            }
             for query in queries
         ]
 
@@ -188,12 +199,10 @@ async def _answer(
     subscriptions = await in_thread(backend.registry.subscriptions.count, query.id)
     warnings = await in_thread(_warnings, query.id, query.text)
     source = await in_thread(backend.registry.source, query)
-    description = description_of(source)
     answer = {
         **_rendered(query, matches, subscriptions),
         "source": source,
-        "description": description,
-        **labels_of(description),
+        **said_of(source),
         "warnings": list(warnings),
     }
     if outcome is not None:
@@ -216,10 +225,18 @@ def _rendered(query: RegisteredText, matches: int, subscriptions: int) -> dict[s
     }
 
 
-def description_of(source: str) -> str:
+@lru_cache(maxsize=10_000)
+def said_of(source: str) -> Mapping[str, Any]:
+    """Return what the comments at the beginning of a text say: its description, owner and tags."""
+    is_said = source.lstrip().startswith(("--", "(:"))
+    description = _description_of(source) if is_said else ""
+    return {"description": description, **_labels_of(description)}
+
+
+def _description_of(source: str) -> str:
     r"""Return the comments at the beginning of a text, without their delimiters.
 
-    >>> description_of("-- Stories that two feeds have.\n(: Slow. :)\nnews//item")
+    >>> _description_of("-- Stories that two feeds have.\n(: Slow. :)\nnews//item")
     'Stories that two feeds have.\nSlow.'
     """
     _, comments = tokenise(source, Report(source))
@@ -234,12 +251,12 @@ def description_of(source: str) -> str:
     return "\n".join(said)
 
 
-def labels_of(description: str) -> dict[str, Any]:
+def _labels_of(description: str) -> dict[str, Any]:
     r"""Return whom a query belongs to and its tags, from lines that begin with these words.
 
-    >>> labels_of("Stories.\nowner: ann@example.org\nTags: news, two words,, news")
+    >>> _labels_of("Stories.\nowner: ann@example.org\nTags: news, two words,, news")
     {'owner': 'ann@example.org', 'tags': ['news', 'two words']}
-    >>> labels_of("Stories of an owner: hers.")
+    >>> _labels_of("Stories of an owner: hers.")
     {'owner': None, 'tags': []}
     """
     said = [line.partition(":") for line in description.splitlines()]

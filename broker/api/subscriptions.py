@@ -73,8 +73,8 @@ async def post_subscription(request: web.Request) -> web.Response:
     """Add a subscription.  It gets the matches of documents accepted after it, or after `since`.
 
     The answer to a webhook's has its signing key, which is not shown again.  Where addresses are
-    asked to confirm, that of an e-mail address is unconfirmed, and the mail has been sent; if that
-    failed, `reason` says why.
+    asked to confirm, one that is mailed or escalated to one is unconfirmed, and the mail has been
+    sent; if that failed, `reason` says why.
     """
     backend = request.app[BACKEND]
     asked = await _asked(request)
@@ -90,11 +90,10 @@ async def post_subscription(request: web.Request) -> web.Response:
     await _check_ways(request, destination, options)
 
     pickup = request.app.get(PICKUP)
-    is_asked = (
-        pickup is not None
-        and pickup.confirms_addresses
-        and destination.kind is DestinationKind.EMAIL
-    )
+    kinds = {destination.kind}
+    if options.escalate:
+        kinds.add(Destination.parse(options.escalate).kind)
+    is_asked = pickup is not None and pickup.confirms_addresses and DestinationKind.EMAIL in kinds
 
     def subscribe(newest_docid: int) -> Subscription:
         query = present_query(backend, asked["query"])  # it may have been removed meanwhile

@@ -28,7 +28,10 @@ def list_queries(context: click.Context, output: str) -> None:
       xscl list --format json
     """
     rows = connect(context).get("queries")["queries"]
-    emit_rows(rows, ["id", "state", "matches", "subscriptions", "point", "version"], output)
+    if output != "json":
+        rows = [{**row, "tags": ", ".join(row["tags"])} for row in rows]
+    columns = ["id", "state", "matches", "subscriptions", "point", "version", "owner", "tags"]
+    emit_rows(rows, columns, output)
     if output == "table":
         for row in (row for row in rows if row["reason"]):
             message(f"{row['id']} {_since(row)}: {row['reason']}")

@@ -82,8 +82,8 @@ def subscribe(
     CHAT is slack, discord, teams, ntfy, telegram or matrix: what stands behind it is a secret, and
     is not shown again.  SINK is a table, a bus or a log from which other programs read.
 
-    Arguments stay in your shell's history: `-` for a destination, also that of --escalate, has it be
-    asked for, or read from a line of standard input.
+    Arguments stay in your shell's history: `-` for a destination, also that of --escalate, has it
+    be asked for, or read from a line of standard input.
 
     It gets a match only if all documents of the match came after the subscription, or after
     --since.  The subscription's id goes to standard output.  Webhooks are signed (Standard

@@ -67,7 +67,7 @@ def _checked_scopes(
     required=True,
     metavar="SCOPE",
     callback=_checked_scopes,
-    help="admin, publish, publish:STREAM, subscribe or subscribe:QUERY; may be repeated.",
+    help="admin, publish, publish:STREAM, subscribe, subscribe:QUERY or metrics; may be repeated.",
 )
 @click.option(
     "--subscription",
@@ -92,13 +92,14 @@ def create(
     The first token must have the scope admin.  A token with the scope publish can give documents
     to streams, with publish:STREAM to these only.  One with subscribe can read the matches of the
     subscriptions it names; one with subscribe:QUERY can subscribe to this query by itself, and see
-    and end what it has subscribed.
+    and end what it has subscribed.  One with metrics reads what Prometheus asks for, and no more.
 
     \b
     Examples:
       xscl tokens create ops --scope admin > admin-token
       xscl tokens create crawler --scope publish --expires "90 days"
       xscl tokens create crawler --scope publish:news --scope publish:blogs
+      xscl tokens create prometheus --scope metrics > /etc/prometheus/xscl-token
       xscl tokens create bob --scope subscribe:same-story
       xscl tokens create ann --scope subscribe --subscription sub_4f1c0e0a9d2b7c6e8f10
     """

@@ -13,7 +13,7 @@ from typing import Literal
 
 __all__ = ["Purpose", "link_token", "read_link_token"]
 
-Purpose = Literal["unsubscribe", "confirm", "read", "alert"]
+Purpose = Literal["unsubscribe", "confirm", "confirm escalation", "read", "alert"]
 
 
 def link_token(key: bytes, purpose: Purpose, name: str) -> str:

@@ -120,6 +120,7 @@ def _node(survey: Survey, node: NodeView) -> dict[str, Any]:
         "binds": list(node.called),
         "filters": list(node.filters),
         "constants": list(node.constants),
+        "tests": list(node.tests),
         "is_block_root": node.is_block_root,
         "survives": node.survives,
     }

@@ -81,7 +81,12 @@ def _operand(side: SideView) -> str:
 def _label(side: SideView, index: int) -> str:
     node = side.nodes[index]
     called = [name for name in node.called if not name.startswith("#") and name != node.step]
-    lines = [node.step, *called, *(f"= {spell_constant(constant)}" for constant in node.constants)]
+    lines = [
+        node.step,
+        *called,
+        *(f"= {spell_constant(constant)}" for constant in node.constants),
+        *node.tests,
+    ]
     return "\n".join([*lines, *(f"[{text}]" for text in node.filters)])
 
 

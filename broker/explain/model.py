@@ -49,7 +49,8 @@ class NodeView:
     """One node of a tree pattern.
 
     `called` is what the query calls it: variables, derived values; empty for a step that only
-    leads on.  `constants` are strings that its value must equal.  `survives` says that it is
+    leads on.  `constants` are strings that its value must equal, `tests` what else it
+    is held against, as it is written.  `survives` says that it is
     left in the minor.
     """
 
@@ -59,6 +60,7 @@ class NodeView:
     called: tuple[str, ...]
     filters: tuple[str, ...]
     constants: tuple[str, ...]
+    tests: tuple[str, ...]
     is_block_root: bool
     survives: bool
 

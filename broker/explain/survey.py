@@ -28,6 +28,7 @@ from broker.explain.spelling import (
     ParameterText,
     spell_comparison,
     spell_condition,
+    spell_constant,
     spell_operand,
     spell_step,
 )
@@ -43,7 +44,7 @@ from templates.template import Template
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
 from xscl.durations import render_duration
 from xscl.path import Literal, Parameter
-from xscl.pattern import TreePattern
+from xscl.pattern import DataTest, TreePattern
 from xscl.query import (
     Disjunct,
     Operand,
@@ -132,7 +133,7 @@ class _Surveyor:
                 known = self.streams.get(query.publish, Published(0, 0))
                 self.streams[query.publish] = Published(
                     max(known.stratum, root.query_class.stratum + 1),
-                    max(known.retention_us, root.retention_us),
+                    max(known.retention_us, root.retention_under(defaultdict(int))),
                 )
         return plain, alternatives
 
@@ -273,7 +274,7 @@ class _SurveyedQuery:
             comparisons=tuple(self._comparisons(clause, disjunct, sides)),
             class_number=number,
             stratum=clause.query_class.stratum,
-            retention_us=clause.retention_us,
+            retention_us=clause.retention_under(defaultdict(int)),
         )
 
     def _window(self, operator: Operator | None) -> str:
@@ -297,10 +298,10 @@ class _SurveyedQuery:
         below = source.below
         operator = self.alternative.clauses.index(below)
         root, *carried = below.tuple_variables
-        nodes = [NodeView(-1, "tuple", root, (), (), (), False, root in kept)]
+        nodes = [NodeView(-1, "tuple", root, (), (), (), (), False, root in kept)]
         nodes += [
-            NodeView(0, self.labels.get(t, t), v, (self.labels.get(t, t),), (), (), False, True)
-            for t, v in zip(below.carried, carried, strict=True)
+            NodeView(0, self.labels.get(t, t), v, (self.labels.get(t, t),), (), (), (), False, True)
+            for t, v in zip(below.carried, carried, strict=False)
             if v in kept
         ]
         return SideView(None, operator, f"operator {operator}", tuple(nodes))
@@ -321,6 +322,7 @@ class _SurveyedQuery:
                     called=called,
                     filters=tuple(map(spell_condition, node.filters)),
                     constants=tuple(map(_constant, node.constants)),
+                    tests=tuple(_spell_test(t) for t in node.tests if t.operator != "="),
                     is_block_root=not roots.isdisjoint(node.terms),
                     survives=number in kept,
                 )
@@ -381,6 +383,11 @@ class _SurveyedQuery:
 def _window_us(clause: Clause) -> int:
     """Return a clause's window; 0 for one that a subscription gives."""
     return clause.window_us if isinstance(clause.window_us, int) else 0
+
+
+def _spell_test(test: DataTest) -> str:
+    data = test.data if isinstance(test.data, float) else _constant(test.data)
+    return f"{test.operator} {spell_constant(data)}"
 
 
 def _constant(constant: str | Parameter) -> str:

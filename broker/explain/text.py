@@ -86,6 +86,7 @@ def _pattern_label(side: SideView, index: int) -> str:
         parts.append("root")
     details = [f"[{text}]" for text in node.filters]
     details += [f"= {spell_constant(constant)}" for constant in node.constants]
+    details += node.tests
     return "\n".join(["  ".join(parts), *(f"  {detail}" for detail in details)])
 
 
@@ -255,6 +256,12 @@ def _own(clause: ClauseView) -> Iterator[str]:
         for side in clause.sides
         for node in side.nodes
         for constant in node.constants
+    ]
+    constants += [
+        f"{' or '.join(node.called) or node.step} {test}"
+        for side in clause.sides
+        for node in side.nodes
+        for test in node.tests
     ]
     constants += [c.text for c in clause.comparisons if c.tested == "constant"]
     if constants:

@@ -1,7 +1,8 @@
 """Matching: witnesses in, matches out, without a clock, a disk or a network.
 
 A batch of witnesses becomes instances of the join (`instances`).  The tuples that the join finds
-fan out to the queries that share a query class (`fanout`); they become instances that further
+fan out to the queries that share a query class (`fanout`), by looking up what subscriptions ask of
+them (`boxes`); they become instances that further
 operators read, documents that queries publish (`publications`), and matches (`matches`): rows
 (`match`) with lines that are put together from fragments (`lines`) and outputs that are made once
 for all who ask for the same (`outputs`).  `queryset` holds the queries in force, `budget` and

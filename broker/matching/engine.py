@@ -20,15 +20,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.documents.document import Document
 from broker.documents.sub_batches import in_sub_batches
 from broker.matching.accounts import Accounts
+from broker.matching.boxes.points import Points
 from broker.matching.budget import DEFAULT_BUDGET, Budget, Spent
 from broker.matching.bulk import Bulk
 from broker.matching.collector import Collector
@@ -46,10 +47,11 @@ from broker.matching.stepresult import StepResult
 from broker.matching.trees import Trees
 from joins import (
     DEFAULT_ENGINE,
-    ClassTuple,
     DecidingProcessor,
     EngineName,
     Processor,
+    TupleTable,
+    in_tables,
     make_processor,
     rows_in_sub_batches,
 )
@@ -297,22 +299,21 @@ class Engine:
 
     def _probe(self, stratum: int, batch: _Batch) -> None:
         collector = Collector(self._accounts, self._tuple_shape, is_known=batch.is_known)
-        tuples = iter(self._processor.tuples(stratum))
-        while part := list(islice(tuples, self._limits.tuples)):
+        for part in in_tables(self._processor.tuples(stratum), self._limits.tuples):
             self._accounts.stop_overrun()
-            for some in self._bulk.sub_batches(part, lambda each: (each.left, each.right)):
-                self._fan_out(some, collector)
+            sides = list(zip(part.left.tolist(), part.right.tolist(), strict=True))
+            for rows in self._bulk.sub_batches(range(len(part)), sides.__getitem__):
+                self._fan_out(part.take(np.array(rows)), collector)
             self._accounts.close()
         self._accounts.stop_overrun()
         self._accounts.close()
         self._absorb(of_rows(collector.rows(), self._limits.characters))
         self._make_matches(collector.builders(), collector.leaves(), batch)
 
-    def _fan_out(self, tuples: Sequence[ClassTuple], collector: Collector) -> None:
+    def _fan_out(self, tuples: TupleTable, collector: Collector) -> None:
         """Give tuples of classes to the clauses that share the classes."""
-        numbers = {n for each in tuples for n in (each.left, each.right) if n is not None}
-        instances = self._processor.instances(numbers)
-        for found, use in self._queries.fan_out.expand(tuples, instances, collector.looks_at):
+        points = Points.of(tuples, self._processor.rows)
+        for found, use in self._queries.fan_out.expand(points, collector.looks_at):
             collector.take(found, use)
 
     def _tuple_shape(self, clause: Clause) -> int:

@@ -1,24 +1,30 @@
 """From the tuples of query classes to the queries that share the classes.
 
-The join finds tuples of classes.  A tuple is one of a query's if the query's own window, constants
-and registration point admit it, which is tested here, and its remaining residuals (`holds`), which
-the collector tests.  Constants are looked up,
-not compared one by one: a class's clauses are indexed by the values that they ask for, and then by
-the values that they exclude.
+The join finds tuples of classes.  A tuple is one of a query's if it is in the query's box (its
+data, window and registration point: `boxes`), and if the remaining residuals hold (`holds`),
+which the collector tests.  Boxes are looked up for all tuples of a table at once; only what is
+found becomes an object.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from operator import attrgetter, eq
+from operator import attrgetter
 from typing import Any, NamedTuple
 
-from joins import ClassTuple, Instance, Position
-from templates.clause import Clause
-from templates.template import Template
+import numpy as np
+import numpy.typing as npt
+
+from broker.matching.boxes.forms import Forms, box_of
+from broker.matching.boxes.index import Box, BoxIndex
+from broker.matching.boxes.points import Points
+from joins import Instance, Position
+from templates.clause import SPAN, Clause, Place
 from xscl.meter import size
 from xscl.query import Call, Query, term
+
+Ints = npt.NDArray[np.int64]
 
 __all__ = ["BoundNode", "FanOut", "FoundTuple", "Subscriber", "Use", "holds"]
 
@@ -37,7 +43,8 @@ class Use:
     """One subscriber's use of a class: a clause of the query, and the values of its parameters.
 
     `kept_us` is for how long the instances that it joins are kept: for its window and the windows
-    of the clauses above, added up.
+    of the clauses above, added up.  `box` is that of several assignments (`handedon`), which have
+    no values of parameters.
     """
 
     query_class: int
@@ -45,6 +52,15 @@ class Use:
     window_us: int
     subscriber: Subscriber
     kept_us: int
+    box: Box | None = None
+
+    @property
+    def asked(self) -> Box:
+        """What it asks of a tuple."""
+        given = self.subscriber
+        if self.box is not None:
+            return self.box
+        return box_of(self.clause, given.parameters, self.window_us, given.registration_point)
 
     @property
     def is_join(self) -> bool:
@@ -67,17 +83,59 @@ class BoundNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundTuple:
-    """A tuple of one clause: its instances, the docid where it stands, the nodes of its terms.
+    """A tuple of one clause: its instances, the newest docid, and the nodes of its terms.
 
-    A tuple that was decided stands where `decided` says.
+    `positions` are those of its meta-variables in the instances.  A tuple that was decided stands
+    where `decided` says.
     """
 
     clause: Clause
     left: Instance
     right: Instance | None
     docid: int
+    span_us: int
+    positions: tuple[int, ...]
     nodes: Mapping[str, BoundNode]
     decided: Position | None = None
+
+    @classmethod
+    def of(
+        cls,
+        clause: Clause,
+        left: Instance,
+        right: Instance | None,
+        docid: int,
+        span_us: int,
+        positions: tuple[int, ...],
+        decided: Position | None = None,
+    ) -> FoundTuple:
+        """Return a tuple of a clause's class."""
+        nodes = _resolve(clause, positions, left, right)
+        return cls(clause, left, right, docid, span_us, positions, nodes, decided)
+
+    def value_at(self, place: Place) -> str | None:
+        """Return the value at a place; of the span, microseconds."""
+        if place == SPAN:
+            return str(self.span_us)
+        instance = self.right if place.side and self.right is not None else self.left
+        position = self.positions[place.meta] if place.meta >= 0 else place.position
+        return instance.values[position]
+
+    def has_equal_values(self) -> bool:
+        """Return whether joined values are equal; an engine has compared their hashes."""
+        template = self.clause.query_class.template
+        size = template.left_size
+        return all(
+            self.value_at(Place(int(a >= size), a)) == self.value_at(Place(int(b >= size), b))
+            for a, b in template.value_joins
+        )
+
+    def has_strings(self, equal: Sequence[str]) -> bool:
+        """Return whether it has the strings that a box asks for; the index compares hashes."""
+        places = [place for place, operator, _ in self.clause.box if operator == "="]
+        return all(
+            self.value_at(place) == string for place, string in zip(places, equal, strict=False)
+        )
 
     @property
     def instances(self) -> tuple[Instance, ...]:
@@ -116,161 +174,111 @@ class FoundTuple:
 
     def handed_on(self, shape: int) -> dict[str, Any]:
         """Return the tuple as an instance for the clause above, a row of `INSTANCE_SCHEMA`."""
+        clause = self.clause
         newest = max(self.instances, key=attrgetter("position"))
         position = self.position
-        carried = [self.nodes[term] for term in self.clause.carried]
+        carried = [self.nodes[term] for term in clause.carried]
         return {
-            "stream": self.clause.stream,
+            "stream": clause.stream,
             "key": "",
             "docid": position.docid,
             "depth": position.depth,
             "match_id": newest.match_id if self.decided is None else "",
             "docid_min": min(instance.docid_min for instance in self.instances),
             "start_us": self.start_us,
-            "end_us": self.end_us,
+            "end_us": position.end_us,
             "watermark_us": position.watermark_us,
             "shape": shape,
             "leaves": list(self.leaves),
-            "nodes": [0, *(node.number for node in carried)],
-            "vals": [None, *(node.value for node in carried)],
+            # What is only tested is no node: equal values of several nodes are one.
+            "nodes": [0, *(node.number for node in carried), *(0 for _ in clause.tested)],
+            "vals": [None, *(n.value for n in carried), *map(self.value_at, clause.tested)],
         }
 
 
-class ConstantPlaces(NamedTuple):
-    """The meta-variables that a use's constants are asked of, and excluded from."""
-
-    asked: tuple[int, ...]
-    excluded: tuple[int, ...]
-
-
-Constants = tuple[str | None, ...]
-"""The values at some places; None where nothing compares the value, which no use asks for."""
-
-ByConstants = dict[Constants, dict[Constants, dict["Use", None]]]
-"""Uses with constants in the same places: by the constants asked for, then by the excluded."""
-
-
 class FanOut:
-    """All uses of classes: by class, by the places of constants, then by the constants."""
+    """All uses of classes, by their boxes."""
 
     def __init__(self) -> None:
-        self._uses: dict[int, dict[ConstantPlaces, ByConstants]] = {}
+        self._index = BoxIndex()
+        self._forms = Forms()
+        self._uses: list[Use | None] = []
+        self._by_class: dict[int, dict[Use, int]] = {}
 
     def add(self, use: Use) -> None:
         """Add a use."""
-        places, asked, excluded = _constants(use)
-        by_asked = self._uses.setdefault(use.query_class, {}).setdefault(places, {})
-        by_asked.setdefault(asked, {}).setdefault(excluded, {})[use] = None
+        box = use.asked
+        number = self._index.add(self._forms.add(use.query_class, use.clause, box), box)
+        self._uses += [None] * (number + 1 - len(self._uses))
+        self._uses[number] = use
+        self._by_class.setdefault(use.query_class, {})[use] = number
 
     def remove(self, use: Use) -> None:
         """Undo one `add`."""
-        places, asked, excluded = _constants(use)
-        by_places = self._uses[use.query_class]
-        by_asked = by_places[places]
-        by_excluded = by_asked[asked]
-        del by_excluded[excluded][use]
-        if not by_excluded[excluded]:
-            del by_excluded[excluded]
-        if not by_excluded:
-            del by_asked[asked]
-        if not by_asked:
-            del by_places[places]
-        if not by_places:
-            del self._uses[use.query_class]
+        uses = self._by_class[use.query_class]
+        number = uses.pop(use)
+        if not uses:
+            del self._by_class[use.query_class]
+        self._uses[number] = None
+        self._index.remove(number)
+        self._forms.remove(use.query_class, use.clause, use.asked)
 
     def classes(self) -> Set[int]:
         """Return the numbers of the classes in use."""
-        return self._uses.keys()
+        return self._by_class.keys()
 
     def uses(self) -> Iterator[Use]:
         """Yield all uses."""
-        for query_class in self._uses:
-            yield from self.uses_of(query_class)
+        for uses in self._by_class.values():
+            yield from uses
 
     def uses_of(self, query_class: int) -> Iterator[Use]:
         """Yield the uses of one class."""
-        for by_asked in self._uses.get(query_class, {}).values():
-            for by_excluded in by_asked.values():
-                for uses in by_excluded.values():
-                    yield from uses
+        yield from self._by_class.get(query_class, ())
 
     def expand(
-        self,
-        tuples: Iterable[ClassTuple],
-        instances: Mapping[int, Instance],
-        looks_at: Callable[[Use, int], bool],
+        self, points: Points, looks_at: Callable[[Use, int], bool]
     ) -> Iterator[tuple[FoundTuple, Use]]:
         """Yield each tuple with every use that it satisfies; residuals are not tested.
 
         `looks_at` returns whether a use takes tuples whose newest document has a docid.
         """
-        for one in tuples:
-            left = instances[one.left]
-            right = None if one.right is None else instances[one.right]
-            docid_min = left.docid_min if right is None else min(left.docid_min, right.docid_min)
-            if right is not None and not set(left.leaves).isdisjoint(right.leaves):
+        asks = self._forms.asks(points)
+        for which, numbers in self._index.find(asks):
+            rows = asks.rows[which]
+            some = np.unique(rows)
+            places = {*points.left[some].tolist(), *points.right[some].tolist()}
+            instances = points.operands.instances(places)
+            yield from self._found(points, rows, numbers, instances, looks_at)
+
+    def _found(
+        self,
+        points: Points,
+        rows: Ints,
+        numbers: Ints,
+        instances: Mapping[int, Instance],
+        looks_at: Callable[[Use, int], bool],
+    ) -> Iterator[tuple[FoundTuple, Use]]:
+        """Yield tuples, ascending, each with a use whose box has it."""
+        table = points.tuples
+        lefts, rights = points.left[rows].tolist(), points.right[rows].tolist()
+        spans, docids = table.spans[rows].tolist(), points.docids[rows].tolist()
+        is_pair = (table.right[rows] > 0).tolist()
+        last, found, is_true = -1, None, False
+        for i, (row, number) in enumerate(zip(rows.tolist(), numbers.tolist(), strict=True)):
+            use = self._uses[number]
+            assert use is not None
+            if not looks_at(use, docids[i]):
                 continue
-            docid = left.docid if right is None else max(left.docid, right.docid)
-            if one.position is not None:
-                docid = one.position.docid
-            found: FoundTuple | None = None
-            for use in self._candidates(one, left, right):
-                if one.span_us > use.window_us or docid_min <= use.subscriber.registration_point:
-                    continue
-                if not looks_at(use, docid):
-                    continue
-                if found is None and not _is_true(
-                    use.clause.query_class.template, one, left, right
-                ):
-                    break
-                if found is None or found.clause is not use.clause:
-                    nodes = _resolve(use.clause, one, left, right)
-                    found = FoundTuple(use.clause, left, right, docid, nodes, one.position)
+            if found is None or row != last or found.clause is not use.clause:
+                left, right = instances[lefts[i]], instances[rights[i]] if is_pair[i] else None
+                nodes = table.nodes(row)
+                found = FoundTuple.of(
+                    use.clause, left, right, docids[i], spans[i], nodes, table.position(row)
+                )
+                last, is_true = row, found.has_equal_values()
+            if is_true and found.has_strings(use.asked.equal):
                 yield found, use
-
-    def _candidates(self, one: ClassTuple, left: Instance, right: Instance | None) -> Iterator[Use]:
-        """Yield the uses of a tuple's class whose constants the tuple has."""
-
-        def values(places: tuple[int, ...]) -> Constants:
-            if not places:
-                return ()
-            left_size = next(self.uses_of(one.query_class)).clause.query_class.template.left_size
-            return tuple(_value(one, place, left_size, left, right) for place in places)
-
-        for places, by_asked in self._uses.get(one.query_class, {}).items():
-            has = values(places.excluded)
-            for excluded, uses in by_asked.get(values(places.asked), {}).items():
-                if not any(map(eq, has, excluded)):
-                    yield from uses
-
-
-def _constants(use: Use) -> tuple[ConstantPlaces, Constants, Constants]:
-    """Return the places of a use's constants, the constants asked for, and the excluded ones."""
-    clause, given = use.clause, use.subscriber.parameters
-    asked, excluded = (
-        tuple(c if isinstance(c, str) else given[c.name] for _, c in constants)
-        for constants in (clause.constants, clause.excluded)
-    )
-    places = ConstantPlaces(
-        tuple(place for place, _ in clause.constants), tuple(place for place, _ in clause.excluded)
-    )
-    return places, asked, excluded
-
-
-def _is_true(template: Template, one: ClassTuple, left: Instance, right: Instance | None) -> bool:
-    """Return whether the joined values are equal; an engine has compared their hashes."""
-    left_size = template.left_size
-    for a, b in template.value_joins:
-        if _value(one, a, left_size, left, right) != _value(one, b, left_size, left, right):
-            return False
-    return True
-
-
-def _value(
-    one: ClassTuple, place: int, left_size: int, left: Instance, right: Instance | None
-) -> str | None:
-    instance = left if place < left_size or right is None else right
-    return instance.values[one.nodes[place]]
 
 
 def _instant(instant: Call, document: Instance) -> int:
@@ -278,14 +286,14 @@ def _instant(instant: Call, document: Instance) -> int:
 
 
 def _resolve(
-    clause: Clause, one: ClassTuple, left: Instance, right: Instance | None
+    clause: Clause, positions: Sequence[int], left: Instance, right: Instance | None
 ) -> dict[str, BoundNode]:
     """Return the node of each term of the clause's operands in a tuple."""
     left_size = clause.query_class.template.left_size
     nodes: dict[str, BoundNode] = {}
     for name, place in clause.places.items():
         instance = left if place < left_size or right is None else right
-        i = one.nodes[place]
+        i = positions[place]
         nodes[name] = BoundNode(instance.nodes[i], instance.values[i])
     for source, operand in zip(clause.sources, (left, right), strict=False):
         if operand is None:

@@ -7,29 +7,38 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from broker.matching.fanout import Use
+from broker.matching.handedon import HandedOn
 from broker.matching.registration import Assignment, RegisteredQuery
 from templates.clause import Alternative, Clause
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Query
 
-__all__ = ["Member", "name_of", "retention_of", "window_of"]
+__all__ = ["Member", "name_of", "retention_of"]
 
 
 @dataclass(slots=True)
 class Member:
     """A registered query, compiled once if it is `prepared`, else once for each assignment.
 
-    `uses` and `compiled` are by the name of an assignment (`name_of`).
+    `uses`, those of roots, and `compiled` are by the name of an assignment (`name_of`); what the
+    inner operators of all assignments use is `handed_on`.
     """
 
     query: Query
     registration_point: int
     revision: int
     paused_through: int
+    handed_on: HandedOn
     prepared: list[Alternative] | None = None
     alternatives: list[Alternative] = field(default_factory=list)
     uses: dict[str, list[Use]] = field(default_factory=dict)
     compiled: dict[str, list[Alternative]] = field(default_factory=dict)
+
+    def all_uses(self) -> Iterator[Use]:
+        """Yield the uses of roots and of inner operators."""
+        for uses in self.uses.values():
+            yield from uses
+        yield from self.handed_on.uses()
 
     def hands_on(self) -> bool:
         """Return whether an operator of the query reads another one's tuples."""
@@ -51,10 +60,11 @@ class Member:
         if self.prepared is None:
             return None
         are_texts = all(
-            isinstance(constant, str) or isinstance(values[constant.name], str)
+            isinstance(values[test.data.name], str)
             for alternative in self.prepared
             for clause in alternative.clauses
-            for _, constant in (*clause.constants, *clause.excluded)
+            for test in clause.box
+            if test.is_of_strings and isinstance(test.data, Parameter)
         )
         return self.prepared if are_texts else None
 
@@ -66,19 +76,23 @@ class Member:
     def sees(self, values: Assignment, point: int) -> bool:
         """Return whether the state has all documents above a point that an assignment asks for.
 
-        It has them if the assignment is there, or if other assignments use the same clauses, with
-        windows as wide and from as low a point.  But streams between operators are named after a
-        point: they serve an assignment with another point only where all assignments share clauses.
+        It has them if the assignment is there, or if others use the same clauses, with windows as
+        wide and from as low a point.  But tuples of inner operators are kept only as far as some
+        assignment asks for them, and where assignments do not share clauses their streams are named
+        after a point.
         """
         point = max(point, self.registration_point)
         alternatives = self.prepared_for(values)
         if points := self.points(values):
             is_shared = alternatives is not None or not self.hands_on()
             return points == {point} or (is_shared and max(points) <= point)
-        return alternatives is not None and all(
-            self._keeps(clause, window_of(clause, values) + above_us, point)
-            for alternative in alternatives
-            for clause, above_us in alternative.windows_above()
+        return (
+            alternatives is not None
+            and not self.hands_on()
+            and all(
+                self._keeps(each.root, each.root.window_under(values), point)
+                for each in alternatives
+            )
         )
 
     def _keeps(self, clause: Clause, kept_us: int, point: int) -> bool:
@@ -111,30 +125,17 @@ class Member:
 
     def retention_us(self) -> int:
         """Return how far matches reach back, the windows of assignments included."""
-        fixed = max((a.root.retention_us for a in self.alternatives), default=0)
-        if self.prepared is None:
-            return fixed
-        given = (
-            use.window_us
-            for uses in self.uses.values()
-            for use in uses
-            if isinstance(use.clause.window_us, Parameter)
-        )
-        return min(INFINITE_US, fixed + max(given, default=0))
+        return max((retention_of(use) for uses in self.uses.values() for use in uses), default=0)
+
+
+_spell = json.JSONEncoder(sort_keys=True).encode
 
 
 def name_of(values: Assignment) -> str:
     """Return the name of an assignment; equal assignments have equal names."""
-    return json.dumps(values, sort_keys=True) if values else ""
-
-
-def window_of(clause: Clause, values: Assignment) -> int:
-    """Return a clause's window under an assignment."""
-    window_us = clause.window_us
-    return int(values[window_us.name]) if isinstance(window_us, Parameter) else window_us
+    return _spell(values) if values else ""
 
 
 def retention_of(use: Use) -> int:
     """Return how far the oldest document of a tuple may lie behind the tuple's end."""
-    is_given = isinstance(use.clause.window_us, Parameter)
-    return min(INFINITE_US, use.clause.retention_us + (use.window_us if is_given else 0))
+    return use.clause.retention_under(use.subscriber.parameters)

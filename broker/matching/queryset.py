@@ -14,8 +14,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Set
 from typing import Protocol
 
+from broker.matching.boxes.index import Box
 from broker.matching.fanout import FanOut, Subscriber, Use
-from broker.matching.member import Member, name_of, retention_of, window_of
+from broker.matching.handedon import HandedOn
+from broker.matching.member import Member, name_of, retention_of
 from broker.matching.registration import Assignment, RegisteredQuery, SetChange, publishers_first
 from templates.clause import Alternative, Clause, Published, is_prepared
 from templates.compiler import compile_query
@@ -100,7 +102,7 @@ class QuerySet:
 
     def classes_of(self, query_id: str) -> set[int]:
         """Return the numbers of a query's classes."""
-        return {use.query_class for uses in self._members[query_id].uses.values() for use in uses}
+        return {use.query_class for use in self._members[query_id].all_uses()}
 
     def unread_classes(self) -> Set[int]:
         """Return the numbers of the classes whose tuples and matches no other operator reads."""
@@ -108,8 +110,7 @@ class QuerySet:
             use.query_class
             for member in self._members.values()
             if member.query.publish is not None or member.hands_on()
-            for uses in member.uses.values()
-            for use in uses
+            for use in member.all_uses()
             if member.query.publish is not None or use.clause.stream
         }
         return self.fan_out.classes() - read
@@ -120,9 +121,7 @@ class QuerySet:
             name
             for name, member in self._members.items()
             if any(
-                use.kept_us == kept_us and use.query_class in classes
-                for uses in member.uses.values()
-                for use in uses
+                use.kept_us == kept_us and use.query_class in classes for use in member.all_uses()
             )
         )
 
@@ -153,8 +152,7 @@ class QuerySet:
                 (
                     use.kept_us
                     for member in self._readers.get(stream, {}).values()
-                    for uses in member.uses.values()
-                    for use in uses
+                    for use in member.all_uses()
                     if use.joins(stream)
                 ),
                 default=0,
@@ -173,7 +171,7 @@ class QuerySet:
         def retention(member: Member) -> int:
             name = member.query.id
             if name not in needed:
-                uses = (use for uses in member.uses.values() for use in uses if use.is_join)
+                uses = (use for use in member.all_uses() if use.is_join)
                 readers = self._readers.get(member.query.publish or "", {}).values()
                 own = max((use.kept_us for use in uses), default=0)
                 later = max(map(retention, readers), default=0)
@@ -207,6 +205,7 @@ class QuerySet:
             registered.registration_point,
             registered.revision,
             registered.paused_through,
+            HandedOn(query, self._use, self._leave),
         )
         for streams, stream in self._streams_of(query):
             streams.setdefault(stream, {})[query.id] = member
@@ -310,11 +309,14 @@ class QuerySet:
             self._plan = None
         elif self._plans_only:
             return
-        uses = member.uses[name] = [
-            self._use(clause, above_us, subscriber)
-            for alternative in alternatives
-            for clause, above_us in alternative.windows_above()
-        ]
+        uses = member.uses[name] = []
+        for alternative in alternatives:
+            for clause, above_us in alternative.windows_above(values):
+                if clause.stream:
+                    member.handed_on.add(clause, values, point, above_us)
+                else:
+                    window_us = clause.window_under(values)
+                    uses.append(self._use(clause, window_us, subscriber, window_us))
         read = self._streams.get(member.query.publish or "")
         if read is not None and max(map(retention_of, uses), default=0) > read.retention_us:
             self._settle(member.query.publish)
@@ -338,31 +340,51 @@ class QuerySet:
         else:
             self._release(member, alternatives)
 
-    def _use(self, clause: Clause, above_us: int, subscriber: Subscriber) -> Use:
-        window_us = window_of(clause, subscriber.parameters)
-        point = subscriber.registration_point
-        number = self._classes.add(clause.query_class, window_us, point)
-        kept_us = min(INFINITE_US, window_us + above_us)
-        if above_us:
+    def _use(
+        self,
+        clause: Clause,
+        window_us: int,
+        subscriber: Subscriber,
+        kept_us: int,
+        box: Box | None = None,
+    ) -> Use:
+        """Add a use of a class."""
+        number = self._classes.add(clause.query_class, window_us, subscriber.registration_point)
+        if kept_us != window_us:
             self._classes.retain(number, kept_us)
-        use = Use(number, clause, window_us, subscriber, kept_us)
+        use = Use(number, clause, window_us, subscriber, kept_us, box)
         self.fan_out.add(use)
-        self._retentions[retention_of(use)] += 1
+        if box is None:
+            self._retentions[retention_of(use)] += 1
         return use
+
+    def _leave(self, use: Use) -> None:
+        """Undo one `_use`."""
+        self.fan_out.remove(use)
+        if use.box is None:
+            self._retentions[retention_of(use)] -= 1
+            if not self._retentions[retention_of(use)]:
+                del self._retentions[retention_of(use)]
+        if use.kept_us != use.window_us:
+            self._classes.release(use.query_class, use.kept_us)
+        point = use.subscriber.registration_point
+        self._classes.remove(use.query_class, use.window_us, point)
 
     def _unassign(self, member: Member, name: str) -> None:
         self._undo(member, member.uses.pop(name), member.compiled.pop(name, []))
 
     def _undo(self, member: Member, uses: list[Use], compiled: list[Alternative]) -> None:
+        """Undo what `assign` did for an assignment with these uses and alternatives of its own."""
+        if not uses:
+            return
+        given = uses[0].subscriber
+        for alternative in compiled or member.prepared or ():
+            for clause, above_us in alternative.windows_above(given.parameters):
+                if clause.stream:
+                    point = given.registration_point
+                    member.handed_on.remove(clause, given.parameters, point, above_us)
         for use in uses:
-            self.fan_out.remove(use)
-            self._retentions[retention_of(use)] -= 1
-            if not self._retentions[retention_of(use)]:
-                del self._retentions[retention_of(use)]
-            if use.kept_us != use.window_us:
-                self._classes.release(use.query_class, use.kept_us)
-            point = use.subscriber.registration_point
-            self._classes.remove(use.query_class, use.window_us, point)
+            self._leave(use)
         if compiled:
             self._release(member, compiled)
 

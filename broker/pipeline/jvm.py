@@ -17,6 +17,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -196,6 +197,7 @@ def worker_environment(*, is_local: bool) -> dict[str, str]:
         **os.environ,
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
         "PYTHONSAFEPATH": "1",
+        "PYSPARK_PYTHON": sys.executable,
         **({"SPARK_LOCAL_IP": "127.0.0.1"} if is_local else {}),
     }
 
@@ -208,9 +210,11 @@ def start_jvm(
     heap: str = "1g",
     options: Sequence[str] = (),
     environment: Mapping[str, str] | None = None,
+    has_executors: bool = False,
 ) -> Jvm:
     """Start Spark's JVM and wait for its gateway.
 
+    Where it `has_executors`, processes of their own, they learn from it where Spark is.
     Spark's log goes to `spark.log` in `log_directory`, and what the JVM and the Python workers
     print to `spark.out`.  Raises `JvmError` with the end of that output if the JVM does not start.
     """
@@ -225,7 +229,9 @@ def start_jvm(
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=_jvm_environment(java, spark_home, connection_path, environment),
+                env=_jvm_environment(
+                    java, spark_home if has_executors else None, connection_path, environment
+                ),
                 # Ctrl-C on the terminal goes to a group; the broker decides when Spark stops.
                 # (A `preexec_fn` could ignore it as well, and have this process copied for it.)
                 process_group=0,
@@ -254,15 +260,21 @@ def _command(
 
 
 def _jvm_environment(
-    java: Java, spark_home: Path, connection_path: Path, environment: Mapping[str, str] | None
+    java: Java,
+    spark_home: Path | None,
+    connection_path: Path,
+    environment: Mapping[str, str] | None,
 ) -> dict[str, str]:
-    return {
+    found = {
         **(os.environ if environment is None else environment),
         "JAVA_HOME": str(java.executable.resolve().parent.parent),
-        "SPARK_HOME": str(spark_home),
         "SPARK_CONNECT_MODE": "0",
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_path),
     }
+    # Spark would have all workers import `pyspark` from the archive that it finds there: it is
+    # compiled anew by each of them, which takes as long as all else that they import.
+    found.pop("SPARK_HOME", None)
+    return found if spark_home is None else {**found, "SPARK_HOME": str(spark_home)}
 
 
 def _await_gateway(

@@ -129,6 +129,7 @@ class Spark:
             log_directory=log_directory,
             heap=heap,
             environment=worker_environment(is_local=is_local(master)),
+            has_executors=not master.startswith("local["),
         )
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["PYSPARK_GATEWAY_PORT"] = str(jvm.port)

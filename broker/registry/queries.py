@@ -35,6 +35,8 @@ __all__ = ["Backfill", "QueryState", "RegisteredText", "Registry"]
 
 _log = logging.getLogger(__name__)
 
+_SOURCES = "SELECT query, version, text FROM source"
+
 _QUERY = "id, version, text, state, point, effective, reason, changed_us"
 
 
@@ -140,6 +142,11 @@ class Registry:
             "SELECT text FROM source WHERE query = ? AND version = ?", query.id, query.version
         )
         return str(rows[0][0]) if rows else query.text
+
+    def sources(self, queries: Iterable[RegisteredText]) -> dict[str, str]:
+        """Return the same of each of these queries, by id."""
+        kept = {(name, version): text for name, version, text in self._file.rows(_SOURCES)}
+        return {each.id: kept.get((each.id, each.version), each.text) for each in queries}
 
     def _look_back(self, query_id: str, revision: int, since: int, point: int) -> None:
         # Those who subscribe may have given the parameters of another text, and this one has none.

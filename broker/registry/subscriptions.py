@@ -216,7 +216,8 @@ class Subscriptions:
         """Have an unconfirmed subscription delivered; return whether it was unconfirmed."""
         with self._file.change() as revision:
             changed = self._file.db.execute(
-                "UPDATE subscription SET state = ?, revision = ? WHERE id = ? AND state = ?",
+                "UPDATE subscription SET state = ?, reason = '', revision = ?"
+                " WHERE id = ? AND state = ?",
                 (
                     SubscriptionState.ACTIVE,
                     revision,

@@ -55,7 +55,7 @@ _STEPS = (
 )
 
 _COLUMNS = "name, scopes, subscriptions, created_us, expires_us, used_us, streams, queries"
-_SCOPES = "they are admin, publish, publish:STREAM, subscribe and subscribe:QUERY"
+_SCOPES = "they are admin, publish, publish:STREAM, subscribe, subscribe:QUERY and metrics"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
 _SECRET = re.compile(TOKEN_PREFIX + r"[0-9a-f]{12}_[A-Za-z0-9_-]{43}")
 _NOTED_EVERY_US = 60_000_000
@@ -72,6 +72,11 @@ class Scope(StrEnum):
     ADMIN = "admin"
     PUBLISH = "publish"
     SUBSCRIBE = "subscribe"
+    METRICS = "metrics"
+
+
+_NARROWED = (Scope.PUBLISH, Scope.SUBSCRIBE)
+"""Scopes that may be for some names only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +252,7 @@ def _granted(scopes: Iterable[str]) -> dict[Scope, list[str]]:
         names = granted.setdefault(scope, [])
         if not colon:
             whole.add(scope)
-        elif scope is Scope.ADMIN or not name or name.split() != [name]:
+        elif scope not in _NARROWED or not name or name.split() != [name]:
             raise TokenError(f"{text!r} is no scope: {_SCOPES}")
         else:
             names.append(name)
@@ -262,7 +267,7 @@ def _check(token: AccessToken) -> None:
             f"{token.name!r} is no name: use letters, digits and . _ @ - (100 at most)"
         )
     if not token.scopes:
-        raise TokenError("a token has a scope: admin, publish or subscribe")
+        raise TokenError("a token has a scope: admin, publish, subscribe or metrics")
     if token.queries and token.subscriptions:
         raise TokenError("a token that subscribes by itself names no subscriptions")
     reads = Scope.SUBSCRIBE in token.scopes and not token.queries

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from aiohttp import web
 from lxml import etree
@@ -19,6 +20,7 @@ from pygments.lexers.html import XmlLexer
 from broker.api.backend import Backend
 from broker.api.feeds import FEED_ADMINISTRATION
 from broker.api.pickup import Pickup
+from broker.api.queries import said_of
 from broker.api.streams import rendered_dead_letters, statistics
 from broker.delivery.deliveries import Deliveries, Delivery
 from broker.delivery.letter import duration, is_web, plain
@@ -27,6 +29,7 @@ from broker.delivery.summary import SummaryPart, summarise
 from broker.documents.document import render_time
 from broker.documents.late import spell_late
 from broker.pipeline.matchlog import CommittedMatch
+from broker.registry.audit import AuditTrail
 from broker.registry.queries import QueryState, RegisteredText
 from broker.registry.subscription import Subscription, SubscriptionState
 from feeds import FeedStore
@@ -35,6 +38,7 @@ from xscl.highlight import XsclLexer
 
 __all__ = [
     "ago",
+    "changes",
     "count",
     "failing_deliveries",
     "feed_store",
@@ -80,7 +84,8 @@ def overview(backend: Backend, wanted: str = "") -> dict[str, Any]:
     now_us = _now_us()
     queries = backend.registry.queries(states=(QueryState.ACTIVE, QueryState.PAUSED))
     queries.sort(key=lambda query: (query.state is QueryState.ACTIVE, query.id))
-    queries = [each for each in queries if has_text(wanted, each.id, each.text)]
+    sources = backend.registry.sources(queries)
+    queries = [each for each in queries if has_text(wanted, each.id, each.text, sources[each.id])]
     shown, registry, outbox = queries[:_ROWS_MAX], backend.registry, backend.outbox
     letters = outbox.dead_letters(limit=_MATCHES_MAX)
     numbers = statistics(backend)
@@ -94,6 +99,7 @@ def overview(backend: Backend, wanted: str = "") -> dict[str, Any]:
         ][:_ROWS_MAX],
         "late_of": backend.ingest.late.by_stream,
         "queries": shown,
+        "said_of": {each.id: said_of(sources[each.id]) for each in shown},
         "queries_left": max(0, len(queries) - _ROWS_MAX),
         "matches_of": {each.id: outbox.matches.count(each.id) for each in shown},
         "subscribers_of": {each.id: registry.subscriptions.count(each.id) for each in shown},
@@ -119,6 +125,14 @@ def one_subscription(backend: Backend, name: str, *, limit: int = _MATCHES_MAX) 
     """Return a subscription and its latest matches; raise `RegistryError` where there is none."""
     subscription = backend.registry.subscriptions.get(name)
     return {"subscription": subscription, "matches": _matches_of(backend, subscription, limit)}
+
+
+def changes(trail: AuditTrail, by: str, subject: str, before: int) -> dict[str, Any]:
+    """Return the changes below a number, by someone, of something, and the link to older ones."""
+    found = trail.entries(before=before, who=by or None, subject=subject or None, limit=_ROWS_MAX)
+    asked = {"by": by, "subject": subject, "before": found[-1].number if found else 0}
+    older = f"/audit?{urlencode({k: v for k, v in asked.items() if v})}"
+    return {"entries": found, "older": older if len(found) == _ROWS_MAX else ""}
 
 
 def own_subscriptions(backend: Backend, names: Iterable[str]) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""`/`, `/queries/{id}`, `/subscriptions/{id}` and the way in: the broker in a browser.
+"""`/`, `/queries/{id}`, `/subscriptions/{id}`, `/audit` and the way in: the broker in a browser.
 
 Everything is made on the server and readable without scripts; `live.js` only asks again.  What
 feeds have written is text everywhere: templates escape, and the browser is told to run nothing
@@ -17,11 +17,13 @@ from aiohttp import web
 
 from broker.api.access import GATE, PAGES, SESSIONS, caller_of, name_of
 from broker.api.admission.sessions import COOKIE, Sessions
+from broker.api.audit import AUDIT
 from broker.api.backend import BACKEND, in_thread
 from broker.api.body import bytes_of
 from broker.api.pickup import PICKUP
 from broker.api.problem import Problem, problems
 from broker.api.queries import present_query
+from broker.api.querystring import number
 from broker.registry.file import RegistryError
 from broker.registry.tokens import AccessToken, Scope
 from broker.web import pagedata
@@ -125,6 +127,17 @@ async def show_subscription(request: web.Request) -> web.Response:
     return _page("subscription.html.j2", values, caller_of(request))
 
 
+async def show_changes(request: web.Request) -> web.Response:
+    """Show who changed what, newest first; `?before=` goes on, `?by=` and `?subject=` choose."""
+    trail = request.app.get(AUDIT)
+    if trail is None:
+        raise Problem(HTTPStatus.NOT_FOUND, "this broker keeps no audit trail")
+    chosen = {name: request.query.get(name, "").strip()[:_WANTED_MAX] for name in ("by", "subject")}
+    before = number(request, "before", 1 << 62)
+    values = await in_thread(lambda: pagedata.changes(trail, **chosen, before=before))
+    return _page("audit.html.j2", {**values, **chosen}, caller_of(request))
+
+
 async def show_login(request: web.Request) -> web.Response:
     """Show the form that takes a token."""
     return _login_page("", HTTPStatus.OK)
@@ -144,7 +157,7 @@ async def log_in(request: web.Request) -> web.Response:
         said = "That is not, or no longer, a token of this broker."
         return _login_page(said, HTTPStatus.UNAUTHORIZED)
     if not found.scopes & {Scope.ADMIN, Scope.SUBSCRIBE}:
-        said = "That token may publish, and see nothing."
+        said = "That token sees nothing here."
         return _login_page(said, HTTPStatus.FORBIDDEN)
     answer = web.Response(status=HTTPStatus.SEE_OTHER, headers={**_HEADERS, "Location": "/"})
     answer.set_cookie(
@@ -197,6 +210,7 @@ ROUTES = [
     web.get("/", show_overview),
     web.get("/queries/{id}", show_query),
     web.get("/subscriptions/{id}", show_subscription),
+    web.get("/audit", show_changes),
     web.get("/login", show_login),
     web.post("/login", log_in),
     web.post("/logout", log_out),

@@ -159,11 +159,15 @@ class Remembered:
         next(self._rows_sweep, None)
         return before - len(self)
 
+    def rows(self, numbers: Iterable[int]) -> Iterator[tuple[list[int], pa.RecordBatch]]:
+        """Yield the numbers of remembered instances, ascending, with their rows."""
+        asked = np.array(sorted(set(numbers)), np.int64)
+        return self._rows.take(asked[self.are_there(asked)].tolist())
+
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return instances by number, without the numbers that are not remembered."""
         found: dict[int, Instance] = {}
-        asked = np.array(sorted(set(numbers)), np.int64)
-        for wanted, rows in self._rows.take(asked[self.are_there(asked)].tolist()):
+        for wanted, rows in self.rows(numbers):
             columns = [rows.column(name).to_pylist() for name in _READ]
             for number, values in zip(wanted, zip(*columns, strict=True), strict=True):
                 found[number] = Instance(number, *values[:-3], *map(tuple, values[-3:]))

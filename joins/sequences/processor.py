@@ -12,14 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pyarrow as pa
 
 from joins.budget.pairs import Overrun
-from joins.classes import ClassTuple, Position, Retaining
+from joins.classes import Retaining
 from joins.engines import Processor
 from joins.memory.durations import CLOSED
 from joins.memory.instance import Instance
 from joins.memory.shapes import Edge
+from joins.memory.tupletable import ClassTuple, Position, TupleTable
 from joins.sequences.candidate import TupleRow
 from joins.sequences.clock import Clock
 from joins.sequences.conditions import RowTest, values_of
@@ -169,16 +171,24 @@ class DecidingProcessor:
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""
-        return list(self.tuples(stratum))
+        return [row for table in self.tuples(stratum) for row in table.rows()]
 
-    def tuples(self, stratum: int) -> Iterator[ClassTuple]:
+    def tuples(self, stratum: int) -> Iterator[TupleTable]:
         """Yield the tuples of `probe` as they are found, those that are decided last."""
         if stratum in self.inner.strata:
             yield from self.inner.tuples(stratum)
-        for number, query_class in self._classes.items():
-            if query_class.stratum == stratum and query_class.decided is not None:
-                for one in self._decide(query_class.decided.decision):
-                    yield from self._rows(number, query_class.decided, one)
+        rows = [
+            row
+            for number, query_class in self._classes.items()
+            if query_class.stratum == stratum and query_class.decided is not None
+            for one in self._decide(query_class.decided.decision)
+            for row in self._rows(number, query_class.decided, one)
+        ]
+        if rows:
+            found = TupleTable.of_rows(
+                [(r.query_class, r.left, r.right, r.span_us, *r.nodes) for r in rows]
+            )
+            yield replace(found, decided=np.array([r.position for r in rows], np.int64))
 
     def _decide(self, decision: Decision) -> list[DecidedTuple]:
         decided = self._decided.get(decision)
@@ -243,6 +253,10 @@ class DecidingProcessor:
         for evaluation in self._evaluations.values():
             evaluation.evict(horizon_us)
         return self.inner.evict(horizon_us)
+
+    def rows(self, numbers: Iterable[int]) -> Iterator[tuple[list[int], pa.RecordBatch]]:
+        """Yield the numbers of remembered instances, ascending, with their rows."""
+        return self.inner.rows(numbers)
 
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return remembered instances by number."""

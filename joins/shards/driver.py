@@ -30,15 +30,16 @@ from joins.budget.pairs import Bounds, Overrun, PairBudget
 from joins.budget.repeats import Repeats
 from joins.budget.sketch import FrequencySketch
 from joins.budget.sub_batches import SubBatches
-from joins.classes import Classified, ClassTuple
+from joins.classes import Classified
 from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.instance import INSTANCE_SCHEMA, Instance, read_instances
 from joins.memory.remembered import hash_values
 from joins.memory.slots import Ints
+from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.shards.anchors import Anchors
 from joins.shards.batch import RoutedBatch
 from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
-from joins.shards.orders import SHAPE_SCHEMA, Answer, Catalog, Limit, Order, Question, Store, Tuples
+from joins.shards.orders import SHAPE_SCHEMA, Answer, Catalog, Limit, Order, Question, Store
 from joins.shards.pieces import Pieces
 from joins.shards.retained import RetainedCount, RetainedCounts, merged
 from joins.shards.routing import Router
@@ -146,7 +147,7 @@ class ShardedProcessor(Classified):
         """Return the tuples of a stratum's classes that have a new instance in them."""
         return [found for part in self._probe(stratum) for found in part.rows()]
 
-    def _probe(self, stratum: int) -> Iterator[Tuples]:
+    def _probe(self, stratum: int) -> Iterator[TupleTable]:
         """Yield the tuples of a stratum, sub-batch by sub-batch of the new instances."""
         batch = self._batch
         new = range(batch.first, self.next_instance)
@@ -157,7 +158,7 @@ class ShardedProcessor(Classified):
         for sub_batch in self._sub_batches.of(stratum, new, batch.counted, batch.most):
             yield self._tuples_of(stratum, None if sub_batch == new else sub_batch)
 
-    def _tuples_of(self, stratum: int, asked: range | None) -> Tuples:
+    def _tuples_of(self, stratum: int, asked: range | None) -> TupleTable:
         limited = self._batch.pair_budget.limits()
         limits = [Limit(number, *each) for number, own in limited.items() for each in own]
         shards = self._pieces.shards()
@@ -171,7 +172,7 @@ class ShardedProcessor(Classified):
         for answer in answers:
             for pair in answer.skewed:
                 self._batch.pair_budget.overrun_by(pair)
-        return Tuples.concat([answer.tuples for answer in answers])
+        return TupleTable.concat([answer.tuples for answer in answers])
 
     def _judge(self, stratum: int) -> None:
         """Stop uses that new instances take over the budget, before any shard pairs these."""
@@ -198,7 +199,7 @@ class ShardedProcessor(Classified):
         for counts in zip(*(answer.counts for answer in answers), strict=True):
             yield [np.sum(parts, axis=0) for parts in zip(*counts, strict=True)]
 
-    def tuples(self, stratum: int) -> Iterator[ClassTuple]:
+    def tuples(self, stratum: int) -> Iterator[TupleTable]:
         """Yield the tuples of `probe` in the order of their newest instances.
 
         A class that is closed meanwhile (`limit`) has no further tuples from its last document on.
@@ -207,9 +208,9 @@ class ShardedProcessor(Classified):
             order = np.argsort(np.maximum(found.left, found.right), kind="stable")
             for start in range(0, len(order), self._limits.shard.tuples):
                 some = found.take(order[start : start + self._limits.shard.tuples])
-                yield from self._still_asked(some).rows()
+                yield self._still_asked(some)
 
-    def _still_asked(self, tuples: Tuples) -> Tuples:
+    def _still_asked(self, tuples: TupleTable) -> TupleTable:
         docids = self._batch.docids(np.maximum(tuples.left, tuples.right))
         asked = np.ones(len(docids), np.bool_)
         for number, closed_from in self._batch.pair_budget.closed().items():

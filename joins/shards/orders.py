@@ -7,18 +7,18 @@ process that gets it, whatever it remembers, comes to the same state and finds t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from joins.budget.pairs import SkewedPair
 from joins.budget.probe import ProbeRow
-from joins.classes import ClassTuple, UseKind
+from joins.classes import UseKind
 from joins.memory.instance import Instance
 from joins.memory.slots import Ints
+from joins.memory.tupletable import TupleTable
 from joins.shards.anchors import Epochs
 from templates.queryclass import QueryClass
 
@@ -31,7 +31,6 @@ __all__ = [
     "Piece",
     "Question",
     "Store",
-    "Tuples",
 ]
 
 SHAPE_SCHEMA = pa.schema([("shape", pa.int32()), ("edges", pa.list_(pa.list_(pa.int32())))])
@@ -125,60 +124,6 @@ class Order:
 
 
 @dataclass(frozen=True, slots=True)
-class Tuples:
-    """Tuples of classes in columns; `right` is 0 in a tuple of one instance.
-
-    The nodes of tuple `i` are `nodes[which[i]]`.
-    """
-
-    classes: Ints
-    left: Ints
-    right: Ints
-    spans: Ints
-    which: Ints
-    nodes: list[tuple[int, ...]]
-
-    @classmethod
-    def concat(cls, parts: Sequence[Tuples]) -> Tuples:
-        """Return the tuples of all parts."""
-        starts = np.cumsum([0, *(len(part.nodes) for part in parts)])
-        nothing = np.zeros(0, np.int64)
-        return cls(
-            np.concatenate([nothing, *(part.classes for part in parts)]),
-            np.concatenate([nothing, *(part.left for part in parts)]),
-            np.concatenate([nothing, *(part.right for part in parts)]),
-            np.concatenate([nothing, *(part.spans for part in parts)]),
-            np.concatenate(
-                [nothing, *(p.which + start for p, start in zip(parts, starts, strict=False))]
-            ),
-            [nodes for part in parts for nodes in part.nodes],
-        )
-
-    def take(self, rows: Ints) -> Tuples:
-        """Return some of the tuples, and no more nodes than theirs."""
-        used, which = np.unique(self.which[rows], return_inverse=True)
-        return Tuples(
-            self.classes[rows],
-            self.left[rows],
-            self.right[rows],
-            self.spans[rows],
-            which,
-            [self.nodes[i] for i in used.tolist()],
-        )
-
-    def rows(self) -> Iterator[ClassTuple]:
-        """Yield the tuples one by one."""
-        columns = (self.classes, self.left, self.right, self.spans, self.which)
-        for number, left, right, span, i in zip(*map(np.ndarray.tolist, columns), strict=True):
-            yield ClassTuple(number, left, right or None, span, self.nodes[i])
-
-    def instances(self) -> Ints:
-        """Return the instances of all tuples, each once."""
-        both = np.unique(np.concatenate([self.left, self.right]))
-        return both[both > 0]
-
-
-@dataclass(frozen=True, slots=True)
 class Answer:
     """The result of an order: tuples, and the older instances in them and among the wanted ones.
 
@@ -188,7 +133,7 @@ class Answer:
     """
 
     shard: int
-    tuples: Tuples
+    tuples: TupleTable
     instances: list[Instance]
     figures: Mapping[str, int]
     counts: list[list[Ints]] = field(default_factory=list)

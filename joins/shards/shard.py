@@ -22,12 +22,12 @@ from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
 from joins.memory.shapes import Edge
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
-from joins.shards.orders import Answer, Catalog, Limit, Order, Piece, Question, Store, Tuples
+from joins.memory.tupletable import TupleTable
+from joins.shards.orders import Answer, Catalog, Limit, Order, Piece, Question, Store
 from joins.shards.ownership import Ownership
 from joins.shards.routing import is_product, shard_of_class
 from joins.signature.engine import SignatureProcessor
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
-from joins.signature.tuples import TupleColumns
 from templates.queryclass import QueryClass
 
 __all__ = ["Shard"]
@@ -199,12 +199,12 @@ class Shard:
         pairs = sorted(self._processor.skewed_pairs())
         return [pair._replace(query_class=names[pair.query_class]) for pair in pairs]
 
-    def _probe(self, order: Order) -> Tuples:
+    def _probe(self, order: Order) -> TupleTable:
         """Return the tuples of a stratum that belong to this shard."""
         asked = self._asked(order)
         if order.stratum is None or asked == range(0):
-            return Tuples.concat([])
-        return Tuples.concat([self._owned(each) for each in self._found(order.stratum, asked)])
+            return TupleTable.concat([])
+        return TupleTable.concat([self._owned(each) for each in self._found(order.stratum, asked)])
 
     def _asked(self, order: Order) -> range | None:
         """Return the range of asked instances, in the processor's numbers; some are elsewhere."""
@@ -213,19 +213,21 @@ class Shard:
         own = self._processor.numbered(np.array(order.asked, np.int64))
         return range(int(own[0]), int(own[-1]) + 1) if len(own) else range(0)
 
-    def _owned(self, tuples: Tuples) -> Tuples:
+    def _owned(self, tuples: TupleTable) -> TupleTable:
         owned = self._ownership.owned(tuples.classes, tuples.left, tuples.right)
-        return tuples.take(np.flatnonzero(owned))
+        return tuples.take(np.flatnonzero(owned)).compact()
 
-    def _found(self, stratum: int, asked: range | None) -> Iterator[Tuples]:
+    def _found(self, stratum: int, asked: range | None) -> Iterator[TupleTable]:
         """Yield the tuples that the processor finds, with the driver's numbers of classes."""
         names = np.zeros(1 + max((own for own, *_ in self._classes.values()), default=0), np.int64)
         for number, (own, *_) in self._classes.items():
             names[own] = number
         for columns in self._processor.probe_columns(stratum, asked):
-            yield _of_columns(columns, names)
+            if len(columns):
+                table = columns.table()
+                yield replace(table, classes=names[table.classes])
 
-    def _instances(self, tuples: Tuples, order: Order) -> list[Instance]:
+    def _instances(self, tuples: TupleTable, order: Order) -> list[Instance]:
         """Return the instances that the driver has not, with the driver's numbers."""
         wanted = self._processor.numbered(np.array(order.wanted, np.int64))
         instances = np.unique(np.concatenate([tuples.instances(), wanted]))
@@ -256,10 +258,3 @@ class Shard:
         retentions_us = [retention.of(self._own_shape(shape)) for shape in shapes.tolist()]
         oldest_us = horizon_us - np.array(retentions_us, np.int64)
         return rows.filter(pa.array(rows.column("end_us").to_numpy() >= oldest_us[which]))
-
-
-def _of_columns(columns: TupleColumns, names: Ints) -> Tuples:
-    left = columns.left[columns.pairs]
-    right = np.zeros_like(left) if columns.right is None else columns.right[columns.pairs]
-    nodes = [nodes for _, nodes in columns.tuples()]
-    return Tuples(names[columns.classes], left, right, columns.span, columns.which, nodes)

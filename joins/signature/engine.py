@@ -50,13 +50,14 @@ import pyarrow as pa
 
 from joins.budget.pairs import Bounds, Overrun, PairBudget, SkewedPair
 from joins.budget.probe import TIME_COLUMNS, Partners, Probe, ProbeRow, ValueJoin
-from joins.classes import Classified, ClassTuple
+from joins.classes import Classified
 from joins.memory.durations import CLOSED, UNBOUNDED
 from joins.memory.instance import Instance
 from joins.memory.remembered import Hashes, HashValues, Remembered, hash_values
 from joins.memory.retention import LayoutRetention
 from joins.memory.slots import Ints, Layouts
 from joins.memory.times import Pairs
+from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.signature.batch import Batch
 from joins.signature.candidates import Candidates
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
@@ -128,7 +129,7 @@ class SignatureProcessor(Classified):
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""
-        return [found for columns in self.probe_columns(stratum) for found in columns.rows()]
+        return [found for table in self.tuples(stratum) for found in table.rows()]
 
     def probe_columns(self, stratum: int, asked: range | None = None) -> Iterator[TupleColumns]:
         """Yield the tuples of `probe` in columns, some candidate pairs at a time.
@@ -228,10 +229,11 @@ class SignatureProcessor(Classified):
                     skewed = SkewedPair(number, docid, other, span_us)
                     self._batch.pair_budget.overrun_by(skewed)
 
-    def tuples(self, stratum: int) -> Iterator[ClassTuple]:
+    def tuples(self, stratum: int) -> Iterator[TupleTable]:
         """Yield the tuples of `probe` as they are found, roughly in their documents' order."""
         for columns in self.probe_columns(stratum):
-            yield from columns.rows()
+            if len(columns):
+                yield columns.table()
 
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
         """Leave out, where that saves work, tuples of a class; see `Processor.limit`."""
@@ -311,6 +313,10 @@ class SignatureProcessor(Classified):
             "memory_bytes": remembered.memory_bytes + index.memory_bytes,
             "spilled_bytes": remembered.spilled_bytes,
         }
+
+    def rows(self, numbers: Iterable[int]) -> Iterator[tuple[list[int], pa.RecordBatch]]:
+        """Yield the numbers of remembered instances, ascending, with their rows."""
+        return self._remembered.rows(numbers)
 
     def instances(self, numbers: Iterable[int]) -> dict[int, Instance]:
         """Return remembered instances by number."""

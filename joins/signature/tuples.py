@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from joins.classes import ClassTuple
 from joins.memory.durations import CLOSED
 from joins.memory.remembered import Hashes, Remembered
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags, Pairs
+from joins.memory.tupletable import TupleTable
 from joins.signature.view import ViewEntry
 from templates.queryclass import QueryClass
 from templates.template import Template
@@ -127,20 +127,26 @@ class TupleColumns:
             return []
         return [(entry, nodes) for entry in self.entries for nodes in entry.nodes]
 
-    def rows(self) -> Iterator[ClassTuple]:
-        """Yield the rows one by one."""
-        lefts = self.left[self.pairs].tolist()
-        rights = [None] * len(self) if self.right is None else self.right[self.pairs].tolist()
-        tuples = self.tuples()
-        for c, left, right, span, i in zip(
-            self.classes.tolist(),
-            lefts,
-            rights,
-            self.span.tolist(),
-            self.which.tolist(),
-            strict=True,
-        ):
-            yield ClassTuple(c, left, right, span, tuples[i][1])
+    def table(self) -> TupleTable:
+        """Return the rows as what follows the join reads them."""
+        left = self.left[self.pairs]
+        right = np.zeros_like(left) if self.right is None else self.right[self.pairs]
+        used, patterns = np.unique(self.which, return_inverse=True)
+        return TupleTable.of(
+            self.classes, left, right, self.span, patterns, self._nodes(used.tolist())
+        )
+
+    def _nodes(self, which: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return the nodes of some tuples of the entries, in ascending order."""
+        found: list[tuple[int, ...]] = []
+        entries, first = iter(self.entries), 0
+        nodes: list[tuple[int, ...]] = []
+        for i in which:
+            while i >= first + len(nodes):
+                first += len(nodes)
+                nodes = next(entries).nodes
+            found.append(nodes[i - first])
+        return found
 
 
 def _expand(entries: list[ViewEntry], inverse: Ints) -> tuple[Ints, Ints, Ints]:

@@ -24,9 +24,10 @@ from typing import Literal
 
 import pyarrow as pa
 
-from joins.classes import Classified, ClassTuple
+from joins.classes import Classified
 from joins.memory.durations import CLOSED
 from joins.memory.instance import Instance
+from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sql import schema
 from joins.sql.limits import DEFAULT_SQL_LIMITS, SqlLimits
 from joins.sql.render import ProbeStep, render_sql, value_join_sql
@@ -80,9 +81,9 @@ class SqlProcessor(Classified):
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""
-        return list(self.tuples(stratum))
+        return [found for table in self.tuples(stratum) for found in table.rows()]
 
-    def tuples(self, stratum: int) -> Iterator[ClassTuple]:
+    def tuples(self, stratum: int) -> Iterator[TupleTable]:
         """Yield the tuples of `probe` as they are found, template by template."""
         probe_step = ProbeStep(
             self.state.first_instance, stratum, self._lateness_us, step_tables=self._step_tables
@@ -98,8 +99,7 @@ class SqlProcessor(Classified):
         for template, classes in members.items():
             for sql in self._statements(template, classes, probe_step):
                 for rows in self.state.stream(sql):
-                    for row in rows:
-                        yield ClassTuple(row[0], row[1], row[2], row[3], row[4:])
+                    yield TupleTable.of_rows(rows)
 
     def _statements(
         self, template: Template, classes: Iterable[int], probe_step: ProbeStep

@@ -8,8 +8,8 @@ import pytest
 from support.budget_runs import Running, Way, documents
 from support.budgets import UNLIMITED
 
-from joins.classes import ClassTuple
 from joins.engines import ENGINES
+from joins.memory.tupletable import ClassTuple
 
 TEXTS = {
     "bomb": "S//i->a JOIN {a/lang = b/lang, 1 d} S//i->b",

@@ -18,7 +18,7 @@ from broker.api import pull
 from broker.api.access import PAGES, RULES, Gate, Rule
 from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
-from broker.registry.tokens import Scope, Tokens
+from broker.registry.tokens import Scope, TokenError, Tokens
 from broker.service import lifecycle as service
 from broker.settings.config import HttpSettings, Settings
 
@@ -97,6 +97,16 @@ async def test_who_publishes_can_do_nothing_else(house: House) -> None:
             assert status == 403, route
     assert house.state() == before
     assert (await house.ask(("POST", "/v1/streams/{stream}/documents"), "publish"))[0] == 200
+
+
+async def test_who_measures_reads_the_figures_and_nothing_else(house: House) -> None:
+    before = house.state()
+    for route in protected(house):
+        status, _ = await house.ask(route, "metrics")
+        assert status == (200 if rule_of(route) is Rule.METRICS else 403), route
+    assert house.state() == before
+    with pytest.raises(TokenError, match="'metrics:x' is no scope"):
+        house.tokens.create("narrow", ["metrics:x"])
 
 
 async def test_who_subscribes_sees_nothing_of_another_and_changes_nothing(house: House) -> None:

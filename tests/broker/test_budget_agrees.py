@@ -5,10 +5,12 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from functools import cache
+from itertools import product
 
 import pytest
 from support.budget_runs import MINUTE_US, Running, Way
 from support.budgets import UNLIMITED
+from support.examples import some
 
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from joins.shards import driver as sharded
@@ -60,9 +62,9 @@ def at_once(most: int) -> Running:
     return Running(QUERIES, replace(UNLIMITED, pairs_per_document=most)).feed(documents(most), 40)
 
 
-@pytest.mark.parametrize("most", [4, 9])
-@pytest.mark.parametrize(("way", "batch"), WAYS, ids=str)
-def test_shards_and_batches_pause_alike(way: Way, batch: int, most: int) -> None:
+@pytest.mark.parametrize(("one", "most"), some(product(WAYS, [4, 9]), 3), ids=str)
+def test_shards_and_batches_pause_alike(one: tuple[Way, int], most: int) -> None:
+    way, batch = one
     expected = at_once(most)
     found = Running(QUERIES, replace(UNLIMITED, pairs_per_document=most), way)
     found.feed(documents(most), batch)
@@ -74,7 +76,7 @@ def test_shards_and_batches_pause_alike(way: Way, batch: int, most: int) -> None
 @pytest.mark.parametrize("way", [Way(), Way(shards=3)], ids=str)
 def test_a_restart_does_not_move_a_pause(way: Way) -> None:
     stream, budget, expected = documents(9), replace(UNLIMITED, pairs_per_document=9), at_once(9)
-    for after in (12, 24):
+    for after in some((12, 24), 1):
         found = Running(QUERIES, budget, way).feed(stream[:after], 6)
         found.restart(stream[:after]).feed(stream, 6, after)
         assert paused(found) == paused(expected)

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.budgets import UNLIMITED
+from support.runners import SOME_ENGINES
 
 import broker.matching.bulk
 import broker.matching.trees
@@ -19,7 +20,7 @@ from broker.matching.bulk import Bulk
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.leaf import Leaf
 from broker.matching.trees import Trees
-from joins.engines import ENGINES, EngineName
+from joins.engines import EngineName
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
 
 LARGE = 10 << 10
@@ -84,7 +85,7 @@ def test_trees_are_parsed_again_when_others_have_taken_their_room() -> None:
     assert read == [1, 2, 3, 2]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", SOME_ENGINES)
 def test_matches_of_large_documents_are_made_of_a_few_at_a_time(
     engine: EngineName, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,9 @@ from support.subscribers import Broker, Mailbox, found, mailbox
 from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
 from broker.delivery.letter import Letters, Sender
+from broker.delivery.links import link_token
 from broker.delivery.mail import MailChannel
+from broker.delivery.webhook import WebhookChannel
 from broker.registry.subscription import DestinationKind
 from broker.settings.config import SettingsError, parse_settings
 
@@ -38,10 +40,11 @@ class House:
             answer: dict[str, Any] = await response.json()
             return answer
 
-    async def subscribe(self) -> dict[str, Any]:
-        return await self.post(
-            "/v1/subscriptions", 201, query="Q1", destination="ann@reader.example", since="all"
-        )
+    async def subscribe(
+        self, destination: str = "ann@reader.example", **options: str
+    ) -> dict[str, Any]:
+        asked = {"query": "Q1", "destination": destination, "since": "all", "options": options}
+        return await self.post("/v1/subscriptions", 201, **asked)
 
 
 @contextlib.asynccontextmanager
@@ -52,7 +55,7 @@ async def house(directory: Path) -> AsyncIterator[House]:
         channel = MailChannel(
             Letters(SENDER), host="127.0.0.1", port=box.port, sender=SENDER.address
         )
-        channels = {DestinationKind.EMAIL: channel}
+        channels = {DestinationKind.EMAIL: channel, DestinationKind.WEBHOOK: WebhookChannel()}
         application = make_application(room.backend, body_bytes_max=1_000_000)
         pickup = Pickup(
             room.outbox,
@@ -130,6 +133,59 @@ async def test_a_link_of_another_kind_confirms_nothing(tmp_path: Path) -> None:
             assert response.status == 404
         async with at.http.post(f"/v1/confirm/{token[:-1]}~") as response:
             assert response.status == 404
+
+
+ESCALATED = {"escalate": "boss@reader.example", "escalate_after": "1 h"}
+
+
+async def test_an_address_that_is_escalated_to_is_asked_after_the_first(tmp_path: Path) -> None:
+    async with house(tmp_path) as at:
+        made = await at.subscribe(**ESCALATED)
+        at.broker.commit(found(1))
+        get = at.broker.registry.subscriptions.get
+        for _ in range(2):  # pressed twice, it is asked once
+            async with at.http.post(link_in(at.box, 0)) as page:
+                assert "once another address says so, too" in await page.text()
+        _, question = await at.box.wait_for(2)
+        assert question["To"] == "boss@reader.example"
+        assert question["Subject"] == "Do you want the matches of Q1 that nobody acknowledges?"
+        assert get(made["id"]).reason == "boss@reader.example has not confirmed it"
+        refused = await at.post(f"/v1/subscriptions/{made['id']}/resume", 409)
+        assert "boss@reader.example has not confirmed it" in refused["detail"]
+        assert (await at.post(f"/v1/subscriptions/{made['id']}/test"))["outcome"] == "delivered"
+        assert link_in(at.box, 1) == link_in(at.box, 2)
+        assert len(at.box.raw) == 3
+        async with at.http.get(link_in(at.box, 1)) as page:
+            assert "what nobody acknowledges" in await page.text()
+        async with at.http.post(link_in(at.box, 1)) as page:
+            assert "matches are sent from now on" in await page.text()
+        *_, match = await at.box.wait_for(4)
+        assert (match["To"], match["Subject"]) == ("ann@reader.example", "Q1: Story 2")
+        assert (get(made["id"]).state, get(made["id"]).reason) == ("active", "")
+
+
+async def test_a_webhook_waits_for_the_address_that_it_is_escalated_to(tmp_path: Path) -> None:
+    async with house(tmp_path) as at:
+        made = await at.subscribe("https://9.9.9.9/", **ESCALATED)
+        assert made["state"] == "unconfirmed"
+        [question] = await at.box.wait_for(1)
+        assert question["To"] == "boss@reader.example"
+        async with at.http.post(link_in(at.box, 0)) as page:
+            assert "It is confirmed" in await page.text()
+        assert at.broker.registry.subscriptions.get(made["id"]).state == "active"
+
+
+async def test_a_first_address_cannot_say_yes_for_the_second(tmp_path: Path) -> None:
+    async with house(tmp_path) as at:
+        made = await at.subscribe(**{**ESCALATED, "escalate": "ann@reader.example"})
+        async with at.http.post(link_in(at.box, 0)) as page:
+            assert "It is confirmed: matches are sent from now on" in await page.text()
+        other = await at.subscribe(**ESCALATED)
+        token = link_token(at.broker.registry.key("links"), "confirm", other["id"])
+        async with at.http.post(f"/v1/confirm/{token}") as page:
+            assert page.status == 200
+        states = [at.broker.registry.subscriptions.get(each["id"]).state for each in (made, other)]
+        assert states == ["active", "unconfirmed"]
 
 
 def test_it_needs_an_address_that_links_begin_with() -> None:

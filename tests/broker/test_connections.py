@@ -249,7 +249,7 @@ def test_bytes_that_are_no_request_do_no_harm(
         stack = contextlib.AsyncExitStack()
         served = runner.run(stack.enter_async_context(api(room, most=8)))
 
-        @settings(max_examples=examples(300), deadline=None, database=None)
+        @settings(max_examples=examples(100), deadline=None, database=None)
         @given(said=st.one_of(HEADS, st.binary(max_size=200)))
         def say(said: bytes) -> None:
             runner.run(_say(served, said))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from support import doomed
 from support.doomed import Forks
+from support.examples import examples
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +52,12 @@ def test_a_broker_that_is_killed_again_and_again_gets_there(
     assert doomed.contents(tmp_path) == undisturbed
 
 
+@pytest.mark.slow
 def test_kills_at_random_instants_change_nothing(
     forks: Forks, tmp_path: Path, undisturbed: list[tuple[object, ...]]
 ) -> None:
     chosen = random.Random(5)
-    for seed in range(15):
+    for seed in range(examples(4)):
         directory = tmp_path / str(seed)
         directory.mkdir()
         for _ in range(10):

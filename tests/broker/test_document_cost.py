@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from functools import cached_property
+from functools import cache, cached_property
+from itertools import product
 from typing import Any
 
 import pytest
 from support.budget_runs import Running, Way, run, stream
 from support.budgets import UNLIMITED
+from support.examples import some
 
 import broker.matching.trees
 import xscl.output
@@ -101,6 +103,11 @@ PAUSED = {
 }
 
 
+@cache
+def one_by_one(name: str) -> Running:
+    return run(TEXTS, BUDGETS[name], documents(), 1)
+
+
 @pytest.mark.parametrize(
     ("name", "way", "batch"),
     [*((name, Way(), 3) for name in BUDGETS), *(("both", way, 14) for way in WAYS)],
@@ -109,17 +116,23 @@ PAUSED = {
 def test_engines_shards_and_batches_pause_at_the_same_document(
     name: str, way: Way, batch: int
 ) -> None:
-    budget = BUDGETS[name]
-    expected = run(TEXTS, budget, documents(), 1)
-    found = run(TEXTS, budget, documents(), batch, way)
+    expected = one_by_one(name)
+    found = run(TEXTS, BUDGETS[name], documents(), batch, way)
     assert paused(found) == paused(expected)
     assert sorted(found.lines) == sorted(expected.lines)
     assert PAUSED[name] <= paused(found).keys()
     assert "free" not in paused(found)
 
 
-@pytest.mark.parametrize("nbytes", [3_000, 6_000, 9_000, 14_000, 30_000])
-@pytest.mark.parametrize("name", ["output", "reading", "constructor", "pairs"])
+@pytest.mark.parametrize(
+    ("name", "nbytes"),
+    some(
+        product(
+            ["output", "reading", "constructor", "pairs"], [3_000, 6_000, 9_000, 14_000, 30_000]
+        ),
+        9,
+    ),
+)
 def test_who_gets_an_output_that_is_there_pays_for_it_all_the_same(name: str, nbytes: int) -> None:
     budget = replace(
         UNLIMITED, bytes_per_document=nbytes, output_bytes_per_1000_documents=3 * nbytes
@@ -149,8 +162,7 @@ def test_other_queries_do_not_move_a_pause_and_lose_nothing(name: str) -> None:
         assert found.of(query) == alone.of(query) == free.of(query, before=docid)
 
 
-@pytest.mark.parametrize("name", BUDGETS)
-@pytest.mark.parametrize("after", [3, 6, 9])
+@pytest.mark.parametrize(("name", "after"), some(product(BUDGETS, [3, 6, 9]), 4))
 def test_a_restart_does_not_move_a_pause(name: str, after: int) -> None:
     stream, texts = documents(), {name: TEXTS[name] for name in TEXTS.keys() - {"pairs", "reader"}}
     expected = run(texts, BUDGETS[name], stream)

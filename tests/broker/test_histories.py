@@ -14,9 +14,10 @@ from histories.runs import Way, random_way, run_history
 from histories.strategies import history_texts, random_history
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.examples import examples
+from support.examples import examples, some
+from support.runners import SOME_ENGINES
 
-from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName
+from joins.engines import DEFAULT_ENGINE, EngineName
 
 SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
@@ -29,15 +30,15 @@ def assert_right(text: str, way: Way) -> list[str]:
     return expected
 
 
-@pytest.mark.parametrize("first_seed", range(0, examples(12), 12))
+@pytest.mark.parametrize("first_seed", range(0, examples(6), 6))
 def test_a_history_finds_what_the_oracle_finds_for_each_stretch(first_seed: int) -> None:
     found = 0
-    for seed in range(first_seed, first_seed + 12):
+    for seed in range(first_seed, first_seed + 6):
         found += len(assert_right(random_history(seed), random_way(seed, [DEFAULT_ENGINE])))
-    assert found > 10
+    assert found > 5
 
 
-@settings(max_examples=examples(6), deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=examples(3), deadline=None, suppress_health_check=SLOW)
 @given(text=history_texts(), way=st.integers(0, 99))
 def test_any_history_finds_what_the_oracle_finds(text: str, way: int) -> None:
     assert_right(text, random_way(way, [DEFAULT_ENGINE]))
@@ -60,12 +61,12 @@ ANOTHER = "register publisher\n    FROM S//i->a JOIN {a/c = b/c, 2 h} S//i->b PU
 LATE = "register late since 0\n    FROM P//i->a JOIN {a/c = b/c, INF} S//i->b"
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", SOME_ENGINES)
 def test_what_was_published_stays_whatever_becomes_of_its_publisher(engine: EngineName) -> None:
     ends = ["remove publisher", "pause publisher", ANOTHER]
     thens = ["restart", "drain", LATE, "register other since 0\n    S//i[c]"]
     for first in ends if engine == DEFAULT_ENGINE else ends[:1]:
-        for then in thens if engine == DEFAULT_ENGINE else thens[:1]:
+        for then in some(thens, 2) if engine == DEFAULT_ENGINE else thens[:1]:
             text = PUBLISHED.format(first=first, then=then)
             found = assert_right(text, Way(engine=engine))
             assert any('"docid": 4' in line and '"reader"' in line for line in found)
@@ -87,7 +88,7 @@ document 4 S 00:08 <i><c>x</c></i>
 """
 
 
-@pytest.mark.parametrize("then", ["drain", "restart", ""])
+@pytest.mark.parametrize("then", some(["drain", "restart", ""], 2))
 @pytest.mark.parametrize(
     ("first", "end"),
     [
@@ -152,7 +153,7 @@ document 3 S 00:07 <i><c>x</c></i>
 """
 
 
-@pytest.mark.parametrize("way", [*map(Way, ENGINES), Way(shards=3)])
+@pytest.mark.parametrize("way", [*map(Way, SOME_ENGINES), Way(shards=3)])
 @pytest.mark.parametrize("then", ["remove publisher", ANOTHER])
 def test_inner_tuples_of_what_was_published_stay_when_the_publisher_goes(
     then: str, way: Way

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,22 @@ def test_an_interrupt_on_the_terminal_does_not_reach_the_jvm(tmp_path: Path) -> 
     executable.chmod(0o755)
     with pytest.raises(JvmError, match=r"group (\d+), child \1"):
         start_jvm(Java(executable, "PATH"), spark_home=tmp_path, log_directory=tmp_path / "logs")
+
+
+@pytest.mark.parametrize("has_executors", [False, True])
+def test_only_executors_learn_where_spark_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_executors: bool
+) -> None:
+    """Workers import `pyspark` as we do, and not what is compiled anew each time."""
+    monkeypatch.setenv("SPARK_HOME", "/of/somebody")
+    executable = tmp_path / "java"
+    executable.write_text('#!/bin/sh\necho "home [$SPARK_HOME]"\nexit 1\n')
+    executable.chmod(0o755)
+    said = re.escape(f"home [{tmp_path if has_executors else ''}]")
+    with pytest.raises(JvmError, match=said):
+        start_jvm(
+            Java(executable, "PATH"),
+            spark_home=tmp_path,
+            log_directory=tmp_path / "logs",
+            has_executors=has_executors,
+        )

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pytest
 from pyspark import cloudpickle
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+from support.examples import some
 
 import broker.pipeline.kafka
 from broker.documents.disk import Disk
@@ -143,7 +144,7 @@ class Broker:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("lost", [None, "kafka-checkpoint", "kafka-checkpoint/commits"])
+@pytest.mark.parametrize("lost", some([None, "kafka-checkpoint", "kafka-checkpoint/commits"], 2))
 def test_records_that_are_read_again_are_the_same_documents(
     spark: Spark, tmp_path: Path, lost: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 from standardwebhooks.webhooks import Webhook
+from support.examples import size
 from support.running_broker import Broker
 
 QUERY = b"""
 news//item->a FOLLOWED BY { a/title = b/title AND a/feed != b/feed, 2 days } news//item->b
 """
-STORIES = 60
+STORIES = size(20, 60)
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 Keys = tuple[str, str]
@@ -112,7 +113,7 @@ def test_a_killed_broker_loses_no_match_and_sends_none_under_a_new_id(
     # shards.
     broker.wait_for(lambda: len(receiver.ids) > STORIES // 3)
     broker.kill()
-    broker.configure("shards = 5")
+    broker.configure("shards = 3")
     broker.start()
 
     expected = {(f"one-{story}", f"two-{story}") for story in range(STORIES)}

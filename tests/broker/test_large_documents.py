@@ -13,6 +13,7 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 from oracle.lines import render
+from support.examples import examples
 from support.matching_broker import MatchingBroker
 from support.runners import case_with_joins, run_engine
 
@@ -104,7 +105,7 @@ def test_a_batch_is_joined_in_parts_where_its_values_do_not_fit(tmp_path: Path) 
     assert len(expected) > 50
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(examples(2)))
 @pytest.mark.parametrize("shards", [1, 3])
 def test_an_engine_finds_the_same_in_parts(number: int, shards: int) -> None:
     case = case_with_joins(number)

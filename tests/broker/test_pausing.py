@@ -6,10 +6,12 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
 from support.budgets import UNLIMITED
+from support.examples import some
 
 import xscl
 from broker.delivery.attempt import Outcome, OutcomeKind
@@ -138,8 +140,7 @@ def test_a_query_over_its_budget_is_paused_in_the_registry_with_the_reason(
     assert not undisturbed.pausing.apply(), "once is enough"
 
 
-@pytest.mark.parametrize("visit", [1, 2, 3, 4])
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(("point", "visit"), some(product(POINTS, [1, 2, 3, 4]), 7))
 def test_a_crash_at_a_commit_point_changes_no_match_and_no_pause(
     tmp_path: Path, undisturbed: Broker, point: str, visit: int
 ) -> None:

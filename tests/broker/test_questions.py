@@ -135,8 +135,12 @@ async def test_comments_before_a_query_say_whose_it_is(client: TestClient) -> No
     text = "-- Stories.\n-- owner: ann@example.org\n-- tags: news, wire\nnews//item->a"
     answer = await client.put("/v1/queries/stories", data=text)
     assert answer.status == 200, await answer.text()
-    for query in (await answer.json(), await (await client.get("/v1/queries/stories")).json()):
+    listed = (await (await client.get("/v1/queries")).json())["queries"]
+    one = await (await client.get("/v1/queries/stories")).json()
+    for query in (await answer.json(), one, *(each for each in listed if each["id"] == "stories")):
         assert (query["owner"], query["tags"]) == ("ann@example.org", ["news", "wire"])
+        assert query["description"].startswith("Stories.")
+    assert "stories" in {each["id"] for each in listed}
     # Words of the query itself, and comments behind its beginning, are nobody's labels.
     text = "news//item->a -- owner: bob@example.org\n"
     found = await (await client.put("/v1/queries/stories", data=text)).json()

@@ -3,8 +3,6 @@ from __future__ import annotations
 import gzip
 import io
 import json
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -135,29 +133,6 @@ def test_a_bad_parameter_row_is_named(tmp_path: Path, row: Any, message: str) ->
     rows = write_lines(tmp_path / "rows", [{"query": "Q", "parameters": {"v": "x"}}, row])
     with pytest.raises(ReplayError, match=message):
         read_assignments(rows, [query])
-
-
-@pytest.mark.spark
-@pytest.mark.timeout(600)
-def test_a_replay_needs_no_java_of_the_machine_and_imports_nothing_from_where_it_stands(
-    tmp_path: Path,
-) -> None:
-    path = write_lines(tmp_path / "d", [document(number, "same") for number in range(3)])
-    (tmp_path / "q.xscl").write_text(QUERY)
-    for name in ("broker", "feeds", "joins", "xscl", "json"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('imported from where it stands')")
-    bare = tmp_path / "bin"
-    bare.mkdir()
-    for tool in ("bash", "chmod", "ls", "readlink"):  # Hadoop calls these
-        (bare / tool).symlink_to(shutil.which(tool) or tool)
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "broker.cli", "replay", "q.xscl", "--documents", str(path)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": "", "JAVA_HOME": "", "PATH": str(bare)},
-    )
-    assert (done.returncode, "3 documents" in done.stderr) == (0, True), done.stderr
 
 
 @pytest.mark.spark

@@ -114,6 +114,7 @@ def said_delivered(copy: Path) -> set[str]:
     return {id_ for (id_,) in rows(copy / "deliveries.db", sql)}
 
 
+@pytest.mark.slow
 async def test_a_copy_taken_at_any_moment_loses_nothing_and_sends_again_what_was_under_way(
     tmp_path: Path,
 ) -> None:

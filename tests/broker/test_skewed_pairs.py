@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from support.budget_runs import Running, Way, run, stream
 from support.budgets import UNLIMITED
+from support.examples import some
 
 from broker.documents.document import Document
+from broker.matching.boxes.points import Points
 from broker.matching.budget import DEFAULT_BUDGET, Budget
 from broker.matching.fanout import FanOut
 from broker.matching.limits import MatchingLimits
 from joins.budget.skew import Skew, skew_of
-from joins.classes import ClassTuple
 from joins.shards.limits import ShardLimits
 from joins.signature.limits import SignatureLimits
 
@@ -80,7 +82,7 @@ def test_value_joins_multiply(way: Way) -> None:
     documents = titled([few, few, both, both, both])
     free = run({"two": TWO}, UNLIMITED, documents)
     for most, docid in ((72, 9), (71, 5), (36, 5), (35, 4)):
-        for batch in (1, 5):
+        for batch in some((5, 1), 1):
             budget = replace(UNLIMITED, pairs_per_document=most)
             found = run({"two": TWO}, budget, documents, batch, way)
             assert [pause.docid for pause in found.pauses] == [docid] * (docid < 9)
@@ -147,10 +149,9 @@ def test_many_documents_of_equal_nodes_are_joined_in_portions_until_they_pause(
     listed = Counter[int]()
     expand = FanOut.expand
 
-    def listen(fan_out: FanOut, tuples: Iterable[ClassTuple], *others: Any) -> Any:
-        for one in tuples:
-            listed[max(one.left, one.right or 0)] += 1
-            yield from expand(fan_out, [one], *others)
+    def listen(fan_out: FanOut, points: Points, *others: Any) -> Any:
+        listed.update(np.maximum(points.tuples.left, points.tuples.right).tolist())
+        return expand(fan_out, points, *others)
 
     monkeypatch.setattr(FanOut, "expand", listen)
     documents = titled(["<c>same</c>" * 30] * 40)

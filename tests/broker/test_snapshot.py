@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.examples import examples
+from support.examples import examples, size
 from support.kit import Case
 from support.matching_broker import DAY_US, MatchingBroker
 from support.runners import case_with_joins
@@ -66,7 +66,7 @@ def live(case: Case, directory: Path, *, documents: int, is_restarted: bool) -> 
     return found
 
 
-@pytest.mark.parametrize("number", range(examples(4)))
+@pytest.mark.parametrize("number", range(examples(2)))
 def test_a_restart_changes_nothing_with_and_without_a_snapshot(number: int, tmp_path: Path) -> None:
     case = case_with_joins(number)
     expected = live(case, tmp_path / "undisturbed", documents=0, is_restarted=False)
@@ -253,15 +253,16 @@ def mixed(start: int, stop: int) -> list[DocumentLine]:
     ]
 
 
+@pytest.mark.slow
 def test_files_keep_nothing_of_a_busy_stream_for_a_wide_window_over_another(
     tmp_path: Path, read: Callable[[], int]
 ) -> None:
-    found = []
+    found, count = [], size(408, 1_200)
     for name, documents, is_restarted in (("whole", 0, False), ("files", 12, True)):
         broker = Broker(tmp_path / name, lateness_us=0, documents=documents)
         broker.register(query(SAME))
         broker.register(query(RARE, "rare"))
-        for start in range(1, 1_201, 12):
+        for start in range(1, count + 1, 12):
             broker.take(mixed(start, start + 12))
             if is_restarted and start % 396 == 1:
                 broker.close()
@@ -269,12 +270,12 @@ def test_files_keep_nothing_of_a_busy_stream_for_a_wide_window_over_another(
         found.append(broker.found())
         broker.close()
     assert found[0] == found[1]
-    assert read() == 1_200
+    assert read() == count
     files = list((tmp_path / "files" / "state").glob("*.witnesses"))
     # An hour's worth of files, and what is left of all others in a few.
     assert len(files) < 5 + 2 + 20
     kept = sum(rows_in(read_header(path)) for path in files)
-    assert kept < 60 + 3 * len(files) + 1_200 // 30
+    assert kept < 60 + 3 * len(files) + count // 30
 
 
 def test_what_a_file_has_lost_is_evaluated_again_for_a_query_that_looks_back(
@@ -283,12 +284,13 @@ def test_what_a_file_has_lost_is_evaluated_again_for_a_query_that_looks_back(
     broker = Broker(tmp_path, lateness_us=0, documents=12)
     broker.register(query(RARE, "rare"))
     broker.register(query(SAME))
-    for start in range(1, 601, 12):
+    count = size(240, 600)
+    for start in range(1, count + 1, 12):
         broker.take(mixed(start, start + 12))
     broker.register(query(SAME.replace("1 h", "INF"), "back"), point=0)
     broker.close()
     broker = Broker(tmp_path, lateness_us=0, documents=12)
-    broker.take([DocumentLine("S", b"<i><t>1</t></i>", 601 * 60_000_000)])
-    earlier = [n for n in range(1, 601) if n % 30 and n % 5 == 1]
+    broker.take([DocumentLine("S", b"<i><t>1</t></i>", (count + 1) * 60_000_000)])
+    earlier = [n for n in range(1, count + 1) if n % 30 and n % 5 == 1]
     assert sum(json.loads(line)["query"] == "back" for line in broker.found()) == len(earlier)
     broker.close()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from support import doomed
+from support.examples import some
 from support.standin import StandInEngine
 
 from broker.documents.disk import Disk
@@ -174,7 +175,9 @@ def test_a_batch_that_was_never_committed_is_processed_again(
     assert doomed.contents(tmp_path) == expected
 
 
-@pytest.mark.parametrize("lost", ["", "checkpoint", "checkpoint/commits", "checkpoint/offsets"])
+@pytest.mark.parametrize(
+    "lost", some(["", "checkpoint", "checkpoint/commits", "checkpoint/offsets"], 2)
+)
 def test_a_restarted_broker_goes_on_whatever_is_lost_of_the_checkpoint(
     spark: Spark, tmp_path: Path, half: Half, expected: list[tuple[object, ...]], lost: str
 ) -> None:

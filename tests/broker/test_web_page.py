@@ -17,11 +17,13 @@ from support.api_room import Room
 
 from broker.api.access import Gate
 from broker.api.admission.sessions import COOKIE, SESSION_S, Sessions
+from broker.api.audit import AUDIT
 from broker.api.feeds import FEED_ADMINISTRATION
 from broker.api.http import add_deliveries, make_application
 from broker.api.pickup import Pickup
 from broker.matching.match import Match, MatchDocument, MatchNode
 from broker.matching.stepresult import StepResult
+from broker.registry.audit import AuditOutcome
 from broker.registry.queries import QueryState
 from broker.registry.subscription import Destination
 from broker.web import pagedata, pages
@@ -98,6 +100,49 @@ async def test_before_the_first_token_the_page_is_open_on_this_machine(
     assert "Not ready" not in page
     room.unready = "the broker is starting"
     assert "the broker is starting" in await text_of(client, "/")
+
+
+async def test_admins_see_who_changed_what(house: House) -> None:
+    trail = house.client.app[AUDIT]
+    for number in range(120):
+        kept = trail.begin("ops", "put_query", f"q{number}", address="127.0.0.1")
+        outcome = AuditOutcome.REFUSED if number == 119 else AuditOutcome.DONE
+        trail.complete(kept, outcome, f"q{number}", {"since": HOSTILE})
+    trail.begin("crawler", "delete_query", "gone")
+    assert await log_in(house, "admin") == 303
+    newest = html.fromstring(await text_of(house.client, "/audit"))
+    rows = [
+        [" ".join(cell.text_content().split()) for cell in row]
+        for row in newest.xpath("//tbody/tr")
+    ]
+    assert len(rows) == 100
+    assert rows[0][1:] == ["crawler", "delete_query", "gone", "not known"]
+    assert rows[1][1:3] == ["ops 127.0.0.1", "put_query"]
+    assert rows[1][3] == f"q119since: {HOSTILE}"
+    assert rows[1][4] == "refused"
+    [older] = newest.xpath("//a[text()='Older']/@href")
+    assert len(html.fromstring(await text_of(house.client, older)).xpath("//tbody/tr")) == 21
+    found = html.fromstring(await text_of(house.client, "/audit?by=ops&subject=q7"))
+    assert len(found.xpath("//tbody/tr")) == 1
+    assert "Nobody has changed that" in await text_of(house.client, "/audit?by=nobody")
+
+
+async def test_queries_are_listed_and_found_with_what_their_comments_say(
+    open_client: tuple[TestClient, Room],
+) -> None:
+    client, _ = open_client
+    text = f"-- Stories {HOSTILE}\n-- owner: ann@example.org\n-- tags: wire\nnews//item->a"
+    assert (await client.put("/v1/queries/stories", data=text)).status == 200
+    await client.put("/v1/queries/plain", data="news//item->a")
+    found = html.fromstring(await text_of(client, "/?find=owner:+ann"))
+    [row] = found.xpath("//section[@id='queries']//tbody/tr")
+    said = [line.text_content() for line in row.xpath("./th/span")]
+    assert said == [f"Stories {HOSTILE}", "owner: ann@example.org", "tags: wire"]
+
+
+async def test_who_subscribes_sees_no_changes(house: House) -> None:
+    assert await log_in(house, "subscribe") == 303
+    assert "does not have the scope" in await text_of(house.client, "/audit", 403)
 
 
 async def test_a_page_of_elsewhere_and_another_host_name_are_refused_with_a_page(

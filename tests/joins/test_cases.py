@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 
 import pytest
+from support.examples import some
 from support.kit import cases, check, parse_case
 from support.runners import DEFAULT_ENGINE, ENGINES, EngineName, run_engine, run_oracle
 
@@ -22,16 +24,19 @@ def test_the_engine_finds_what_a_case_expects(name: str) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    cases_of(
-        "time",
-        "lateness",
-        "nested",
-        "publish",
-        "registration",
-        "alternatives",
-        "conditions",
-        "clauses",
-        "units",
+    some(
+        cases_of(
+            "time",
+            "lateness",
+            "nested",
+            "publish",
+            "registration",
+            "alternatives",
+            "conditions",
+            "clauses",
+            "units",
+        ),
+        20,
     ),
 )
 def test_the_engine_finds_it_document_by_document(name: str) -> None:
@@ -47,9 +52,15 @@ def test_the_witnesses_that_a_match_lists_are_its_first_ones() -> None:
     assert found.witnesses == expected.witnesses
 
 
-@pytest.mark.parametrize("engine", [engine for engine in ENGINES if engine != DEFAULT_ENGINE])
 @pytest.mark.parametrize(
-    "name", cases_of("nested", "alternatives", "conditions", "clauses", "units", "worked_example")
+    ("name", "engine"),
+    some(
+        product(
+            cases_of("nested", "alternatives", "conditions", "clauses", "units", "worked_example"),
+            [engine for engine in ENGINES if engine != DEFAULT_ENGINE],
+        ),
+        25,
+    ),
 )
 def test_every_engine_finds_what_a_case_of_joins_expects(name: str, engine: EngineName) -> None:
     check(ALL[name], partial(run_engine, engine=engine))

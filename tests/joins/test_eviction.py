@@ -73,14 +73,14 @@ def mixed(draw: st.DrawFn) -> Case:
     return case
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(10))
 @given(mixed(), st.integers(1, 5))
 def test_no_match_is_missed_however_soon_documents_are_forgotten(case: Case, size: int) -> None:
     found = run_engine(case, batch_size=size, limits=EAGER)
     assert lines(found) == lines(run_oracle(case))
 
 
-@settings(max_examples=examples(4))
+@settings(max_examples=examples(2))
 @given(mixed(), st.sampled_from(ENGINES), st.integers(1, 20))
 def test_all_engines_agree_when_documents_are_forgotten_before_a_restart(
     case: Case, engine: EngineName, after: int
@@ -92,7 +92,7 @@ def test_all_engines_agree_when_documents_are_forgotten_before_a_restart(
     assert lines(restarted) == expected
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(8))
 @given(mixed(), st.integers(1, 4))
 def test_shards_forget_as_soon_and_miss_nothing(case: Case, size: int) -> None:
     join = Join(case.lateness_us, shards=2, limits=replace(TINY_SHARDS, shard=EAGER.join))
@@ -324,7 +324,7 @@ def rows_of(numbers: Sequence[int], kinds: Sequence[int], ends: Sequence[int]) -
     return pa.table({name: columns[name] for name in INSTANCE_SCHEMA.names}, INSTANCE_SCHEMA)
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(40))
 @given(
     st.lists(
         st.tuples(

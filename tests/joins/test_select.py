@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from oracle.lines import read_lines, render
-from support.runners import ENGINES, EngineName, case_with_joins, run_engine
+from support.examples import examples
+from support.runners import SOME_ENGINES, EngineName, case_with_joins, run_engine
 from support.tiny_limits import matching
 
 import xscl
@@ -16,7 +17,7 @@ from joins.sql.render import ProbeStep, render_sql
 from templates.conjunctive import conjunctive_query, view_query
 
 
-@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("number", range(examples(2)))
 @pytest.mark.parametrize("tables", [2, 3])
 def test_steps_of_any_size_find_the_same(number: int, tables: int) -> None:
     case = case_with_joins(number)
@@ -42,7 +43,7 @@ def engine_of(conjuncts: int, engine: EngineName) -> Engine:
     return Engine([RegisteredQuery(query)], lateness_us=0, engine=engine)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", SOME_ENGINES)
 def test_forty_different_value_joins_are_a_query_like_others(engine: EngineName) -> None:
     running = engine_of(40, engine)
     same = [f"<c{i}>x{i}</c{i}>" for i in range(40)]

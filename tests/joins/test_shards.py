@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import oracle
 import pyarrow as pa
 import pytest
 from generators.strategies import case_texts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.examples import examples
+from support.examples import examples, some
 from support.kit import Case, cases, check, parse_case
 from support.runners import case_with_joins, engine_of, lines, run_engine, run_oracle
 
 import joins.signature.sample
 import xscl
+from broker.matching.boxes.points import Points
 from broker.matching.limits import MatchingLimits
 from broker.matching.registration import SetChange
 from broker.pipeline.shards import DirectoryStore, Join, MemoryStore
@@ -43,7 +45,7 @@ def spread(case: Case, shards: int) -> Callable[[], Processor | None]:
     return lambda: Join(case.lateness_us, shards).processor(None)
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", some(ALL, 30))
 def test_shards_find_what_a_case_expects(name: str) -> None:
     check(ALL[name], lambda case: run_engine(case, processors=spread(case, 2)))
 
@@ -73,7 +75,7 @@ def test_empty_values_beside_common_ones_hide_no_match(shards: int) -> None:
     ]
 
 
-@pytest.mark.parametrize("number", range(5))
+@pytest.mark.parametrize("number", range(examples(2)))
 def test_every_tuple_of_every_class_is_found_once(number: int) -> None:
     case = case_with_joins(number)
     expected = tuples_of(case, None)
@@ -88,13 +90,14 @@ def tuples_of(case: Case, processor: Processor | None) -> Counter[tuple[Any, ...
     found: Counter[tuple[Any, ...]] = Counter()
     expand = engine.queries.fan_out.expand
 
-    def listen(tuples: Iterable[Any], instances: Any, *others: Any) -> Any:
-        tuples = list(tuples)
-        for one in tuples:
-            sides = [instances[i] for i in (one.left, one.right) if i is not None]
-            them = ((side.leaves, side.nodes, side.match_id) for side in sides)
+    def listen(points: Points, *others: Any) -> Any:
+        for one in points.tuples.rows():
+            numbers = np.array([i for i in (one.left, one.right) if i is not None])
+            places = points.operands.at(numbers).tolist()
+            sides = points.operands.instances(places)
+            them = ((sides[i].leaves, sides[i].nodes, sides[i].match_id) for i in places)
             found[one.query_class, one.span_us, one.nodes, *them] += 1
-        return expand(tuples, instances, *others)
+        return expand(points, *others)
 
     engine.queries.fan_out.expand = listen  # type: ignore[method-assign]
     documents = oracle.number_documents(case.lines)
@@ -104,7 +107,7 @@ def tuples_of(case: Case, processor: Processor | None) -> Counter[tuple[Any, ...
     return found
 
 
-@pytest.mark.parametrize("number", range(1, 4))
+@pytest.mark.parametrize("number", range(1, 1 + examples(2)))
 def test_another_number_of_shards_after_a_restart_changes_nothing(number: int) -> None:
     case = case_with_joins(number)
     expected = lines(run_oracle(case))
@@ -169,12 +172,11 @@ class ShardsHere:
 def found(answer: Answer) -> tuple[list[tuple[Any, ...]], list[int]]:
     """Return what is in an answer, in an order that says nothing."""
     tuples = answer.tuples
-    columns = [each.tolist() for each in (tuples.classes, tuples.left, tuples.right)]
-    rows = sorted(zip(*columns, (tuples.nodes[i] for i in tuples.which), strict=True))
+    rows = sorted((one.query_class, one.left, one.right or 0, one.nodes) for one in tuples.rows())
     return rows, sorted(instance.instance for instance in answer.instances)
 
 
-@pytest.mark.parametrize("number", range(1, 3))
+@pytest.mark.parametrize("number", range(1, 1 + examples(1)))
 def test_workers_may_be_lost_and_tasks_repeated(number: int) -> None:
     for case in (case_with_joins(number), hundred_documents(number)):
         shards = ShardsHere(3, case.lateness_us, seed=number)
@@ -195,7 +197,7 @@ def hundred_documents(seed: int) -> Case:
     return parse_case("\n".join(["lateness 0 s", query, *documents, "----", ""]))
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(examples(1)))
 def test_anchors_may_change_at_any_batch(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(seed)
     monkeypatch.setattr(joins.signature.sample.PairCounts, "of", lambda *_: chance.randrange(100))
@@ -207,7 +209,7 @@ def test_anchors_may_change_at_any_batch(seed: int, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("predicate", ["", "a/u = b/u AND a/v = b/v"])
-@pytest.mark.parametrize("shards", [2, 3, 5])
+@pytest.mark.parametrize("shards", some([3, 2, 5], 1))
 def test_a_stream_that_is_published_no_more_is_joined_as_before(
     predicate: str, shards: int
 ) -> None:
@@ -247,7 +249,7 @@ def test_a_document_is_paired_before_it_is_forgotten_for_being_late(predicate: s
     assert lines(run_engine(case, batch_size=1, processors=spread(case, 2))) == expected
 
 
-@pytest.mark.parametrize("number", range(1, 5))
+@pytest.mark.parametrize("number", range(1, 1 + examples(2)))
 def test_pieces_may_be_merged_at_any_time(number: int) -> None:
     case = case_with_joins(number)
     shards = ShardsHere(2, case.lateness_us, seed=number, limits=ShardLimits(pieces=2))
@@ -292,12 +294,12 @@ def test_a_class_that_is_closed_has_no_further_tuples() -> None:
     engine = engine_of(case, "signatures", processor, MatchingLimits(tuples=1))
     expand, seen = engine.queries.fan_out.expand, list[int]()
 
-    def listen(tuples: Sequence[Any], instances: Any, *others: Any) -> Any:
-        for one in tuples:
-            seen.append(max(instances[i].docid for i in (one.left, one.right)))
-            if seen[-1] >= 60:
-                processor.limit(one.query_class, 60)
-        return expand(tuples, instances, *others)
+    def listen(points: Points, *others: Any) -> Any:
+        for number, docid in zip(points.classes.tolist(), points.docids.tolist(), strict=True):
+            seen.append(docid)
+            if docid >= 60:
+                processor.limit(number, 60)
+        return expand(points, *others)
 
     engine.queries.fan_out.expand = listen  # type: ignore[method-assign]
     documents = oracle.number_documents(case.lines)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracle.lines import read_lines
+from support.examples import size, some
 from support.tiny_limits import matching
 
 import xscl
@@ -107,19 +108,19 @@ def test_values_that_hash_alike_join_only_if_they_are_alike(
     assert found == expected != []
 
 
-@pytest.mark.parametrize("entries", [0, 1, 5])
+@pytest.mark.parametrize("entries", some([0, 1, 5], 2))
 def test_a_tiny_view_changes_nothing(entries: int) -> None:
     stream = documents(3)
     assert matches("signatures", stream, entries=entries) == matches("mmqjp", stream) != []
 
 
-@pytest.mark.parametrize("pairs", [1, 3, 50])
+@pytest.mark.parametrize("pairs", some([3, 1, 50], 1))
 def test_working_on_few_pairs_at_a_time_changes_nothing(pairs: int) -> None:
     stream = documents(4)
     assert matches("signatures", stream, pairs=pairs) == matches("mmqjp", stream) != []
 
 
-@pytest.mark.parametrize("categories", [0, 3, 12])
+@pytest.mark.parametrize("categories", some([3, 12, 0], 2))
 def test_pairs_have_one_signature_whether_compared_one_by_one_or_slot_by_slot(
     categories: int,
 ) -> None:
@@ -129,7 +130,7 @@ def test_pairs_have_one_signature_whether_compared_one_by_one_or_slot_by_slot(
         assert matches("signatures", stream, few_pairs=few_pairs) == expected
 
 
-@pytest.mark.parametrize("last", range(1, 16))
+@pytest.mark.parametrize("last", some(range(1, 16), 6))
 def test_the_last_instance_may_have_fewer_slots_than_others_of_its_batch(last: int) -> None:
     counts = [*[1] * 20, 15, last]
     bodies = ["<c>x</c>" * count for count in counts]
@@ -140,8 +141,8 @@ def test_the_last_instance_may_have_fewer_slots_than_others_of_its_batch(last: i
     query = xscl.parse("S//i->a FOLLOWED BY {a/c = b/c, 1 h} S//i->b", id="q")[0]
     running = Engine([RegisteredQuery(query)], lateness_us=0, limits=matching(few_pairs=0))
     xml = {each.docid: each.xml for each in stream}
-    for some in (stream[:20], stream[20:]):
-        step = running.process(running.evaluate(some), lambda ids: {i: xml[i] for i in ids})
+    for half in (stream[:20], stream[20:]):
+        step = running.process(running.evaluate(half), lambda ids: {i: xml[i] for i in ids})
     assert (
         sum(len(match.witnesses) for match in read_lines(step.matches))
         == 20 * (15 + last) + 15 * last
@@ -188,7 +189,7 @@ def _item(body: str) -> bytes:
 
 
 def test_eviction_gives_memory_back_and_changes_nothing() -> None:
-    stream = documents(6, count=120)
+    stream = documents(6, count=size(60, 120))
     assert matches("signatures", stream, batch=5) == matches("mmqjp", stream, batch=50)
     running = Engine([RegisteredQuery(xscl.parse(QUERIES[0], id="q")[0])], lateness_us=0)
     xml = {one.docid: one.xml for one in stream}

@@ -71,7 +71,7 @@ def test_slices_go_when_the_state_is_written_anew() -> None:
 
 
 @pytest.mark.parametrize("rows_max", [0, 3, DEFAULT_SQL_LIMITS.slice_rows])
-@pytest.mark.parametrize("number", range(examples(3)))
+@pytest.mark.parametrize("number", range(examples(1)))
 def test_the_size_of_the_view_cache_does_not_show(number: int, rows_max: int) -> None:
     case = case_with_joins(number)
     engine = engine_of(case, "mmqjp-views")

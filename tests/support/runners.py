@@ -15,11 +15,13 @@ from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import Match
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor
 from support.budgets import UNLIMITED
+from support.examples import is_searching
 from support.kit import Case, parse_case
 
 __all__ = [
     "DEFAULT_ENGINE",
     "ENGINES",
+    "SOME_ENGINES",
     "EngineName",
     "case_with_joins",
     "engine_of",
@@ -30,6 +32,11 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+SOME_ENGINES: Sequence[EngineName] = (
+    tuple(ENGINES) if is_searching() else ("sequential", DEFAULT_ENGINE)
+)
+"""The engine of a running broker, and one of those for reference; in a search all."""
 
 
 def lines(matches: Iterable[Match]) -> list[str]:

@@ -16,12 +16,7 @@ from typing import Any
 
 from aiohttp import web
 from aiosmtpd.smtp import SMTP, Envelope, Session
-from oracle.lines import as_found
 
-from broker.api.backend import BACKEND
-from broker.api.http import add_deliveries
-from broker.api.pickup import Pickup
-from broker.api.problem import problems
 from broker.delivery.schedule import RetryPolicy
 from broker.delivery.webhook import WebhookChannel
 from broker.delivery.worker import DeliveryEvent, DeliveryWorker
@@ -204,6 +199,8 @@ class Broker:
     events: list[DeliveryEvent] = field(default_factory=list)
 
     def commit(self, *matches: Match) -> None:
+        from oracle.lines import as_found
+
         through = self.outbox.through()
         assert self.outbox.commit(
             after=through, through=through + 1, step=StepResult([*map(as_found, matches)])
@@ -253,6 +250,12 @@ async def _change(action: Callable[[int], Any], /, *, replan: bool = True) -> An
 @contextlib.asynccontextmanager
 async def serving(broker: Broker, **settings: Any) -> AsyncIterator[str]:
     """Serve delivery's part of the HTTP API; yields its URL."""
+    # Processes that only deliver need none of it, and importing it takes longer than all the rest.
+    from broker.api.backend import BACKEND
+    from broker.api.http import add_deliveries
+    from broker.api.pickup import Pickup
+    from broker.api.problem import problems
+
     application = web.Application(middlewares=[problems])
     add_deliveries(application, Pickup(broker.outbox, broker.registry, **settings))
     application[BACKEND] = SimpleNamespace(registry=broker.registry, change=_change)

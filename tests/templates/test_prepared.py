@@ -22,6 +22,13 @@ def prepared(text: str) -> bool:
         "S//a[k->x] FOLLOWED BY {x = y AND y != $k, 1 h} S//b[k->y]",
         "S//a[k->x] FOLLOWED BY {x = y, $within} S//b[k->y]",
         "S//a[k->x][n->m] FOLLOWED BY {x = y AND m > $low, 1 h} S//b[k->y]",
+        "S//a[n > $low]",
+        "S//a[k != $k]",
+        "S//a[contains(k, $part)]",
+        "S//a[k->x] FOLLOWED BY {contains(x, $part), 1 h} S//b",
+        # Wherever it stands: what operators hand on has the values that are tested above.
+        "S//a[k->x] JOIN {x = y, 1 h} S//b[k->y] JOIN {y = z, 1 h} S//c[k->z][m = $m]",
+        "S//a[n > $n][k->x] JOIN {x = y, $within} S//b[k->y] JOIN {y = z, 1 h} S//c[k->z]",
         # Words that look like a parameter where it is written down are none.
         "S//a[contains(k, 'Parameter(')][k = $k]",
     ],
@@ -33,20 +40,18 @@ def test_a_parameter_that_is_held_against_a_value_is_data(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "S//a[n > $low]",
         "S//a[not(n > $low)]",
         "S//a[n = 1 or n > $low]",
         "S//a[b[n > $low]]",
         "S//a[not(b[n > $low]/c)]",
-        "S//a[contains(k, $part)]",
         "S//a[contains(substring-after(k, $mark), 'x')]",
         "S//a[contains(b[n > $low], 'x')]",
         "S//a[position() < $first]",
         "S//a[count(b) > $few]",
         "S//a[k->x] FOLLOWED BY {substring-after(x, $mark) = y, 1 h} S//b[k->y]",
         "S//a[k->x] FOLLOWED BY {lower-case(substring-after(x, $mark)) = y, 1 h} S//b[k->y]",
-        # Below another operator an assignment has instances of its own.
-        "S//a[k->x] JOIN {x = y, 1 h} S//b[k->y] JOIN {y = z, 1 h} S//c[k->z][m = $m]",
+        # A condition of two values and a parameter is tested at the root alone.
+        "S//a[n->x] JOIN {x > $k * y, 1 h} S//b[n->y] JOIN {, 1 h} S//c",
     ],
 )
 def test_a_parameter_that_decides_what_a_pattern_is_is_not_data(text: str) -> None:

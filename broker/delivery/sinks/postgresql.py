@@ -6,7 +6,7 @@ from typing import Any
 
 from broker.delivery.attempt import Attempt, OutcomeKind
 from broker.delivery.sinks.dialling import Dialling
-from broker.delivery.sinks.rows import create, insert, rows
+from broker.delivery.sinks.rows import create, insert, quoted, rows
 from broker.delivery.sinks.sink import SinkError
 from broker.registry.sinkaddress import SinkAddress
 
@@ -22,6 +22,8 @@ _REMEDIES = {
     "23502": "columns of your own need defaults",
 }
 """What helps, by SQLSTATE."""
+
+_NO_TABLE = "42P01"
 
 _LATER = ("08", "53", "57", "40")
 """Classes of SQLSTATE that say that a server is busy or going down."""
@@ -64,17 +66,14 @@ class PostgreSQLSink:
     def __init__(self, db: Any, table: str) -> None:
         self._db = db
         self._table = table
+        self._is_there = False
 
     async def write(self, attempt: Attempt) -> None:
         """Write all matches in one transaction; a sample's is taken back."""
-        from psycopg import Error, errors
+        from psycopg import Error
 
-        values = list(rows(attempt))
         try:
-            try:
-                await self._insert(values, is_sample=attempt.is_sample)
-            except errors.UndefinedTable:
-                await self._insert(values, is_sample=attempt.is_sample, makes=True)
+            await self._insert(list(rows(attempt)), is_sample=attempt.is_sample)
         except Error as error:
             raise _refused(error, self._db.closed) from error
 
@@ -87,14 +86,16 @@ class PostgreSQLSink:
         """Give the connection back."""
         await self._db.close()
 
-    async def _insert(
-        self, values: list[tuple[object, ...]], *, is_sample: bool, makes: bool = False
-    ) -> None:
+    async def _insert(self, values: list[tuple[object, ...]], *, is_sample: bool) -> None:
         async with self._db.transaction(force_rollback=is_sample), self._db.cursor() as cursor:
-            if makes:
-                await cursor.execute(create(self._table, "jsonb"))
+            if not self._is_there:
+                # Who may only insert may ask this, and may not say CREATE IF NOT EXISTS.
+                await cursor.execute("SELECT to_regclass(%s)", (quoted(self._table),))
+                if await cursor.fetchone() == (None,):
+                    await cursor.execute(create(self._table, "jsonb"))
             # One round trip: the client sends them behind one another.
-            await cursor.executemany(insert(self._table, "%s"), values)
+            await cursor.executemany(insert(self._table), values)
+        self._is_there = not is_sample
 
 
 def _refused(error: Any, is_closed: bool) -> SinkError:
@@ -102,7 +103,8 @@ def _refused(error: Any, is_closed: bool) -> SinkError:
     remedy = f"; {_REMEDIES[state]}" if state in _REMEDIES else ""
     later = is_closed or state.startswith(_LATER)
     kind = OutcomeKind.THROTTLED if later else OutcomeKind.FAILED
-    return SinkError(_reason(error) + remedy, kind, keeps=not is_closed)
+    is_gone = state == _NO_TABLE
+    return SinkError(_reason(error) + remedy, kind, keeps=not (is_closed or is_gone))
 
 
 def _reason(error: Exception) -> str:

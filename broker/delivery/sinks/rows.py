@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from broker.delivery.attempt import Attempt
 from broker.delivery.store import delivery_id
 
-__all__ = ["COLUMNS", "create", "insert", "rows"]
+__all__ = ["COLUMNS", "create", "insert", "insert_all", "quoted", "rows"]
 
 COLUMNS = {
     "delivery": "text PRIMARY KEY",
@@ -25,6 +25,9 @@ COLUMNS = {
     "line": "{json} NOT NULL",
 }
 """What is known of a match, and the types of both databases; they differ in that of JSON."""
+
+_NAMES = ", ".join(f'"{name}"' for name in COLUMNS)
+_ONCE = 'ON CONFLICT ("delivery") DO NOTHING'
 
 
 def rows(attempt: Attempt) -> Iterator[tuple[object, ...]]:
@@ -47,17 +50,21 @@ def rows(attempt: Attempt) -> Iterator[tuple[object, ...]]:
 def create(table: str, json_type: str) -> str:
     """Return the statement that makes the table, with its schema where one is named."""
     columns = ", ".join(f'"{name}" {kind}' for name, kind in COLUMNS.items())
-    return f"CREATE TABLE IF NOT EXISTS {_quoted(table)} ({columns})".format(json=json_type)
+    return f"CREATE TABLE IF NOT EXISTS {quoted(table)} ({columns})".format(json=json_type)
 
 
-def insert(table: str, mark: str) -> str:
-    """Return the statement that adds a row unless it is there; `mark` stands for a value."""
-    names, marks = ", ".join(f'"{name}"' for name in COLUMNS), ", ".join([mark] * len(COLUMNS))
-    return (
-        f"INSERT INTO {_quoted(table)} ({names}) VALUES ({marks})"
-        ' ON CONFLICT ("delivery") DO NOTHING'
-    )
+def insert(table: str) -> str:
+    """Return the statement of PostgreSQL that adds a row unless it is there."""
+    marks = ", ".join(["%s"] * len(COLUMNS))
+    return f"INSERT INTO {quoted(table)} ({_NAMES}) VALUES ({marks}) {_ONCE}"
 
 
-def _quoted(table: str) -> str:
+def insert_all(table: str) -> str:
+    """Return the statement of DuckDB that adds rows unless they are there, given as columns."""
+    values = ", ".join(f"unnest(${at + 1})" for at in range(len(COLUMNS)))
+    return f"INSERT INTO {quoted(table)} ({_NAMES}) SELECT {values} {_ONCE}"
+
+
+def quoted(table: str) -> str:
+    """Return the name of a table, with its schema where one is named, as SQL has it."""
     return ".".join(f'"{name}"' for name in table.split("."))

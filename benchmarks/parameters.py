@@ -1,0 +1,177 @@
+"""What a subscription costs, wherever its parameter stands: processor time, driver alone.
+
+    python -m benchmarks parameters [--rows 1000 1000000] [--only WORD]
+
+One query, subscribed to with so many assignments, none of which has a match: what is shown is the
+price of having them.  Items have an author, a price, a title, and the link of the item before, so
+each makes a tuple with the one before it, or with two.  The join and fan-out are in the figure; the
+evaluation of documents and the first batch are not.  Each line is a process of its own, which says
+what an assignment took of its time and memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import xscl
+from broker.documents.document import Document
+from broker.matching.engine import Engine, RegisteredQuery
+
+BATCH = 250
+DOCUMENTS = 1_000
+LINKED = "{a/next = b/link, 1 h}"
+PAIR = "S//i->a FOLLOWED BY {a/next = b/link%s, %s} S//i->b"
+THREE = (
+    "(S//i%s->a FOLLOWED BY {a/next = b/link, %s} S//i%s->b)"
+    " FOLLOWED BY {b/next = c/link%s, %s} S//i%s->c"
+)
+
+
+def three(
+    first: str = "",
+    inner: str = "1 h",
+    *,
+    middle: str = "",
+    also: str = "",
+    window: str = "1 h",
+    last: str = "",
+) -> str:
+    """Return a query of three blocks with parameters where they are given."""
+    return THREE % (first, inner, middle, also, window, last)
+
+
+def _name(i: int) -> dict[str, Any]:
+    return {"x": f"nobody {i}"}
+
+
+def _low(i: int) -> dict[str, Any]:
+    return {"x": i / 1e7}
+
+
+def _short(i: int) -> dict[str, Any]:
+    return {"w": i % 900_000}
+
+
+class Workload(NamedTuple):
+    """A query and the assignment of each row; rows may see nothing before a point."""
+
+    text: str
+    values: Callable[[int], dict[str, Any]]
+    is_late: bool = False
+
+
+WORKLOADS = {
+    "[author = $x], one operator": Workload(
+        f"S//i[author = $x]->a FOLLOWED BY {LINKED} S//i->b", _name
+    ),
+    "b/author = $x, one operator": Workload(PAIR % (" AND b/author = $x", "1 h"), _name),
+    "$w, one operator": Workload(PAIR % ("", "$w"), _short),
+    "b/price < $x": Workload(PAIR % (" AND b/price < $x", "1 h"), _low),
+    "b/author != $x, b/price < $y": Workload(
+        PAIR % (" AND b/author != $x AND b/price < $y", "1 h"),
+        lambda i: {"x": f"nobody {i}", "y": i / 1e7},
+    ),
+    "[price < $x]": Workload(f"S//i[price < $x]->a FOLLOWED BY {LINKED} S//i->b", _low),
+    "[contains(title, $x)]": Workload(
+        f"S//i[contains(title, $x)]->a FOLLOWED BY {LINKED} S//i->b", _name
+    ),
+    "[author = $x], first of three": Workload(three("[author = $x]"), _name),
+    "[author = $x], middle of three": Workload(three(middle="[author = $x]"), _name),
+    "[author = $x], last of three": Workload(three(last="[author = $x]"), _name),
+    "c/author = $x, last of three": Workload(three(also=" AND c/author = $x"), _name),
+    "$w, last of three": Workload(three(window="$w"), _short),
+    "$w, first of two operators": Workload(three(inner="$w"), _short),
+    "WHERE b/price < $x": Workload(f"{PAIR % ('', '1 h')} WHERE b/price < $x", _low),
+    "registration point": Workload(PAIR % (" AND b/author != $x", "1 h"), _name, is_late=True),
+}
+
+
+def document(number: int) -> Document:
+    """Return an item that links to the one before it."""
+    xml = (
+        f"<i><author>author {number % 97}</author><price>{number + 1}</price>"
+        f"<title>what is said of matter {number}</title>"
+        f"<link>item {number}</link><next>item {number + 1}</next></i>"
+    )
+    time_us = number * 1_000_000
+    times = (time_us, time_us, time_us, time_us - 1_000_000)
+    return Document(number, "S", str(number), *times, xml.encode())
+
+
+class Cost(NamedTuple):
+    """Microseconds a document; microseconds and bytes an assignment."""
+
+    document_us: float
+    row_us: float
+    row_bytes: float
+
+
+def resident() -> int:
+    """Return the resident memory of this process in bytes."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def measure(name: str, rows: int) -> Cost:
+    """Return what so many assignments cost."""
+    workload = WORKLOADS[name]
+    query = xscl.parse(workload.text, id="q")[0]
+    assignments = tuple(workload.values(i) for i in range(rows))
+    points = tuple(DOCUMENTS + i for i in range(rows)) if workload.is_late else ()
+    gc.collect()
+    before, began = resident(), time.process_time()
+    engine = Engine([RegisteredQuery(query, 0, assignments, points)], lateness_us=0)
+    stream = [document(number) for number in range(1, DOCUMENTS + 1)]
+    spent, documents = 0.0, 0
+    registering = time.process_time() - began
+    for start in range(0, len(stream), BATCH):
+        witnesses = engine.evaluate(stream[start : start + BATCH])
+        began = time.process_time()
+        step = engine.process(witnesses, lambda ids: {i: stream[i - 1].xml for i in ids})
+        taken = time.process_time() - began
+        assert not step.matches, name
+        assert not step.pauses, step.pauses
+        if start:
+            spent, documents = spent + taken, documents + BATCH
+        else:
+            registering += taken
+    return Cost(
+        spent / documents * 1e6, registering / rows * 1e6, max(0, resident() - before) / rows
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 1_000_000])
+    parser.add_argument("--only", default="")
+    given = parser.parse_args(arguments)
+    print(
+        f"load {os.getloadavg()[0]:.1f}; µs a document, by assignments; of the most of them, each"
+    )
+    heads = "".join(f"{rows:>11,}" for rows in given.rows)
+    print(f"{'a parameter stands':<32}{heads}   ratio   µs each   bytes")
+    context = multiprocessing.get_context("fork")
+    for name in WORKLOADS:
+        if given.only not in name:
+            continue
+        costs = []
+        for rows in given.rows:
+            with context.Pool(1) as pool:
+                costs.append(pool.apply(measure, (name, rows)))
+        last = costs[-1]
+        shown = "".join(f"{cost.document_us:>11.1f}" for cost in costs)
+        ratio = last.document_us / costs[0].document_us
+        print(
+            f"{name:<32}{shown} {ratio:>7.2f} {last.row_us:>9.1f} {last.row_bytes:>7,.0f}",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,302 @@
+"""The places that boxes test, and what tuples ask there.
+
+A **form** is the places that the boxes of a class test, with how; boxes of one form differ in data
+alone.  So what a tuple asks is worked out once for each form of its class, in columns, however many
+boxes there are.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from broker.matching.boxes.index import Asks, Box, mixed
+from broker.matching.boxes.points import Points
+from joins import hash_values
+from templates.clause import SPAN, Clause, Place
+from xpath_eval.wordindex import WordIndex
+from xscl.functions import to_double
+from xscl.path import Parameter
+from xscl.pattern import INEQUALITIES, WORD_TESTS
+
+__all__ = ["Form", "Forms", "box_of"]
+
+Ints = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
+Doubles = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+NOTHING = -np.inf
+"""What a tuple has where its form tests no bound: it passes each one."""
+
+
+class BoundPlace(NamedTuple):
+    """A place that is held against bounds: from below, where it is negated, or from above."""
+
+    place: Place
+    is_from_below: bool
+    is_strict: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """The places that boxes of a class test; `words` have a string function each."""
+
+    query_class: int
+    equal: tuple[Place, ...]
+    excluded: tuple[Place, ...]
+    bounds: tuple[BoundPlace, ...]
+    words: tuple[tuple[Place, str], ...]
+
+    @classmethod
+    def of(cls, query_class: int, clause: Clause) -> Form:
+        """Return the form of the boxes of a clause."""
+        box = clause.box
+        return cls(
+            query_class,
+            tuple([test.place for test in box if test.operator == "="]),
+            tuple([test.place for test in box if test.operator == "!="]),
+            tuple(
+                [
+                    BoundPlace(test.place, test.operator[0] == ">", len(test.operator) == 1)
+                    for test in box
+                    if test.operator in INEQUALITIES
+                ]
+            ),
+            tuple([(test.place, test.operator) for test in box if test.operator in WORD_TESTS]),
+        )
+
+
+class _Words:
+    """The words that boxes of a form look for at one place, each with how many do."""
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+        self._index = WordIndex()
+        self._numbers: dict[str, int] = {}
+        self._words: dict[int, str] = {}
+        self._counts: Counter[str] = Counter()
+        self._next = 0
+
+    def add(self, word: str) -> None:
+        """Look for a word."""
+        self._counts[word] += 1
+        if self._counts[word] == 1:
+            self._numbers[word] = self._next
+            self._words[self._next] = word
+            self._index.add(self._function, word, self._next)
+            self._next += 1
+
+    def remove(self, word: str) -> None:
+        """Undo one `add`."""
+        self._counts[word] -= 1
+        if not self._counts[word]:
+            del self._counts[word]
+            number = self._numbers.pop(word)
+            del self._words[number]
+            self._index.remove(self._function, word, number)
+
+    def found(self, text: str) -> list[str]:
+        """Return the words that a text has."""
+        numbers: set[int] = set()
+        self._index.find(text, numbers)
+        return [self._words[number] for number in numbers]
+
+
+@dataclass(slots=True)
+class _Known:
+    """The form of a clause, and how many boxes of the clause there are."""
+
+    number: int
+    form: Form
+    uses: int = 0
+
+
+class Forms:
+    """The forms in use, by class."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Form, int] = {}
+        self._forms: dict[int, Form] = {}
+        self._clauses: Counter[int] = Counter()
+        self._of_class: dict[int, list[int]] = {}
+        self._words: dict[int, list[_Words]] = {}
+        self._free: list[int] = []
+        # By class and clause, so that one more assignment does not make the form again.
+        self._known: dict[tuple[int, Clause], _Known] = {}
+
+    def add(self, query_class: int, clause: Clause, box: Box) -> int:
+        """Return the number of the form of a clause's box, in use once more."""
+        known = self._known.get((query_class, clause)) or self._learn(query_class, clause)
+        known.uses += 1
+        number, form = known.number, known.form
+        for word, words in zip(box.equal[len(form.equal) :], self._words[number], strict=True):
+            words.add(word)
+        return number
+
+    def _learn(self, query_class: int, clause: Clause) -> _Known:
+        form = Form.of(query_class, clause)
+        number = self._numbers.get(form)
+        if number is None:
+            number = self._numbers[form] = self._free.pop() if self._free else len(self._forms)
+            self._forms[number] = form
+            self._of_class.setdefault(query_class, []).append(number)
+            self._words[number] = [_Words(function) for _, function in form.words]
+        self._clauses[number] += 1
+        known = self._known[query_class, clause] = _Known(number, form)
+        return known
+
+    def remove(self, query_class: int, clause: Clause, box: Box) -> None:
+        """Undo one `add`."""
+        known = self._known[query_class, clause]
+        number, form = known.number, known.form
+        for word, words in zip(box.equal[len(form.equal) :], self._words[number], strict=True):
+            words.remove(word)
+        known.uses -= 1
+        if known.uses:
+            return
+        del self._known[query_class, clause]
+        self._clauses[number] -= 1
+        if not self._clauses[number]:
+            del self._clauses[number], self._forms[number], self._numbers[form]
+            del self._words[number]
+            of_class = self._of_class[form.query_class]
+            of_class.remove(number)
+            if not of_class:
+                del self._of_class[form.query_class]
+            self._free.append(number)
+
+    def asks(self, points: Points) -> Asks:
+        """Return what tuples ask: one row for each form of their classes, and word found."""
+        distinct, inverse = np.unique(points.classes, return_inverse=True)
+        numbers = [self._of_class.get(number, []) for number in distinct.tolist()]
+        counts = np.array([len(each) for each in numbers], np.int64)
+        starts = np.cumsum(counts) - counts
+        rows = np.repeat(np.arange(len(points)), counts[inverse])
+        ends = np.cumsum(counts[inverse])
+        shifts = starts[inverse] - ends + counts[inverse]
+        local = np.arange(len(rows)) + np.repeat(shifts, counts[inverse])
+        met = [number for each in numbers for number in each]
+        forms, words = [self._forms[n] for n in met], [self._words[n] for n in met]
+        return _Asking(points, forms, np.array(met, np.int64), words).asks(rows, local)
+
+
+def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int) -> Box:
+    """Return the box of a clause under an assignment, its words behind what must be equal."""
+    equal: list[str] = []
+    excluded: list[str] = []
+    bounds: list[float] = []
+    words: list[str] = []
+    for _, operator, data in clause.box:
+        given: Any = values[data.name] if isinstance(data, Parameter) else data
+        if operator in INEQUALITIES:
+            bound = to_double(given) if isinstance(given, str) else float(given)
+            bounds.append(-bound if operator[0] == ">" else bound)
+        else:
+            which = equal if operator == "=" else excluded if operator == "!=" else words
+            which.append(given)
+    return Box((*equal, *words), tuple(excluded), tuple(bounds), window_us, point)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """Tuples that ask, and the forms that they meet, each with its number and its words."""
+
+    points: Points
+    forms: Sequence[Form]
+    numbers: Ints
+    words: Sequence[Sequence[_Words]]
+
+    def asks(self, rows: Ints, which: Ints) -> Asks:
+        """Return what each of some rows asks by one of the forms."""
+        keys = self.numbers[which].astype(np.uint64)
+        others = keys.copy()
+        is_known = np.ones(len(rows), np.bool_)
+        for own, at in self._places(rows, which, lambda form: form.equal):
+            known, first, other = self.points.operands.hashes(at)
+            keys[own], others[own] = mixed(keys[own], first), mixed(others[own], other)
+            is_known[own[~known]] = False
+        rows, which = rows[is_known], which[is_known]
+        keys, others = keys[is_known], others[is_known]
+        for k in range(max((len(form.words) for form in self.forms), default=0)):
+            rows, which, keys, others = self._with_words(k, rows, which, keys, others)
+        points = self.points
+        return Asks(
+            rows,
+            self.numbers[which],
+            keys,
+            others,
+            points.spans[rows],
+            points.docids_min[rows],
+            *self._bounds(rows, which),
+            self._excluded(rows, which),
+        )
+
+    def _places(
+        self, rows: Ints, which: Ints, places_of: Callable[[Form], Sequence[Place]]
+    ) -> Iterator[tuple[Ints, Ints]]:
+        """Yield, for each place in order, which rows have it, and where its value is."""
+        of_forms = [places_of(form) for form in self.forms]
+        for k in range(max(map(len, of_forms), default=0)):
+            has = np.array([len(places) > k for places in of_forms], np.bool_)
+            table = np.array([places[k] if len(places) > k else SPAN for places in of_forms])
+            own = np.flatnonzero(has[which])
+            yield own, self.points.values_at(rows[own], *table[which[own]].T)
+
+    def _with_words(
+        self, k: int, rows: Ints, which: Ints, keys: Hashes, others: Hashes
+    ) -> tuple[Ints, Ints, Hashes, Hashes]:
+        """Return a row for each word that is found at the place of the forms' words `k`."""
+        counts = np.ones(len(rows), np.int64)
+        found: list[str] = []
+        known: dict[tuple[int, int], list[str]] = {}
+        has = np.array([len(form.words) > k for form in self.forms], np.bool_)
+        table = np.array([form.words[k][0] if len(form.words) > k else SPAN for form in self.forms])
+        own = np.flatnonzero(has[which])
+        at = self.points.values_at(rows[own], *table[which[own]].T)
+        texts = self.points.operands.texts(at)
+        for row, form, place, text in zip(
+            own.tolist(), which[own].tolist(), at.tolist(), texts, strict=True
+        ):
+            words = known.get((form, place))
+            if words is None:
+                words = [] if text is None else self.words[form][k].found(text)
+                known[form, place] = words
+            counts[row] = len(words)
+            found += words
+        index = np.repeat(np.arange(len(rows)), counts)
+        rows, which, keys, others = rows[index], which[index], keys[index], others[index]
+        own = np.flatnonzero(has[which])
+        first, other = hash_values(pa.array(found, pa.string()))
+        keys[own], others[own] = mixed(keys[own], first), mixed(others[own], other)
+        return rows, which, keys, others
+
+    def _bounds(self, rows: Ints, which: Ints) -> tuple[list[Doubles], list[Flags]]:
+        values: list[Doubles] = []
+        are_strict: list[Flags] = []
+        places = self._places(rows, which, lambda form: [each.place for each in form.bounds])
+        for k, (own, at) in enumerate(places):
+            bounds = [form.bounds[k] if len(form.bounds) > k else None for form in self.forms]
+            is_negated = np.array([b is not None and b.is_from_below for b in bounds], np.bool_)
+            is_strict = np.array([b is not None and b.is_strict for b in bounds], np.bool_)
+            doubles = self.points.operands.doubles(at)
+            column = np.full(len(rows), NOTHING)
+            column[own] = np.where(is_negated[which[own]], -doubles, doubles)
+            values.append(column)
+            are_strict.append(is_strict[which])
+        return values, are_strict
+
+    def _excluded(self, rows: Ints, which: Ints) -> list[tuple[Flags, Hashes, Hashes]]:
+        found: list[tuple[Flags, Hashes, Hashes]] = []
+        for own, at in self._places(rows, which, lambda form: form.excluded):
+            is_known = np.zeros(len(rows), np.bool_)
+            first, other = np.zeros((2, len(rows)), np.uint64)
+            is_known[own], first[own], other[own] = self.points.operands.hashes(at)
+            found.append((is_known, first, other))
+        return found

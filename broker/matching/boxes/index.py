@@ -1,0 +1,319 @@
+"""Boxes: which subscriptions admit a tuple, found without a look at each of them.
+
+A tuple is a point: its values at the places that are tested, its span, its smallest docid.  A
+subscription is a **box** around points: these values equal, those different, spans up to this,
+numbers below that, registered before (docs/tuples.md).  Subscriptions that test the same places
+have one **form**; a tuple **asks** once for each form of its class (and once for each word of a
+form that is found in its text).
+
+Boxes of all forms stand together in sorted runs, which are merged as they double.  A run is in the
+order of `keys`, a mix of the form and of the hashes of its equalities; boxes of one key are in the
+order of one of their bounds, the loosest first: of the one with the most different values among the
+boxes of the form there.  So a binary search finds the boxes of a key, a second one those whose
+leading bound holds, and only these are listed and tested on the rest.
+
+All bounds are upper ones: a test from below is one of the negated number.  A box whose bound is no
+number admits nothing, and has no row.  Equalities are two independent 64-bit hashes; who lists a
+box compares the strings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from joins import hash_values
+
+__all__ = ["Asks", "Box", "BoxIndex", "mixed"]
+
+Ints = npt.NDArray[np.int64]
+Hashes = npt.NDArray[np.uint64]
+Doubles = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+HITS_MAX = 1_000_000
+"""Boxes that are listed at once: 40 MB."""
+
+LOOSE = np.inf
+"""A bound that all numbers pass."""
+
+_SPARE = 1_000
+"""So many boxes that are gone never matter."""
+
+_WINDOW, _POINT, _FIRST_BOUND = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box: strings that are asked for and excluded, in the order of the form's places.
+
+    `bounds` are upper ones, negated where the test is from below.
+    """
+
+    equal: tuple[str, ...]
+    excluded: tuple[str, ...]
+    bounds: tuple[float, ...]
+    window_us: int
+    point: int
+
+
+@dataclass(frozen=True, slots=True)
+class Asks:
+    """What tuples ask: one row for each tuple and form of its class.
+
+    `rows` say of which tuple.  `bounds` and `excluded` are columns, of the form's places in order;
+    a form with fewer has -inf there, and no known value.  `is_strict` says whether a bound itself
+    is outside.  An excluded place has whether its value is known, and both hashes.
+    """
+
+    rows: Ints
+    forms: Ints
+    keys: Hashes
+    others: Hashes
+    spans: Ints
+    docids_min: Ints
+    bounds: Sequence[Doubles]
+    is_strict: Sequence[Flags]
+    excluded: Sequence[tuple[Flags, Hashes, Hashes]]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def mixed(hashes: Hashes, more: Hashes) -> Hashes:
+    """Return two hashes as one, in which the order of the two matters."""
+    result = (hashes ^ (hashes >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    result = (result ^ (result >> np.uint64(32))) + more
+    return (result ^ (result >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
+
+
+class _Column:
+    """An array that grows at its end."""
+
+    def __init__(self, dtype: npt.DTypeLike, fill: float = 0) -> None:
+        self._array = np.full(64, fill, dtype)
+        self._fill = fill
+
+    def __getitem__(self, rows: Ints) -> npt.NDArray[np.generic]:
+        return self._array[rows]
+
+    def write(self, rows: Ints, values: object) -> None:
+        """Write values at some rows."""
+        last = int(rows.max()) if len(rows) else 0
+        if last >= len(self._array):
+            more = np.full(max(last + 1 - len(self._array), len(self._array)), self._fill)
+            self._array = np.concatenate([self._array, more.astype(self._array.dtype)])
+        self._array[rows] = values
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Boxes in the order of their keys and leading bounds; `leading` says which, by form."""
+
+    keys: Hashes
+    leads: Doubles
+    numbers: Ints
+    leading: dict[int, int]
+
+
+class BoxIndex:
+    """Boxes by number.  The number of a box that is gone is given again, once no run has it."""
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._alive = 0
+        self._free: list[int] = []
+        self._gone: list[int] = []
+        self._forms = _Column(np.int64)
+        self._keys = _Column(np.uint64)
+        self._others = _Column(np.uint64)
+        self._windows = _Column(np.int64)
+        self._points = _Column(np.int64)
+        self._is_there = _Column(np.bool_)
+        self._bounds: list[_Column] = []
+        self._excluded: list[tuple[_Column, _Column]] = []
+        self._waiting: dict[int, tuple[int, Box]] = {}
+        self._runs: list[_Run] = []
+
+    def __len__(self) -> int:
+        return self._alive
+
+    def add(self, form: int, box: Box) -> int:
+        """Add a box of a form; return its number."""
+        if self._free:
+            number = self._free.pop()
+        else:
+            number = self._next
+            self._next += 1
+        self._alive += 1
+        if all(bound == bound for bound in box.bounds):
+            self._waiting[number] = form, box
+        return number
+
+    def remove(self, number: int) -> None:
+        """Remove a box."""
+        self._alive -= 1
+        if self._waiting.pop(number, None) is None:
+            self._is_there.write(np.array([number]), False)
+            self._gone.append(number)
+        else:
+            self._free.append(number)
+
+    def find(self, asks: Asks) -> Iterator[tuple[Ints, Ints]]:
+        """Yield (index into `asks`, number) of each box that admits what is asked.
+
+        One piece has the asks in ascending order.
+        """
+        self._settle()
+        for run in self._runs:
+            yield from self._find(run, asks)
+
+    def _settle(self) -> None:
+        """Put the boxes that wait into a run, and forget those that are gone once they are many."""
+        if len(self._gone) > self._alive + _SPARE:
+            numbers = np.concatenate([np.zeros(0, np.int64), *(run.numbers for run in self._runs)])
+            numbers = numbers[self._is_there[numbers].astype(np.bool_)]
+            self._runs = [self._run(numbers)] if len(numbers) else []
+            self._free += self._gone
+            self._gone = []
+        if not self._waiting:
+            return
+        numbers = np.fromiter(self._waiting, np.int64, len(self._waiting))
+        forms, boxes = zip(*self._waiting.values(), strict=True)
+        self._waiting = {}
+        self._write(numbers, np.array(forms, np.int64), boxes)
+        while self._runs and len(self._runs[-1].numbers) < 2 * len(numbers):
+            earlier = self._runs.pop().numbers
+            numbers = np.concatenate([earlier[self._is_there[earlier].astype(np.bool_)], numbers])
+        if len(numbers):
+            self._runs.append(self._run(numbers))
+
+    def _write(self, numbers: Ints, forms: Ints, boxes: Sequence[Box]) -> None:
+        size = len(boxes)
+        self._forms.write(numbers, forms)
+        self._windows.write(numbers, np.fromiter((b.window_us for b in boxes), np.int64, size))
+        self._points.write(numbers, np.fromiter((b.point for b in boxes), np.int64, size))
+        self._is_there.write(numbers, True)
+        keys, others = forms.astype(np.uint64), forms.astype(np.uint64)
+        for k in range(max((len(box.equal) for box in boxes), default=0)):
+            own = [i for i, box in enumerate(boxes) if len(box.equal) > k]
+            first, other = _hash([boxes[i].equal[k] for i in own])
+            keys[own], others[own] = mixed(keys[own], first), mixed(others[own], other)
+        self._keys.write(numbers, keys)
+        self._others.write(numbers, others)
+        while len(self._bounds) < max((len(box.bounds) for box in boxes), default=0):
+            self._bounds.append(_Column(np.float64, LOOSE))
+        for j, column in enumerate(self._bounds):
+            column.write(numbers, [b.bounds[j] if len(b.bounds) > j else LOOSE for b in boxes])
+        while len(self._excluded) < max((len(box.excluded) for box in boxes), default=0):
+            self._excluded.append((_Column(np.uint64), _Column(np.uint64)))
+        for j, columns in enumerate(self._excluded):
+            own = [i for i, box in enumerate(boxes) if len(box.excluded) > j]
+            hashes = _hash([boxes[i].excluded[j] for i in own])
+            for column, values in zip(columns, hashes, strict=True):
+                column.write(numbers[own], values)
+
+    def _run(self, numbers: Ints) -> _Run:
+        """Return boxes as a run."""
+        forms = self._forms[numbers].astype(np.int64)
+        leads = np.zeros(len(numbers))
+        leading: dict[int, int] = {}
+        order = np.argsort(forms, kind="stable")
+        cuts = [0, *(np.flatnonzero(np.diff(forms[order])) + 1).tolist(), len(order)]
+        for start, stop in pairwise(cuts):
+            rows = order[start:stop]
+            kind, values = self._leading(numbers[rows])
+            leading[int(forms[rows[0]])] = kind
+            leads[rows] = values
+        keys = self._keys[numbers].astype(np.uint64)
+        order = np.lexsort((leads, keys))
+        return _Run(keys[order], leads[order], numbers[order], leading)
+
+    def _leading(self, numbers: Ints) -> tuple[int, Doubles]:
+        """Return the bound with the most different values, and its values, the loosest smallest."""
+        found: list[Doubles] = [
+            -self._windows[numbers].astype(np.float64),
+            self._points[numbers].astype(np.float64),
+            *(-column[numbers].astype(np.float64) for column in self._bounds),
+        ]
+        if len(numbers) == 1:
+            return _WINDOW, found[_WINDOW]
+        distinct = [len(np.unique(values)) for values in found]
+        kind = int(np.argmax(distinct))
+        return kind, found[kind]
+
+    def _find(self, run: _Run, asks: Asks) -> Iterator[tuple[Ints, Ints]]:
+        starts = np.searchsorted(run.keys, asks.keys, "left")
+        stops = np.searchsorted(run.keys, asks.keys, "right")
+        some = np.flatnonzero(stops > starts)
+        if not len(some):
+            return
+        starts, stops = starts[some], stops[some]
+        stops = _first_above(run.leads, starts, stops, self._limits(run, asks, some))
+        counts = stops - starts
+        ends = np.cumsum(counts)
+        at = 0
+        while at < len(some):
+            # At least one ask; one that has more boxes is listed alone.
+            before = int(ends[at - 1]) if at else 0
+            until = max(at + 1, int(np.searchsorted(ends, before + HITS_MAX, "right")))
+            part = slice(at, until)
+            at = until
+            size = int(ends[until - 1]) - before
+            if not size:
+                continue
+            shifts = np.repeat(starts[part] - (ends[part] - counts[part] - before), counts[part])
+            numbers = run.numbers[shifts + np.arange(size)]
+            which = np.repeat(some[part], counts[part])
+            held = self._hold(numbers, which, asks)
+            if held.any():
+                yield which[held], numbers[held]
+
+    def _limits(self, run: _Run, asks: Asks, some: Ints) -> Doubles:
+        """Return up to where the leading bound of the boxes of a key may hold."""
+        kinds = np.array([run.leading[form] for form in asks.forms[some].tolist()], np.int64)
+        limits = -asks.spans[some].astype(np.float64)
+        of_points = kinds == _POINT
+        limits[of_points] = asks.docids_min[some[of_points]]
+        for j, bounds in enumerate(asks.bounds):
+            own = kinds == _FIRST_BOUND + j
+            limits[own] = -bounds[some[own]]
+        return limits
+
+    def _hold(self, numbers: Ints, which: Ints, asks: Asks) -> npt.NDArray[np.bool_]:
+        """Return where a box holds all that is asked."""
+        held = self._is_there[numbers].astype(np.bool_)
+        held &= self._others[numbers] == asks.others[which]
+        held &= self._windows[numbers].astype(np.int64) >= asks.spans[which]
+        held &= self._points[numbers].astype(np.int64) < asks.docids_min[which]
+        for column, values, is_strict in zip(
+            self._bounds, asks.bounds, asks.is_strict, strict=False
+        ):
+            bounds, own = column[numbers].astype(np.float64), values[which]
+            held &= np.where(is_strict[which], own < bounds, own <= bounds)
+        for (first, other), (is_known, own_first, own_other) in zip(
+            self._excluded, asks.excluded, strict=False
+        ):
+            equal = first[numbers] == own_first[which]
+            held &= ~(is_known[which] & equal & (other[numbers] == own_other[which]))
+        return held
+
+
+def _hash(strings: Sequence[str]) -> tuple[Hashes, Hashes]:
+    return hash_values(pa.array(strings, pa.string()))
+
+
+def _first_above(values: Doubles, starts: Ints, stops: Ints, limits: Doubles) -> Ints:
+    """Return, for each ascending range of values, the first place whose value is above a limit."""
+    low, high = starts.copy(), stops.copy()
+    while (is_open := low < high).any():
+        middle = (low + high) // 2
+        is_below = values[np.minimum(middle, len(values) - 1)] <= limits
+        low = np.where(is_open & is_below, middle + 1, low)
+        high = np.where(is_open & ~is_below, middle, high)
+    return low

@@ -1,0 +1,74 @@
+"""Tuples as points: where their values are, and what else boxes test of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from broker.matching.boxes.operands import Operands
+from joins import TupleTable
+
+__all__ = ["Points"]
+
+Ints = npt.NDArray[np.int64]
+
+Rows = Callable[[Iterable[int]], Iterator[tuple[Sequence[int], pa.RecordBatch]]]
+"""Yields the rows of instances by number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Tuples whose operands have no document in common, and the operands in columns.
+
+    `left` and `right` are places in `operands`; a tuple of one block has its instance twice.
+    """
+
+    tuples: TupleTable
+    operands: Operands
+    left: Ints
+    right: Ints
+    docids: Ints
+    docids_min: Ints
+
+    @classmethod
+    def of(cls, tuples: TupleTable, rows: Rows) -> Points:
+        """Return the tuples that are points."""
+        operands = Operands.of(rows(tuples.instances().tolist()))
+        left = operands.at(tuples.left)
+        right = np.where(tuples.right > 0, operands.at(tuples.right), left)
+        is_apart = (tuples.right == 0) | ~operands.overlap(left, right)
+        if not is_apart.all():
+            kept = np.flatnonzero(is_apart)
+            tuples, left, right = tuples.take(kept), left[kept], right[kept]
+        docids = np.maximum(operands.docids[left], operands.docids[right])
+        if tuples.decided is not None:
+            docids = np.where(tuples.decided[:, 0] > 0, tuples.decided[:, 0], docids)
+        docids_min = np.minimum(operands.docids_min[left], operands.docids_min[right])
+        return cls(tuples, operands, left, right, docids, docids_min)
+
+    def __len__(self) -> int:
+        return len(self.tuples)
+
+    @property
+    def classes(self) -> Ints:
+        """The class of each tuple."""
+        return self.tuples.classes
+
+    @property
+    def spans(self) -> Ints:
+        """The smallest window that holds each tuple, in microseconds."""
+        return self.tuples.spans
+
+    def values_at(self, rows: Ints, sides: Ints, metas: Ints, positions: Ints) -> Ints:
+        """Return where the values of some tuples at places (`Place`) are in the operands."""
+        table = self.tuples
+        nodes = table.starts[table.patterns[rows]] + np.maximum(metas, 0)
+        nodes = np.minimum(nodes, max(0, len(table.positions) - 1))
+        found = table.positions[nodes] if len(table.positions) else np.zeros_like(nodes)
+        operands = np.where(sides == 0, self.left[rows], self.right[rows])
+        places: Ints = self.operands.starts[operands] + np.where(metas >= 0, found, positions)
+        return places

@@ -1,0 +1,199 @@
+"""Tuples of query classes in columns: what every engine finds, and what follows the join reads.
+
+A row is a tuple: its class, the instances of both sides, the smallest window that holds them, and
+its **pattern**, which node of these instances each meta-variable is.  Many rows have one pattern,
+so the positions of nodes stand in a table of their own, one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["ClassTuple", "Position", "TupleTable", "in_tables"]
+
+Ints = npt.NDArray[np.int64]
+
+NO_INSTANCE = 0
+"""The right side of a tuple of one block; instances are numbered from 1."""
+
+
+class Position(NamedTuple):
+    """Where a decided tuple stands, and when it ends: its instances do not say."""
+
+    docid: int
+    depth: int
+    watermark_us: int
+    end_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClassTuple:
+    """One row of a class's R_outT: its instances, the smallest window that holds them, its nodes.
+
+    `right` is None for a class of one block.  `nodes` are positions in the witness shapes of the
+    instances, one for each meta-variable.  `position` is that of a tuple that was decided.
+    """
+
+    query_class: int
+    left: int
+    right: int | None
+    span_us: int
+    nodes: tuple[int, ...]
+    position: Position | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TupleTable:
+    """Rows of R_outT, of any classes, in columns of int64.
+
+    `right` is 0 in a row of a class of one block.  The nodes of row `i` are `positions[starts[p]]`
+    and those behind it up to `positions[starts[p + 1]]`, with `p = patterns[i]`: positions in the
+    witness shapes of its instances, one for each meta-variable.  `decided` has a row of `Position`
+    for each tuple, of zeros where it was not decided, if there are decided ones.
+    """
+
+    classes: Ints
+    left: Ints
+    right: Ints
+    spans: Ints
+    patterns: Ints
+    starts: Ints
+    positions: Ints
+    decided: Ints | None = None
+
+    @classmethod
+    def of(
+        cls,
+        classes: Ints,
+        left: Ints,
+        right: Ints,
+        spans: Ints,
+        patterns: Ints,
+        nodes: Sequence[Sequence[int]],
+    ) -> TupleTable:
+        """Return rows whose patterns are given as lists of positions."""
+        sizes = np.fromiter(map(len, nodes), np.int64, len(nodes))
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+        flat = [position for each in nodes for position in each]
+        positions = np.array(flat, np.int64)
+        return cls(classes, left, right, spans, patterns, starts, positions)
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[Sequence[int | None]]) -> TupleTable:
+        """Return rows of (class, left, right or None, span, nodes ...), as SQL gives them."""
+        patterns: dict[tuple[int, ...], int] = {}
+        which = [patterns.setdefault(tuple(row[4:]), len(patterns)) for row in rows]  # type: ignore[arg-type]
+        classes, left, right, spans = (
+            np.array([row[i] or 0 for row in rows], np.int64) for i in range(4)
+        )
+        return cls.of(classes, left, right, spans, np.array(which, np.int64), list(patterns))
+
+    @classmethod
+    def concat(cls, parts: Sequence[TupleTable]) -> TupleTable:
+        """Return the rows of all parts, one part after the other."""
+        if len(parts) == 1:
+            return parts[0]
+        counts = [len(part.starts) - 1 for part in parts]
+        before = np.cumsum([0, *counts])
+        shift = np.cumsum([0, *(len(part.positions) for part in parts)])
+        nothing = np.zeros(0, np.int64)
+        named = {
+            name: np.concatenate([nothing, *(getattr(part, name) for part in parts)])
+            for name in ("classes", "left", "right", "spans", "positions")
+        }
+        patterns = [part.patterns + start for part, start in zip(parts, before, strict=False)]
+        starts = [part.starts[:-1] + start for part, start in zip(parts, shift, strict=False)]
+        decided = None
+        if any(part.decided is not None for part in parts):
+            decided = np.concatenate([part.decided_or_zeros() for part in parts])
+        return cls(
+            patterns=np.concatenate([nothing, *patterns]),
+            starts=np.concatenate([*starts, shift[-1:]]),
+            decided=decided,
+            **named,
+        )
+
+    def decided_or_zeros(self) -> Ints:
+        """Return `decided`, as zeros where no tuple was."""
+        if self.decided is None:
+            return np.zeros((len(self), len(Position._fields)), np.int64)
+        return self.decided
+
+    def position(self, row: int) -> Position | None:
+        """Return the position of a row that was decided."""
+        if self.decided is None or not self.decided[row, 0]:
+            return None
+        return Position(*self.decided[row].tolist())
+
+    def __len__(self) -> int:
+        return len(self.classes)
+
+    def take(self, rows: Ints) -> TupleTable:
+        """Return some of the rows; patterns stay as they are."""
+        return TupleTable(
+            self.classes[rows],
+            self.left[rows],
+            self.right[rows],
+            self.spans[rows],
+            self.patterns[rows],
+            self.starts,
+            self.positions,
+            None if self.decided is None else self.decided[rows],
+        )
+
+    def compact(self) -> TupleTable:
+        """Return the rows with no patterns but theirs."""
+        used, patterns = np.unique(self.patterns, return_inverse=True)
+        sizes = self.starts[used + 1] - self.starts[used]
+        ends = np.cumsum(sizes)
+        shifts = np.repeat(self.starts[used] - (ends - sizes), sizes)
+        positions = self.positions[shifts + np.arange(len(shifts))]
+        starts = np.concatenate([np.zeros(1, np.int64), ends])
+        return replace(self, patterns=patterns, starts=starts, positions=positions)
+
+    def slices(self, size: int) -> Iterator[TupleTable]:
+        """Yield the rows in order, so many at a time."""
+        if len(self) <= size:
+            if len(self):
+                yield self
+            return
+        for start in range(0, len(self), size):
+            yield self.take(np.arange(start, min(start + size, len(self))))
+
+    def nodes(self, row: int) -> tuple[int, ...]:
+        """Return the positions of a row's nodes."""
+        pattern = self.patterns[row]
+        return tuple(self.positions[self.starts[pattern] : self.starts[pattern + 1]].tolist())
+
+    def rows(self) -> Iterator[ClassTuple]:
+        """Yield the rows one by one."""
+        starts, flat = self.starts.tolist(), self.positions.tolist()
+        columns = (self.classes, self.left, self.right, self.spans, self.patterns)
+        lists = zip(*map(np.ndarray.tolist, columns), strict=True)
+        for row, (number, left, right, span, i) in enumerate(lists):
+            nodes = tuple(flat[starts[i] : starts[i + 1]])
+            yield ClassTuple(number, left, right or None, span, nodes, self.position(row))
+
+    def instances(self) -> Ints:
+        """Return the instances of all rows in ascending order, each once."""
+        both = np.unique(np.concatenate([self.left, self.right]))
+        return both[both > NO_INSTANCE]
+
+
+def in_tables(tables: Iterable[TupleTable], size: int) -> Iterator[TupleTable]:
+    """Yield the rows of tables in order, in tables of about so many rows."""
+    part: list[TupleTable] = []
+    rows = 0
+    for table in tables:
+        part.append(table)
+        rows += len(table)
+        if rows >= size:
+            yield from TupleTable.concat(part).slices(size)
+            part, rows = [], 0
+    if part:
+        yield from TupleTable.concat(part).slices(size)

@@ -1,0 +1,159 @@
+"""Boxes are found that a look at each of them finds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import hypothesis.strategies as st
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+
+from broker.matching.boxes.index import Asks, Box, BoxIndex, mixed
+from joins import hash_values
+
+STRINGS = st.sampled_from(["", "a", "b"])
+NUMBERS = st.sampled_from([-np.inf, -1.0, -0.0, 0.0, 0.5, 1.0, np.inf, np.nan])
+TIMES = st.integers(0, 3)
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a tuple asks of boxes of one form; `excluded` has None where no value is known."""
+
+    form: int
+    equal: tuple[str, ...]
+    excluded: tuple[str | None, ...]
+    values: tuple[float, ...]
+    span_us: int
+    docid_min: int
+
+
+# How many equal strings, excluded strings and bounds the boxes of a form have.
+ARITIES = ((0, 0, 0), (1, 0, 1), (2, 1, 0), (0, 2, 2))
+STRICT = (True, False)
+
+
+@st.composite
+def boxes(draw: st.DrawFn) -> tuple[int, Box]:
+    form = draw(st.integers(0, len(ARITIES) - 1))
+    equal, excluded, bounds = ARITIES[form]
+    return form, Box(
+        tuple(draw(STRINGS) for _ in range(equal)),
+        tuple(draw(STRINGS) for _ in range(excluded)),
+        tuple(draw(NUMBERS) for _ in range(bounds)),
+        draw(TIMES),
+        draw(TIMES),
+    )
+
+
+@st.composite
+def points(draw: st.DrawFn) -> Point:
+    form = draw(st.integers(0, len(ARITIES) - 1))
+    equal, excluded, bounds = ARITIES[form]
+    return Point(
+        form,
+        tuple(draw(STRINGS) for _ in range(equal)),
+        tuple(draw(st.none() | STRINGS) for _ in range(excluded)),
+        tuple(draw(NUMBERS) for _ in range(bounds)),
+        draw(TIMES),
+        draw(TIMES),
+    )
+
+
+def admits(form: int, box: Box, point: Point) -> bool:
+    return (
+        form == point.form
+        and box.equal == point.equal
+        and not any(a == b for a, b in zip(box.excluded, point.excluded, strict=True))
+        and all(
+            value < bound if is_strict else value <= bound
+            for value, bound, is_strict in zip(point.values, box.bounds, STRICT, strict=False)
+        )
+        and point.span_us <= box.window_us
+        and box.point < point.docid_min
+    )
+
+
+def hashed(string: str | None) -> tuple[np.uint64, np.uint64]:
+    first, other = hash_values(pa.array([string or ""]))
+    return first[0], other[0]
+
+
+def asked(points: Sequence[Point]) -> Asks:
+    """Return what points ask, in columns."""
+    forms = np.array([point.form for point in points], np.int64)
+    keys, others = forms.astype(np.uint64), forms.astype(np.uint64)
+    for i, point in enumerate(points):
+        for string in point.equal:
+            first, other = (np.array([each]) for each in hashed(string))
+            keys[i : i + 1] = mixed(keys[i : i + 1], first)
+            others[i : i + 1] = mixed(others[i : i + 1], other)
+    bounds = [
+        np.array([p.values[k] if len(p.values) > k else -np.inf for p in points]) for k in (0, 1)
+    ]
+    excluded = []
+    for k in (0, 1):
+        own = [p.excluded[k] if len(p.excluded) > k else None for p in points]
+        first, other = (
+            np.array(column, np.uint64) for column in zip(*map(hashed, own), strict=True)
+        )
+        excluded.append((np.array([each is not None for each in own]), first, other))
+    return Asks(
+        np.arange(len(points)),
+        forms,
+        keys,
+        others,
+        np.array([point.span_us for point in points], np.int64),
+        np.array([point.docid_min for point in points], np.int64),
+        bounds,
+        [np.full(len(points), is_strict) for is_strict in STRICT],
+        excluded,
+    )
+
+
+@given(
+    steps=st.lists(st.tuples(st.lists(boxes(), max_size=8), st.floats(0, 1)), max_size=4),
+    tried=st.lists(points(), min_size=1, max_size=8),
+)
+def test_boxes_are_found_that_a_look_at_each_finds(
+    steps: list[tuple[list[tuple[int, Box]], float]], tried: list[Point]
+) -> None:
+    index, there = BoxIndex(), dict[int, tuple[int, Box]]()
+    asks = asked(tried)
+    for added, share in steps:
+        for form, box in added:
+            number = index.add(form, box)
+            assert number not in there
+            there[number] = form, box
+        for number in sorted(there)[: int(share * len(there))]:
+            index.remove(number)
+            del there[number]
+        found = sorted(
+            pair
+            for which, numbers in index.find(asks)
+            for pair in zip(which.tolist(), numbers.tolist(), strict=True)
+        )
+        assert found == sorted(
+            (i, number)
+            for i, point in enumerate(tried)
+            for number, (form, box) in there.items()
+            if admits(form, box, point)
+        )
+        assert len(index) == len(there)
+
+
+def test_many_boxes_come_and_go() -> None:
+    index = BoxIndex()
+    (point,) = [Point(1, ("a",), (), (0.5,), 0, 9)]
+    for round_ in range(3):
+        numbers = [index.add(1, Box(("a",), (), (float(i),), 1, 0)) for i in range(3_000)]
+        found = [n for _, some in index.find(asked([point])) for n in some.tolist()]
+        assert sorted(found) == sorted(numbers[1:])
+        for number in numbers:
+            index.remove(number)
+        assert not list(index.find(asked([point])))
+        # Numbers of boxes that are gone are given again: no run keeps them for ever.
+        assert max(numbers) < (2 + round_) * 3_000
+    assert max(numbers) < 6_000 + 3_000
