@@ -34,6 +34,19 @@ def test_a_machine_that_has_everything_is_well(tmp_path: Path) -> None:
     assert "pyspark 4" in found["packages"].state
 
 
+def test_a_package_of_the_same_name_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = tmp_path / "site" / "plumbing-0.1.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: plumbing\nVersion: 0.1\n")
+    (about / "top_level.txt").write_text("templates\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    found = findings(Settings(data=tmp_path / "d", http=HttpSettings(port=0)))["packages"]
+    assert found.state == "plumbing has a package 'templates' as well"
+    assert "an environment of its own" in (found.remedy or "")
+
+
 def test_a_port_that_is_taken_is_found(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -109,6 +109,7 @@ async def test_who_subscribes_by_itself_does_so_to_the_named_queries(house: Hous
     [
         ({"destination": "ann@example.org"}, "smtp.confirm"),
         ({"destination": "apprise:json://ann.example"}, "one of email, pull, webhook"),
+        ({"destination": "duckdb:ann.duckdb"}, "one of email, pull, webhook"),
         ({"destination": HOOK, "options": {"owner": "victim@example.org"}}, "the owner is"),
     ],
 )

@@ -9,7 +9,12 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import (
+    PackageNotFoundError,
+    packages_distributions,
+    requires,
+    version,
+)
 from pathlib import Path
 from urllib.request import urlopen
 
@@ -25,6 +30,8 @@ _AHEAD_MAX_S = 60.0
 """A document that arrived later than this from now: the clock was put back."""
 
 _PACKAGE = "xscl-broker"
+_OURS = frozenset({_PACKAGE, "xscl-client"})
+_TOP_LEVEL = ("broker", "feeds", "joins", "templates", "xpath_eval", "xscl")
 _NAMED = ("pyspark", "duckdb", "pyarrow", "pandas", "lxml", "aiohttp", "feedparser")
 
 
@@ -54,8 +61,22 @@ def _packages() -> CheckupFinding:
             wrong.append(f"{needed.name} is not installed")
     if wrong:
         return CheckupFinding("packages", "; ".join(wrong), f"pip install --upgrade {_PACKAGE}")
+    shared = _shared()
+    if shared:
+        remedy = "install it into an environment of its own: python -m venv"
+        return CheckupFinding("packages", shared, remedy)
     named = ", ".join(f"{name} {version(name)}" for name in (_PACKAGE, *_NAMED))
     return CheckupFinding("packages", named)
+
+
+def _shared() -> str:
+    """Return which packages of ours another distribution has, too: one has replaced the other's."""
+    brought = packages_distributions()
+    return "; ".join(
+        f"{other} has a package {name!r} as well"
+        for name in _TOP_LEVEL
+        for other in sorted({*brought.get(name, ())} - _OURS)
+    )
 
 
 def _java() -> CheckupFinding:
