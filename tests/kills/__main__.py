@@ -118,11 +118,13 @@ class Round:
         self._receiver.life = "original"
         using = asyncio.create_task(traffic.run())
         while not using.done():
-            await self._kill_one(self._directory, using)
+            await self._kill_one(self._directory)
+            async with traffic.copying:
+                self._look()
         using.result()
         await self._finish(self._directory)
 
-    async def _kill_one(self, directory: Path, using: asyncio.Task[None] | None = None) -> None:
+    async def _kill_one(self, directory: Path) -> None:
         is_real = self._chosen.random() < self._real
         life = Life(directory, self._url, REAL if is_real else LIGHT)
         try:
@@ -132,10 +134,12 @@ class Round:
         self._tally.kills += 1
         self._tally.real_kills += is_real
         await self._receiver.idle()
-        if directory == self._directory:
-            for id_ in settled_in(self._data):
-                self._settled.setdefault(id_, self._got)
-            self._known |= documents_in(self._data)
+
+    def _look(self) -> None:
+        """Note what the broker that was killed had written down."""
+        for id_ in settled_in(self._data):
+            self._settled.setdefault(id_, self._got)
+        self._known |= documents_in(self._data)
 
     async def _finish(self, directory: Path) -> None:
         """Run a broker until nothing moves any more, and stop it."""

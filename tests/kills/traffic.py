@@ -137,6 +137,8 @@ class Traffic:
         self._documents = documents
         self._paths = itertools.count(1)
         self.journal = Journal()
+        self.copying = asyncio.Lock()
+        """Held while the files are copied: whoever ends a copy may tidy its databases up."""
         self.refused: list[str] = []
 
     async def run(self) -> None:
@@ -241,21 +243,26 @@ class Traffic:
                 return
             target = self._directory / f"copy-{number}"
             newest = self.journal.newest_docid
-            process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "broker.cli", "--config"),
-                *(str(self._directory / "xscl.toml"), "backup", str(target)),
-                stderr=asyncio.subprocess.PIPE,
-            )
-            if self._chosen.random() < 0.25:
-                await asyncio.sleep(self._chosen.random() * 3)
-                with suppress(ProcessLookupError):
-                    process.kill()
-            _, said = await process.communicate()
+            async with self.copying:
+                process, said = await self._copy_to(target)
             if process.returncode == 0:
                 check_copy(target)
                 self.journal.copies.append((target, newest))
             elif process.returncode > 0:
                 self.refused.append(said.decode().strip().splitlines()[-1])
+
+    async def _copy_to(self, target: Path) -> tuple[asyncio.subprocess.Process, bytes]:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-P", "-m", "broker.cli", "--config"),
+            *(str(self._directory / "xscl.toml"), "backup", str(target)),
+            stderr=asyncio.subprocess.PIPE,
+        )
+        if self._chosen.random() < 0.25:
+            await asyncio.sleep(self._chosen.random() * 3)
+            with suppress(ProcessLookupError):
+                process.kill()
+        _, said = await process.communicate()
+        return process, said
 
     async def _asked(self, method: str, path: str, *, gone: bool = False, **others: Any) -> Any:
         """Ask until there is an answer.  `gone` is what a repeated removal says."""
