@@ -25,7 +25,15 @@ from xscl.reader import check
 from xscl.report import Report
 from xscl.spelling import did_you_mean
 
-__all__ = ["ROUTES", "description_of", "labels_of", "one_query", "point_since", "present_query"]
+__all__ = [
+    "ROUTES",
+    "check_id",
+    "description_of",
+    "labels_of",
+    "one_query",
+    "point_since",
+    "present_query",
+]
 
 _COMPARED_MAX = 10_000
 """Ids among which the nearest to a wrong one is looked for: 0.1 s."""
@@ -63,7 +71,7 @@ async def put_query(request: web.Request) -> web.Response:
     again changes nothing: a query that is paused stays so.
     """
     backend, query_id = request.app[BACKEND], request.match_info["id"]
-    await in_thread(_check_id, backend, query_id)
+    await in_thread(check_id, backend, query_id)
     source = await text_of(request)
     query = await in_thread(one_query, source, query_id)
     note(request, version=query.version)
@@ -127,7 +135,7 @@ async def _change(request: web.Request, state: QueryState) -> web.Response:
     return await _answer(backend, await backend.change(change))
 
 
-def _check_id(backend: Backend, query_id: str) -> None:
+def check_id(backend: Backend, query_id: str) -> None:
     """End the request with 422 where an id is not well-formed, unless a query has it already.
 
     An id stands in addresses, in logs and on the page, and so is as plain as a stream's name.
