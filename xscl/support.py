@@ -39,10 +39,6 @@ NOT_RUN = "XS800"
 """The code of a construct that is read and not run."""
 
 NOT_YET = {
-    "NEXT": "NEXT",
-    "UNLESS": "UNLESS",
-    "NOT FOLLOWED BY": "NOT FOLLOWED BY",
-    "NOT JOIN": "NOT JOIN",
     "repetition": "`+`",
     "MATCH": "MATCH",
     "DISJOINT": "DISJOINT",
@@ -50,7 +46,6 @@ NOT_YET = {
     "WINDOW": "WINDOW",
     "LIMIT": "LIMIT",
     "CONFIDENCE": "CONFIDENCE",
-    "GRACE": "GRACE",
     "ON MATCH": "ON MATCH",
     "LOSS": "LOSS",
     "CREATE TABLE": "CREATE TABLE",

@@ -37,7 +37,8 @@ from joins import template_sql
 from templates.clause import Alternative, Clause, Published, is_prepared
 from templates.compiler import compile_query
 from templates.conjunctive import conjunctive_query, view_query
-from templates.plain import choices, plain_statements
+from templates.ordered import choices
+from templates.plain import plain_statements
 from templates.queryclass import QueryClass
 from templates.template import Template
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
@@ -172,7 +173,7 @@ class _Surveyor:
         uses: dict[int, list[tuple[str, str]]],
     ) -> QueryView:
         statements = zip(plain_statements(plain), plain_statements(query), strict=True)
-        read = [(each, choice) for each in statements for choice in choices(each[0])]
+        read = [(each, choice) for each in statements for choice in choices(each[0].root)]
         views = tuple(
             _SurveyedQuery(self, *statement, alternative, choice, uses).clauses(number)
             for number, (alternative, (statement, choice)) in enumerate(

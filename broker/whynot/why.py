@@ -19,7 +19,8 @@ from broker.documents.document import Document, render_time
 from broker.whynot.blocks import Binding, BlockOnDocument, Bound
 from broker.whynot.operators import Joining, Side, StreamAt
 from broker.whynot.reason import Reason
-from templates.plain import choices, plain_statements
+from templates.ordered import choices
+from templates.plain import plain_statements
 from xpath_eval.structure import NodeTree, XmlError, parse_xml
 from xscl.pattern import tree_pattern
 from xscl.query import (
@@ -111,7 +112,7 @@ class _Attempts:
     blocks: dict[tuple[int, int, frozenset[Term]], BlockResult] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.choices = choices(self.query)
+        self.choices = choices(self.query.root)
         self.asked = tuple(blocks_below(self.query.root))
         self.labels = {variable.name: variable.label for variable in self.query.variables}
 
