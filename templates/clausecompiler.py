@@ -1,4 +1,4 @@
-"""From one alternative of a plain statement to its clauses and query classes.
+"""From a query to the query classes that answer it.
 
 Each operator of each alternative becomes a clause (`clause`).  An operator below another one hands
 on its tuples as instances of a stream of its own, whose witness shape is flat: a root, and one node

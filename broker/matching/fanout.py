@@ -186,7 +186,7 @@ class FoundTuple:
             "match_id": newest.match_id if self.decided is None else "",
             "docid_min": min(instance.docid_min for instance in self.instances),
             "start_us": self.start_us,
-            "end_us": self.end_us,
+            "end_us": position.end_us,
             "watermark_us": position.watermark_us,
             "shape": shape,
             "leaves": list(self.leaves),

@@ -17,6 +17,7 @@ from typing import Any
 
 from broker.documents.document import Document, render_time
 from broker.whynot.blocks import Binding, BlockOnDocument, Bound
+from broker.whynot.decided import decision_reason, open_form
 from broker.whynot.operators import Joining, Side, StreamAt
 from broker.whynot.reason import Reason
 from templates.ordered import choices
@@ -71,6 +72,18 @@ def why_not(
     if problem := _wrong_documents(query, documents):
         return problem
     plain = substitute(query, parameters or {})
+    if plain.is_ordered:
+        opened = open_form(plain)
+        if opened is None:
+            return decision_reason(None)
+        reason = why_not(
+            opened,
+            documents,
+            lateness_us=lateness_us,
+            registration_point=registration_point,
+            stream_at=stream_at,
+        )
+        return decision_reason(reason) if reason.holds else reason
     best: Reason | None = None
     for statement in plain_statements(plain):
         attempt = _Attempts(statement, lateness_us, registration_point, stream_at)

@@ -132,6 +132,18 @@ class TupleTable:
             **named,
         )
 
+    def decided_or_zeros(self) -> Ints:
+        """Return `decided`, as zeros where no tuple was."""
+        if self.decided is None:
+            return np.zeros((len(self), len(Position._fields)), np.int64)
+        return self.decided
+
+    def position(self, row: int) -> Position | None:
+        """Return the position of a row that was decided."""
+        if self.decided is None or not self.decided[row, 0]:
+            return None
+        return Position(*self.decided[row].tolist())
+
     def __len__(self) -> int:
         return len(self.classes)
 

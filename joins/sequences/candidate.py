@@ -79,7 +79,9 @@ class Operand:
                 stream.blocks,
                 row.leaves,
             )
-        candidate.rows.setdefault(stream.name, []).append(Row(row.number, row.values[1:]))
+        candidate.rows.setdefault(stream.name, []).append(
+            Row(row.number, row.values[1 : 1 + len(stream.terms)])
+        )
 
     def take_new(self) -> list[Candidate]:
         """Return the candidates that came since they were last taken."""

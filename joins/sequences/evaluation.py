@@ -114,10 +114,8 @@ class Evaluation:
             for near in operand.take_new():
                 for key in keys_of(near, case.stream, terms):
                     self._cancelling.add((i, j, key), near)
-        if self.decision.kind.has_right:
-            decided = self._pairs(clock)
-        else:
-            decided = self._alone(clock)
+        has_right = self.decision.kind.has_right
+        decided = self._pairs(clock) if has_right else list(self._alone(clock))
         return [one for one in decided if not self._is_taken_away(one)]
 
     def _alone(self, clock: Clock) -> Iterator[DecidedTuple]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
+import numpy as np
 import pyarrow as pa
 
 from joins.budget.pairs import Overrun
@@ -260,5 +261,6 @@ class DecidingProcessor:
 
     def figures(self) -> dict[str, int]:
         """Return how much is remembered, and how much waits to be decided."""
-        waiting = sum(evaluation.waiting for evaluation in self._evaluations.values())
-        return {**self.inner.figures(), "decisions": len(self._evaluations), "undecided": waiting}
+        evaluations = self._evaluations.values()
+        waiting = sum(evaluation.waiting for evaluation in evaluations)
+        return {**self.inner.figures(), "decisions": len(evaluations), "undecided": waiting}

@@ -92,8 +92,8 @@ class _Around:
     keys: tuple[Key, ...] = ()
 
     def reach_us(self, window_us: int) -> int:
-        """Return a window, or WITHIN's where it has no bound."""
-        return window_us if window_us < INFINITE_US else min(self.within, default=INFINITE_US)
+        """Return a window, or the innermost WITHIN's where it has no bound."""
+        return window_us if window_us < INFINITE_US else [INFINITE_US, *self.within][-1]
 
 
 class Decisions:

@@ -100,7 +100,7 @@ class _Found:
 
 
 def _grace_us(query: Query, graces_us: Mapping[str, int], lateness_us: int) -> int:
-    """Return the grace of a query: section 12.2."""
+    """Return the grace of a query: section 12."""
     own_us = lateness_us if query.grace is None else min(query.grace, lateness_us)
     return max(own_us, *(graces_us.get(block.stream, 0) for block in query.blocks))
 
