@@ -118,13 +118,7 @@ class TupleTable:
         starts = [part.starts[:-1] + start for part, start in zip(parts, shift, strict=False)]
         decided = None
         if any(part.decided is not None for part in parts):
-            nowhere = (np.zeros((len(part), 4), np.int64) for part in parts)
-            decided = np.concatenate(
-                [
-                    none if part.decided is None else part.decided
-                    for part, none in zip(parts, nowhere, strict=True)
-                ]
-            )
+            decided = np.concatenate([part.decided_or_zeros() for part in parts])
         return cls(
             patterns=np.concatenate([nothing, *patterns]),
             starts=np.concatenate([*starts, shift[-1:]]),
@@ -182,12 +176,6 @@ class TupleTable:
         """Return the positions of a row's nodes."""
         pattern = self.patterns[row]
         return tuple(self.positions[self.starts[pattern] : self.starts[pattern + 1]].tolist())
-
-    def position(self, row: int) -> Position | None:
-        """Return where a row was decided; None if its instances say where it stands."""
-        if self.decided is None or not self.decided[row, 0]:
-            return None
-        return Position(*self.decided[row].tolist())
 
     def rows(self) -> Iterator[ClassTuple]:
         """Yield the rows one by one."""

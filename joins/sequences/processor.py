@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-import numpy as np
 import pyarrow as pa
 
 from joins.budget.pairs import Overrun
