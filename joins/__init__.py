@@ -6,6 +6,7 @@
     sql         the engines of the paper, for reference, and the templates' conjunctive queries
     signature   the default engine
     engines     all engines by name, behind one interface
+    sequences   what is decided once: next, absence
     shards      the default engine over N processes
     files       witnesses that outlive a process
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from joins.memory.durations import UNBOUNDED, Durations, Largest
     from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
     from joins.memory.instancetable import hash_values
-    from joins.memory.tupletable import ClassTuple, TupleTable, in_tables
+    from joins.memory.tupletable import ClassTuple, Position, TupleTable, in_tables
+    from joins.sequences.processor import DecidingProcessor
     from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
     from joins.sql.render import template_sql
     from templates.queryclass import QueryClass
@@ -44,11 +46,13 @@ __all__ = [
     "UNBOUNDED",
     "ClassRegistry",
     "ClassTuple",
+    "DecidingProcessor",
     "Durations",
     "EngineName",
     "Instance",
     "Largest",
     "Overrun",
+    "Position",
     "Processor",
     "QueryClass",
     "SignatureLimits",
@@ -68,7 +72,8 @@ _HOMES = {
     "joins.memory.durations": ("UNBOUNDED", "Durations", "Largest"),
     "joins.memory.instance": ("INSTANCE_SCHEMA", "Instance", "rows_in_sub_batches"),
     "joins.memory.instancetable": ("hash_values",),
-    "joins.memory.tupletable": ("ClassTuple", "TupleTable", "in_tables"),
+    "joins.memory.tupletable": ("ClassTuple", "Position", "TupleTable", "in_tables"),
+    "joins.sequences.processor": ("DecidingProcessor",),
     "joins.signature.limits": ("DEFAULT_LIMITS", "SignatureLimits"),
     "joins.sql.render": ("template_sql",),
     "templates.queryclass": ("QueryClass",),

@@ -124,7 +124,7 @@ class ClassRegistry:
         """Keep instances that can fill a class for longer than its window."""
         query_class = self.by_number[number]
         self._retained_for[number][retention_us] += 1
-        self.retention.add(query_class.sides(), retention_us)
+        self.retention.add(query_class.retained(), retention_us)
 
     def release(self, number: int, retention_us: int) -> None:
         """Undo one `retain`."""
@@ -134,7 +134,7 @@ class ClassRegistry:
             del retained_for[retention_us]
         if not retained_for:
             del self._retained_for[number]
-        self.retention.remove(query_class.sides(), retention_us)
+        self.retention.remove(query_class.retained(), retention_us)
 
     def retention_us(self, number: int) -> int:
         """Return for how long instances that can fill a class are kept."""

@@ -85,10 +85,14 @@ class ClauseSource:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A published stream: the stratum in which it is read, how far its documents reach back."""
+    """A published stream: the stratum in which it is read, how far its documents reach back.
+
+    `grace_us` is the largest grace of its publishers.
+    """
 
     stratum: int
     retention_us: int
+    grace_us: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,6 +106,7 @@ class Clause:
     included.  `carried` are the terms that the clause hands on, in the order of its instances'
     nodes 1, 2, ..., and `tested` the places whose values stand behind them, for the boxes of the
     clauses above.  `tuple_variables` are the variables of all those nodes, that of the root first.
+    Where the tuples are decided, `deciding` are the clauses that the decision reads.
     """
 
     query_class: QueryClass
@@ -118,6 +123,7 @@ class Clause:
     tested: tuple[Place, ...] = ()
     stream: str = ""
     tuple_variables: tuple[int, ...] = ()
+    deciding: tuple[Clause, ...] = ()
 
     def window_under(self, values: Mapping[str, object]) -> int:
         """Return the window under an assignment."""
@@ -131,11 +137,14 @@ class Clause:
 
         It is the window of the operator and those below it, added up.
         """
+        below = [source.below for source in self.sources if source.below is not None]
         below_us = max(
-            source.retention_us if source.below is None else source.below.retention_under(values)
-            for source in self.sources
+            *(source.retention_us for source in self.sources),
+            *(clause.retention_under(values) for clause in (*below, *self.deciding)),
+            0,
         )
-        own_us = self.window_under(values) if len(self.sources) > 1 else 0
+        is_block = len(self.sources) == 1 and not self.deciding
+        own_us = 0 if is_block else self.window_under(values)
         return min(INFINITE_US, own_us + below_us)
 
     def terms_of(self, value_join: tuple[int, int]) -> list[str]:
@@ -173,12 +182,13 @@ class Alternative:
 
     def windows_above(self, values: Mapping[str, object]) -> list[tuple[Clause, int]]:
         """Return each clause with the windows of those that read its tuples, added up."""
-        above_us = {self.root: 0}
+        above_us = {self.root.stream: 0}
         for clause in reversed(self.clauses):
-            for source in clause.sources:
-                if source.below is not None:
-                    above_us[source.below] = above_us[clause] + clause.window_under(values)
-        return [(clause, above_us[clause]) for clause in self.clauses]
+            below = [source.below for source in clause.sources if source.below is not None]
+            for each in (*below, *clause.deciding):
+                reach_us = above_us[clause.stream] + clause.window_under(values)
+                above_us[each.stream] = max(above_us.get(each.stream, 0), reach_us)
+        return [(clause, above_us[clause.stream]) for clause in self.clauses]
 
 
 def is_prepared(alternatives: Sequence[Alternative]) -> bool:

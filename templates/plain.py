@@ -12,18 +12,26 @@ What is sugar over joins is taken out here, before anything is compiled (semanti
 All of these are open: a further tuple below adds tuples above.  So it does not matter whether a
 condition is asked of an operator's tuples or above it, and the matches of the plain statements
 together are those of the query.  An operator that chooses is not so: nothing is moved across it.
+It becomes an `Ordered` node, which says what is asked of its operands and, apart, of what it gives;
+its absent units keep their alternatives, since all of them take away from one decision.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
+from templates.decision import DecisionKind
+from templates.optionalpaths import fresh_paths, with_optional
+from templates.ordered import AbsentUnit, Kept, Ordered, PlainNode
 from xscl.comparison import UNBOUND
 from xscl.path import Literal, Parameter, Path
 from xscl.query import (
     INFINITE_US,
+    Absence,
+    AbsenceKind,
     Block,
     Call,
     Conditional,
@@ -33,6 +41,7 @@ from xscl.query import (
     Node,
     Operand,
     Operator,
+    OperatorKind,
     PathFrom,
     Query,
     Residual,
@@ -42,24 +51,11 @@ from xscl.query import (
     Window,
     operand_variables,
 )
-from xscl.sequence import nodes_below
+from xscl.sequence import blocks_below, decides, nodes_below
 
-__all__ = ["choices", "plain_statements"]
+__all__ = ["plain_statements"]
 
 _Disjuncts = tuple[Disjunct, ...]
-
-
-def choices(statement: Query) -> list[dict[int, Disjunct]]:
-    """Return the alternatives of a plain statement: a disjunct for each operator, by its identity.
-
-    A block alone may have conditions: then it stands in a From, which has its disjunct.
-    """
-    root = statement.root
-    if isinstance(root, From):
-        return [{id(root): disjunct} for disjunct in root.where or ()]
-    operators = list(statement.operators())
-    chosen = product(*(operator.disjuncts for operator in operators))
-    return [dict(zip(map(id, operators), each, strict=True)) for each in chosen]
 
 
 def plain_statements(query: Query) -> tuple[Query, ...]:
@@ -69,18 +65,22 @@ def plain_statements(query: Query) -> tuple[Query, ...]:
     are those of the blocks that are.
     """
     nodes = list(nodes_below(query.root))
-    if not any(isinstance(node, (From, Unit)) for node in nodes):
+    if not any(isinstance(node, (From, Unit)) or decides(node) for node in nodes):
         return (query,)
-    units = [node for node in nodes if isinstance(node, Unit)]
+    absent = [node.absent for node in nodes if isinstance(node, Absence)]
+    apart = {block for unit in absent for block in blocks_below(unit)}
+    units = [node for node in nodes if isinstance(node, Unit) and id(node) not in map(id, absent)]
     statements: list[Query] = []
     for choice in product(*(unit.alternatives for unit in units)):
         left_out = {b for unit in units for b in unit.alternatives}.difference(choice)
         variables = tuple(v for v in query.variables if v.block not in left_out)
-        plain = _Plain(query, dict(zip(units, choice, strict=True)), {v.name for v in variables})
+        bound = {v.name for v in variables if v.block not in apart}
+        plain = _Plain(query, dict(zip(units, choice, strict=True)), bound)
         root = plain.root()
         if root is not None:
             blocks = plain.blocks()
-            statements.append(replace(query, blocks=blocks, root=root, variables=variables))
+            source: Any = root
+            statements.append(replace(query, blocks=blocks, root=source, variables=variables))
     return tuple(statements)
 
 
@@ -94,13 +94,14 @@ class _Around:
 
     within: Window | Parameter | None = None
     keys: tuple[Key, ...] = ()
+    within_us: int = INFINITE_US
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
     """A node without sugar, its first and last block, and the conditions of a block."""
 
-    node: Operator | int
+    node: Operator | Ordered | Kept | int
     first: int
     last: int
     conditions: _Disjuncts = (Disjunct(),)
@@ -114,7 +115,12 @@ class _Plain:
     choice: dict[Unit, int]
     bound: set[str]
 
-    def root(self) -> Node | None:
+    def __post_init__(self) -> None:
+        decided = [node for node in nodes_below(self.query.root) if decides(node)]
+        self._origins = {id(node): origin for origin, node in enumerate(decided)}
+        self._fresh = fresh_paths(self.query)
+
+    def root(self) -> PlainNode | None:
         """Return the root of the plain statement, None where it can have no match."""
         try:
             part = self._part(self.query.root, _Around())
@@ -142,6 +148,8 @@ class _Plain:
                 return self._block(node, around)
             case Unit():
                 return self._block(self.choice[node], around)
+            case Operator(kind=OperatorKind.NEXT) | Absence():
+                return self._ordered(node, around)
             case Operator():
                 return self._operator(node, around)
             case From():
@@ -158,40 +166,104 @@ class _Plain:
 
     def _operator(self, operator: Operator, around: _Around) -> _Part:
         left, right = self._part(operator.left, around), self._part(operator.right, around)
-        own = Disjunct(
-            tuple(
-                ValueJoin(
-                    VariableValue(key.variable(left.last)), VariableValue(key.variable(right.first))
-                )
-                for key in around.keys
-            ),
-            _at_most(around.within),
-        )
-        disjuncts = _all_of(
+        joins = tuple(_key_joins(around.keys, left.last, right.first))
+        own = Disjunct(joins, _at_most(around.within))
+        disjuncts = self._all_of(
             self._bound(operator.disjuncts), left.conditions, right.conditions, (own,)
         )
         window = operator.window
         if window == Window(INFINITE_US) and around.within is not None:
             window = around.within
-        node = replace(
-            operator, left=left.node, right=right.node, disjuncts=disjuncts, window=window
-        )
+        sides: list[Any] = [left.node, right.node]
+        node = replace(operator, left=sides[0], right=sides[1], disjuncts=disjuncts, window=window)
         return _Part(node, left.first, right.last)
 
     def _from(self, source: From, around: _Around) -> _Part:
-        inside = _Around(source.within or around.within, (*around.keys, *source.keys))
+        inside = _Around(
+            source.within or around.within,
+            (*around.keys, *source.keys),
+            min(around.within_us, _length_us(source.within)),
+        )
         part = self._part(source.node, inside)
         where = (Disjunct(),) if source.where is None else self._bound(source.where)
+        if isinstance(part.node, Ordered):
+            return replace(part, node=Kept(part.node, where)) if source.where is not None else part
+        if isinstance(part.node, Kept):
+            kept = self._all_of(part.node.where, where)
+            return replace(part, node=replace(part.node, where=kept))
         if isinstance(part.node, Operator):
-            disjuncts = _all_of(part.node.disjuncts, where)
+            disjuncts = self._all_of(part.node.disjuncts, where)
             return replace(part, node=replace(part.node, disjuncts=disjuncts))
         block = part.node
         there = tuple(
             Residual(VariableValue(key.variable(block)), "!=", Literal("")) for key in source.keys
         )
-        asked = _all_of(where, (Disjunct(residuals=_at_most(source.within) + there),))
+        asked = self._all_of(where, (Disjunct(residuals=_at_most(source.within) + there),))
         own = _of_document(self.query.blocks[block].root, asked)
-        return replace(part, conditions=_all_of(part.conditions, own))
+        return replace(part, conditions=self._all_of(part.conditions, own))
+
+    # -- what is decided -----------------------------------------------------------------------
+
+    def _ordered(self, node: Operator | Absence, around: _Around) -> _Part:
+        origin = self._origins[id(node)]
+        absences, first = _absences(node)
+        if not absences or absences[0].kind is AbsenceKind.BETWEEN:
+            assert isinstance(first, Operator)
+            parts = [self._part(each, around) for each in (first.left, first.right)]
+            kind = DecisionKind.NEXT if first.kind is OperatorKind.NEXT else DecisionKind.PAIRS
+            joined = Disjunct(tuple(_key_joins(around.keys, parts[0].last, parts[1].first)))
+            disjuncts = self._all_of(self._bound(first.disjuncts), (joined,))
+            window_us = _length_us(first.window)
+        else:
+            parts = [self._part(first, around)]
+            kind = _KINDS[absences[0].kind]
+            disjuncts = (Disjunct(),)
+            window_us = _length_us(absences[0].window)
+        if kind is not DecisionKind.BEFORE and window_us >= INFINITE_US:
+            window_us = _length_us(around.within)
+        ordered = Ordered(
+            origin,
+            kind,
+            tuple(self._source(each, around) for each in parts),
+            disjuncts,
+            tuple(self._absent(each, parts[0].last, around) for each in absences),
+            window_us,
+            around.within_us,
+        )
+        return _Part(ordered, parts[0].first, parts[-1].last)
+
+    def _source(self, part: _Part, around: _Around) -> PlainNode:
+        """Return an operand whose conditions are asked before anything is chosen."""
+        if not isinstance(part.node, int):
+            return part.node
+        there = tuple(
+            Residual(VariableValue(key.variable(part.node)), "!=", Literal(""))
+            for key in around.keys
+        )
+        conditions = self._all_of(part.conditions, (Disjunct(residuals=there),))
+        return part.node if conditions == (Disjunct(),) else From(part.node, where=conditions)
+
+    def _absent(self, absence: Absence, last: int, around: _Around) -> AbsentUnit:
+        blocks: list[tuple[int, _Disjuncts]] = []
+        for block in blocks_below(absence.absent):
+            own = {v.name for v in self.query.variables if v.block == block}
+            inside = replace(self, bound=self.bound | own)
+            bound = inside._bound(absence.disjuncts)
+            asked = tuple(with_optional(each, self._fresh, own) for each in bound)
+            joined = Disjunct(tuple(_key_joins(around.keys, last, block)))
+            blocks.append((block, tuple(_merged(each) for each in product(asked, (joined,)))))
+        is_own = absence.kind in (AbsenceKind.BEFORE, AbsenceKind.BETWEEN)
+        return AbsentUnit(tuple(blocks), _length_us(absence.window) if is_own else INFINITE_US)
+
+    def _all_of(self, *predicates: Sequence[Disjunct]) -> _Disjuncts:
+        """Return the disjuncts of a conjunction of predicates.
+
+        Where something is decided, an alternative that can have no match competes all the same.
+        """
+        found = _all_of(*predicates)
+        if not found and not self.query.is_ordered:
+            raise _ImpossibleError
+        return found
 
     # -- what is bound -------------------------------------------------------------------------
 
@@ -238,6 +310,35 @@ class _Plain:
         return operand
 
 
+_KINDS = {
+    AbsenceKind.BEFORE: DecisionKind.BEFORE,
+    AbsenceKind.AFTER: DecisionKind.AFTER,
+    AbsenceKind.AROUND: DecisionKind.AROUND,
+}
+
+
+def _absences(node: Node) -> tuple[list[Absence], Node]:
+    """Return the absences that are decided together at a node, and what stands below them."""
+    found: list[Absence] = []
+    while isinstance(node, Absence) and (not found or node.kind is found[0].kind):
+        if found and node.kind not in (AbsenceKind.BEFORE, AbsenceKind.BETWEEN):
+            break
+        found.append(node)
+        node = node.operand
+    return found, node
+
+
+def _key_joins(keys: Iterable[Key], left: int, right: int) -> Iterator[ValueJoin]:
+    """Yield the conjuncts of SAME that make two blocks have the same keys."""
+    for key in keys:
+        yield ValueJoin(VariableValue(key.variable(left)), VariableValue(key.variable(right)))
+
+
+def _length_us(window: Window | Parameter | None) -> int:
+    """Return a length where decisions are: of parameters only the values are decided on."""
+    return window.length_us if isinstance(window, Window) else INFINITE_US
+
+
 def _is_open(operand: Operand) -> bool:
     """Whether it depends on a tuple if an operand has a value."""
     return operand != UNBOUND and not isinstance(operand, VariableValue)
@@ -245,10 +346,7 @@ def _is_open(operand: Operand) -> bool:
 
 def _all_of(*predicates: Sequence[Disjunct]) -> _Disjuncts:
     """Return the disjuncts of a conjunction of predicates."""
-    found = tuple(dict.fromkeys(map(_merged, product(*predicates))))
-    if not found:
-        raise _ImpossibleError
-    return found
+    return tuple(dict.fromkeys(map(_merged, product(*predicates))))
 
 
 def _merged(disjuncts: Sequence[Disjunct]) -> Disjunct:

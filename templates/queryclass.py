@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from templates.decision import Decided
 from templates.template import Template, TemplateRow
 
 __all__ = ["QueryClass", "Sides"]
@@ -18,13 +19,14 @@ class QueryClass:
     """The common part of queries that differ only in window, constants, SELECT and subscriber.
 
     It is a template, its row, whether the operator is symmetric (JOIN), and the stratum that the
-    operator belongs to.
+    operator belongs to.  A class whose tuples are decided says so: they are then no join.
     """
 
     template: Template
     row: TemplateRow
     is_symmetric: bool
     stratum: int
+    decided: Decided | None = None
 
     def value_pairs(self) -> Iterator[tuple[int, int]]:
         """Yield the pairs of variables whose values are joined."""
@@ -47,7 +49,11 @@ class QueryClass:
 
     def sides(self) -> set[frozenset[int]]:
         """Return the different sides that an instance may fill; a block alone remembers none."""
-        return set(self.asked()) if self.template.has_right else set()
+        return self.retained() if self.template.has_right else set()
+
+    def retained(self) -> set[frozenset[int]]:
+        """Return the sides whose instances stay where tuples are handed on."""
+        return set(self.asked()) - {frozenset()}
 
     def compared(self) -> set[int]:
         """Return the variables whose values the class joins or tests."""

@@ -90,6 +90,9 @@ def test_the_sections_of_the_semantics_have_their_numbers() -> None:
         "7",
         "8",
         "9",
+        "12",
+        "12.1",
+        "12.2",
         "13",
         "13.1",
         "13.2",
@@ -97,6 +100,8 @@ def test_the_sections_of_the_semantics_have_their_numbers() -> None:
         "13.4",
         "13.5",
         "13.6",
+        "14",
+        "15",
     ]
 
 

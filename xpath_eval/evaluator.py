@@ -110,6 +110,10 @@ class _Reached:
     groups: dict[int, StepGroup] = field(default_factory=dict)
 
 
+_TICK = b"<tick/>"
+"""What stands for a document without content; it is in a stream of its own."""
+
+
 class Evaluator:
     """Evaluates a plan on documents."""
 
@@ -197,15 +201,18 @@ class Evaluator:
             variable = variable.parent if variable.id != high else None
 
     def evaluate(self, stream: str, xml: bytes, *, is_published: bool = False) -> Witnesses:
-        """Return the witnesses of one document; raise `XmlError` where it cannot be read."""
-        elements = parse_elements(xml)
+        """Return the witnesses of one document; raise `XmlError` where it cannot be read.
+
+        A document without content is a tick of the clock, in which nothing is found.
+        """
+        elements = parse_elements(xml or _TICK)
         key = (stream, is_published, structure_key(elements, self._detail))
         raw = self._raw_shapes.get(key)
         is_known = raw is not None
         self._counters.raw_shape_hits += is_known
         if raw is None:
             self._counters.raw_shape_misses += 1
-            roots = self._roots(stream, is_published=is_published)
+            roots = self._roots(stream, is_published=is_published) if xml else []
             raw = self._read_raw_shape(NodeTree(elements), key[2], roots)
             self._keep(key, raw)
         stage, derived = raw.stage, _NOTHING_DERIVED

@@ -39,6 +39,7 @@ __all__ = [
     "UnboundError",
     "Values",
     "compile_condition",
+    "compile_conjunction",
     "compile_operand",
     "compile_test",
     "optional_values",
@@ -175,7 +176,7 @@ def _atom(value: str | float | int) -> str | float:
 
 
 def _choice(condition: tuple[Disjunct, ...], then: Operand, otherwise: Operand) -> _Reader:
-    holds = [_conjunction(disjunct) for disjunct in condition]
+    holds = [compile_conjunction(disjunct) for disjunct in condition]
     first, second = compile_operand(then), compile_operand(otherwise)
 
     def chosen(reading: Reading) -> Values:
@@ -184,7 +185,8 @@ def _choice(condition: tuple[Disjunct, ...], then: Operand, otherwise: Operand) 
     return chosen
 
 
-def _conjunction(disjunct: Disjunct) -> Condition:
+def compile_conjunction(disjunct: Disjunct) -> Condition:
+    """Return what tells whether a conjunction holds for a tuple, value joins and all."""
     rest = compile_condition(disjunct.residuals, disjunct.tests)
     joins = list(map(_join, disjunct.value_joins))
     return lambda reading: all(join(reading) for join in joins) and rest(reading)

@@ -15,7 +15,7 @@ All values are frozen and can be pickled, compared and hashed; spans take no par
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from xscl.comparison import (
@@ -52,8 +52,10 @@ from xscl.sequence import (
     Strategy,
     Unit,
     Window,
-    blocks_below,
+    decides,
+    nodes_below,
     operators_below,
+    units_of,
 )
 from xscl.table import Action, Table, TableUse
 
@@ -255,9 +257,18 @@ class Query:
         """Yield the operators, inner ones before outer ones, left before right."""
         yield from operators_below(self.root)
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether something is decided, which a further document could have changed."""
+        return any(map(decides, nodes_below(self.root)))
+
     def visible(self) -> tuple[str, ...]:
         """Return the visible variables: the block roots, then what a SELECT clause mentions."""
-        roots = tuple(self.blocks[block].root for block in blocks_below(self.root))
+        return self.visible_in(block for unit in units_of(self.root) for block in unit)
+
+    def visible_in(self, blocks: Iterable[int]) -> tuple[str, ...]:
+        """Return the visible variables of a tuple of some blocks."""
+        roots = tuple(self.blocks[block].root for block in blocks)
         if isinstance(self.select, SelectAll):
             return roots
         bound = {variable.name for variable in self.variables}

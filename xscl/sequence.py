@@ -40,6 +40,7 @@ __all__ = [
     "Window",
     "blocks_below",
     "children",
+    "decides",
     "documents_of",
     "nodes_below",
     "operators_below",
@@ -211,17 +212,19 @@ def nodes_below(node: Node) -> Iterator[Node]:
 
 
 def documents_of(node: Node) -> int:
-    """Return how many documents a tuple of a node has, where nothing is repeated or absent."""
+    """Return how many documents a tuple of a node has, where nothing is repeated."""
     return len(list(units_of(node)))
 
 
 def units_of(node: Node) -> Iterator[tuple[int, ...]]:
-    """Yield the blocks of each unit of a node in order, where nothing is repeated or absent."""
+    """Yield the blocks of each unit of a node's tuples in order, where nothing is repeated."""
     match node:
         case int():
             yield (node,)
         case Unit(alternatives):
             yield alternatives
+        case Absence(operand=operand):
+            yield from units_of(operand)
         case _:
             for child in children(node):
                 yield from units_of(child)
@@ -230,6 +233,12 @@ def units_of(node: Node) -> Iterator[tuple[int, ...]]:
 def blocks_below(node: Node) -> Iterator[int]:
     """Yield the indexes of the blocks of a node, absent ones too, in order."""
     return (each for each in nodes_below(node) if isinstance(each, int))
+
+
+def decides(node: Node) -> bool:
+    """Return whether something is decided at a node itself: what is next, or what is absent."""
+    is_next = isinstance(node, Operator) and node.kind is OperatorKind.NEXT
+    return is_next or isinstance(node, Absence)
 
 
 def operators_below(node: Node) -> Iterator[Operator]:

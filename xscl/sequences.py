@@ -31,6 +31,7 @@ from xscl.sequence import (
     Strategy,
     Unit,
     Window,
+    blocks_below,
 )
 from xscl.statement import (
     AbsenceSyntax,
@@ -93,7 +94,7 @@ class SequenceBuilder:
         node = From(
             found.node,
             None if syntax.within is None else self._window(syntax.within),
-            tuple(self._key(each, found.blocks) for each in syntax.same),
+            tuple(self._key(each, frozenset(blocks_below(found.node))) for each in syntax.same),
             None if syntax.match is None else Strategy(syntax.match.strategy),
             where,
         )

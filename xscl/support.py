@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from xscl.diagnostics import Diagnostic, Severity
+from xscl.diagnostics import Diagnostic, Severity, XsclError
 from xscl.path import Span
+from xscl.query import Query
 from xscl.report import Report
 from xscl.signatures import MEASURES, ROW_AGGREGATES, SETS
 from xscl.statement import (
@@ -33,16 +34,12 @@ from xscl.syntax import (
     StepSyntax,
 )
 
-__all__ = ["NOT_RUN", "NOT_YET", "check_support", "refused"]
+__all__ = ["NOT_RUN", "NOT_YET", "check_is_open", "check_support", "refused"]
 
 NOT_RUN = "XS800"
 """The code of a construct that is read and not run."""
 
 NOT_YET = {
-    "NEXT": "NEXT",
-    "UNLESS": "UNLESS",
-    "NOT FOLLOWED BY": "NOT FOLLOWED BY",
-    "NOT JOIN": "NOT JOIN",
     "repetition": "`+`",
     "MATCH": "MATCH",
     "DISJOINT": "DISJOINT",
@@ -50,7 +47,6 @@ NOT_YET = {
     "WINDOW": "WINDOW",
     "LIMIT": "LIMIT",
     "CONFIDENCE": "CONFIDENCE",
-    "GRACE": "GRACE",
     "ON MATCH": "ON MATCH",
     "LOSS": "LOSS",
     "CREATE TABLE": "CREATE TABLE",
@@ -113,6 +109,14 @@ def refused(diagnostic: Diagnostic) -> Diagnostic:
         diagnostic.path,
         diagnostic.source,
     )
+
+
+def check_is_open(query: Query, verb: str) -> None:
+    """Raise `XsclError` for a query in which something is decided, which a verb cannot show yet."""
+    if query.is_ordered:
+        text = f"`{verb}` does not speak of NEXT, UNLESS and NOT yet: {query.id} is decided"
+        finding = Diagnostic(NOT_RUN, Severity.ERROR, Span(0, 0), text, source=query.text)
+        raise XsclError([finding])
 
 
 def _constructs(statement: Statement) -> Iterator[tuple[str, Span]]:

@@ -151,8 +151,12 @@ def _show_queries(
     from broker.explain.data import as_data
     from broker.explain.survey import survey
     from broker.explain.text import render_overview, render_query
+    from xscl import XsclError
 
-    found = survey(queries, lateness_us=_duration_us(lateness))
+    try:
+        found = survey(queries, lateness_us=_duration_us(lateness))
+    except XsclError as error:
+        raise Failure(str(error)) from error
     if "automaton" in sections:
         echo(_automaton([q for q in queries if not query_ids or q.id in query_ids], output))
         return

@@ -26,6 +26,7 @@ from broker.cli.terminal import (
     read_parameters,
     wanted_parameters,
 )
+from broker.documents.document import LAST_US, parse_time
 from broker.documents.recorded import count_lines
 from broker.operations.printable import printable
 from broker.pipeline.jvm import JvmError
@@ -51,6 +52,20 @@ class _Duration(click.ParamType[int]):
             self.fail(str(error), param, ctx)
 
 
+class _Time(click.ParamType[int]):
+    """A time in ISO 8601, in microseconds; without an offset it is UTC."""
+
+    name = "time"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        try:
+            return parse_time(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is not a time: 2026-03-01T12:00, as it stands in documents")
+
+
 @click.command()
 @click.argument("queries", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option(
@@ -71,6 +86,12 @@ class _Duration(click.ParamType[int]):
     default="1d",
     show_default=True,
     help="How late a document may come and still find every partner.",
+)
+@click.option(
+    "--until",
+    type=_Time(),
+    help="When the last tick of the clock is, behind all documents; by default later than"
+    " everything, so that all is decided.",
 )
 @parameter_option("A value for the parameter of that name, in each query that has it")
 @click.option(
@@ -109,6 +130,7 @@ def replay(
     documents: tuple[Path, ...],
     matches: Path | None,
     lateness: int,
+    until: int | None,
     given: tuple[str, ...],
     parameters: Path | None,
     batch_size: int,
@@ -118,7 +140,7 @@ def replay(
 ) -> None:
     """Run QUERIES (files, or directories of them) over recorded documents.
 
-    Match lines are written in the order of (largest docid, query, match id); a summary goes to
+    Match lines are written in the order of (position, query, match id); a summary goes to
     standard error.  Documents without `arrival` arrive at the largest `time` so far.
 
     A query that goes over the budget of the settings is paused as in a running broker: its matches
@@ -154,6 +176,7 @@ def replay(
                 batch_documents=batch_size,
                 shards=shards,
                 spark=spark,
+                until_us=LAST_US if until is None else until,
                 progress=bar.update,
             )
     except xscl.XsclError as error:
@@ -272,6 +295,8 @@ def _summarise(summary: ReplaySummary) -> None:
     ]
     if summary.start_s:
         parts.append(f"Spark started in {summary.start_s:.1f} s")
+    if summary.undecided:
+        parts.append(f"{summary.undecided:,} undecided")
     if summary.duplicates:
         parts.append(f"{summary.duplicates:,} repeated")
     if summary.pauses:

@@ -12,7 +12,9 @@ from typing import Any
 from xscl.lexer import is_name
 
 __all__ = [
+    "CLOCK",
     "FIRST_WATERMARK_US",
+    "LAST_US",
     "NAME_CHARACTERS_MAX",
     "NAME_RULE",
     "Document",
@@ -20,9 +22,14 @@ __all__ = [
     "DocumentLine",
     "check_stream",
     "parse_document_line",
+    "parse_recorded_line",
     "parse_time",
     "render_time",
+    "tick",
 ]
+
+CLOCK = "CLOCK"
+"""The stream of ticks: documents without content, which move `W` while nothing else comes."""
 
 FIRST_WATERMARK_US = -(1 << 63)
 """`W(1)`: no document is older than the first one."""
@@ -87,6 +94,30 @@ class DocumentLine:
     time_us: int | None = None
     arrival_us: int | None = None
     key: str | None = None
+
+    @property
+    def is_tick(self) -> bool:
+        """Whether this is a tick of the clock, and no document of anybody's."""
+        return self.stream == CLOCK and not self.xml
+
+
+def tick(time_us: int | None = None) -> DocumentLine:
+    """Return the line of a tick, at its arrival where no time is given."""
+    return DocumentLine(stream=CLOCK, xml=b"", time_us=time_us)
+
+
+def parse_recorded_line(line: str | bytes) -> DocumentLine:
+    """Read a line of a recorded stream: a document line, or a tick, `{"tick": TIME}`."""
+    try:
+        fields: Any = json.loads(line)
+    except ValueError as error:
+        raise DocumentError(f"not JSON: {error}") from error
+    if not isinstance(fields, dict) or fields.keys() != {"tick"}:
+        return parse_document_line(line)
+    time_us = _optional_time(fields, "tick")
+    if time_us is None:
+        raise DocumentError("'tick' must be a time")
+    return tick(time_us)
 
 
 def parse_document_line(line: str | bytes, stream: str | None = None) -> DocumentLine:
@@ -155,3 +186,7 @@ def render_time(time_us: int) -> str:
     '1970-01-01T00:00:01Z'
     """
     return (_EPOCH + timedelta(microseconds=time_us)).isoformat().replace("+00:00", "Z")
+
+
+LAST_US = parse_time("9999-12-31T23:59:59Z")
+"""Later than everything: what the last tick of a replay says."""

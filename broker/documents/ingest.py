@@ -20,6 +20,7 @@ import pyarrow as pa
 from broker.documents.acceptedkeys import AcceptedKeys, HashedLine, Key, Repetition, SegmentKeys
 from broker.documents.dedup import DEDUP_HORIZON_US
 from broker.documents.document import (
+    CLOCK,
     FIRST_WATERMARK_US,
     DocumentError,
     DocumentLine,
@@ -146,6 +147,8 @@ class Ingest:
                 f"a document of {len(line.xml)} bytes; the limit is {self._document_bytes_max}"
             )
         check_stream(line.stream)
+        if line.stream == CLOCK and not line.is_tick:
+            raise DocumentError(f"stream {CLOCK!r} is the broker's own")
         if line.stream in self.closed_streams:
             raise DocumentError(f"stream {line.stream!r} is published by a query")
 

@@ -5,6 +5,7 @@ is shared.  A caller whose documents do not fit is told so at once (`Busy`), nev
 
     submit         lines -> a future of their receipts, resolved when they are durable
     exclusively    an action between two segments; what it changes holds from a definite docid
+    tick           a document without content, written when nothing else came for some time
 
 Invariants: segments are written by this thread alone; arrival times never decrease.
 """
@@ -19,7 +20,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from broker.documents.document import FIRST_WATERMARK_US, DocumentLine
+from broker.documents.document import FIRST_WATERMARK_US, DocumentLine, tick
 from broker.documents.ingest import Ingest, Receipt
 from broker.documents.late import LateDocuments
 from broker.documents.segment import SEGMENT_BYTES_MAX
@@ -66,7 +67,8 @@ class IngestThread:
 
     `registry_version` is read for each segment.  `behind` returns a reason when the pipeline is so
     far behind that no more documents should be taken, else None.  `on_written` gets the seconds
-    that each segment took to be durable, and the receipts of its documents.
+    that each segment took to be durable, and the receipts of its documents.  A tick is written
+    when nothing has been for `tick_s`, unless that is 0.
     """
 
     def __init__(
@@ -78,6 +80,7 @@ class IngestThread:
         now_us: Callable[[], int] = lambda: time.time_ns() // 1000,
         behind: Callable[[], str | None] = lambda: None,
         linger_s: float = LINGER_S,
+        tick_s: float = 0.0,
         on_written: Callable[[float, Sequence[Receipt]], None] = lambda seconds, receipts: None,
     ) -> None:
         self._ingest = ingest
@@ -86,6 +89,7 @@ class IngestThread:
         self._now_us = now_us
         self._behind = behind
         self._linger_s = linger_s
+        self._tick_s = tick_s or None
         self._on_written = on_written
         self._arrival_us = spool.newest.arrival_us if spool.newest else FIRST_WATERMARK_US
         self._queue: deque[_Submission | _Action] = deque()
@@ -154,12 +158,17 @@ class IngestThread:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._queue or self._is_stopping)
-                if not self._queue:
+                self._changed.wait_for(lambda: self._queue or self._is_stopping, self._tick_s)
+                if not self._queue and self._is_stopping:
                     return
-                if not self._is_stopping and isinstance(self._queue[0], _Submission):
+                is_silent = not self._queue
+                if (
+                    not is_silent
+                    and not self._is_stopping
+                    and isinstance(self._queue[0], _Submission)
+                ):
                     self._changed.wait_for(lambda: self._is_stopping, self._linger_s)
-                group = self._take()
+                group = [_Submission([tick()], 0, Future())] if is_silent else self._take()
             self._perform(group)
 
     def _take(self) -> _Action | list[_Submission]:
@@ -204,7 +213,8 @@ class IngestThread:
         version = self._registry_version()
         started = time.perf_counter()
         receipts = self._ingest.append(lines, arrival_us=self._arrival_us, registry_version=version)
-        self._on_written(time.perf_counter() - started, receipts)
+        if not all(line.is_tick for line in lines):
+            self._on_written(time.perf_counter() - started, receipts)
         return receipts
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from broker.documents.disk import Disk
-from broker.documents.document import Document, DocumentError, DocumentLine, parse_document_line
+from broker.documents.document import Document, DocumentError, DocumentLine, parse_recorded_line
 from broker.documents.ingest import Ingest, IngestOutcome
 from broker.documents.spool import SpoolWriter
 from broker.documents.stored import documents_of
@@ -52,7 +52,7 @@ def read_document_lines(paths: Iterable[Path]) -> Iterator[ReadLine]:
                     continue
                 place = f"{path}:{number}"
                 try:
-                    yield place, parse_document_line(line)
+                    yield place, parse_recorded_line(line)
                 except DocumentError as error:
                     yield place, error
 

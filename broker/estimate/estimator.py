@@ -28,9 +28,11 @@ from broker.matching.budget import DEFAULT_BUDGET, Budget
 from broker.matching.lateness import Lateness
 from broker.matching.registration import RegisteredQuery, SetChange
 from broker.whynot import why_not
-from templates.plain import choices, plain_statements
+from templates.ordered import choices
+from templates.plain import plain_statements
 from xscl.query import INFINITE_US, Operator, Query
 from xscl.sequence import documents_of
+from xscl.support import check_is_open
 
 __all__ = ["estimate"]
 
@@ -51,6 +53,8 @@ def estimate(
     budget: Budget = DEFAULT_BUDGET,
 ) -> list[QueryEstimate]:
     """Return an estimate for each query, from documents in the order of their arrival."""
+    for query in queries:
+        check_is_open(query, "estimate")
     found, plan = survey_with_plan(queries, lateness_us=lateness_us)
     sample = take_sample(plan, documents)
     streams = {document.stream for document in documents}
@@ -265,7 +269,7 @@ class _Estimator:
 
     def _alone(self, number: int) -> Query:
         """Return the plain statement of an alternative, with its one disjunct."""
-        read = [(each, choice) for each in self.plain for choice in choices(each)]
+        read = [(each, choice) for each in self.plain for choice in choices(each.root)]
         statement, choice = read[number - 1]
         root = statement.root
         assert isinstance(root, Operator)

@@ -37,7 +37,8 @@ from joins import template_sql
 from templates.clause import Alternative, Clause, Published, is_prepared
 from templates.compiler import compile_query
 from templates.conjunctive import conjunctive_query, view_query
-from templates.plain import choices, plain_statements
+from templates.ordered import choices
+from templates.plain import plain_statements
 from templates.queryclass import QueryClass
 from templates.template import Template
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
@@ -59,6 +60,7 @@ from xscl.query import (
 )
 from xscl.sequence import blocks_below
 from xscl.substitution import substitute
+from xscl.support import check_is_open
 
 __all__ = ["LATENESS_US", "survey", "survey_with_plan"]
 
@@ -75,6 +77,8 @@ def survey_with_plan(
     queries: Sequence[Query], *, lateness_us: int = LATENESS_US
 ) -> tuple[Survey, EvaluationPlan]:
     """Return a survey, and the plan that evaluates its queries with the survey's variables."""
+    for query in queries:
+        check_is_open(query, "explain")
     builder = _Surveyor(lateness_us)
     ordered = publishers_first([RegisteredQuery(query) for query in queries])
     compiled = {id(each.query): builder.compile(each.query) for each in ordered}
@@ -172,7 +176,7 @@ class _Surveyor:
         uses: dict[int, list[tuple[str, str]]],
     ) -> QueryView:
         statements = zip(plain_statements(plain), plain_statements(query), strict=True)
-        read = [(each, choice) for each in statements for choice in choices(each[0])]
+        read = [(each, choice) for each in statements for choice in choices(each[0].root)]
         views = tuple(
             _SurveyedQuery(self, *statement, alternative, choice, uses).clauses(number)
             for number, (alternative, (statement, choice)) in enumerate(

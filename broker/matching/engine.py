@@ -47,6 +47,7 @@ from broker.matching.stepresult import StepResult
 from broker.matching.trees import Trees
 from joins import (
     DEFAULT_ENGINE,
+    DecidingProcessor,
     EngineName,
     Processor,
     TupleTable,
@@ -105,14 +106,15 @@ class Engine:
     ) -> None:
         self._lateness_us = lateness_us
         self._limits = limits
-        self._processor = processor or make_processor(
+        join = processor or make_processor(
             engine,
             lateness_us=lateness_us,
             pairs_max=budget.pairs_max,
             spill_directory=spill_directory,
             limits=limits.join,
         )
-        self._queries = QuerySet(self._processor, numbering)
+        self._processor = DecidingProcessor(join, lateness_us)
+        self._queries = QuerySet(self._processor, numbering, lateness_us=lateness_us)
         self._accounts = Accounts(budget, self._queries, self._processor)
         self._bulk = Bulk()
         self._last_docid = 0
@@ -146,7 +148,7 @@ class Engine:
     @property
     def processor(self) -> Processor:
         """The join, to be read only."""
-        return self._processor
+        return self._processor.inner
 
     def classes(self) -> Iterator[tuple[int, Clause, Subscriber]]:
         """Yield every clause of every query, with the number of its class."""
@@ -195,6 +197,7 @@ class Engine:
 
         `published` are the documents that have been published before, at positions in the batch.
         """
+        self._catch_up(witnesses)
         # Pauses that absorbed documents brought about hold from the next document on.
         first = max(self._last_docid + 1, pc.min(witnesses.column("docid")).as_py() or 0)
         self._accounts.postpone(first)
@@ -212,6 +215,21 @@ class Engine:
         goes over its budget here is paused with the next batch that is processed.
         """
         self._run(witnesses, _Batch(self._trees(documents), is_known=True), published)
+
+    def _catch_up(self, witnesses: pa.Table) -> None:
+        """Decide what was settled by documents that were left out when the rest was absorbed."""
+        if not witnesses.num_rows:
+            return
+        docid, watermark_us = (witnesses.column(n)[0].as_py() for n in ("docid", "watermark_us"))
+        if self._processor.is_behind(watermark_us):
+            batch = _Batch(self._trees(lambda docids: {}), is_known=True)
+            self._accounts.begin_batch(is_known=True)
+            self._processor.begin_batch()
+            self._processor.advance([(docid - 1, watermark_us, watermark_us)])
+            self._leave_out_unread()
+            for stratum in self._processor.strata:
+                self._probe(stratum, batch)
+            self._accounts.end_batch(self._last_docid, self._horizon_us())
 
     def resume(self, spent: Iterable[Spent]) -> None:
         """Take over what queries have spent in the last block of documents, between two batches."""
@@ -248,12 +266,21 @@ class Engine:
         dead = list(
             zip(failed.column("docid").to_pylist(), failed.column("error").to_pylist(), strict=True)
         )
+        self._advance(witnesses)
         self._learn_shapes(witnesses.filter(pc.is_valid(witnesses.column("edges"))))
         # A document in which no query finds anything takes part in no join.
         found = witnesses.filter(pc.greater(pc.list_value_length(witnesses.column("nodes")), 0))
         rows = of_witnesses(found, self._processor.next_instance, self._processor.shape_number)
         self._absorb(rows_in_sub_batches(rows, self._limits.join.memory.sub_batch_bytes))
         return dead
+
+    def _advance(self, witnesses: pa.Table) -> None:
+        """Let time pass with the documents from outside."""
+        outside = witnesses.filter(pc.equal(witnesses.column("depth"), 0))
+        columns = ("docid", "watermark_us", "end_us")
+        self._processor.advance(
+            zip(*(outside.column(name).to_pylist() for name in columns), strict=True)
+        )
 
     def _absorb(self, parts: Iterable[pa.Table]) -> None:
         """Have the join remember rows of `INSTANCE_SCHEMA`, without numbers."""

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from broker.matching.boxes.forms import Forms, box_of
 from broker.matching.boxes.index import Box, BoxIndex
 from broker.matching.boxes.points import Points
-from joins import Instance
+from joins import Instance, Position
 from templates.clause import SPAN, Clause, Place
 from xscl.meter import size
 from xscl.query import Call, Query, term
@@ -64,8 +64,8 @@ class Use:
 
     @property
     def is_join(self) -> bool:
-        """Whether anything is joined: a block alone is not."""
-        return len(self.clause.sources) > 1
+        """Whether documents are kept for it: for a block alone they are not."""
+        return len(self.clause.sources) > 1 or bool(self.clause.deciding or self.clause.stream)
 
     def joins(self, stream: str) -> bool:
         """Return whether documents of a stream are joined here."""
@@ -83,9 +83,10 @@ class BoundNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundTuple:
-    """A tuple of one clause: its instances, the newest docid, and the nodes of its terms.
+    """A tuple of one clause: its instances, the docid where it stands, the nodes of its terms.
 
-    `positions` are those of its meta-variables in the instances.
+    `positions` are those of its meta-variables in the instances.  A tuple that was decided stands
+    where `decided` says.
     """
 
     clause: Clause
@@ -95,6 +96,7 @@ class FoundTuple:
     span_us: int
     positions: tuple[int, ...]
     nodes: Mapping[str, BoundNode]
+    decided: Position | None = None
 
     @classmethod
     def of(
@@ -105,10 +107,11 @@ class FoundTuple:
         docid: int,
         span_us: int,
         positions: tuple[int, ...],
+        decided: Position | None = None,
     ) -> FoundTuple:
         """Return a tuple of a clause's class."""
         nodes = _resolve(clause, positions, left, right)
-        return cls(clause, left, right, docid, span_us, positions, nodes)
+        return cls(clause, left, right, docid, span_us, positions, nodes, decided)
 
     def value_at(self, place: Place) -> str | None:
         """Return the value at a place; of the span, microseconds."""
@@ -157,23 +160,34 @@ class FoundTuple:
     @property
     def end_us(self) -> int:
         """The end of the tuple's interval."""
+        if self.decided is not None:
+            return self.decided.end_us
         return max(instance.end_us for instance in self.instances)
+
+    @property
+    def position(self) -> Position:
+        """Where it stands: where it was decided, or where its newest instance does."""
+        if self.decided is not None:
+            return self.decided
+        newest = max(self.instances, key=attrgetter("position"))
+        return Position(newest.docid, newest.depth, newest.watermark_us, self.end_us)
 
     def handed_on(self, shape: int) -> dict[str, Any]:
         """Return the tuple as an instance for the clause above, a row of `INSTANCE_SCHEMA`."""
         clause = self.clause
         newest = max(self.instances, key=attrgetter("position"))
+        position = self.position
         carried = [self.nodes[term] for term in clause.carried]
         return {
             "stream": clause.stream,
             "key": "",
-            "docid": newest.docid,
-            "depth": newest.depth,
-            "match_id": newest.match_id,
+            "docid": position.docid,
+            "depth": position.depth,
+            "match_id": newest.match_id if self.decided is None else "",
             "docid_min": min(instance.docid_min for instance in self.instances),
             "start_us": self.start_us,
-            "end_us": self.end_us,
-            "watermark_us": newest.watermark_us,
+            "end_us": position.end_us,
+            "watermark_us": position.watermark_us,
             "shape": shape,
             "leaves": list(self.leaves),
             # What is only tested is no node: equal values of several nodes are one.
@@ -258,8 +272,8 @@ class FanOut:
                 continue
             if found is None or row != last or found.clause is not use.clause:
                 left, right = instances[lefts[i]], instances[rights[i]] if is_pair[i] else None
-                nodes = table.nodes(row)
-                found = FoundTuple.of(use.clause, left, right, docids[i], spans[i], nodes)
+                nodes, decided = table.nodes(row), table.position(row)
+                found = FoundTuple.of(use.clause, left, right, docids[i], spans[i], nodes, decided)
                 last, is_true = row, found.has_equal_values()
             if is_true and found.has_strings(use.asked.equal):
                 yield found, use

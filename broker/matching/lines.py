@@ -109,10 +109,12 @@ class MatchLines:
         witnesses: Sequence[Witness],
         omitted: int,
         output: Output,
+        decided: int | None = None,
     ) -> str:
         """Return the line of the match with the id `name`, without the line end.
 
-        `omitted` witnesses are counted beside those given.
+        `omitted` witnesses are counted beside those given; `decided` is the docid at which the
+        match of an ordered query was decided.
         """
         start, end = map(render_time, interval)
         documents = ", ".join(self._documents(leaves))
@@ -120,10 +122,11 @@ class MatchLines:
         nodes = ", ".join([f"{begin}{numbers[i]}}}" for begin, i in self._shown])
         tuples = ", ".join(map(self._witness, witnesses))
         left_out = f', "witnesses_omitted": {omitted}' if omitted else ""
+        at = "" if decided is None else f' "decided": {decided},'
         error = output.error
         why = "" if error is None else f', "output_error": {encode_basestring(error)}'
         return (
-            f'{{"id": "{name}", "query": {self._query}, "start": "{start}", "end": "{end}",'
+            f'{{"id": "{name}", "query": {self._query}, "start": "{start}", "end": "{end}",{at}'
             f' "documents": [{documents}], "roots": [{roots}], "nodes": {{{nodes}}},'
             f' "witnesses": [{tuples}]{left_out}{self._parameters},'
             f' "output": {output.spelled}{why}}}'

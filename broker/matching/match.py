@@ -30,8 +30,9 @@ def parameters_key(parameters: Mapping[str, Any]) -> str:
 class FoundMatch(NamedTuple):
     """A match as a row.  Sorted rows are in the order of match lines: (position, query, id).
 
-    `position` is the largest docid among its documents, `oldest` the smallest; `parameters` is the
-    `parameters_key` of its assignment; `line` has no line end.
+    `position` is the largest docid among its documents, or the one at which it was decided;
+    `oldest` is the smallest of its documents; `parameters` is the `parameters_key` of its
+    assignment; `line` has no line end.
     """
 
     position: int
@@ -84,6 +85,7 @@ class Match:
     does not assign (another alternative of an `OR` compares it) counts as -1.
     `parameters` are the canonical values of a parameterised query's assignment.
     `output_error` says why the query's own constructor failed on these documents, else None.
+    `decided` is the docid at which an ordered query's match was decided, None of another query.
     """
 
     id: str
@@ -98,6 +100,7 @@ class Match:
     witnesses_omitted: int = 0
     parameters: dict[str, Any] = field(default_factory=dict)
     output_error: str | None = None
+    decided: int | None = None
 
     @classmethod
     def read(cls, line: str) -> Match:
@@ -120,7 +123,9 @@ class Match:
 
     @property
     def position(self) -> int:
-        """The largest docid among the documents: what match lines are sorted by first."""
+        """Where it was decided, or the largest of its docids: match lines are sorted by it."""
+        if self.decided is not None:
+            return self.decided
         return max(document.docid for document in self.documents)
 
 

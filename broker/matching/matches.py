@@ -7,7 +7,7 @@ different assignments of the compared variables that go with it (semantics, sect
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from broker.documents.document import Document
@@ -19,6 +19,7 @@ from broker.matching.match import FoundMatch, parameters_key
 from broker.matching.outputs import Output, Outputs, Reading
 from broker.matching.publications import published_document
 from broker.matching.trees import DocumentTree
+from joins import Position
 from templates.clause import Clause
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
@@ -40,11 +41,20 @@ LONG = 1_000
 class _Gathered:
     """The parts of its tuples that a match needs; their instances may have long values."""
 
-    docid: int
+    position: Position
     start_us: int
-    end_us: int
     form: Form
     witnesses: set[Witness] = field(default_factory=set)
+
+    @property
+    def docid(self) -> int:
+        """The document at which the match stands."""
+        return self.position.docid
+
+    @property
+    def end_us(self) -> int:
+        """The end of the match's interval."""
+        return self.position.end_us
 
 
 class BuiltMatch(NamedTuple):
@@ -71,6 +81,7 @@ class MatchBuilder:
         query = subscriber.query
         self._order = sorted(query.variables, key=lambda variable: variable.block)
         self._forms: dict[tuple[int, ...], Form] = {}
+        self._is_ordered = query.is_ordered
         self._is_constructed = isinstance(query.select, Constructor)
         self._parameters = parameters_key(subscriber.parameters)
         self._selections: dict[Form, Hashable] = {}
@@ -101,7 +112,7 @@ class MatchBuilder:
         gathered = self._gathered.get(key)
         is_new = gathered is None
         if gathered is None:
-            gathered = _Gathered(found.docid, found.start_us, found.end_us, form)
+            gathered = _Gathered(found.position, found.start_us, form)
             self._gathered[key] = gathered
         compared = self._compared.get(found.clause)
         if compared is None:
@@ -174,13 +185,14 @@ class MatchBuilder:
                 tally.keep(gathered.docid, size(output.text))
                 interval = gathered.start_us, gathered.end_us
                 shown, omitted = self._witnesses(gathered)
-                line = lines.line(name, interval, behind, visible, shown, omitted, output)
+                decided = gathered.docid if self._is_ordered else None
+                line = lines.line(name, interval, behind, visible, shown, omitted, output, decided)
                 oldest = min([leaf.docid for leaf in behind])
                 yield BuiltMatch(
                     FoundMatch(
                         gathered.docid, subscriber.query.id, name, self._parameters, oldest, line
                     ),
-                    self._published(name, interval, output.text, behind),
+                    self._published(name, gathered, output.text, behind),
                 )
 
     def _output(
@@ -244,12 +256,17 @@ class MatchBuilder:
             making.meter.spend(reading.nbytes)
 
     def _published(
-        self, name: str, interval: tuple[int, int], output: str, behind: Sequence[Leaf]
+        self, name: str, gathered: _Gathered, output: str, behind: Sequence[Leaf]
     ) -> Document | None:
         stream = self.subscriber.query.publish
         if stream is None:
             return None
-        return published_document(stream, name, interval, output, behind)
+        interval = gathered.start_us, gathered.end_us
+        document = published_document(stream, name, interval, output, behind)
+        if not self._is_ordered:
+            return document
+        at = gathered.position
+        return replace(document, docid=at.docid, depth=1 + at.depth, watermark_us=at.watermark_us)
 
     def _witnesses(self, gathered: _Gathered) -> tuple[Sequence[Witness], int]:
         """Return the witnesses that a line shows, in order, and how many it leaves out."""

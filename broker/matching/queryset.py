@@ -52,11 +52,18 @@ class QuerySet:
     """The queries in force, with their patterns in a catalog and their classes in the join.
 
     With `plans_only` it leaves out the assignments that evaluation does not depend on.
+    `lateness_us` is the grace of queries that say none.
     """
 
     def __init__(
-        self, classes: Classes, numbering: Numbering | None = None, *, plans_only: bool = False
+        self,
+        classes: Classes,
+        numbering: Numbering | None = None,
+        *,
+        plans_only: bool = False,
+        lateness_us: int = 0,
     ) -> None:
+        self._lateness_us = lateness_us
         self.catalog = PatternCatalog(numbering or Numbering())
         self.fan_out = FanOut()
         self._classes = classes
@@ -294,7 +301,9 @@ class QuerySet:
         alternatives = member.prepared_for(values)
         if alternatives is None:
             plain = substitute(member.query, values)
-            alternatives = compile_query(plain, point, self.catalog, self._streams)
+            alternatives = compile_query(
+                plain, point, self.catalog, self._streams, self._lateness_us
+            )
             member.alternatives += alternatives
             member.compiled[name] = alternatives
             self._plan = None
@@ -320,7 +329,7 @@ class QuerySet:
 
     def _compile(self, member: Member) -> None:
         """Compile a parameterised query once for all assignments, where that is possible."""
-        if not member.query.parameters:
+        if not member.query.parameters or member.query.is_ordered:
             return
         point = member.registration_point
         alternatives = compile_query(member.query, point, self.catalog, self._streams)
@@ -413,4 +422,12 @@ class QuerySet:
         return Published(
             max((root.query_class.stratum + 1 for root in roots), default=1),
             max(member.retention_us() for member in publishers),
+            max(self._grace_us(member.query) for member in publishers),
         )
+
+    def _grace_us(self, query: Query) -> int:
+        """Return the grace of a query: what it says, and at least that of what it reads."""
+        own_us = self._lateness_us if query.grace is None else query.grace
+        read = {block.stream for block in query.blocks}
+        graces = (each.grace_us for name, each in self._streams.items() if name in read)
+        return max(min(own_us, self._lateness_us), *graces, 0)

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -26,7 +27,7 @@ import pyarrow as pa
 
 import xscl
 from broker.documents.disk import Disk
-from broker.documents.document import Document, DocumentError, DocumentLine
+from broker.documents.document import LAST_US, Document, DocumentError, DocumentLine, tick
 from broker.documents.ingest import Ingest, IngestOutcome
 from broker.documents.recorded import ReadLine, read_document_lines
 from broker.documents.segment import SEGMENT_BYTES_MAX
@@ -76,7 +77,8 @@ class ReplaySummary:
     """What a replay did.
 
     `start_s` is what Spark took until its first batch was evaluated: the JVM, the session, the
-    workers, and a batch of a few documents.  `seconds` is all after that.
+    workers, and a batch of a few documents.  `seconds` is all after that.  `undecided` are the
+    tuples that still wait for the clock.
     """
 
     documents: int = 0
@@ -84,6 +86,7 @@ class ReplaySummary:
     refused: int = 0
     dead_letters: int = 0
     matches: int = 0
+    undecided: int = 0
     start_s: float = 0.0
     seconds: float = 0.0
     problems: list[str] = field(default_factory=list)
@@ -117,12 +120,14 @@ def replay(
     shards: int = 1,
     spark: bool = True,
     session: Spark | None = None,
+    until_us: int = LAST_US,
     progress: Progress = lambda documents, matches: None,
 ) -> ReplaySummary:
     """Run queries over files of document lines and write their match lines.
 
     `assignments` are the canonical parameter values of each parameterised query, by its id.  Only
-    the default engine keeps to the budget of pairs and is spread over `shards`.
+    the default engine keeps to the budget of pairs and is spread over `shards`.  Where a query is
+    ordered, the clock ticks at `until_us` when all has been read: by default later than everything.
     """
     assert shards == 1 or engine == DEFAULT_ENGINE
     by_query = assignments or {}
@@ -152,6 +157,7 @@ def replay(
         spark=spark,
         session=session,
         on_session=sessions.append,
+        last=[("", tick(until_us))] if any(query.is_ordered for query in queries) else [],
         progress=progress,
     )
 
@@ -188,9 +194,10 @@ def replay_documents(
     spark: bool = True,
     session: Spark | None = None,
     on_session: Callable[[Spark], None] = lambda session: None,
+    last: Sequence[ReadLine] = (),
     progress: Progress = lambda documents, matches: None,
 ) -> ReplaySummary:
-    """Run an engine over document lines and write its match lines.
+    """Run an engine over document lines, then the `last` ones, and write its match lines.
 
     `make_engine` gets the replay's directory, which is deleted at the end.  With Spark, a session
     is started for the replay unless one is given; `on_session` hears of it before the first batch.
@@ -200,10 +207,12 @@ def replay_documents(
     ) as directory:
         run = _ReplayRun(Path(directory), make_engine, matches, progress)
         run.ingest.closed_streams = closed_streams
+        lines = chain(lines, last)
         if spark:
             _run_in_spark(run, lines, batch_documents, session, on_session)
         else:
             _run_in_process(run, lines, batch_documents)
+        run.summary.undecided = run.pipeline.join_figures.get("undecided", 0)
         return run.summary
 
 
@@ -285,9 +294,9 @@ class _ReplayRun:
             if isinstance(line, DocumentError):
                 self._refuse(place, str(line))
         receipts = self.ingest.append(lines, registry_version=_REGISTRY_VERSION)
-        for place, receipt in zip(places, receipts, strict=True):
+        for place, line, receipt in zip(places, lines, receipts, strict=True):
             if receipt.outcome is IngestOutcome.ACCEPTED:
-                self.summary.documents += 1
+                self.summary.documents += not line.is_tick
             elif receipt.outcome is IngestOutcome.DUPLICATE:
                 self.summary.duplicates += 1
             else:

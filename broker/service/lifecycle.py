@@ -134,6 +134,7 @@ class Service:
             registry_version=self._planning.version,
             behind=self._behind,
             on_written=self._stages.written,
+            tick_s=settings.clock.every.total_seconds(),
         )
         self._maintenance = Maintenance(self._spool, self._pipeline, self._registry, self._ingest)
 

@@ -97,6 +97,13 @@ class LogSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class ClockSettings:
+    """How long nothing has to come until the broker's clock ticks; 0 for a clock that stands."""
+
+    every: timedelta = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
 class SparkSettings:
     """How Spark runs: its master, and how often it looks for new documents."""
 
@@ -267,6 +274,7 @@ class Settings:
     log: LogSettings = LogSettings()
     tracing: TracingSettings = TracingSettings()
     spark: SparkSettings = SparkSettings()
+    clock: ClockSettings = ClockSettings()
     smtp: SmtpSettings | None = None
     webhooks: WebhookSettings = WebhookSettings()
     feeds: tuple[FeedSettings, ...] = ()

@@ -17,9 +17,11 @@ from typing import Any
 
 from broker.documents.document import Document, render_time
 from broker.whynot.blocks import Binding, BlockOnDocument, Bound
+from broker.whynot.decided import decision_reason, open_form
 from broker.whynot.operators import Joining, Side, StreamAt
 from broker.whynot.reason import Reason
-from templates.plain import choices, plain_statements
+from templates.ordered import choices
+from templates.plain import plain_statements
 from xpath_eval.structure import NodeTree, XmlError, parse_xml
 from xscl.pattern import tree_pattern
 from xscl.query import (
@@ -70,6 +72,18 @@ def why_not(
     if problem := _wrong_documents(query, documents):
         return problem
     plain = substitute(query, parameters or {})
+    if plain.is_ordered:
+        opened = open_form(plain)
+        if opened is None:
+            return decision_reason(None)
+        reason = why_not(
+            opened,
+            documents,
+            lateness_us=lateness_us,
+            registration_point=registration_point,
+            stream_at=stream_at,
+        )
+        return decision_reason(reason) if reason.holds else reason
     best: Reason | None = None
     for statement in plain_statements(plain):
         attempt = _Attempts(statement, lateness_us, registration_point, stream_at)
@@ -111,7 +125,7 @@ class _Attempts:
     blocks: dict[tuple[int, int, frozenset[Term]], BlockResult] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.choices = choices(self.query)
+        self.choices = choices(self.query.root)
         self.asked = tuple(blocks_below(self.query.root))
         self.labels = {variable.name: variable.label for variable in self.query.variables}
 

@@ -8,12 +8,13 @@ so the positions of nodes stand in a table of their own, one after the other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ClassTuple", "TupleTable", "in_tables"]
+__all__ = ["ClassTuple", "Position", "TupleTable", "in_tables"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -21,12 +22,21 @@ NO_INSTANCE = 0
 """The right side of a tuple of one block; instances are numbered from 1."""
 
 
+class Position(NamedTuple):
+    """Where a decided tuple stands, and when it ends: its instances do not say."""
+
+    docid: int
+    depth: int
+    watermark_us: int
+    end_us: int
+
+
 @dataclass(frozen=True, slots=True)
 class ClassTuple:
     """One row of a class's R_outT: its instances, the smallest window that holds them, its nodes.
 
-    `right` is None for a class of one block.  `nodes` are positions in the witness shapes of the
-    instances, one for each meta-variable.
+    `right` is None for a class of one operand.  `nodes` are positions in the witness shapes of the
+    instances, one for each meta-variable.  `position` is that of a tuple that was decided.
     """
 
     query_class: int
@@ -34,6 +44,7 @@ class ClassTuple:
     right: int | None
     span_us: int
     nodes: tuple[int, ...]
+    position: Position | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +53,8 @@ class TupleTable:
 
     `right` is 0 in a row of a class of one block.  The nodes of row `i` are `positions[starts[p]]`
     and those behind it up to `positions[starts[p + 1]]`, with `p = patterns[i]`: positions in the
-    witness shapes of its instances, one for each meta-variable.
+    witness shapes of its instances, one for each meta-variable.  `decided` has a row for each row:
+    the fields of its `Position`, 0 as its docid where there is none.
     """
 
     classes: Ints
@@ -52,6 +64,7 @@ class TupleTable:
     patterns: Ints
     starts: Ints
     positions: Ints
+    decided: Ints | None = None
 
     @classmethod
     def of(
@@ -81,6 +94,14 @@ class TupleTable:
         return cls.of(classes, left, right, spans, np.array(which, np.int64), list(patterns))
 
     @classmethod
+    def of_tuples(cls, tuples: Sequence[ClassTuple]) -> TupleTable:
+        """Return tuples as rows."""
+        rows = [(t.query_class, t.left, t.right, t.span_us, *t.nodes) for t in tuples]
+        decided = [t.position or (0, 0, 0, 0) for t in tuples]
+        table = cls.of_rows(rows)
+        return replace(table, decided=np.array(decided, np.int64).reshape(-1, 4))
+
+    @classmethod
     def concat(cls, parts: Sequence[TupleTable]) -> TupleTable:
         """Return the rows of all parts, one part after the other."""
         if len(parts) == 1:
@@ -95,25 +116,41 @@ class TupleTable:
         }
         patterns = [part.patterns + start for part, start in zip(parts, before, strict=False)]
         starts = [part.starts[:-1] + start for part, start in zip(parts, shift, strict=False)]
+        decided = None
+        if any(part.decided is not None for part in parts):
+            decided = np.concatenate([part.decided_or_zeros() for part in parts])
         return cls(
             patterns=np.concatenate([nothing, *patterns]),
             starts=np.concatenate([*starts, shift[-1:]]),
+            decided=decided,
             **named,
         )
+
+    def decided_or_zeros(self) -> Ints:
+        """Return `decided`, as zeros where no tuple was."""
+        if self.decided is None:
+            return np.zeros((len(self), len(Position._fields)), np.int64)
+        return self.decided
+
+    def position(self, row: int) -> Position | None:
+        """Return the position of a row that was decided."""
+        if self.decided is None or not self.decided[row, 0]:
+            return None
+        return Position(*self.decided[row].tolist())
 
     def __len__(self) -> int:
         return len(self.classes)
 
     def take(self, rows: Ints) -> TupleTable:
         """Return some of the rows; patterns stay as they are."""
-        return TupleTable(
-            self.classes[rows],
-            self.left[rows],
-            self.right[rows],
-            self.spans[rows],
-            self.patterns[rows],
-            self.starts,
-            self.positions,
+        return replace(
+            self,
+            classes=self.classes[rows],
+            left=self.left[rows],
+            right=self.right[rows],
+            spans=self.spans[rows],
+            patterns=self.patterns[rows],
+            decided=None if self.decided is None else self.decided[rows],
         )
 
     def compact(self) -> TupleTable:
@@ -124,9 +161,7 @@ class TupleTable:
         shifts = np.repeat(self.starts[used] - (ends - sizes), sizes)
         positions = self.positions[shifts + np.arange(len(shifts))]
         starts = np.concatenate([np.zeros(1, np.int64), ends])
-        return TupleTable(
-            self.classes, self.left, self.right, self.spans, patterns, starts, positions
-        )
+        return replace(self, patterns=patterns, starts=starts, positions=positions)
 
     def slices(self, size: int) -> Iterator[TupleTable]:
         """Yield the rows in order, so many at a time."""
@@ -146,9 +181,10 @@ class TupleTable:
         """Yield the rows one by one."""
         starts, flat = self.starts.tolist(), self.positions.tolist()
         columns = (self.classes, self.left, self.right, self.spans, self.patterns)
-        for number, left, right, span, i in zip(*map(np.ndarray.tolist, columns), strict=True):
+        found = zip(*map(np.ndarray.tolist, columns), strict=True)
+        for row, (number, left, right, span, i) in enumerate(found):
             nodes = tuple(flat[starts[i] : starts[i + 1]])
-            yield ClassTuple(number, left, right or None, span, nodes)
+            yield ClassTuple(number, left, right or None, span, nodes, self.position(row))
 
     def instances(self) -> Ints:
         """Return the instances of all rows in ascending order, each once."""

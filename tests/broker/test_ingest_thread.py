@@ -9,10 +9,11 @@ import pytest
 
 from broker.documents import ingest_thread
 from broker.documents.disk import Disk
-from broker.documents.document import DocumentLine
+from broker.documents.document import CLOCK, DocumentLine
 from broker.documents.ingest import Ingest, IngestOutcome
 from broker.documents.ingest_thread import Busy, IngestThread
 from broker.documents.spool import SpoolWriter
+from broker.documents.stored import documents_of
 
 
 def line(number: int) -> DocumentLine:
@@ -163,3 +164,39 @@ def test_stopping_writes_what_waits_and_takes_no_more(tmp_path: Path) -> None:
     assert future.result(0)[0].docid == 2
     with pytest.raises(Busy, match="stopping"):
         stand.thread.submit([line(2)])
+
+
+def test_a_silent_clock_ticks_and_a_busy_one_does_not(tmp_path: Path) -> None:
+    written: list[int] = []
+    has_ticked = threading.Event()
+    spool = SpoolWriter(tmp_path, Disk(is_durable=False))
+
+    def now_us() -> int:
+        if spool.next_docid > 2:
+            has_ticked.set()
+        return 1_000
+
+    thread = IngestThread(
+        Ingest(spool),
+        spool,
+        registry_version=lambda: 1,
+        now_us=now_us,
+        linger_s=0,
+        tick_s=0.01,
+        on_written=lambda seconds, receipts: written.append(len(receipts)),
+    )
+    thread.start()
+    [receipt] = thread.submit([line(1)]).result(10)
+    assert receipt.outcome is IngestOutcome.ACCEPTED
+    assert has_ticked.wait(10)
+    thread.stop()
+    ticks = [d for s in spool.all_segments() for d in documents_of(spool, s) if d.stream == CLOCK]
+    assert ticks
+    assert all(d.xml == b"" and d.end_us == d.arrival_us for d in ticks)
+    assert written == [1]
+
+
+def test_nobody_publishes_to_the_clock(stand: Stand) -> None:
+    [receipt] = stand.thread.submit([DocumentLine(CLOCK, b"<v/>")]).result(10)
+    assert receipt.outcome is IngestOutcome.REFUSED
+    assert receipt.reason == "stream 'CLOCK' is the broker's own"

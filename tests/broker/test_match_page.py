@@ -50,6 +50,7 @@ def test_the_tables_name_every_field_of_a_line_in_its_order() -> None:
         witnesses_omitted=1,
         parameters={"p": "value"},
         output_error="why",
+        decided=1,
     )
     fields = json.loads(render(match))
     of_line, of_document, of_node = (

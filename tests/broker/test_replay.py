@@ -223,3 +223,23 @@ def test_an_engine_for_reference_is_not_spread() -> None:
     result = CliRunner().invoke(main, [*arguments, "--engine", "mmqjp", "--shards", "3"])
     assert result.exit_code == 2
     assert "leave out one of --shards and --engine" in result.stderr
+
+
+def test_a_replay_ends_with_a_tick_that_decides_the_rest(tmp_path: Path) -> None:
+    text = "S//d->a NOT FOLLOWED BY {a/v = b/v, 1 h} S//d->b GRACE 10 min"
+    queries = tmp_path / "q.xscl"
+    queries.write_text(text)
+    lines = [document(1, "x"), {"tick": "2026-01-01T00:20:00Z"}, document(30, "y")]
+    documents = write_lines(tmp_path / "docs.jsonl", lines)
+    asked = (queries, "--documents", documents, "--no-spark")
+    all_decided = run_replay(*asked)
+    found = [json.loads(line) for line in all_decided.stdout.splitlines()]
+    assert [(m["documents"][0]["docid"], m["end"], m["decided"]) for m in found] == [
+        (1, "2026-01-01T01:01:00Z", 4),
+        (3, "2026-01-01T01:30:00Z", 4),
+    ]
+    assert "2 documents, 2 matches" in all_decided.stderr
+    early = run_replay(*asked, "--until", "2026-01-01T01:12:00")
+    assert [json.loads(line)["id"] for line in early.stdout.splitlines()] == [found[0]["id"]]
+    assert "1 undecided" in early.stderr
+    assert run_replay(*asked, "--until", "soon").exit_code == 2

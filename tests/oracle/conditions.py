@@ -26,7 +26,7 @@ from xscl.query import (
     VariableValue,
 )
 
-__all__ = ["Facts", "applied", "compared_in", "holds", "values_of", "variables_of"]
+__all__ = ["Facts", "all_of", "applied", "compared_in", "holds", "values_of", "variables_of"]
 
 ARITHMETIC = ("+", "-", "*", "div", "mod")
 NO_NUMBER = float("nan")
@@ -95,7 +95,7 @@ def values_of(operand: Operand, facts: Facts) -> list[Atom] | None:
             given = facts.parameters[name]
             return [float(given) if isinstance(given, int) else given]
         case Conditional(condition, then, otherwise):
-            is_so = any(_all_of(each, facts) for each in condition)
+            is_so = any(all_of(each, facts) for each in condition)
             return values_of(then if is_so else otherwise, facts)
         case Call("time", (VariableValue(variable),)):
             owner = facts.owners.get(variable)
@@ -128,7 +128,7 @@ def _number(value: Atom) -> float:
     return NO_NUMBER if found is None else found
 
 
-def _all_of(disjunct: Disjunct, facts: Facts) -> bool:
+def all_of(disjunct: Disjunct, facts: Facts) -> bool:
     """Return whether a conjunction holds of a tuple, value joins and all."""
     for join in disjunct.value_joins:
         left, right = values_of(join.left, facts), values_of(join.right, facts)

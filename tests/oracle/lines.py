@@ -33,6 +33,7 @@ def render(match: Match) -> str:
         "query": match.query,
         "start": render_time(match.start_us),
         "end": render_time(match.end_us),
+        **({} if match.decided is None else {"decided": match.decided}),
         "documents": [document.as_data() for document in match.documents],
         "roots": list(match.roots),
         "nodes": {

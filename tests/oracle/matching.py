@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -12,6 +12,7 @@ from support.query_parts import parts
 from broker.documents.document import Document
 from broker.matching.match import Match, MatchDocument, MatchNode
 from oracle.conditions import applied, compared_in, variables_of
+from oracle.decided import Candidate, Decisions, Timeline
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
 from oracle.lines import match_id
 from oracle.operators import Rules, Tuple, position
@@ -75,13 +76,33 @@ def matches_of(
     """Return the matches of queries that come and go, each once, sorted as `matches` does."""
     streams = _Streams(documents)
     found: dict[str, Match] = {}
+    graces_us: dict[str, int] = {}
     for one in _publishers_first(in_force):
         rules = Rules(one.parameters, lateness_us)
-        for match, newest in _query_matches(one.query, streams, rules, one.point):
-            if one.has(match) and match.id not in found:
-                found[match.id] = match
-                streams.publish(one.query, match, newest)
+        grace_us = _grace_us(one.query, graces_us, lateness_us)
+        if one.query.publish is not None:
+            graces_us[one.query.publish] = max(grace_us, graces_us.get(one.query.publish, 0))
+        for each in _query_matches(one.query, streams, rules, one.point, grace_us):
+            if one.has(each.match) and each.match.id not in found:
+                found[each.match.id] = each.match
+                streams.publish(one.query, each)
     return sorted(found.values(), key=lambda match: (match.position, match.query, match.id))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A match, and where it stands: its position's document and depth, and its `W`."""
+
+    match: Match
+    depth: int
+    arrival_us: int
+    watermark_us: int
+
+
+def _grace_us(query: Query, graces_us: Mapping[str, int], lateness_us: int) -> int:
+    """Return the grace of a query: section 12."""
+    own_us = lateness_us if query.grace is None else min(query.grace, lateness_us)
+    return max(own_us, *(graces_us.get(block.stream, 0) for block in query.blocks))
 
 
 def _publishers_first(in_force: Iterable[InForce]) -> Iterator[InForce]:
@@ -114,7 +135,9 @@ class _Streams:
     """The documents of every stream, from outside and published, with their trees."""
 
     def __init__(self, documents: Iterable[Document]) -> None:
-        self._documents = [document for document in documents if is_well_formed(document.xml)]
+        outside = list(documents)
+        self.outside = [(document.docid, document.end_us) for document in outside]
+        self._documents = [document for document in outside if is_well_formed(document.xml)]
         self._trees: dict[int, DocumentNode] = {}
 
     def read(self, stream: str, point: int) -> list[tuple[Document, DocumentNode]]:
@@ -131,31 +154,33 @@ class _Streams:
             self._trees[id(document)] = parse_tree(document.xml)
         return self._trees[id(document)]
 
-    def publish(self, query: Query, match: Match, documents: Sequence[Document]) -> None:
+    def publish(self, query: Query, found: _Found) -> None:
         """Add a match's output to the stream that its query publishes, if it does."""
         if query.publish is None:
             return
-        newest = max(documents, key=position)
+        match = found.match
         self._documents.append(
             Document(
-                docid=newest.docid,
+                docid=match.position,
                 stream=query.publish,
                 key=match.id,
                 start_us=match.start_us,
                 end_us=match.end_us,
-                arrival_us=newest.arrival_us,
-                watermark_us=newest.watermark_us,
+                arrival_us=found.arrival_us,
+                watermark_us=found.watermark_us,
                 xml=match.output.encode(),
-                depth=1 + max(document.depth for document in documents),
+                depth=1 + found.depth,
                 match_id=match.id,
             )
         )
 
 
 def _query_matches(
-    query: Query, streams: _Streams, rules: Rules, point: int
-) -> list[tuple[Match, tuple[Document, ...]]]:
-    """Return the matches of one query under one assignment, each with its documents."""
+    query: Query, streams: _Streams, rules: Rules, point: int, grace_us: int
+) -> list[_Found]:
+    """Return the matches of one query under one assignment."""
+    if query.is_ordered:
+        return _decided_matches(query, streams, rules, point, grace_us)
     found: dict[tuple[Any, ...], tuple[Tuple, set[Witness]]] = {}
     for blocks_read, choice in _choices(query):
         bound = {v.name for v in query.variables if v.block in blocks_read}
@@ -172,7 +197,53 @@ def _query_matches(
             witness = tuple((v, one.nodes[v]) for v in compared if v in one.nodes)
             found.setdefault(key, (one, set()))[1].add(witness)
     return [
-        (_match(query, one, witnesses, rules), one.documents) for one, witnesses in found.values()
+        _found(_match(query, one, witnesses, rules), one.documents)
+        for one, witnesses in found.values()
+    ]
+
+
+def _found(match: Match, documents: Sequence[Document]) -> _Found:
+    newest = max(documents, key=position)
+    depth = max(document.depth for document in documents)
+    return _Found(match, depth, newest.arrival_us, newest.watermark_us)
+
+
+def _decided_matches(
+    query: Query, streams: _Streams, rules: Rules, point: int, grace_us: int
+) -> list[_Found]:
+    """Return the matches of a query in which something is decided."""
+    read = [streams.read(block.stream, point) for block in query.blocks]
+    decisions = Decisions(query, read, rules, Timeline(streams.outside, grace_us))
+    found: dict[tuple[Any, ...], tuple[Tuple, Candidate, set[Witness]]] = {}
+    for candidate in decisions.candidates(query.root):
+        one = Tuple(
+            candidate.documents,
+            dict(candidate.chosen),
+            {
+                variable.name: document
+                for block, document in zip(candidate.blocks, candidate.documents, strict=True)
+                for variable in query.variables
+                if variable.block == block
+            },
+            candidate.start_us,
+            candidate.end_us,
+            candidate.position,
+            candidate.blocks,
+        )
+        visible = [one.nodes[v] for v in _visible(query, one)]
+        key = (one.blocks, tuple(map(position, one.documents)), *visible)
+        _, _, witnesses = found.setdefault(key, (one, candidate, set()))
+        for row in candidate.rows:
+            nodes = dict(row.nodes)
+            witnesses.add(tuple((v, nodes[v]) for v in _in_order(query, row.compared)))
+    return [
+        _Found(
+            replace(_match(query, one, witnesses, rules), decided=candidate.position[0]),
+            candidate.position[1],
+            candidate.end_us,
+            candidate.watermark_us,
+        )
+        for one, candidate, witnesses in found.values()
     ]
 
 

@@ -170,6 +170,10 @@ def _read_input(case: Case, head: str, body: list[str]) -> None:
             number, line = read_document("\n".join([rest.strip(), *body]))
             case.numbers.append(number)
             case.lines.append(line)
+        case "tick":
+            number, time = rest.split()
+            case.numbers.append(int(number))
+            case.lines.append(DocumentLine("CLOCK", b"", time_us(time)))
         case "lateness":
             case.lateness_us = us(rest.strip())
         case "register":
@@ -246,6 +250,7 @@ _DETAILS: dict[str, Callable[[Match], list[str]]] = {
     "interval": lambda match: [f"{_clock(match.start_us)} {_clock(match.end_us)}"],
     "parameters": lambda match: [json.dumps(match.parameters, sort_keys=True)],
     "output": lambda match: [match.output],
+    "decided": lambda match: [str(match.decided)],
 }
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from support.reading import query
 
-from templates.plain import choices, plain_statements
+from templates.ordered import choices
+from templates.plain import plain_statements
 from xscl.query import From, Operator, Query, ValueJoin, Window
 
 HOUR_US = 3_600_000_000
@@ -56,7 +57,7 @@ def test_conditions_of_a_block_alone_stand_in_a_from_and_of_an_operand_above_it(
     alone = plain("S//a->x WHERE x/p > 1 OR x/q = 2")
     assert isinstance(alone.root, From)
     assert alone.root.node == 0
-    assert len(choices(alone)) == 2
+    assert len(choices(alone.root)) == 2
     operand = plain("(S//a->x WHERE dur() = 0 s) FOLLOWED BY {, 1 h} S//b").root
     assert isinstance(operand, Operator)
     assert operand.left == 0

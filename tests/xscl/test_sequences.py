@@ -204,14 +204,16 @@ def test_conditions_run(condition: str) -> None:
 
 def test_files_with_what_is_not_run_are_not_loaded(tmp_path: Path) -> None:
     path = tmp_path / "q.xscl"
-    path.write_text(NOT_RUN["NEXT"], encoding="utf-8")
-    with pytest.raises(xscl.XsclError, match="does not run NEXT yet"):
+    path.write_text(NOT_RUN["MATCH"], encoding="utf-8")
+    with pytest.raises(xscl.XsclError, match="does not run MATCH yet"):
         xscl.load([path])
 
 
 def test_one_message_names_all_that_is_not_run() -> None:
-    [found] = [each for each in xscl.check("S NEXT {, 1 h} T GRACE 1 h")[1] if each.code == "XS800"]
-    assert found.message == "this broker does not run NEXT and GRACE yet"
+    [found] = [
+        each for each in xscl.check("S FOLLOWED BY {, 1 h} T+ MATCH ANY")[1] if each.code == "XS800"
+    ]
+    assert found.message == "this broker does not run `+` and MATCH yet"
 
 
 # -- the tree ---------------------------------------------------------------------------------

@@ -45,6 +45,8 @@ class Points:
             kept = np.flatnonzero(is_apart)
             tuples, left, right = tuples.take(kept), left[kept], right[kept]
         docids = np.maximum(operands.docids[left], operands.docids[right])
+        if tuples.decided is not None:
+            docids = np.where(tuples.decided[:, 0] > 0, tuples.decided[:, 0], docids)
         docids_min = np.minimum(operands.docids_min[left], operands.docids_min[right])
         return cls(tuples, operands, left, right, docids, docids_min)
 

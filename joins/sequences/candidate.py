@@ -1,0 +1,89 @@
+"""Candidates: tuples of an operand, with the rows that stand for them in several streams."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from templates.decision import TupleStream
+
+__all__ = ["Candidate", "CandidateKey", "Operand", "Row", "TupleRow"]
+
+CandidateKey = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""The blocks of a candidate, its documents, and its chosen nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class TupleRow:
+    """A row of a stream of tuples, as the join has absorbed it."""
+
+    number: int
+    docid: int
+    depth: int
+    match_id: str
+    start_us: int
+    end_us: int
+    watermark_us: int
+    leaves: tuple[int, ...]
+    nodes: tuple[int, ...]
+    values: tuple[str | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One of a candidate's rows: its instance number, and the values of its stream's terms."""
+
+    number: int
+    values: tuple[str | None, ...]
+
+
+@dataclass(slots=True, eq=False)
+class Candidate:
+    """A tuple of an operand.  `is_done` says that it has been decided and is chosen no more."""
+
+    docid: int
+    depth: int
+    match_id: str
+    start_us: int
+    end_us: int
+    watermark_us: int
+    blocks: tuple[int, ...]
+    leaves: tuple[int, ...]
+    rows: dict[str, list[Row]] = field(default_factory=dict)
+    is_done: bool = False
+
+    @property
+    def position(self) -> tuple[int, int, str]:
+        """Where it stands among all instances."""
+        return self.docid, self.depth, self.match_id
+
+
+class Operand:
+    """The candidates of one operand that came in the batch: all rows of one come in one batch."""
+
+    def __init__(self) -> None:
+        self._new: dict[CandidateKey, Candidate] = {}
+
+    def add(self, stream: TupleStream, row: TupleRow) -> None:
+        """Add a row of a stream to its candidate."""
+        chosen = tuple([row.nodes[1 + stream.terms.index(term)] for term in stream.chosen])
+        key = (stream.blocks, row.leaves, chosen)
+        candidate = self._new.get(key)
+        if candidate is None:
+            candidate = self._new[key] = Candidate(
+                row.docid,
+                row.depth,
+                row.match_id,
+                row.start_us,
+                row.end_us,
+                row.watermark_us,
+                stream.blocks,
+                row.leaves,
+            )
+        candidate.rows.setdefault(stream.name, []).append(
+            Row(row.number, row.values[1 : 1 + len(stream.terms)])
+        )
+
+    def take_new(self) -> list[Candidate]:
+        """Return the candidates that came since they were last taken."""
+        new, self._new = list(self._new.values()), {}
+        return new

@@ -1,0 +1,406 @@
+"""From a query to the query classes that answer it.
+
+Each operator of each alternative becomes a clause (`clause`).  An operator below another one hands
+on its tuples as instances of a stream of its own, whose witness shape is flat: a root, and one node
+for each variable that is carried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Protocol
+
+from templates.clause import SPAN, Alternative, Clause, ClauseSource, Edge, Place, Published, Test
+from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
+from templates.ordered import PlainNode, blocks_of
+from templates.queryclass import QueryClass
+from templates.template import template_of
+from xscl.evaluation import compile_condition
+from xscl.path import Axis, Literal, NodeTest, Parameter
+from xscl.pattern import (
+    DOCUMENT,
+    INEQUALITIES,
+    WORD_TESTS,
+    Constant,
+    DataTest,
+    PatternNode,
+    TreePattern,
+    term_variable,
+    tree_pattern,
+)
+from xscl.positions import TURNED
+from xscl.query import (
+    INFINITE_US,
+    Call,
+    Derived,
+    Disjunct,
+    From,
+    Operand,
+    Operator,
+    OperatorKind,
+    PathFrom,
+    Query,
+    Residual,
+    VariableValue,
+    Window,
+    operand_terms,
+    operand_variables,
+    term,
+)
+from xscl.signatures import DERIVING_FUNCTIONS
+
+__all__ = ["Catalog", "Compiler", "Side", "as_derived"]
+
+
+class Catalog(Protocol):
+    """Where the patterns of all queries are, and what is wanted of their variables."""
+
+    def add(self, pattern: TreePattern) -> tuple[int, ...]:
+        """Return the variable of each node of a pattern, in the pattern's order."""
+
+    def want(self, edges: Iterable[Edge], valued: Iterable[int]) -> None:
+        """Ask for pairs of variables and for the values of variables."""
+
+
+def _blocks(source: ClauseSource) -> tuple[int, ...]:
+    if source.below is not None:
+        return source.below.blocks
+    assert source.block is not None
+    return (source.block,)
+
+
+def _stream(clause: Clause, query: Query, point: int) -> str:
+    """Name the stream of a clause's tuples by all that decides which these are.
+
+    The stratum does not: they stay where a stream gets a publisher, or loses it.  Data that
+    assignments give are not in it, so the query is: what a query meets, and is stopped for, must
+    not depend on the data of others.
+    """
+    content = (
+        (query.id, query.version) if query.parameters else point,
+        clause.window_us,
+        clause.box,
+        clause.query_class.in_no_stratum(),
+        [(s.block, s.below and s.below.stream) for s in clause.sources],
+        sorted(clause.places.items()),
+        clause.residuals,
+        clause.tests,
+        sorted(clause.compared),
+        clause.carried,
+        clause.tested,
+    )
+    return f"#{blake2b(repr(content).encode(), digest_size=16).hexdigest()}"
+
+
+def _tested_below(source: ClauseSource, side: int) -> Iterator[Test]:
+    """Yield what the clauses below ask of the tuples that they hand on."""
+    below = source.below
+    if below is None or not below.tested:
+        return
+    first = 1 + len(below.carried)
+    position = {place: first + i for i, place in enumerate(below.tested)}
+    for test in below.box:
+        yield Test(Place(side, -1, position[test.place]), test.operator, test.data)
+    if below.window_us != INFINITE_US:
+        yield Test(Place(side, -1, position[SPAN]), "<=", below.window_us)
+
+
+def as_derived(operand: Operand) -> Derived | None:
+    """Return the operand when it is a value derived from one variable, else None."""
+    match operand:
+        case VariableValue():
+            return operand
+        case Call() if len(operand_variables(operand)) == 1 and _is_of_strings(operand):
+            return operand
+    return None
+
+
+def _is_of_strings(operand: Operand) -> bool:
+    match operand:
+        case Call(function, arguments):
+            return function in DERIVING_FUNCTIONS and all(map(_is_of_strings, arguments))
+    return isinstance(operand, (VariableValue, Literal, Parameter))
+
+
+@dataclass
+class Side:
+    """One operand as a graph: its nodes, and where the terms are."""
+
+    source: ClauseSource
+    nodes: list[GraphNode]
+    node_of: dict[str, int]
+    tests: list[tuple[int, DataTest]]
+
+
+@dataclass
+class Compiler:
+    """Compiles the clauses of one alternative, inner ones first."""
+
+    query: Query
+    point: int
+    catalog: Catalog
+    published: Mapping[str, Published]
+    choice: Mapping[int, Disjunct]
+    patterns: list[TreePattern] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    valued: list[int] = field(default_factory=list)
+    clauses: list[Clause] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.block_of = {variable.name: variable.block for variable in self.query.variables}
+        # A parameter whose type is left open may be a number in some assignments (`QuerySet`).
+        self.texts = {n for n, kind in self.query.parameters if kind not in ("number", "duration")}
+        self.look_at(o for disjunct in self.choice.values() for o in disjunct.operands())
+
+    def look_at(self, asked: Iterable[Operand]) -> None:
+        """Compile for predicates with these operands, and for what is shown."""
+        operands = list(asked)
+        terms = {each for operand in operands for each in operand_terms(operand)}
+        self.compared = {each.variable for each in terms if isinstance(each, VariableValue)}
+        self.derived: dict[str, Call | PathFrom] = {
+            term(d): d for o in operands if isinstance(d := as_derived(o), Call)
+        }
+        self.derived |= {term(each): each for each in terms if isinstance(each, PathFrom)}
+        self.instants = {term(each): each for each in terms if isinstance(each, Call)}
+        self.needed = self.compared | set(self.visible())
+        self.dropped = {
+            v.name for v in self.query.variables if v.is_path and v.name not in self.needed
+        }
+
+    def compile(self) -> Alternative:
+        """Return the alternative; its patterns are in the catalog."""
+        self.clause(self.query.root, frozenset(self.visible()))
+        self.catalog.want(self.edges, self.valued)
+        return Alternative(
+            tuple(self.clauses), tuple(self.patterns), tuple(self.edges), tuple(self.valued)
+        )
+
+    def visible(self) -> tuple[str, ...]:
+        """Return the visible variables of the alternative."""
+        return self.query.visible()
+
+    def clause(self, node: PlainNode, needed_above: frozenset[str]) -> Clause:
+        """Compile an operator after those below it; `needed_above` are terms to be handed on."""
+        if isinstance(node, int):
+            sides = [self.block_side(node, needed_above)]
+            clause = self.build(sides, Disjunct(), INFINITE_US, False, needed_above)
+        elif isinstance(node, From):
+            assert isinstance(node.node, int)  # no other is left in a plain statement
+            disjunct = self.choice[id(node)]
+            sides = [self.block_side(node.node, needed_above | self.terms(disjunct))]
+            clause = self.build(sides, disjunct, INFINITE_US, False, needed_above)
+        else:
+            assert isinstance(node, Operator)
+            disjunct = self.choice[id(node)]
+            own = self.terms(disjunct)
+            needed = needed_above | own
+            sides = [self._side(node.left, needed), self._side(node.right, needed)]
+            window = node.window.length_us if isinstance(node.window, Window) else node.window
+            is_symmetric = node.kind is OperatorKind.JOIN
+            clause = self.build(sides, disjunct, window, is_symmetric, needed_above)
+        self.clauses.append(clause)
+        return clause
+
+    def terms(self, disjunct: Disjunct) -> frozenset[str]:
+        """Return the terms that a conjunction reads."""
+        operands = list(disjunct.operands())
+        derived = {term(d) for o in operands if (d := as_derived(o)) is not None}
+        return frozenset(derived | {term(each) for o in operands for each in operand_terms(o)})
+
+    def tuples(self, node: PlainNode, needed: frozenset[str]) -> Clause:
+        """Compile a node whose tuples are handed on with the terms that are needed of it."""
+        blocks = set(blocks_of(node))
+        needed_here = frozenset(t for t in needed if self.block(t) in blocks)
+        below = self.clauses[-1] = self.with_tuples(self.clause(node, needed_here))
+        return below
+
+    def _side(self, node: PlainNode, needed: frozenset[str]) -> Side:
+        if isinstance(node, int):
+            return self.block_side(node, needed)
+        below = self.tuples(node, needed)
+        variables = below.tuple_variables
+        nodes = [GraphNode(v, -1 if i == 0 else 0) for i, v in enumerate(variables)]
+        node_of = {t: i for i, t in enumerate(below.carried, 1)}
+        source = ClauseSource(None, below, below.query_class.stratum + 1, 0)
+        return Side(source, nodes, node_of, [])
+
+    def block(self, name: str) -> int:
+        """Return the block that a term is of."""
+        derived = self.derived.get(name) or self.instants.get(name)
+        return self.block_of[name if derived is None else term_variable(derived)]
+
+    def block_side(self, block: int, needed: frozenset[str]) -> Side:
+        """Return a block's pattern as a graph that keeps the terms needed and the constants."""
+        derived = {t: d for t, d in self.derived.items() if self.block(t) == block}
+        variables = {v for v in self.needed if self.block_of[v] == block}
+        return self.side_of(block, needed, variables, derived, self.dropped)
+
+    def side_of(
+        self,
+        block: int,
+        needed: frozenset[str],
+        variables: set[str],
+        derived: Mapping[str, Call | PathFrom],
+        dropped: set[str],
+    ) -> Side:
+        """Return a block's pattern that binds some variables and derived terms as a graph."""
+        pattern = tree_pattern(
+            self.query.blocks[block], variables, list(derived.items()), dropped, self.texts
+        )
+        self.patterns.append(pattern)
+        ids = self.catalog.add(pattern)
+        kept = {t for t in needed if self.block(t) == block}
+        nodes = [
+            GraphNode(i, node.parent, bool(node.tests) or not kept.isdisjoint(node.terms))
+            for i, node in zip(ids, pattern.nodes, strict=True)
+        ]
+        node_of = {t: i for i, node in enumerate(pattern.nodes) for t in node.terms}
+        tests = [(i, test) for i, node in enumerate(pattern.nodes) for test in node.tests]
+        compared = {i for t, i in node_of.items() if t in self.compared or t in self.derived}
+        self.valued.extend(ids[i] for i in sorted(compared | {i for i, _ in tests}))
+        read = self.published.get(self.query.blocks[block].stream, Published(0, 0))
+        instants = tuple(self.instants[t] for t in sorted(kept & self.instants.keys()))
+        source = ClauseSource(block, None, read.stratum, read.retention_us, instants)
+        return Side(source, nodes, node_of, tests)
+
+    def build(
+        self,
+        sides: list[Side],
+        disjunct: Disjunct,
+        window_us: int | Parameter,
+        is_symmetric: bool,
+        needed_above: frozenset[str],
+    ) -> Clause:
+        """Return the clause of an operator, or of a block alone, under one conjunction."""
+        where = {t: (s, i) for s, side in enumerate(sides) for t, i in side.node_of.items()}
+        tested = [((s, i), test) for s, side in enumerate(sides) for i, test in side.tests]
+        edges, others, tests = self._split(disjunct, where, tested)
+        for (s, i), _ in tested:
+            if sides[s].source.below is None:
+                sides[s].nodes[i] = replace(sides[s].nodes[i], is_kept=True)
+        joins = tuple(
+            (where[term(j.left)][1], where[term(j.right)][1]) for j in disjunct.value_joins
+        )
+        graph = JoinGraph(tuple(tuple(side.nodes) for side in sides), joins, tuple(edges))
+        minor, moved = reduce(graph)
+        template, row, place = template_of(minor)
+        stratum = max(side.source.stratum for side in sides)
+        query_class = QueryClass(template, row, is_symmetric, stratum)
+        self._want(query_class, sides)
+
+        def meta(ref: NodeRef) -> int:
+            return place[ref[0], moved[ref[0]][ref[1]]]
+
+        def place_of(ref: NodeRef) -> Place:
+            side, i = ref
+            # Of a tuple that an operator hands on, node `i` is at position `i`.
+            below = sides[side].source.below
+            return Place(side, meta(ref)) if below is None else Place(side, -1, i)
+
+        read = {each for operand in disjunct.operands() for each in operand_terms(operand)}
+        compared = frozenset(v.variable for v in read if isinstance(v, VariableValue)).union(
+            *(side.source.below.compared for side in sides if side.source.below is not None)
+        )
+        return Clause(
+            query_class=query_class,
+            blocks=tuple(block for side in sides for block in _blocks(side.source)),
+            window_us=window_us,
+            sources=tuple(side.source for side in sides),
+            places={
+                t: meta(ref)
+                for t, ref in where.items()
+                if sides[ref[0]].source.block is not None and ref[1] in moved[ref[0]]
+            },
+            box=(
+                *(test for s, side in enumerate(sides) for test in _tested_below(side.source, s)),
+                *(Test(place_of(ref), *test) for ref, test in tested),
+            ),
+            residuals=tuple(others),
+            tests=tuple(tests),
+            condition=compile_condition(others, tests),
+            compared=compared,
+            carried=tuple(sorted(needed_above | compared)),
+        )
+
+    def _split(
+        self,
+        disjunct: Disjunct,
+        where: Mapping[str, NodeRef],
+        tested: list[tuple[NodeRef, DataTest]],
+    ) -> tuple[list[ResidualEdge], list[Residual], list[Call]]:
+        """Return the residuals that the join can test, and the other residuals and tests.
+
+        What holds one value against data joins those that are `tested`.
+        """
+        edges: list[ResidualEdge] = []
+        others: list[Residual] = []
+        # Nothing is joined there, so no engine looks at values.
+        is_alone = isinstance(self.query.root, From)
+        for residual in disjunct.residuals:
+            left, right = as_derived(residual.left), as_derived(residual.right)
+            if (found := self._data_test(residual)) is not None:
+                one, test = found
+                tested.append((where[term(one)], test))
+            elif residual.operator not in ("=", "!=") or left is None or right is None or is_alone:
+                others.append(residual)
+            else:
+                edges.append(ResidualEdge(where[term(left)], residual.operator, where[term(right)]))
+        tests: list[Call] = []
+        for call in disjunct.tests:
+            match call:
+                case Call(function, (operand, Parameter() as given)) if (
+                    function in WORD_TESTS and (value := as_derived(operand)) is not None
+                ):
+                    tested.append((where[term(value)], DataTest(function, given)))
+                case _:
+                    tests.append(call)
+        return edges, others, tests
+
+    def _data_test(self, residual: Residual) -> tuple[Derived, DataTest] | None:
+        """Return a residual as a test of one value; None if it is none."""
+        left, right, operator = residual.left, residual.right, residual.operator
+        for one, data, compared in ((left, right, operator), (right, left, TURNED[operator])):
+            value = as_derived(one)
+            if value is None or not isinstance(data, (Literal, Parameter)):
+                continue
+            if compared in INEQUALITIES:
+                return value, DataTest(compared, data.value if isinstance(data, Literal) else data)
+            if (text := self._text(data)) is not None:
+                return value, DataTest(compared, text)
+        return None
+
+    def _text(self, operand: Literal | Parameter) -> Constant | None:
+        match operand:
+            case Literal(str() as text):
+                return text
+            case Parameter(name) if name in self.texts:
+                return operand
+        return None
+
+    def _want(self, query_class: QueryClass, sides: list[Side]) -> None:
+        """Ask the catalog for the template's edges on the sides that are blocks."""
+        template, variables = query_class.template, query_class.row.variables
+        parents = set(template.parents)
+        for i, parent in enumerate(template.parents):
+            side = 0 if i < template.left_size else 1
+            if sides[side].source.block is None:
+                continue
+            if parent >= 0:
+                self.edges.append((variables[parent], variables[i]))
+            elif i not in parents:
+                self.edges.append((variables[i], variables[i]))
+
+    def with_tuples(self, clause: Clause) -> Clause:
+        """Give the clause a stream for its tuples, with a variable for each carried term."""
+        if self.query.parameters:
+            tested = dict.fromkeys([*(test.place for test in clause.box), SPAN])
+            clause = replace(clause, tested=tuple(tested))
+        stream = _stream(clause, self.query, self.point)
+        names = [*clause.carried, *(f"#{i}" for i in range(len(clause.tested)))]
+        steps = [PatternNode(DOCUMENT, Axis.CHILD, NodeTest("tuple"))]
+        steps += [PatternNode(0, Axis.CHILD, NodeTest(t), terms=(t,)) for t in names]
+        pattern = TreePattern(stream, tuple(steps))
+        self.patterns.append(pattern)
+        return replace(clause, stream=stream, tuple_variables=self.catalog.add(pattern))

@@ -1,0 +1,146 @@
+"""What is decided, by its content: equal decisions of different queries are one.
+
+A decision reads streams of tuples (`TupleStream`), one for each alternative of an operand and each
+disjunct of its predicate.  Rows of different streams of one operand that agree in documents and in
+the nodes of the `chosen` terms are one candidate.  `docs/decided.md` has the theory.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xscl.evaluation import Reading, compile_conjunction
+from xscl.query import INFINITE_US, Disjunct
+
+__all__ = [
+    "Absent",
+    "AbsentCase",
+    "Conjunction",
+    "Decided",
+    "Decision",
+    "DecisionKind",
+    "Fit",
+    "TupleStream",
+]
+
+
+NOTHING = Disjunct()
+"""The conjunction that always holds."""
+
+
+class DecisionKind(enum.Enum):
+    """What is decided.
+
+    `PAIRS` are all that follow one another, of which UNLESS takes some away; `NEXT` are the first;
+    `BEFORE` is UNLESS behind the first operand, `AFTER` NOT FOLLOWED BY, `AROUND` NOT JOIN.
+    """
+
+    PAIRS = "FOLLOWED BY"
+    NEXT = "NEXT"
+    BEFORE = "UNLESS"
+    AFTER = "NOT FOLLOWED BY"
+    AROUND = "NOT JOIN"
+
+    @property
+    def has_right(self) -> bool:
+        """Whether a tuple has two parts."""
+        return self in (DecisionKind.PAIRS, DecisionKind.NEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class TupleStream:
+    """A stream of tuples: the terms of its nodes in order, of which `chosen` make a candidate."""
+
+    name: str
+    blocks: tuple[int, ...]
+    terms: tuple[str, ...]
+    chosen: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conjunction:
+    """What must hold of rows together.
+
+    `joins` are pairs of terms that have one value, which is not empty, the second of them of the
+    operand that stands last; `rest` is everything else.
+    """
+
+    joins: tuple[tuple[str, str], ...] = ()
+    rest: Disjunct = NOTHING
+
+    def compile(self) -> Callable[[Reading], bool] | None:
+        """Return what tests the rest, None where there is none."""
+        return None if self.rest == NOTHING else compile_conjunction(self.rest)
+
+
+ALWAYS = Conjunction()
+"""What holds of all rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """One way in which a left and a right tuple fit."""
+
+    left: TupleStream
+    right: TupleStream
+    asked: Conjunction
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentCase:
+    """One way in which a tuple of an absent unit takes away one of some blocks."""
+
+    blocks: tuple[int, ...]
+    stream: TupleStream
+    asked: Conjunction
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """An absent unit: a document that fits any of the cases; `window_us` is its own window."""
+
+    cases: tuple[AbsentCase, ...]
+    window_us: int = INFINITE_US
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One ordered operator.
+
+    `lefts` are the streams of the operand where there is one, else `fits` say which fit.
+    `window_us` is the operator's; it is WITHIN's where the operator has none.  `within_us` is the
+    shortest WITHIN around it.
+    """
+
+    kind: DecisionKind
+    lefts: tuple[TupleStream, ...]
+    fits: tuple[Fit, ...]
+    absences: tuple[Absent, ...]
+    window_us: int
+    within_us: int
+    grace_us: int
+
+    @property
+    def reach_us(self) -> int:
+        """How far behind a tuple's end a document may lie that decides of it."""
+        if self.kind is DecisionKind.BEFORE:
+            return max(absent.window_us for absent in self.absences)
+        return self.window_us
+
+    def streams(self) -> set[str]:
+        """Return the names of all streams that are read."""
+        sides = (side for fit in self.fits for side in (fit.left, fit.right))
+        cases = (case.stream for absent in self.absences for case in absent.cases)
+        return {each.name for each in (*self.lefts, *sides, *cases)}
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What a query class hands on of a decision: rows of its parts, those that fit."""
+
+    decision: Decision
+    left: TupleStream
+    right: TupleStream | None = None
+    asked: Conjunction = ALWAYS

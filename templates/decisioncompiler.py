@@ -1,0 +1,306 @@
+"""From a query in which something is decided to its clauses.
+
+A decision is one for all alternatives below it: its streams are compiled for each of them, and
+bind only what the decision looks at.  What an alternative of the query hands on of it are streams
+of its own, which bind also what is asked above (`docs/decided.md`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from templates.clause import Alternative, Clause, ClauseSource, Edge, Published
+from templates.clausecompiler import Catalog, Compiler, Side, as_derived
+from templates.decision import (
+    Absent,
+    AbsentCase,
+    Conjunction,
+    Decided,
+    Decision,
+    Fit,
+    TupleStream,
+)
+from templates.joingraph import GraphNode, JoinGraph
+from templates.ordered import (
+    AbsentUnit,
+    Kept,
+    Ordered,
+    PlainNode,
+    blocks_of,
+    choices,
+    ordered_nodes,
+    predicates_of,
+)
+from templates.queryclass import QueryClass
+from templates.template import template_of
+from xscl.evaluation import compile_condition
+from xscl.pattern import TreePattern, term_variable
+from xscl.query import (
+    Disjunct,
+    From,
+    Query,
+    ValueJoin,
+    VariableValue,
+    operand_terms,
+    term,
+)
+from xscl.sequence import nodes_below
+
+__all__ = ["DecisionCompiler", "Decisions"]
+
+
+@dataclass
+class _Built:
+    """A decision with the clauses that it reads; `is_taken` says that an alternative has them."""
+
+    decision: Decision
+    clauses: tuple[Clause, ...]
+    deciding: tuple[Clause, ...]
+    patterns: list[TreePattern]
+    edges: list[Edge]
+    valued: list[int]
+    compared: frozenset[str]
+    is_taken: bool = False
+
+
+@dataclass
+class Decisions:
+    """The decisions of one query, each compiled once."""
+
+    query: Query
+    statements: Sequence[Query]
+    point: int
+    catalog: Catalog
+    published: Mapping[str, Published]
+    lateness_us: int
+    built: dict[int, _Built] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        own_us = self.lateness_us if self.query.grace is None else self.query.grace
+        read = {block.stream for block in self.query.blocks}
+        graces = (each.grace_us for name, each in self.published.items() if name in read)
+        self.grace_us = max(min(own_us, self.lateness_us), *graces, 0)
+        asked = {
+            variable
+            for statement in self.statements
+            for disjunct in predicates_of(statement.root)
+            for operand in disjunct.operands()
+            for each in operand_terms(operand)
+            if isinstance(each, VariableValue)
+            for variable in [each.variable]
+        }
+        keys = {
+            name
+            for node in nodes_below(self.query.root)
+            if isinstance(node, From)
+            for key in node.keys
+            for _, name in key.variables
+        }
+        looked_at = asked | keys | set(self.query.visible())
+        self.named = [
+            v
+            for v in self.query.variables
+            if v.name in keys or (v.name in looked_at and not v.is_path)
+        ]
+
+    def chosen(self, blocks: Sequence[int]) -> frozenset[str]:
+        """Return the author's variables of blocks that the query looks at."""
+        return frozenset(v.name for v in self.named if v.block in blocks)
+
+    def of(self, origin: int) -> _Built:
+        """Return a decision by the place of its node in the query."""
+        if origin not in self.built:
+            self.built[origin] = self._build(origin)
+        return self.built[origin]
+
+    def _build(self, origin: int) -> _Built:
+        compilers: list[DecisionCompiler] = []
+        lefts: list[TupleStream] = []
+        fits: list[Fit] = []
+        absences: dict[int, list[AbsentCase]] = {}
+        deciding: list[Clause] = []
+        compared: set[str] = set()
+        node: Ordered | None = None
+        for statement in self.statements:
+            node = next(each for each in ordered_nodes(statement.root) if each.origin == origin)
+            blocks = tuple(blocks_of(node))
+            absent = [d for unit in node.absences for _, own in unit.blocks for d in own]
+            for choice in choices(node):
+                compiler = self._compiler(statement, choice)
+                compilers.append(compiler)
+                fit = choice[id(node)]
+                asked = [fit, *absent]
+                needed = self.chosen(blocks).union(*map(compiler.terms, asked))
+                own = [compiler.tuples(operand, needed) for operand in node.operands]
+                deciding += own
+                streams = [self.stream(each) for each in own]
+                if len(streams) > 1:
+                    fits.append(Fit(streams[0], streams[1], _conjunction(fit)))
+                else:
+                    lefts += streams
+            for number, unit in enumerate(node.absences):
+                cases = absences.setdefault(number, [])
+                for compiler, clause, disjunct in self._absent(statement, blocks, unit):
+                    compilers.append(compiler)
+                    deciding.append(clause)
+                    cases.append(AbsentCase(blocks, self.stream(clause), _conjunction(disjunct)))
+                    compared |= self.chosen(blocks) & _compared(disjunct)
+        assert node is not None
+        decision = Decision(
+            node.kind,
+            tuple(dict.fromkeys(lefts)),
+            tuple(dict.fromkeys(fits)),
+            tuple(
+                Absent(tuple(dict.fromkeys(absences[number])), unit.window_us)
+                for number, unit in enumerate(node.absences)
+            ),
+            node.window_us,
+            node.within_us,
+            self.grace_us,
+        )
+        return _Built(
+            decision,
+            tuple(clause for compiler in compilers for clause in compiler.clauses),
+            tuple(deciding),
+            [each for compiler in compilers for each in compiler.patterns],
+            [each for compiler in compilers for each in compiler.edges],
+            [each for compiler in compilers for each in compiler.valued],
+            frozenset(compared),
+        )
+
+    def _compiler(self, statement: Query, choice: Mapping[int, Disjunct]) -> DecisionCompiler:
+        return DecisionCompiler(
+            statement, self.point, self.catalog, self.published, choice, decisions=self
+        )
+
+    def _absent(
+        self, statement: Query, blocks: Sequence[int], unit: AbsentUnit
+    ) -> Iterator[tuple[DecisionCompiler, Clause, Disjunct]]:
+        """Yield what an absent unit reads: a stream for each block and disjunct."""
+        for block, disjuncts in unit.blocks:
+            variables = tuple(v for v in statement.variables if v.block in (*blocks, block))
+            alone = replace(statement, variables=variables)
+            for disjunct in disjuncts:
+                compiler = self._compiler(alone, {})
+                # A key leads from the document, so that the block itself must be asked for.
+                needed = compiler.terms(disjunct) | {self.query.blocks[block].root}
+                clause = compiler.tuples(block, needed)
+                yield compiler, clause, disjunct
+
+    def stream(self, clause: Clause) -> TupleStream:
+        """Return the tuples of a clause as a stream of candidates."""
+        chosen = self.chosen(clause.blocks) & set(clause.carried)
+        return TupleStream(clause.stream, clause.blocks, clause.carried, tuple(sorted(chosen)))
+
+
+@dataclass
+class DecisionCompiler(Compiler):
+    """Compiles an alternative in which something is decided."""
+
+    decisions: Decisions = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.look_at(o for d in predicates_of(self.query.root) for o in d.operands())
+
+    def compile(self) -> Alternative:
+        """Return the alternative, with each clause once."""
+        found = super().compile()
+        clauses: dict[str, Clause] = {}
+        for clause in found.clauses:
+            clauses.setdefault(clause.stream, clause)
+        return replace(found, clauses=tuple(clauses.values()))
+
+    def visible(self) -> tuple[str, ...]:
+        """Return the visible variables of the alternative."""
+        return self.query.visible_in(blocks_of(self.query.root))
+
+    def block_side(self, block: int, needed: frozenset[str]) -> Side:
+        """Return a block that binds what is needed here, and nothing that is asked elsewhere."""
+        derived = {t: d for t, d in self.derived.items() if t in needed and self.block(t) == block}
+        own = {v.name for v in self.query.variables if v.block == block}
+        bases = {term_variable(call) for call in derived.values()}
+        paths = {v.name for v in self.query.variables if v.block == block and v.is_path}
+        return self.side_of(block, needed, own & needed, derived, paths - needed - bases)
+
+    def clause(self, node: PlainNode, needed_above: frozenset[str]) -> Clause:
+        """Compile a node after those below it."""
+        if isinstance(node, Kept):
+            return self._decided(node.node, self.choice[id(node)], needed_above)
+        if isinstance(node, Ordered):
+            return self._decided(node, Disjunct(), needed_above)
+        clause = super().clause(node, needed_above)
+        if isinstance(node, (int, From)):
+            # Nothing is joined: what is handed on is kept for those above alone.
+            clause = self.clauses[-1] = replace(clause, window_us=0)
+        return clause
+
+    def _decided(self, node: Ordered, where: Disjunct, needed_above: frozenset[str]) -> Clause:
+        built = self._attach(node.origin)
+        decision, fit = built.decision, self.choice[id(node)]
+        blocks = tuple(blocks_of(node))
+        needed = needed_above | self.terms(where) | self.terms(fit) | self.decisions.chosen(blocks)
+        below = [self.tuples(operand, needed) for operand in node.operands]
+        streams = [self.decisions.stream(each) for each in below]
+        if len(streams) > 1:
+            decided = Decided(decision, streams[0], streams[1], _conjunction(fit))
+        else:
+            decided = Decided(decision, streams[0])
+        roots = tuple((GraphNode(each.tuple_variables[0], -1, True),) for each in below)
+        template, row, _ = template_of(JoinGraph(roots))
+        read = (*below, *built.deciding)
+        stratum = 1 + max(each.query_class.stratum for each in read)
+        own = built.compared & self.decisions.chosen(blocks)
+        compared = own.union(_compared(fit), _compared(where), *(each.compared for each in below))
+        reach_us = decision.reach_us
+        clause = Clause(
+            query_class=QueryClass(template, row, False, stratum, decided),
+            blocks=tuple(block for each in below for block in each.blocks),
+            window_us=reach_us,
+            sources=tuple(
+                ClauseSource(None, each, each.query_class.stratum + 1, 0) for each in below
+            ),
+            places={},
+            box=(),
+            residuals=where.residuals,
+            tests=where.tests,
+            condition=compile_condition(where.residuals, where.tests),
+            compared=compared,
+            carried=tuple(sorted(needed_above | compared)),
+            deciding=built.deciding,
+        )
+        self.clauses.append(clause)
+        return clause
+
+    def _attach(self, origin: int) -> _Built:
+        """Return a decision, with what it reads among the clauses of this alternative."""
+        built = self.decisions.of(origin)
+        if built.is_taken:
+            for pattern in built.patterns:
+                self.catalog.add(pattern)
+        built.is_taken = True
+        self.clauses += built.clauses
+        self.patterns += built.patterns
+        self.edges += built.edges
+        self.valued += built.valued
+        return built
+
+
+def _conjunction(disjunct: Disjunct) -> Conjunction:
+    """Split a conjunction into equalities of terms, which are looked up, and the rest."""
+    joins: list[tuple[str, str]] = []
+    others: list[ValueJoin] = []
+    for join in disjunct.value_joins:
+        left, right = as_derived(join.left), as_derived(join.right)
+        if left is None or right is None:
+            others.append(join)
+        else:
+            joins.append((term(left), term(right)))
+    assert not disjunct.similarity_joins
+    return Conjunction(tuple(joins), replace(disjunct, value_joins=tuple(others)))
+
+
+def _compared(disjunct: Disjunct) -> frozenset[str]:
+    read = {each for operand in disjunct.operands() for each in operand_terms(operand)}
+    return frozenset(each.variable for each in read if isinstance(each, VariableValue))

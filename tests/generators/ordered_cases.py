@@ -1,0 +1,196 @@
+"""Random cases of ordered queries: statements, streams and orders of arrival, as case texts."""
+
+from __future__ import annotations
+
+from generators.choosers import Chooser
+
+__all__ = ["ordered_case"]
+
+TYPES = ("a", "b", "c")
+
+
+class _Names:
+    """Fresh names of variables."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def fresh(self) -> str:
+        """Return a name that is not used yet."""
+        self.count += 1
+        return f"v{self.count}"
+
+
+class _Unit:
+    """A block or alternatives, and the variables that each binds: its node, its key, a number."""
+
+    def __init__(self, chooser: Chooser, names: _Names, *, may_be_several: bool = True) -> None:
+        self.nodes: list[str] = []
+        self.keys: list[str] = []
+        self.numbers: list[str] = []
+        count = 2 if may_be_several and chooser.integer(0, 7) == 0 else 1
+        blocks = [self._block(chooser, names) for _ in range(count)]
+        self.text = blocks[0] if count == 1 else f"({' | '.join(blocks)})"
+
+    def _block(self, chooser: Chooser, names: _Names) -> str:
+        stream = chooser.choice(["S", "S", "S", "*", "T"])
+        text = f"{stream}//{chooser.choice(TYPES)}"
+        if chooser.integer(0, 2) == 0:
+            key = names.fresh()
+            self.keys.append(key)
+            text += f"[k->{key}]"
+        elif chooser.integer(0, 4) == 0:
+            text += f"[k = '{chooser.choice('xy')}']"
+        if chooser.integer(0, 4) == 0:
+            number = names.fresh()
+            self.numbers.append(number)
+            text += f"[p->{number}]"
+        node = names.fresh()
+        self.nodes.append(node)
+        return f"{text}->{node}"
+
+
+class _Statements:
+    def __init__(self, chooser: Chooser) -> None:
+        self.chooser = chooser
+        self.names = _Names()
+
+    def predicate(self, left: list[_Unit], right: _Unit) -> str:
+        """Return a predicate over what stands before and a unit, or nothing."""
+        chooser = self.chooser
+        terms = [self.comparison(left, right) for _ in range(chooser.integer(0, 2))]
+        known = [each for each in terms if each]
+        if not known:
+            return ""
+        return f" {chooser.choice(['AND', 'OR'])} ".join(known)
+
+    def comparison(self, left: list[_Unit], right: _Unit) -> str:
+        """Return a comparison of one thing on either side."""
+        chooser = self.chooser
+        lefts = self.values(left)
+        rights = self.values([right])
+        operator = chooser.choice(["=", "=", "=", "!=", "<"])
+        return f"{chooser.choice(lefts)} {operator} {chooser.choice(rights)}"
+
+    def values(self, units: list[_Unit]) -> list[str]:
+        """Return what units can be compared by."""
+        keys = [key for unit in units for key in (*unit.keys, *unit.numbers)]
+        paths = [f"{node}/{self.chooser.choice('kp')}" for unit in units for node in unit.nodes]
+        return keys * 3 + paths
+
+    def window(self) -> str:
+        """Return a window."""
+        return f"{self.chooser.choice([1, 2, 3, 5, 8])} s"
+
+    def unless(self, units: list[_Unit], *, needs_window: bool) -> str:
+        """Return an UNLESS, now and then."""
+        if self.chooser.integer(0, 2):
+            return ""
+        unit = _Unit(self.chooser, self.names)
+        window = f", {self.window()}" if needs_window or self.chooser.integer(0, 2) == 0 else ""
+        return f" UNLESS {{{self.predicate(units, unit)}{window}}} {unit.text}"
+
+    def source(self, depth: int, *, is_bounded: bool = False) -> tuple[str, list[_Unit]]:
+        """Return a from without its clauses, and its units."""
+        chooser = self.chooser
+        within = chooser.integer(0, 2) == 0
+        is_bounded = is_bounded or within
+        text, units = self.operand(depth, is_bounded)
+        if chooser.integer(0, 4) == 0:
+            text += self.unless(units, needs_window=True)
+        for _ in range(chooser.integer(0 if depth == 0 else 1, 2)):
+            text, units = self.further(text, units, depth, is_bounded)
+        if within:
+            text += f" WITHIN {self.window()}"
+        if chooser.integer(0, 5) == 0:
+            text += f" SAME ({chooser.choice(['/*/k', '//k'])})"
+        if chooser.integer(0, 6) == 0:
+            text += f" WHERE {self.where(units)}"
+        return text, units
+
+    def operand(self, depth: int, is_bounded: bool) -> tuple[str, list[_Unit]]:
+        if depth > 0 and self.chooser.integer(0, 2) == 0:
+            text, units = self.source(depth - 1, is_bounded=is_bounded)
+            return f"({text})", units
+        unit = _Unit(self.chooser, self.names)
+        return unit.text, [unit]
+
+    def further(
+        self, text: str, units: list[_Unit], depth: int, is_bounded: bool
+    ) -> tuple[str, list[_Unit]]:
+        chooser = self.chooser
+        kind = chooser.choice(
+            ["NEXT", "NEXT", "FOLLOWED BY", "JOIN", "NOT FOLLOWED BY", "NOT JOIN", "UNLESS"]
+        )
+        is_bare = is_bounded and chooser.integer(0, 1) == 0
+        window = "" if is_bare else f", {self.window()}"
+        if kind.startswith("NOT"):
+            unit = _Unit(chooser, self.names)
+            return f"{text} {kind} {{{self.predicate(units, unit)}{window}}} {unit.text}", units
+        if kind == "UNLESS":
+            kind, has_unless = "FOLLOWED BY", True
+        else:
+            has_unless = kind == "NEXT" and chooser.integer(0, 2) == 0
+        right, own = self.operand(depth, is_bounded)
+        braces = f"{{{self.predicate(units, chooser.choice(own))}{window}}}"
+        text = f"{text} {kind} {braces} {right}"
+        if has_unless:
+            text += self.unless([*units, *own], needs_window=False)
+        return text, [*units, *own]
+
+    def where(self, units: list[_Unit]) -> str:
+        """Return a condition of a whole tuple."""
+        left, right = (self.chooser.choice(self.values(units)) for _ in range(2))
+        return self.chooser.choice([f"{left} = {right}", f"{left} != {right}", "dur() >= 2 s"])
+
+    def statement(self) -> str:
+        """Return a whole statement."""
+        chooser = self.chooser
+        text, units = self.source(chooser.choice([0, 1, 1, 2]))
+        variables = [v for unit in units if len(unit.nodes) == 1 for v in (*unit.nodes, *unit.keys)]
+        if variables and chooser.integer(0, 3) == 0:
+            text = f"SELECT {chooser.choice(variables)} FROM {text}"
+        if chooser.integer(0, 4):
+            text += f" GRACE {chooser.choice([0, 1, 2, 4])} s"
+        return text
+
+
+def ordered_case(chooser: Chooser) -> str:
+    """Return the text of a case: one or two statements, documents and ticks."""
+    queries = []
+    first = _Statements(chooser).statement()
+    is_published = chooser.integer(0, 4) == 0
+    if is_published:
+        if not first.startswith("SELECT"):
+            first = f"SELECT * FROM {first}"
+        first += " PUBLISH P"
+        reader = _Statements(chooser).statement().replace("T//", "P//")
+        queries.append(f"query r\n    {reader}")
+    queries.insert(0, f"query q\n    {first}")
+    lines = [f"lateness {chooser.choice([0, 2, 5, 100])} s", *queries, ""]
+    count = chooser.integer(4, 14)
+    span = chooser.choice([6, 12, 20])
+    times = sorted(chooser.integer(10, 10 + span) for _ in range(count))
+    for _ in range(chooser.choice([0, 0, 2, 5, 10])):
+        i, j = (chooser.integer(0, count - 1) for _ in range(2))
+        times[i], times[j] = times[j], times[i]
+    for number, second in enumerate(times, 1):
+        if chooser.integer(0, 11) == 0:
+            lines.append(f"tick {number} 00:00:{second}")
+        else:
+            lines.append(_document(chooser, number, second))
+    if chooser.integer(0, 1):
+        lines.append(f"tick {count + 1} 00:10:00")
+    return "\n".join(lines) + "\n----\n"
+
+
+def _document(chooser: Chooser, number: int, second: int) -> str:
+    stream = chooser.choice(["S", "S", "S", "S", "T"])
+    kind = chooser.choice(TYPES)
+    keys = "".join(
+        f"<k>{chooser.choice('xxy')}</k>" for _ in range(chooser.choice([0, 1, 1, 1, 2]))
+    )
+    numbers = "".join(f"<p>{chooser.integer(1, 3)}</p>" for _ in range(chooser.choice([0, 1, 1])))
+    # It arrives after all event times, so that its own is not moved.
+    xml = f"<{kind}>{keys}{numbers}</{kind}>"
+    return f"document {number} {stream} 00:00:{second:02} arrival=01:00  {xml}"
