@@ -5,13 +5,47 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Memory", "memory_mb"]
+__all__ = ["Memory", "ProcessMemory", "memory_mb", "processes_below"]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessMemory:
+    """What one process has of the memory: all that it sees, and its part of what is shared."""
+
+    pid: int
+    name: str
+    resident_mb: float
+    proportional_mb: float
+
+
+def processes_below(root: int) -> list[ProcessMemory]:
+    """Return a process and all below it, in the order of their starts."""
+    ours, _ = _tree(root)
+    return [found for pid in sorted(ours) if (found := _process(pid)) is not None]
+
+
+def _process(pid: int) -> ProcessMemory | None:
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:  # it has ended
+        return None
+    kb = {name: int(value.split()[0]) for name, _, value in (s.partition(":") for s in lines[1:])}
+    name = " ".join([Path(words[0]).name, *words[1:]][-3:]).strip()
+    return ProcessMemory(pid, name, kb["Rss"] / 1024, kb["Pss"] / 1024)
 
 
 def memory_mb(root: int) -> float:
     """Return the resident memory of a process and all below it."""
+    ours, sizes = _tree(root)
+    return sum(sizes.get(pid, 0) for pid in ours) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def _tree(root: int) -> tuple[set[int], dict[int, int]]:
+    """Return the processes below one, itself included, and the resident pages of all there are."""
     parents: dict[int, int] = {}
     sizes: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
@@ -25,7 +59,7 @@ def memory_mb(root: int) -> float:
     ours = {root}
     while more := {pid for pid, parent in parents.items() if parent in ours} - ours:
         ours |= more
-    return sum(sizes.get(pid, 0) for pid in ours) * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return ours, sizes
 
 
 class Memory:

@@ -137,13 +137,14 @@ class Clause:
 
         It is the window of the operator and those below it, added up.
         """
+        below = [source.below for source in self.sources if source.below is not None]
         below_us = max(
-            source.retention_us if source.below is None else source.below.retention_under(values)
-            for source in self.sources
+            *(source.retention_us for source in self.sources),
+            *(clause.retention_under(values) for clause in (*below, *self.deciding)),
+            0,
         )
-        below_us = max(below_us, *(each.retention_under(values) for each in self.deciding), 0)
-        is_joined = len(self.sources) > 1 or self.deciding
-        own_us = self.window_under(values) if is_joined else 0
+        is_block = len(self.sources) == 1 and not self.deciding
+        own_us = 0 if is_block else self.window_under(values)
         return min(INFINITE_US, own_us + below_us)
 
     def terms_of(self, value_join: tuple[int, int]) -> list[str]:

@@ -97,7 +97,7 @@ def _stream(clause: Clause, query: Query, point: int) -> str:
 def _tested_below(source: ClauseSource, side: int) -> Iterator[Test]:
     """Yield what the clauses below ask of the tuples that they hand on."""
     below = source.below
-    if below is None:
+    if below is None or not below.tested:
         return
     first = 1 + len(below.carried)
     position = {place: first + i for i, place in enumerate(below.tested)}
@@ -371,7 +371,7 @@ class Compiler:
                 return value, DataTest(compared, text)
         return None
 
-    def _text(self, operand: Operand) -> Constant | None:
+    def _text(self, operand: Literal | Parameter) -> Constant | None:
         match operand:
             case Literal(str() as text):
                 return text
@@ -394,10 +394,11 @@ class Compiler:
 
     def with_tuples(self, clause: Clause) -> Clause:
         """Give the clause a stream for its tuples, with a variable for each carried term."""
-        tested = dict.fromkeys([*(test.place for test in clause.box), SPAN])
-        clause = replace(clause, tested=tuple(tested))
+        if self.query.parameters:
+            tested = dict.fromkeys([*(test.place for test in clause.box), SPAN])
+            clause = replace(clause, tested=tuple(tested))
         stream = _stream(clause, self.query, self.point)
-        names = [*clause.carried, *(f"#{i}" for i in range(len(tested)))]
+        names = [*clause.carried, *(f"#{i}" for i in range(len(clause.tested)))]
         steps = [PatternNode(DOCUMENT, Axis.CHILD, NodeTest("tuple"))]
         steps += [PatternNode(0, Axis.CHILD, NodeTest(t), terms=(t,)) for t in names]
         pattern = TreePattern(stream, tuple(steps))

@@ -23,11 +23,11 @@ def compile_query(
 ) -> list[Alternative]:
     """Return the alternatives of a query, its patterns added to the catalog.
 
-    Parameters may be left where they are data: in windows, in residuals, and where a string is
-    held against a value (`is_prepared`); not where something is decided.
+    Parameters may be left where they are data (`is_prepared`); not where something is decided.
     `point` is the registration point: equal operators of queries with equal points hand on the same
-    tuples, in one stream.  Streams that are not in `published` come from outside and are read in
-    stratum 0.  `lateness_us` is the largest grace, which a query has that says none.
+    tuples, in one stream; those of a query with parameters have a stream of their own, whatever its
+    assignments.  Streams that are not in `published` come from outside and are read in stratum 0.
+    `lateness_us` is the largest grace, which a query has that says none.
     """
     statements = plain_statements(query)
     if not query.is_ordered:

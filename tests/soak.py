@@ -75,6 +75,11 @@ SEARCHES = (
         "-m histories.simulation --runs {cases} --seed {seed} --real",
     ),
     Search(
+        "a broker that is killed at random moments while all goes on, minutes",
+        60,
+        "-m kills --minutes {cases} --seed {seed}",
+    ),
+    Search(
         "properties of the language, of paths and of the join, more examples of each",
         40,
         "-m pytest -q -n 2 -o timeout=0 -m hypothesis tests --hypothesis-seed {seed}",

@@ -17,7 +17,7 @@ import xscl
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import text_of
 from broker.api.problem import Problem
-from broker.api.queries import one_query
+from broker.api.queries import check_id, one_query
 from broker.api.querystring import number
 from broker.api.questions import values_of
 from broker.matching.engine import RegisteredQuery
@@ -47,6 +47,7 @@ async def dry_run_query(request: web.Request) -> web.StreamResponse:
     last what was found.  429 where another one runs, and goes on.
     """
     backend, query_id = request.app[BACKEND], request.match_info["id"]
+    await in_thread(check_id, backend, query_id)
     query = await in_thread(one_query, await text_of(request), query_id)
     asked = await in_thread(_asked, backend, query, request)
     running = request.app[RUNNING]

@@ -28,6 +28,7 @@ from xscl.spelling import did_you_mean
 
 __all__ = [
     "ROUTES",
+    "check_id",
     "one_query",
     "point_since",
     "present_query",
@@ -74,7 +75,7 @@ async def put_query(request: web.Request) -> web.Response:
     again changes nothing: a query that is paused stays so.
     """
     backend, query_id = request.app[BACKEND], request.match_info["id"]
-    await in_thread(_check_id, backend, query_id)
+    await in_thread(check_id, backend, query_id)
     source = await text_of(request)
     query = await in_thread(one_query, source, query_id)
     note(request, version=query.version)
@@ -138,7 +139,7 @@ async def _change(request: web.Request, state: QueryState) -> web.Response:
     return await _answer(backend, await backend.change(change))
 
 
-def _check_id(backend: Backend, query_id: str) -> None:
+def check_id(backend: Backend, query_id: str) -> None:
     """End the request with 422 where an id is not well-formed, unless a query has it already.
 
     An id stands in addresses, in logs and on the page, and so is as plain as a stream's name.

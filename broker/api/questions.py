@@ -12,7 +12,7 @@ import xscl
 from broker.api.backend import BACKEND, Backend, in_thread
 from broker.api.body import text_of
 from broker.api.problem import Problem
-from broker.api.queries import one_query, present_query
+from broker.api.queries import check_id, one_query, present_query
 from broker.documents.document import Document
 from broker.documents.stored import newest_documents, stored_document, stream_at
 from broker.estimate import estimate, render_estimate
@@ -79,6 +79,7 @@ async def estimate_query(request: web.Request) -> web.Response:
     text = await text_of(request)
 
     def work() -> dict[str, Any]:
+        check_id(backend, query_id)
         query = one_query(text, query_id)
         check_among(backend.registry, query)
         backend.spool.refresh()

@@ -79,6 +79,7 @@ class Taking:
     pages: dict[tuple[object, ...], Sequence[CommittedMatch]] = field(default_factory=dict)
     found: dict[tuple[object, ...], Sequence[Any]] = field(default_factory=dict)
     snoozed: dict[str, dict[str, int]] | None = None
+    keyed: frozenset[str] | None = None
     made: list[Message] = field(default_factory=list)
     changed: list[Message] = field(default_factory=list)
     moved: list[tuple[object, ...]] = field(default_factory=list)
@@ -119,7 +120,7 @@ def message_max(subscription: Subscription) -> int:
     match subscription.destination.kind:
         case DestinationKind.EMAIL:
             return DIGEST_MAX
-        case kind if kind.is_signed and options.batch_max > 1:
+        case kind if options.batch_max > 1 and kind.is_signed:
             return options.batch_max
         case kind if kind.is_sink:
             return options.batch_max if options.batch_max > 1 else DIGEST_MAX

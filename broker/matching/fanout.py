@@ -83,7 +83,7 @@ class BoundNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FoundTuple:
-    """A tuple of one clause: its instances, the newest docid, and the nodes of its terms.
+    """A tuple of one clause: its instances, the docid where it stands, the nodes of its terms.
 
     `positions` are those of its meta-variables in the instances.  A tuple that was decided stands
     where `decided` says.
@@ -272,10 +272,8 @@ class FanOut:
                 continue
             if found is None or row != last or found.clause is not use.clause:
                 left, right = instances[lefts[i]], instances[rights[i]] if is_pair[i] else None
-                nodes = table.nodes(row)
-                found = FoundTuple.of(
-                    use.clause, left, right, docids[i], spans[i], nodes, table.position(row)
-                )
+                nodes, decided = table.nodes(row), table.position(row)
+                found = FoundTuple.of(use.clause, left, right, docids[i], spans[i], nodes, decided)
                 last, is_true = row, found.has_equal_values()
             if is_true and found.has_strings(use.asked.equal):
                 yield found, use

@@ -29,11 +29,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import pandas as pd  # noqa: F401 - Spark's workers import it anyway, each for itself
 import pyarrow as pa
 import pyspark
 from pyspark import RDD, SparkContext
-from pyspark.daemon import manager
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -49,8 +47,9 @@ from joins.shards.orders import Answer
 __all__ = ["Records", "Spark", "SparkError", "SparkQuery", "StreamSource"]
 
 _SETTINGS = {
-    # This module is also what workers are forked from (see its end): they have nothing to import.
-    "spark.python.daemon.module": "broker.pipeline.spark",
+    # Otherwise workers of a stream have another environment than those of the warming up, and with
+    # it a process of their own to be forked from.
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "false",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.adaptive.enabled": "false",
@@ -70,12 +69,19 @@ _SETTINGS = {
     "spark.hadoop.fs.permissions.umask-mode": "077",  # Hadoop heeds no other umask
 }
 
+_PLANNERS = "pyspark.sql.worker."
+"""What Python processes that Spark plans with have in their command lines."""
+
 # On one machine nothing of Spark listens to others.
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
 class SparkError(RuntimeError):
     """The streaming query has failed.  The cause is chained where it arose in this process."""
+
+
+def _nothing() -> None:
+    """There is nothing to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,8 +126,18 @@ class Spark:
         self._places: dict[int, RDD[int]] = {}
 
     @classmethod
-    def start(cls, log_directory: Path, *, master: str = "local[2]", heap: str = "1g") -> Spark:
-        """Start a JVM and a session.  Spark's log is written to `log_directory`."""
+    def start(
+        cls,
+        log_directory: Path,
+        *,
+        master: str = "local[2]",
+        heap: str = "1g",
+        has_shards: bool = False,
+    ) -> Spark:
+        """Start a JVM and a session.  Spark's log is written to `log_directory`.
+
+        With `has_shards` workers begin with what the join needs, not only the evaluation.
+        """
         assert SparkContext._active_spark_context is None, "a process has one Spark session"
         jvm = start_jvm(
             find_java(),
@@ -138,6 +154,8 @@ class Spark:
         settings = {**_SETTINGS, **(_LOOPBACK if is_local(master) else {})}
         for name, value in settings.items():
             builder = builder.config(name, value)
+        workers = "broker.pipeline.shardworkers" if has_shards else "broker.pipeline.workers"
+        builder = builder.config("spark.python.daemon.module", workers)
         builder = builder.config("spark.sql.warehouse.dir", str(log_directory / "warehouse"))
         session = builder.getOrCreate()
         session.dataSource.register(SpoolSource)
@@ -157,14 +175,17 @@ class Spark:
         checkpoint: Path,
         interval_s: float = 0.0,
         on_evaluated: Callable[[float], None] = lambda seconds: None,
+        is_only: bool = False,
     ) -> SparkQuery:
         """Start the streaming query.  `step` gets the witnesses of each batch, in docid order.
 
-        Before it `on_evaluated` gets the seconds that their evaluation took.
+        Before it `on_evaluated` gets the seconds that their evaluation took.  Where it is the only
+        one of its session, what Spark has planned it with is ended, once it runs.
         """
         if is_ahead(checkpoint, source.through):
             shutil.rmtree(checkpoint)
-        query = SparkQuery(step, on_evaluated)
+        on_first = self._end_planners if is_only else _nothing
+        query = SparkQuery(step, on_evaluated, on_first=on_first)
         slices = self._session.readStream.format(FORMAT).options(**source.options()).load()
         evaluated = slices.mapInArrow(
             evaluation_task(source.plans, source.parallelism), "witnesses binary"
@@ -214,6 +235,14 @@ class Spark:
         found = context.runJob(job, list, [task.order.shard for task in tasks])
         return [pickle.loads(answer) for answer in found]
 
+    def _end_planners(self) -> None:
+        """End the Python processes that Spark has asked how to read the spool.
+
+        Spark keeps one for each kind of question for ever, 46 MB each.  Behind the first batch all
+        questions are answered; it would start another for one that is asked again.
+        """
+        self._jvm.end_children(_PLANNERS)
+
     def stop(self) -> None:
         """Stop the session and its JVM."""
         self._session.stop()
@@ -236,8 +265,10 @@ class SparkQuery:
         on_evaluated: Callable[[float], None] = lambda seconds: None,
         *,
         read: Callable[[DataFrame], pa.Table] | None = None,
+        on_first: Callable[[], None] = _nothing,
     ) -> None:
         self._step = step
+        self._on_first = on_first
         self._read = read or (lambda batch: read_witnesses(batch.toArrow()))
         self._on_evaluated = on_evaluated
         self._query: StreamingQuery | None = None
@@ -260,6 +291,8 @@ class SparkQuery:
                 rows = self._read(batch)
                 self._on_evaluated(time.perf_counter() - started)
                 self._step(rows)
+                self._on_first()
+                self._on_first = _nothing
         except BaseException as error:
             self._failure = error
             raise
@@ -316,7 +349,3 @@ def is_local(master: str) -> bool:
     (True, True, False)
     """
     return master.startswith("local")
-
-
-if __name__ == "__main__":
-    manager()

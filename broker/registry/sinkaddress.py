@@ -28,6 +28,8 @@ SINK_FORMS: Mapping[str, str] = {
 }
 """How the address of each kind of sink is written."""
 
+_VERIFIED = "verify-full"
+
 _NAME = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
 _TABLE = re.compile(rf"(?:{_NAME}\.)?{_NAME}")
 _FILE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
@@ -116,6 +118,19 @@ class SinkAddress:
     def endpoint(self) -> str:
         """What concurrency is counted by: the hosts, or the file."""
         return ",".join(f"{host}:{port}".lower() for host, port in self.hosts) or self.path
+
+    @property
+    def safe(self) -> str | None:
+        """What would ask for TLS, where the address does not; None where it does.
+
+        >>> SinkAddress.parse("nats://nats.example/found").safe
+        'natss://'
+        """
+        if self.kind == "postgresql":
+            # Without a word of it, how the server is reached is up to where it is.
+            is_weak = self.options.get("sslmode", _VERIFIED) != _VERIFIED
+            return f"sslmode={_VERIFIED}" if is_weak else None
+        return None if self.is_secure or not self.hosts else f"{self.kind}s://"
 
     @property
     def secrets(self) -> tuple[str, ...]:

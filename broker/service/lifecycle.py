@@ -253,8 +253,9 @@ class Service:
         return url
 
     async def _start_spark(self) -> Spark:
-        master = self._settings.spark.master
-        spark = await apart(lambda: Spark.start(self._data / "spark-log", master=master))
+        log, master = self._data / "spark-log", self._settings.spark.master
+        has_shards = self._settings.shards > 1
+        spark = await apart(lambda: Spark.start(log, master=master, has_shards=has_shards))
         self._stack.push_async_callback(asyncio.to_thread, spark.stop)
         return spark
 
@@ -269,6 +270,7 @@ class Service:
             checkpoint=self._data / "checkpoint",
             interval_s=self._settings.spark.interval.total_seconds(),
             on_evaluated=self._stages.evaluated,
+            is_only=True,
         )
         self._stack.push_async_callback(asyncio.to_thread, query.stop)
         return query

@@ -35,7 +35,7 @@ class Position(NamedTuple):
 class ClassTuple:
     """One row of a class's R_outT: its instances, the smallest window that holds them, its nodes.
 
-    `right` is None for a class of one block.  `nodes` are positions in the witness shapes of the
+    `right` is None for a class of one operand.  `nodes` are positions in the witness shapes of the
     instances, one for each meta-variable.  `position` is that of a tuple that was decided.
     """
 
@@ -53,8 +53,8 @@ class TupleTable:
 
     `right` is 0 in a row of a class of one block.  The nodes of row `i` are `positions[starts[p]]`
     and those behind it up to `positions[starts[p + 1]]`, with `p = patterns[i]`: positions in the
-    witness shapes of its instances, one for each meta-variable.  `decided` has a row of `Position`
-    for each tuple, of zeros where it was not decided, if there are decided ones.
+    witness shapes of its instances, one for each meta-variable.  `decided` has a row for each row:
+    the fields of its `Position`, 0 as its docid where there is none.
     """
 
     classes: Ints
@@ -92,6 +92,14 @@ class TupleTable:
             np.array([row[i] or 0 for row in rows], np.int64) for i in range(4)
         )
         return cls.of(classes, left, right, spans, np.array(which, np.int64), list(patterns))
+
+    @classmethod
+    def of_tuples(cls, tuples: Sequence[ClassTuple]) -> TupleTable:
+        """Return tuples as rows."""
+        rows = [(t.query_class, t.left, t.right, t.span_us, *t.nodes) for t in tuples]
+        decided = [t.position or (0, 0, 0, 0) for t in tuples]
+        table = cls.of_rows(rows)
+        return replace(table, decided=np.array(decided, np.int64).reshape(-1, 4))
 
     @classmethod
     def concat(cls, parts: Sequence[TupleTable]) -> TupleTable:
@@ -135,15 +143,14 @@ class TupleTable:
 
     def take(self, rows: Ints) -> TupleTable:
         """Return some of the rows; patterns stay as they are."""
-        return TupleTable(
-            self.classes[rows],
-            self.left[rows],
-            self.right[rows],
-            self.spans[rows],
-            self.patterns[rows],
-            self.starts,
-            self.positions,
-            None if self.decided is None else self.decided[rows],
+        return replace(
+            self,
+            classes=self.classes[rows],
+            left=self.left[rows],
+            right=self.right[rows],
+            spans=self.spans[rows],
+            patterns=self.patterns[rows],
+            decided=None if self.decided is None else self.decided[rows],
         )
 
     def compact(self) -> TupleTable:
@@ -174,8 +181,8 @@ class TupleTable:
         """Yield the rows one by one."""
         starts, flat = self.starts.tolist(), self.positions.tolist()
         columns = (self.classes, self.left, self.right, self.spans, self.patterns)
-        lists = zip(*map(np.ndarray.tolist, columns), strict=True)
-        for row, (number, left, right, span, i) in enumerate(lists):
+        found = zip(*map(np.ndarray.tolist, columns), strict=True)
+        for row, (number, left, right, span, i) in enumerate(found):
             nodes = tuple(flat[starts[i] : starts[i + 1]])
             yield ClassTuple(number, left, right or None, span, nodes, self.position(row))
 

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-import numpy as np
 import pyarrow as pa
 
 from joins.budget.pairs import Overrun
@@ -171,24 +170,21 @@ class DecidingProcessor:
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""
-        return [row for table in self.tuples(stratum) for row in table.rows()]
+        return [found for table in self.tuples(stratum) for found in table.rows()]
 
     def tuples(self, stratum: int) -> Iterator[TupleTable]:
         """Yield the tuples of `probe` as they are found, those that are decided last."""
         if stratum in self.inner.strata:
             yield from self.inner.tuples(stratum)
-        rows = [
-            row
-            for number, query_class in self._classes.items()
-            if query_class.stratum == stratum and query_class.decided is not None
-            for one in self._decide(query_class.decided.decision)
-            for row in self._rows(number, query_class.decided, one)
-        ]
-        if rows:
-            found = TupleTable.of_rows(
-                [(r.query_class, r.left, r.right, r.span_us, *r.nodes) for r in rows]
-            )
-            yield replace(found, decided=np.array([r.position for r in rows], np.int64))
+        for number, query_class in self._classes.items():
+            if query_class.stratum == stratum and query_class.decided is not None:
+                rows = [
+                    row
+                    for one in self._decide(query_class.decided.decision)
+                    for row in self._rows(number, query_class.decided, one)
+                ]
+                if rows:
+                    yield TupleTable.of_tuples(rows)
 
     def _decide(self, decision: Decision) -> list[DecidedTuple]:
         decided = self._decided.get(decision)

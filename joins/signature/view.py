@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import product
 from typing import NamedTuple
 
@@ -34,7 +35,7 @@ from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.signature.needs import SlotNeeds
 from joins.sql import schema
 from joins.sql.render import signature_sql
-from joins.sql.rows import TemplateTables, connect, insert, run
+from joins.sql.rows import Database, TemplateTables, connect, insert, run
 from templates.conjunctive import view_query
 from templates.template import Template
 
@@ -155,14 +156,11 @@ class SignatureView:
         limits: SignatureLimits = DEFAULT_LIMITS,
     ) -> None:
         self._limits = limits
-        # Its statements are small: a second thread costs more than it brings.
-        self.db = connect(threads=1)
         self._shapes = shapes
         self._unwritten = 0
         shapes.watch(self._forget_shapes)
         self._registry = registry
         self._tuples_max = tuples_max
-        self._tables = TemplateTables(self.db, registry)
         self._needs = SlotNeeds(registry)
         self._entries: dict[Signature, ViewEntry] = {}
         self.hits = 0
@@ -171,6 +169,16 @@ class SignatureView:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    @cached_property
+    def db(self) -> Database:
+        """The database, opened when a signature is first evaluated: it takes 30 ms."""
+        # Its statements are small: a second thread costs more than it brings.
+        return connect(threads=1)
+
+    @cached_property
+    def _tables(self) -> TemplateTables:
+        return TemplateTables(self.db, self._registry)
 
     def look_up(self, signatures: Sequence[Signature]) -> list[ViewEntry]:
         """Return the entries of signatures, complete for all classes."""
@@ -196,6 +204,8 @@ class SignatureView:
             if not any(side is not None and side.shape in shapes for side in signature[:2])
         }
         self.rows = sum(entry.size for entry in self._entries.values())
+        if not self._unwritten:
+            return
         gone = pa.table({"shape": pa.array(sorted(shapes), pa.int64())})
         self.db.register("gone", gone)
         # Rows that DELETE removes would stay in memory.

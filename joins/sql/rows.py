@@ -6,7 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import duckdb
 import pyarrow as pa
@@ -15,10 +15,12 @@ from joins.classes import ClassRegistry
 from joins.sql import schema
 from templates.template import Template
 
-__all__ = ["TemplateTables", "connect", "insert", "run"]
+__all__ = ["Database", "TemplateTables", "connect", "insert", "run"]
+
+Database: TypeAlias = duckdb.DuckDBPyConnection
 
 
-def connect(*, threads: int) -> duckdb.DuckDBPyConnection:
+def connect(*, threads: int) -> Database:
     """Return a database in memory with the tables of `schema`.
 
     Rows that do not fit into memory go to files below the system's temporary directory, not to the
@@ -39,12 +41,12 @@ def connect(*, threads: int) -> duckdb.DuckDBPyConnection:
     return db
 
 
-def run(db: duckdb.DuckDBPyConnection, sql: str) -> list[tuple[Any, ...]]:
+def run(db: Database, sql: str) -> list[tuple[Any, ...]]:
     """Run one statement to its end and return its rows."""
     return db.execute(sql).fetchall()
 
 
-def insert(db: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
+def insert(db: Database, table: str, rows: pa.Table) -> None:
     """Append rows to a table; columns go by position."""
     db.register("incoming", rows)
     try:
@@ -59,7 +61,7 @@ class TemplateTables:
     Only changed classes are written: a change costs the same however many classes there are.
     """
 
-    def __init__(self, db: duckdb.DuckDBPyConnection, registry: ClassRegistry) -> None:
+    def __init__(self, db: Database, registry: ClassRegistry) -> None:
         self._db = db
         self._registry = registry
         self._changes = registry.watch()

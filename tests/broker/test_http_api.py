@@ -330,6 +330,15 @@ async def test_an_id_is_as_plain_as_the_name_of_a_stream(
     assert room.registry.queries() == []
 
 
+@pytest.mark.parametrize("verb", ["estimate", "rehearsal"])
+async def test_what_could_not_be_registered_is_not_tried_either(
+    client: TestClient, verb: str
+) -> None:
+    address = f"/v1/queries/{'q' * 201}/{verb}"
+    details = await problem(await client.post(address, data=SAME), 422)
+    assert "at most 200 may be" in details["detail"]
+
+
 async def test_an_id_that_was_given_before_there_was_a_rule_stays(
     client: TestClient, room: Room
 ) -> None:

@@ -15,7 +15,7 @@ from support.sink_servers import postgres
 from support.sinking import attempt, delivered
 from support.subscribers import LOOPBACK, Broker, broker_in, found
 
-from broker.delivery.attempt import Outcome, OutcomeKind
+from broker.delivery.attempt import Attempt, Outcome, OutcomeKind
 from broker.delivery.channels import open_channels
 from broker.delivery.sample import sample_attempt
 from broker.delivery.sinks.channel import SinkChannel
@@ -236,20 +236,70 @@ def test_what_is_no_address_is_refused_without_its_secret(text: str) -> None:
     assert "hush" not in str(error.value)
 
 
-async def test_inside_hosts_and_the_clear_are_refused(tmp_path: Path) -> None:
-    closed = SinkChannel(tmp_path)
-    for text, reason in (
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
         ("postgresql://127.0.0.1/x", "`allow_networks` in its settings"),
         ("postgresql://[::1]/x?sslmode=disable", "`allow_networks` in its settings"),
-    ):
-        refusal = await closed.refusal(Destination.parse(text))
-        assert refusal is not None
-        assert reason in refusal
-    outcome = await closed.send(attempt("postgresql://192.0.2.1/x?sslmode=disable", 1))
-    assert "`allow_networks` in its settings" in outcome.detail
-    outcome = await closed.send(attempt("postgresql://9.9.9.9/x?sslmode=disable", 1))
-    assert "in the clear: write `sslmode=verify-full`" in outcome.detail
+        ("kafka://9.9.9.9,10.0.0.1/x", "9.9.9.9 would be sent matches in the clear"),
+        ("kafkas://9.9.9.9,10.0.0.1/x", "10.0.0.1 is a private or reserved address"),
+        ("natss://192.168.1.1/x", "`allow_networks` in its settings"),
+        ("nats://9.9.9.9/x", "in the clear: write `natss://`"),
+        ("mqtt://9.9.9.9/x", "in the clear: write `mqtts://`"),
+        ("postgresql://9.9.9.9/x?sslmode=require", "in the clear: write `sslmode=verify-full`"),
+    ],
+)
+async def test_inside_hosts_and_the_clear_are_refused(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    closed = SinkChannel(tmp_path)
+    refusal = await closed.refusal(Destination.parse(text))
+    assert refusal is not None
+    assert reason in refusal
+    outcome = await closed.send(attempt(text, 1))
+    assert (outcome.kind, reason in outcome.detail) == (OutcomeKind.FAILED, True)
     await closed.close()
+
+
+@pytest.mark.parametrize(
+    "text", ["postgresql://9.9.9.9/x", "kafkas://9.9.9.9/x", "natss://9.9.9.9/x", "duckdb:x.duckdb"]
+)
+async def test_what_may_work_is_taken(tmp_path: Path, text: str) -> None:
+    assert await SinkChannel(tmp_path).refusal(Destination.parse(text)) is None
+
+
+@pytest.mark.parametrize("kind", ["kafka", "mqtt", "nats", "postgresql"])
+async def test_a_client_that_is_not_installed_is_named(
+    channel: SinkChannel, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    address = f"{kind}://127.0.0.1/x"
+    refusal = await channel.refusal(Destination.parse(address))
+    assert refusal is not None
+    assert f"`pip install 'xscl-broker[{kind}]'` where it runs" in refusal
+    assert (await channel.send(attempt(address, 1))).detail == refusal
+
+
+class Deaf(SinkChannel):
+    """Does not hear the first time that all is written."""
+
+    async def send(self, attempt: Attempt) -> Outcome:
+        outcome = await super().send(attempt)
+        return outcome if attempt.number > 1 else Outcome(OutcomeKind.THROTTLED)
+
+
+async def test_what_was_written_when_the_answer_was_lost_is_there_once(
+    broker: Broker, tmp_path: Path, database: str
+) -> None:
+    channel = Deaf(tmp_path / "tables", allowed=LOOPBACK, timeout_s=10)
+    await delivered(broker, channel, "duckdb:found.duckdb?table=lost", range(1, 6))
+    in_file = in_duckdb(tmp_path / "tables" / "found.duckdb", "SELECT seq FROM lost ORDER BY seq")
+    broker.events.clear()
+    await delivered(broker, channel, f"{database}?table=lost", range(6, 11))
+    on_server = in_postgres(database, "SELECT seq FROM lost ORDER BY seq")
+    await channel.close()
+    assert in_file == [(seq,) for seq in range(1, 6)]
+    assert on_server == [(seq,) for seq in range(1, 11)]
 
 
 async def test_a_broker_writes_to_every_sink_by_its_settings(

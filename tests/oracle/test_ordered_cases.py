@@ -1,4 +1,4 @@
-"""The oracle is right: it decides as the cases expect, which were worked by hand."""
+"""The oracle is right: it decides as cases expect that were worked by hand in the semantics."""
 
 from __future__ import annotations
 

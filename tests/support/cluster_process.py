@@ -186,7 +186,7 @@ def start_cluster(directory: Path) -> Spark:
         return broker.pipeline.jvm.start_jvm(java, **{**options, "spark_home": home})
 
     broker.pipeline.spark.start_jvm = start_jvm
-    return Spark.start(directory / "log", master=MASTER)
+    return Spark.start(directory / "log", master=MASTER, has_shards=True)
 
 
 def main() -> None:

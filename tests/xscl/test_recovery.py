@@ -240,6 +240,12 @@ def test_size_and_depth_are_bounded(text: str) -> None:
         ("S//a[lenght(b) > 3]", "did you mean `string-length`?"),
         ("S//a->x JOIN {lower(x) = y, 1 h} T->y", "did you mean `lower-case`?"),
         ("S//a->x JOIN {X = y, 1 h} T->y", "did you mean `x`?"),
+        ("S//d->a JOIN {a.v = b/v, 1 h} S//d->b", "write `a/v`"),
+        (
+            "S//d->a JOIN {a/v = b/v, 1 h} S//d->b GROUP BY a/v",
+            "rows for each value are made by `WINDOW duration BY key`, behind the from",
+        ),
+        ("S//a[regex-replace(b, 'x', 'y') = 'z']", "did you mean `replace`?"),
         ("S//x:a", "declare it first: `DECLARE NAMESPACE x = 'http://...';`"),
     ],
 )

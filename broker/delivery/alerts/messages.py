@@ -65,7 +65,8 @@ class Messages:
         """Return the message whose turn it is, None where none is to be sent now."""
         touched = {each.row: each for each in self._gather(lane, subscription, taking)}
         # Where a row that is due has grown, it counts as it is now.
-        due = {**self._due(lane, taking.now_us), **touched}
+        waits = lane.due_us is not None and lane.due_us <= taking.now_us
+        due = {**self._due(lane, taking.now_us), **touched} if waits else touched
         chosen = None
         for message in sorted(due.values(), key=_place) if len(due) > 1 else due.values():
             if message.due_us > taking.now_us:
@@ -118,7 +119,7 @@ class Messages:
         """Begin a message, or write why it is not."""
         options, now_us = subscription.options, taking.now_us
         snoozed = self._snoozed(taking).get(message.subscription, {}) if options.key else {}
-        begun = self._begun(message, options.throttled, now_us)
+        begun = self._begun(message, options.throttled, taking)
         message.state, message.reason = judge(
             options, snoozed.get(message.key or "", 0), [at_us for at_us, _ in begun], now_us
         )
@@ -129,18 +130,29 @@ class Messages:
                 message.withheld = self._withheld(message, now_us)
 
     def _begun(
-        self, message: Message, throttle: Throttle | None, now_us: int
+        self, message: Message, throttle: Throttle | None, taking: Taking
     ) -> list[tuple[int, int]]:
         """Return when the last messages of a key were begun, and their rows, the newest first."""
-        if throttle is None:
+        if throttle is None or message.subscription not in self._keyed(taking):
             return []
         # What a clock that went back left in the future is no reason to be silent.
         rows: list[tuple[int, int]] = self._db.execute(
             "SELECT begun_us, number FROM delivery WHERE subscription = ? AND key = ?"
             " AND begun_us <= ? ORDER BY begun_us DESC LIMIT ?",
-            (message.subscription, message.key, now_us, throttle.count),
+            (message.subscription, message.key, taking.now_us, throttle.count),
         ).fetchall()
         return rows
+
+    def _keyed(self, taking: Taking) -> frozenset[str]:
+        """Return the lanes that have had a message before."""
+        if taking.keyed is None:
+            rows = self._db.execute(
+                "SELECT value FROM json_each(?) WHERE EXISTS"
+                " (SELECT 1 FROM delivery WHERE subscription = value AND key IS NOT NULL)",
+                (json.dumps(taking.lanes),),
+            )
+            taking.keyed = frozenset(name for (name,) in rows.fetchall())
+        return taking.keyed
 
     def _withheld(self, message: Message, now_us: int) -> int:
         """Return how many messages of a key were suppressed since one was begun."""
@@ -187,8 +199,6 @@ class Messages:
         return message if message and message.state is DeliveryState.DUE else None
 
     def _due(self, lane: Lane, now_us: int) -> dict[int, Message]:
-        if lane.due_us is None or lane.due_us > now_us:
-            return {}
         rows = self._db.execute(
             f"SELECT {_MESSAGE} FROM delivery WHERE subscription = ? AND next_us <= ?"
             " ORDER BY next_us, number LIMIT ?",

@@ -86,7 +86,7 @@ class SinkChannel:
             return missing
         for host, port in destination.sink.hosts:
             try:
-                await self.dialling.address(host, port)
+                await self.dialling.address(destination.sink, host, port)
             except SinkError as error:
                 # A name that cannot be looked up now may be tomorrow.
                 if error.kind is not OutcomeKind.THROTTLED:

@@ -11,6 +11,7 @@ import asyncio
 import socket
 
 from broker.delivery.sinks.sink import SinkError, unreachable
+from broker.registry.sinkaddress import SinkAddress
 from feeds.guard import REASON, Network, is_allowed, is_listed
 
 __all__ = ["Dialling"]
@@ -22,8 +23,8 @@ class Dialling:
     def __init__(self, allowed: tuple[Network, ...]) -> None:
         self._allowed = allowed
 
-    async def address(self, host: str, port: int) -> str:
-        """Return the address of a host that is to be dialled; raise `SinkError` if none may be."""
+    async def address(self, sink: SinkAddress, host: str, port: int) -> str:
+        """Return the address of a sink's host that is to be dialled; raise `SinkError` if none."""
         try:
             found = await asyncio.get_running_loop().getaddrinfo(
                 host, port, type=socket.SOCK_STREAM
@@ -35,6 +36,7 @@ class Dialling:
         addresses = [str(place[0]) for *_, place in found]
         for address in addresses:
             if is_allowed(address, self._allowed):
+                self._check_clear(sink, host, address)
                 return address
         raise SinkError(
             f"{host} {REASON} ({addresses[0]}), which this broker does not call:"
@@ -45,10 +47,10 @@ class Dialling:
         """Return whether the settings name the network of an address."""
         return is_listed(address, self._allowed)
 
-    def check_clear(self, host: str, address: str, remedy: str) -> None:
+    def _check_clear(self, sink: SinkAddress, host: str, address: str) -> None:
         """Raise `SinkError` where others could read what is sent to an address in the clear."""
-        if not self.is_listed(address):
+        if sink.safe is not None and not self.is_listed(address):
             raise SinkError(
-                f"{host} would be sent matches in the clear: {remedy}, or name its network in"
-                " `allow_networks`"
+                f"{host} would be sent matches in the clear: write `{sink.safe}`, or name its"
+                " network in `allow_networks`"
             )

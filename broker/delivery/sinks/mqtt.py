@@ -41,9 +41,7 @@ async def open_mqtt(
     from paho.mqtt.enums import MQTTProtocolVersion
 
     ((host, port),) = address.hosts
-    dialled = await dialling.address(host, port)
-    if not address.is_secure:
-        dialling.check_clear(host, dialled, "write `mqtts://`")
+    dialled = await dialling.address(address, host, port)
     for version in (MQTTProtocolVersion.MQTTv5, MQTTProtocolVersion.MQTTv311):
         sink = MqttSink(address, alert_url, version)
         try:

@@ -43,10 +43,8 @@ async def _connected(
     from nats.aio.client import Client
     from nats.errors import Error
 
-    dialled = await dialling.address(host, port)
+    dialled = await dialling.address(address, host, port)
     tls = NamedContext(host) if address.is_secure else None
-    if tls is None:
-        dialling.check_clear(host, dialled, "write `natss://`")
 
     def told(secret: str | None) -> Callable[[], str] | None:
         """Have the client ask for a secret when it is about to send it."""
@@ -65,6 +63,9 @@ async def _connected(
             # One host, once: the guard has looked at no other.
             [f"nats://{f'[{dialled}]' if ':' in dialled else dialled}:{port}"],
             name="xscl",
+            # It waits for the answer to its login then; who writes on may find the connection
+            # reset, and the reason with it.
+            verbose=True,
             tls=tls,
             tls_hostname=host if tls else None,
             user=address.user,

@@ -35,10 +35,8 @@ async def open_postgresql(address: SinkAddress, dialling: Dialling) -> PostgreSQ
     import psycopg
 
     ((host, port),) = address.hosts
-    dialled = await dialling.address(host, port)
+    dialled = await dialling.address(address, host, port)
     mode = address.options.get("sslmode") or ("prefer" if dialling.is_listed(dialled) else _SAFE)
-    if mode != _SAFE:
-        dialling.check_clear(host, dialled, f"write `sslmode={_SAFE}`")
     asked: dict[str, Any] = {
         "host": host,
         "hostaddr": dialled,

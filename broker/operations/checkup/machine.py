@@ -70,13 +70,13 @@ def _packages() -> CheckupFinding:
 
 
 def _shared() -> str:
-    """Return which packages of ours another distribution has, too: the later one has replaced files."""
+    """Return which packages of ours another distribution has, too: one has replaced the other's."""
     brought = packages_distributions()
-    others = {name: sorted({*brought.get(name, ())} - _OURS) for name in _TOP_LEVEL}
-    found = (
-        f"{', '.join(who)} has a package {name!r} as well" for name, who in others.items() if who
+    return "; ".join(
+        f"{other} has a package {name!r} as well"
+        for name in _TOP_LEVEL
+        for other in sorted({*brought.get(name, ())} - _OURS)
     )
-    return "; ".join(found)
 
 
 def _java() -> CheckupFinding:
