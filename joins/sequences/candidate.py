@@ -62,11 +62,16 @@ class Operand:
 
     def __init__(self) -> None:
         self._new: dict[CandidateKey, Candidate] = {}
+        self._places: dict[str, list[int]] = {}
 
     def add(self, stream: TupleStream, row: TupleRow) -> None:
         """Add a row of a stream to its candidate."""
-        chosen = tuple([row.nodes[1 + stream.terms.index(term)] for term in stream.chosen])
-        key = (stream.blocks, row.leaves, chosen)
+        places = self._places.get(stream.name)
+        if places is None:
+            places = [1 + stream.terms.index(term) for term in stream.chosen]
+            self._places[stream.name] = places
+        nodes = row.nodes
+        key = (stream.blocks, row.leaves, tuple([nodes[place] for place in places]))
         candidate = self._new.get(key)
         if candidate is None:
             candidate = self._new[key] = Candidate(

@@ -48,6 +48,8 @@ def keys_of(
 
     The empty string joins nothing.
     """
+    if not terms:
+        return {()} if stream.name in candidate.rows else set()
     places = [stream.terms.index(term) for term in terms]
     found: set[tuple[str, ...]] = set()
     for row in candidate.rows.get(stream.name, ()):
