@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from xscl.opaque import put_values
 from xscl.path import Literal, Opaque, Parameter, Position
-from xscl.query import From, Operator, Query, Window
+from xscl.query import Absence, From, Operator, Query, Window
 
 __all__ = ["substitute"]
 
@@ -47,7 +47,7 @@ def _put(value: T, values: Mapping[str, Any], into_opaque: bool) -> T:
         result = tuple(_put(each, values, into_opaque) for each in value)
     elif is_dataclass(value) and not isinstance(value, type):
         changes = {f.name: _put(getattr(value, f.name), values, into_opaque) for f in fields(value)}
-        if isinstance(value, Operator) and isinstance(value.window, Parameter):
+        if isinstance(value, (Operator, Absence)) and isinstance(value.window, Parameter):
             changes["window"] = Window(values[value.window.name])
         elif isinstance(value, From) and isinstance(value.within, Parameter):
             changes["within"] = Window(values[value.within.name])

@@ -15,8 +15,8 @@ The largest of these spans, `T` or `2T`, over all blocks that read a stream is t
 of a nested query holds a tuple of the operator next to the block, so only that one counts.  What
 a query of one block publishes is joined in its stead.
 
-Invariant: what is too late is in no match of a query with an operator.  That some document is not
-too late promises nothing.
+Invariant: what is too late is in no match of a query with an operator, and decides of none.  That
+some document is not too late promises nothing.
 """
 
 from __future__ import annotations
@@ -137,7 +137,13 @@ def _passed_on(query: Query) -> set[str]:
 
 
 def _spans(query: Query, values: Assignment) -> Iterator[_Span]:
-    """Yield the span of each block that stands beside an operator."""
+    """Yield the span of each block that stands beside an operator.
+
+    Where something is decided no document is too late: it is judged at once.
+    """
+    if query.is_ordered:
+        yield from ((block.stream, INFINITE_US) for block in query.blocks)
+        return
     for operator in (each for plain in plain_statements(query) for each in plain.operators()):
         window = operator.window
         window_us = window.length_us if isinstance(window, Window) else int(values[window.name])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from generators.choosers import Chooser
 
 __all__ = ["ordered_case"]
@@ -33,14 +35,15 @@ class _Unit:
         self.text = blocks[0] if count == 1 else f"({' | '.join(blocks)})"
 
     def _block(self, chooser: Chooser, names: _Names) -> str:
-        stream = chooser.choice(["S", "S", "S", "*", "T"])
+        stream = chooser.choice(["S", "S", "S", "S", "*", "T"])
         text = f"{stream}//{chooser.choice(TYPES)}"
         if chooser.integer(0, 2) == 0:
             key = names.fresh()
             self.keys.append(key)
             text += f"[k->{key}]"
         elif chooser.integer(0, 4) == 0:
-            text += f"[k = '{chooser.choice('xy')}']"
+            constant = chooser.choice(["'x'", "'y'", "$key"])
+            text += f"[k = {constant}]"
         if chooser.integer(0, 4) == 0:
             number = names.fresh()
             self.numbers.append(number)
@@ -58,7 +61,7 @@ class _Statements:
     def predicate(self, left: list[_Unit], right: _Unit) -> str:
         """Return a predicate over what stands before and a unit, or nothing."""
         chooser = self.chooser
-        terms = [self.comparison(left, right) for _ in range(chooser.integer(0, 2))]
+        terms = [self.comparison(left, right) for _ in range(chooser.choice([0, 0, 1, 1, 2]))]
         known = [each for each in terms if each]
         if not known:
             return ""
@@ -69,7 +72,7 @@ class _Statements:
         chooser = self.chooser
         lefts = self.values(left)
         rights = self.values([right])
-        operator = chooser.choice(["=", "=", "=", "!=", "<"])
+        operator = chooser.choice(["=", "=", "=", "!=", "<="])
         return f"{chooser.choice(lefts)} {operator} {chooser.choice(rights)}"
 
     def values(self, units: list[_Unit]) -> list[str]:
@@ -80,7 +83,7 @@ class _Statements:
 
     def window(self) -> str:
         """Return a window."""
-        return f"{self.chooser.choice([1, 2, 3, 5, 8])} s"
+        return self.chooser.choice(["2 s", "3 s", "5 s", "8 s", "12 s", "$within"])
 
     def unless(self, units: list[_Unit], *, needs_window: bool) -> str:
         """Return an UNLESS, now and then."""
@@ -93,7 +96,7 @@ class _Statements:
     def source(self, depth: int, *, is_bounded: bool = False) -> tuple[str, list[_Unit]]:
         """Return a from without its clauses, and its units."""
         chooser = self.chooser
-        within = chooser.integer(0, 2) == 0
+        within = chooser.integer(0, 3) == 0
         is_bounded = is_bounded or within
         text, units = self.operand(depth, is_bounded)
         if chooser.integer(0, 4) == 0:
@@ -102,7 +105,7 @@ class _Statements:
             text, units = self.further(text, units, depth, is_bounded)
         if within:
             text += f" WITHIN {self.window()}"
-        if chooser.integer(0, 5) == 0:
+        if chooser.integer(0, 7) == 0:
             text += f" SAME ({chooser.choice(['/*/k', '//k'])})"
         if chooser.integer(0, 6) == 0:
             text += f" WHERE {self.where(units)}"
@@ -167,8 +170,13 @@ def ordered_case(chooser: Chooser) -> str:
         reader = _Statements(chooser).statement().replace("T//", "P//")
         queries.append(f"query r\n    {reader}")
     queries.insert(0, f"query q\n    {first}")
-    lines = [f"lateness {chooser.choice([0, 2, 5, 100])} s", *queries, ""]
-    count = chooser.integer(4, 14)
+    lines = [f"lateness {chooser.choice([0, 2, 5, 100, 100])} s"]
+    for query in queries:
+        lines += [query, *_assignments(chooser, query)]
+    count = chooser.integer(6, 16)
+    if chooser.integer(0, 7) == 0:
+        lines.append(f"register q after {chooser.integer(1, count // 2)}")
+    lines.append("")
     span = chooser.choice([6, 12, 20])
     times = sorted(chooser.integer(10, 10 + span) for _ in range(count))
     for _ in range(chooser.choice([0, 0, 2, 5, 10])):
@@ -179,16 +187,26 @@ def ordered_case(chooser: Chooser) -> str:
             lines.append(f"tick {number} 00:00:{second}")
         else:
             lines.append(_document(chooser, number, second))
-    if chooser.integer(0, 1):
+    if chooser.integer(0, 4):
         lines.append(f"tick {count + 1} 00:10:00")
     return "\n".join(lines) + "\n----\n"
+
+
+def _assignments(chooser: Chooser, query: str) -> list[str]:
+    """Return the values of a query's parameters, once or twice."""
+    rows = []
+    for _ in range(chooser.integer(1, 2) if "$" in query else 0):
+        values = {"key": chooser.choice("xy"), "within": f"{chooser.choice('258')} s"}
+        used = {name: value for name, value in values.items() if f"${name}" in query}
+        rows.append(f"parameters {query.split()[1]} {json.dumps(used)}")
+    return rows
 
 
 def _document(chooser: Chooser, number: int, second: int) -> str:
     stream = chooser.choice(["S", "S", "S", "S", "T"])
     kind = chooser.choice(TYPES)
     keys = "".join(
-        f"<k>{chooser.choice('xxy')}</k>" for _ in range(chooser.choice([0, 1, 1, 1, 2]))
+        f"<k>{chooser.choice('xxxy')}</k>" for _ in range(chooser.choice([0, 1, 1, 1, 1, 1, 2]))
     )
     numbers = "".join(f"<p>{chooser.integer(1, 3)}</p>" for _ in range(chooser.choice([0, 1, 1])))
     # It arrives after all event times, so that its own is not moved.
