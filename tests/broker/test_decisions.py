@@ -14,9 +14,7 @@ from support.matching_broker import MatchingBroker
 from support.runners import lines, run_oracle
 
 from broker.documents.disk import Disk
-from broker.documents.document import tick
 from broker.pipeline.snapshot import Snapshot
-from broker.registry.queries import QueryState
 
 ALL = dict(cases(CASES / "ordered"))
 
