@@ -157,3 +157,13 @@ def test_many_boxes_come_and_go() -> None:
         # Numbers of boxes that are gone are given again: no run keeps them for ever.
         assert max(numbers) < (2 + round_) * 3_000
     assert max(numbers) < 6_000 + 3_000
+
+
+def test_a_box_that_excludes_stands_before_many_that_do_not() -> None:
+    index = BoxIndex()
+    tried = [Point(0, (), (), (), 0, 9), Point(3, (), ("b", "a"), (0.0, 0.0), 0, 9)]
+    excluding = index.add(3, Box((), ("a", "b"), (1.0, 1.0), 1, 0))
+    assert len(list(index.find(asked(tried)))) == 1
+    numbers = [index.add(0, Box((), (), (), 1, 0)) for _ in range(200)]
+    found = [n for _, some in index.find(asked(tried)) for n in some.tolist()]
+    assert sorted(found) == sorted([excluding, *numbers])

@@ -100,15 +100,20 @@ class _Column:
         self._fill = fill
 
     def __getitem__(self, rows: Ints) -> npt.NDArray[np.generic]:
+        self._make_room(rows)
         return self._array[rows]
 
     def write(self, rows: Ints, values: object) -> None:
         """Write values at some rows."""
+        self._make_room(rows)
+        self._array[rows] = values
+
+    def _make_room(self, rows: Ints) -> None:
+        """Have all of some rows; those that nobody has written are filled."""
         last = int(rows.max()) if len(rows) else 0
         if last >= len(self._array):
             more = np.full(max(last + 1 - len(self._array), len(self._array)), self._fill)
             self._array = np.concatenate([self._array, more.astype(self._array.dtype)])
-        self._array[rows] = values
 
 
 @dataclass(frozen=True, slots=True)
