@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -9,14 +10,14 @@ import pytest
 from generators.choosers import RandomChooser
 from generators.ordered_cases import ordered_case
 from support.examples import examples
-from support.kit import CASES, Case, cases, parse_case
+from support.kit import Case, parse_case, time_us
 from support.matching_broker import MatchingBroker
 from support.runners import lines, run_oracle
 
 from broker.documents.disk import Disk
+from broker.documents.document import tick
 from broker.pipeline.snapshot import Snapshot
-
-ALL = dict(cases(CASES / "ordered"))
+from broker.registry.queries import QueryState
 
 
 def run_broker(case: Case, directory: Path, cut: random.Random) -> list[str]:
@@ -45,6 +46,57 @@ def run_broker(case: Case, directory: Path, cut: random.Random) -> list[str]:
     found = broker.found()
     broker.close()
     return found
+
+
+def of_text(text: str) -> Case:
+    return parse_case(f"# A case.\n{text}\n----\n")
+
+
+NEXT = """query q
+    S//a[k->i] NEXT {i = j, 1 m} S//b[k->j] GRACE 2 s
+document 1 S 00:00:10  <a><k>x</k></a>
+document 2 S 00:00:12  <b><k>x</k></b>
+document 3 S 00:00:13  <a><k>x</k></a>
+tick 4 00:00:20
+document 5 S 00:00:21  <b><k>x</k></b>
+tick 6 00:00:30
+"""
+
+
+def test_what_is_not_decided_when_a_query_is_removed_or_paused_is_not_decided(
+    tmp_path: Path,
+) -> None:
+    case = of_text(NEXT)
+    for state, docids in ((QueryState.PAUSED, [4]), (None, [4, 6])):
+        broker = MatchingBroker(tmp_path / str(state), lateness_us=case.lateness_us)
+        [query] = case.queries
+        broker.register(query)
+        broker.take(case.lines[:5])
+        if state is not None:
+            broker.set_state(query, state)
+        broker.take(case.lines[5:])
+        found = [json.loads(line)["decided"] for line in broker.found()]
+        broker.close()
+        assert sorted(found) == docids
+
+
+def test_a_query_that_begins_in_the_middle_sees_nothing_before(tmp_path: Path) -> None:
+    case = of_text(NEXT)
+    broker = MatchingBroker(tmp_path, lateness_us=case.lateness_us)
+    [query] = case.queries
+    broker.take(case.lines[:1])
+    broker.register(query)
+    broker.take(case.lines[1:])
+    found = [json.loads(line) for line in broker.found()]
+    broker.close()
+    assert [[d["docid"] for d in match["documents"]] for match in found] == [[3, 5]]
+
+
+def test_ticks_are_no_dead_letters(tmp_path: Path) -> None:
+    broker = MatchingBroker(tmp_path)
+    broker.take([tick(time_us("00:00"))])
+    assert broker.outbox.dead_letter_count() == 0
+    broker.close()
 
 
 def searched() -> list[int]:
