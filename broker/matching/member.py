@@ -46,8 +46,9 @@ class Member:
 
     def asking(self) -> Iterator[tuple[int, list[Alternative]]]:
         """Yield the alternatives to be evaluated, each with the point from which on they are."""
-        if self.prepared is not None:
-            yield self.registration_point, self.prepared
+        if self.prepared is not None and self.uses:
+            every = (use for uses in self.uses.values() for use in uses)
+            yield min(use.subscriber.registration_point for use in every), self.prepared
         for name, alternatives in self.compiled.items():
             points = (use.subscriber.registration_point for use in self.uses[name])
             yield min(points, default=self.registration_point), alternatives

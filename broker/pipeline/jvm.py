@@ -52,8 +52,6 @@ _JAVA_OPTIONS = (
     "-Xms64m",
     "-XX:MinHeapFreeRatio=20",
     "-XX:MaxHeapFreeRatio=40",
-    # Below this much, classes are collected again and again while Spark loads 130 MB of them.
-    "-XX:MetaspaceSize=160m",
     # The JVM only passes bytes on.  The optimising compiler would take 9 s of processor time in the
     # first half minute, from 25 to 16 s for a short replay, when the workers need it.
     "-XX:TieredStopAtLevel=1",
@@ -131,16 +129,25 @@ class Jvm:
             self.process.kill()
             self.process.wait()
 
-    def end_children(self, word: str) -> None:
-        """Ask the processes to end that it started with a word in their command lines.
+    def end_idle_children(self, word: str) -> None:
+        """End the processes that it started with a word in their command lines and that have none.
 
         Where the system does not tell of processes in files, as Linux does, they stay.
         """
-        for path in Path(f"/proc/{self.process.pid}/task").glob("*/children"):
-            with suppress(OSError):  # the thread has ended, or the process
-                for child in path.read_text().split():
-                    if word in Path(f"/proc/{child}/cmdline").read_text(errors="replace"):
-                        os.kill(int(child), signal.SIGTERM)
+        for child in _children(self.process.pid):
+            with suppress(OSError):  # it has ended
+                command = Path(f"/proc/{child}/cmdline").read_text(errors="replace")
+                if word in command and not _children(child):
+                    os.kill(child, signal.SIGTERM)
+
+
+def _children(pid: int) -> list[int]:
+    """Return the processes that a process has started."""
+    found: list[int] = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended
+            found += map(int, path.read_text().split())
+    return found
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:

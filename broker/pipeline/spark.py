@@ -80,10 +80,6 @@ class SparkError(RuntimeError):
     """The streaming query has failed.  The cause is chained where it arose in this process."""
 
 
-def _nothing() -> None:
-    """There is nothing to do."""
-
-
 @dataclass(frozen=True, slots=True)
 class StreamSource:
     """What a streaming query reads: a spool, its plans, and how much of it in one batch.
@@ -175,17 +171,14 @@ class Spark:
         checkpoint: Path,
         interval_s: float = 0.0,
         on_evaluated: Callable[[float], None] = lambda seconds: None,
-        is_only: bool = False,
     ) -> SparkQuery:
         """Start the streaming query.  `step` gets the witnesses of each batch, in docid order.
 
-        Before it `on_evaluated` gets the seconds that their evaluation took.  Where it is the only
-        one of its session, what Spark has planned it with is ended, once it runs.
+        Before it `on_evaluated` gets the seconds that their evaluation took.
         """
         if is_ahead(checkpoint, source.through):
             shutil.rmtree(checkpoint)
-        on_first = self._end_planners if is_only else _nothing
-        query = SparkQuery(step, on_evaluated, on_first=on_first)
+        query = SparkQuery(step, on_evaluated)
         slices = self._session.readStream.format(FORMAT).options(**source.options()).load()
         evaluated = slices.mapInArrow(
             evaluation_task(source.plans, source.parallelism), "witnesses binary"
@@ -235,13 +228,13 @@ class Spark:
         found = context.runJob(job, list, [task.order.shard for task in tasks])
         return [pickle.loads(answer) for answer in found]
 
-    def _end_planners(self) -> None:
-        """End the Python processes that Spark has asked how to read the spool.
+    def end_planners(self) -> None:
+        """End the Python processes that Spark has asked how to read the spool, where it is done.
 
-        Spark keeps one for each kind of question for ever, 46 MB each.  Behind the first batch all
-        questions are answered; it would start another for one that is asked again.
+        Their workers end when they have had nothing to do for a minute; Spark keeps for ever what
+        these were forked from, 46 MB for each kind of question, and begins it anew if it is gone.
         """
-        self._jvm.end_children(_PLANNERS)
+        self._jvm.end_idle_children(_PLANNERS)
 
     def stop(self) -> None:
         """Stop the session and its JVM."""
@@ -265,10 +258,8 @@ class SparkQuery:
         on_evaluated: Callable[[float], None] = lambda seconds: None,
         *,
         read: Callable[[DataFrame], pa.Table] | None = None,
-        on_first: Callable[[], None] = _nothing,
     ) -> None:
         self._step = step
-        self._on_first = on_first
         self._read = read or (lambda batch: read_witnesses(batch.toArrow()))
         self._on_evaluated = on_evaluated
         self._query: StreamingQuery | None = None
@@ -291,8 +282,6 @@ class SparkQuery:
                 rows = self._read(batch)
                 self._on_evaluated(time.perf_counter() - started)
                 self._step(rows)
-                self._on_first()
-                self._on_first = _nothing
         except BaseException as error:
             self._failure = error
             raise

@@ -214,4 +214,5 @@ def _bracketed(host: str) -> str:
 
 
 def _unreadable(kind: str) -> SinkAddressError:
-    return SinkAddressError(f"an address of {kind} is written `{SINK_FORMS.get(kind, kind)}`")
+    kind = kind if kind in SINK_FORMS else kind[:-1]
+    return SinkAddressError(f"an address of {kind} is written `{SINK_FORMS[kind]}`")

@@ -270,7 +270,6 @@ class Service:
             checkpoint=self._data / "checkpoint",
             interval_s=self._settings.spark.interval.total_seconds(),
             on_evaluated=self._stages.evaluated,
-            is_only=True,
         )
         self._stack.push_async_callback(asyncio.to_thread, query.stop)
         return query
@@ -349,11 +348,13 @@ class Service:
         query.check()
 
     async def _keep_small(self) -> None:
-        """Merge and delete segments now and then, beside the pipeline."""
+        """Merge and delete segments now and then, and processes, beside the pipeline."""
         while True:
             await asyncio.sleep(_MAINTENANCE_S)
             with contextlib.suppress(Busy):
                 await asyncio.to_thread(self._maintenance.once)
+            if self._spark is not None:
+                await asyncio.to_thread(self._spark.end_planners)
 
     async def _look_back(self, stop: asyncio.Event) -> None:
         """Match earlier documents for registrations that ask for it, beside the pipeline."""

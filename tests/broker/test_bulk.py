@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import Any
 from unittest import mock
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,14 +105,15 @@ def test_matches_of_large_documents_are_made_of_a_few_at_a_time(
         documents.append(Document(docid, "S", str(docid), *times, xml))
         watermark_us = docid
     at_once: list[int] = []
-    instances = type(running.processor).instances
+    read = type(running.processor).rows
 
-    def listen(processor: object, numbers: Iterable[int]) -> dict[int, Instance]:
-        found = instances(processor, numbers)  # type: ignore[arg-type]
-        at_once.append(sum(len(value or "") for each in found.values() for value in each.values))
-        return found
+    def listen(processor: object, numbers: Iterable[int]) -> Iterator[Any]:
+        found = list(read(processor, numbers))  # type: ignore[arg-type]
+        values = [pc.list_flatten(part.column("vals")) for _, part in found]
+        at_once.append(sum(pc.sum(pc.binary_length(each)).as_py() for each in values))
+        return iter(found)
 
-    monkeypatch.setattr(type(running.processor), "instances", listen)
+    monkeypatch.setattr(type(running.processor), "rows", listen)
     monkeypatch.setattr(broker.matching.bulk, "READ_BYTES", 4 * LARGE)
     witnesses = running.evaluate(documents)
     step = running.process(witnesses, lambda ids: {n: documents[n - 1].xml for n in ids})

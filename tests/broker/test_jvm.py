@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.processes import below, command_of
 
-from broker.pipeline.jvm import Java, JvmError, find_java, start_jvm
+from broker.pipeline.jvm import Java, Jvm, JvmError, find_java, start_jvm
 
 
 def fake_java(directory: Path, version: str) -> Path:
@@ -83,3 +86,31 @@ def test_only_executors_learn_where_spark_is(
             log_directory=tmp_path / "logs",
             has_executors=has_executors,
         )
+
+
+def test_what_has_no_workers_left_is_ended_and_nothing_else(tmp_path: Path) -> None:
+    """One without workers, one with, and one of another kind."""
+    lines = "sleep 600.1 & sh -c 'sleep 600.2; :' & sleep 700 & read -r end"
+    process = subprocess.Popen(["sh", "-c", lines], stdin=subprocess.PIPE)
+    jvm = Jvm(Java(tmp_path, "PATH"), 0, "", process)
+
+    def commands() -> list[str]:
+        # What has ended, and was not waited for, has none.
+        found = (command_of(pid).strip() for pid in below(process.pid))
+        return sorted(command for command in found if command)
+
+    def until(holds: Callable[[], bool]) -> None:
+        for _ in range(2_000):
+            if holds():
+                return
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(0.01)
+        pytest.fail(f"there are {commands()}")
+
+    working = ["sh -c sleep 600.2; :", "sleep 600.2"]
+    until(lambda: commands() == sorted([*working, "sleep 600.1", "sleep 700"]))
+    jvm.end_idle_children("600")
+    until(lambda: commands() == sorted([*working, "sleep 700"]))
+    for pid in below(process.pid):
+        subprocess.run(["kill", str(pid)], check=False)
+    jvm.stop()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +87,43 @@ async def test_events_say_what_they_are(channel: SinkChannel, port: int) -> None
     (event,) = await read(port, "events", 1)
     assert json.loads(event.value)["specversion"] == "1.0"
     assert dict(event.headers)["content-type"] == b"application/cloudevents+json"
+
+
+@asynccontextmanager
+async def before(port: int, front: int, directory: Path) -> AsyncIterator[None]:
+    """Speak TLS on one port, and hand on what is said to another."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(directory / "certificate.pem", directory / "key.pem")
+
+    async def pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(65_536):
+            writer.write(data)
+        writer.close()
+
+    async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        inner = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(pass_on(reader, inner[1]), pass_on(inner[0], writer))
+
+    server = await asyncio.start_server(meet, "127.0.0.1", front, ssl=context)
+    yield
+    server.close()
+
+
+async def test_the_name_of_a_server_must_be_in_its_certificate(
+    channel: SinkChannel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink_servers.certify(tmp_path)
+    front = free_port()
+    with sink_servers.tansu(front) as inner:
+        async with before(inner, front, tmp_path):
+            unknown = await channel.send(attempt(f"kafkas://localhost:{front}/safe", 1))
+            monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+            known = await channel.send(attempt(f"kafkas://localhost:{front}/safe", 1))
+            other = await channel.send(attempt(f"kafkas://127.0.0.1:{front}/safe", 1))
+            await channel.close()
+    assert unknown.detail.startswith("the certificate of localhost does not hold: ")
+    assert known.kind is OutcomeKind.DELIVERED, known
+    assert other.detail.startswith("the certificate of 127.0.0.1 does not hold: IP address mism")
 
 
 async def test_servers_that_let_nobody_in_say_why(channel: SinkChannel, port: int) -> None:

@@ -117,6 +117,22 @@ async def test_what_a_server_refuses_says_whose_fault_it_is(
     assert away.detail == "localhost cannot be reached: Connection refused"
 
 
+async def test_the_name_of_a_server_must_be_in_its_certificate(
+    channel: SinkChannel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sink_servers.certify(tmp_path)
+    tls = [f"certfile {tmp_path}/certificate.pem", f"keyfile {tmp_path}/key.pem"]
+    with sink_servers.mosquitto(tmp_path, USERS, ACCESS, 0, *tls) as port:
+        ann = f"mqtts://ann:hush-7-hush@localhost:{port}/found"
+        unknown = await channel.send(attempt(ann, 1))
+        monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "authority.pem"))
+        known = await channel.send(attempt(ann, 1))
+        other = await channel.send(attempt(ann.replace("localhost", "127.0.0.1"), 1))
+    assert unknown.detail.startswith("the certificate of localhost does not hold: ")
+    assert known.kind is OutcomeKind.DELIVERED, known
+    assert other.detail.startswith("the certificate of 127.0.0.1 does not hold: IP address mism")
+
+
 async def test_a_connection_that_the_server_ended_is_made_again(
     channel: SinkChannel, tmp_path: Path
 ) -> None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import nats as client
 import pytest
-import trustme
 from support import sink_servers
 from support.ports import free_port
 from support.sinking import attempt, delivered
@@ -131,11 +130,7 @@ async def test_what_a_server_refuses_says_whose_fault_it_is(
 async def test_the_name_of_a_server_must_be_in_its_certificate(
     channel: SinkChannel, port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(tmp_path / "authority.pem")
-    issued = authority.issue_cert("localhost")
-    issued.private_key_pem.write_to_path(tmp_path / "key.pem")
-    issued.cert_chain_pems[0].write_to_path(tmp_path / "certificate.pem")
+    sink_servers.certify(tmp_path)
     tls = f'tls {{ cert_file: "{tmp_path}/certificate.pem", key_file: "{tmp_path}/key.pem" }}'
     secured = f"authorization {{ token: hush-9-hush }}\n{tls}"
     with sink_servers.nats(tmp_path, secured) as secure:

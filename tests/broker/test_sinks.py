@@ -44,9 +44,14 @@ async def channel(tmp_path: Path) -> AsyncIterator[SinkChannel]:
 
 
 @pytest.fixture(scope="module")
-def database() -> Iterator[str]:
-    with postgres(PASSWORD) as port:
-        yield f"postgresql://postgres:{PASSWORD}@127.0.0.1:{port}/postgres"
+def server() -> Iterator[tuple[int, Path]]:
+    with postgres(PASSWORD) as started:
+        yield started
+
+
+@pytest.fixture
+def database(server: tuple[int, Path]) -> str:
+    return f"postgresql://postgres:{PASSWORD}@127.0.0.1:{server[0]}/postgres"
 
 
 def in_duckdb(path: Path, statement: str) -> list[tuple[Any, ...]]:
@@ -278,6 +283,20 @@ async def test_a_client_that_is_not_installed_is_named(
     assert refusal is not None
     assert f"`pip install 'xscl-broker[{kind}]'` where it runs" in refusal
     assert (await channel.send(attempt(address, 1))).detail == refusal
+
+
+async def test_the_name_of_a_server_must_be_in_its_certificate(
+    channel: SinkChannel, server: tuple[int, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    port, authority = server
+    asked = f":{port}/postgres?table=certified&sslmode=verify-full"
+    unknown = await channel.send(attempt(f"postgresql://postgres:{PASSWORD}@localhost{asked}", 1))
+    monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+    known = await channel.send(attempt(f"postgresql://postgres:{PASSWORD}@localhost{asked}", 1))
+    other = await channel.send(attempt(f"postgresql://postgres:{PASSWORD}@127.0.0.1{asked}", 1))
+    assert "certificate verify failed" in unknown.detail
+    assert known.kind is OutcomeKind.DELIVERED, known
+    assert 'certificate for "localhost" does not match host name "127.0.0.1"' in other.detail
 
 
 class Deaf(SinkChannel):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Callable
@@ -12,7 +11,6 @@ import pyarrow as pa
 import pytest
 from support import doomed
 from support.examples import some
-from support.processes import below, command_of
 from support.standin import StandInEngine
 
 from broker.documents.disk import Disk
@@ -60,9 +58,7 @@ class Stand:
         self.received += witnesses.column("docid").to_pylist()
         self.pipeline.step(witnesses)
 
-    def stream(
-        self, spark: Spark, batch_documents_max: int = 8, *, is_only: bool = False
-    ) -> SparkQuery:
+    def stream(self, spark: Spark, batch_documents_max: int = 8) -> SparkQuery:
         from broker.pipeline.spark import StreamSource
 
         source = StreamSource(
@@ -71,8 +67,7 @@ class Stand:
             self.pipeline.through,
             batch_documents_max=batch_documents_max,
         )
-        checkpoint = self.directory / "checkpoint"
-        return spark.stream(source, self.step, checkpoint=checkpoint, is_only=is_only)
+        return spark.stream(source, self.step, checkpoint=self.directory / "checkpoint")
 
     def catch_up(self, query: SparkQuery) -> None:
         deadline = time.monotonic() + 60
@@ -235,27 +230,3 @@ def test_a_change_of_queries_reaches_the_workers_of_a_running_query(
     assert {match.query for match in found if match.position > before} == {"v2"}
     # The new engine knows the documents from before the change.
     assert min(match.oldest for match in found if match.query == "v2") <= before
-
-
-def test_the_processes_that_a_query_was_planned_with_do_not_outlive_its_first_batch(
-    spark: Spark, tmp_path: Path, lines: list[DocumentLine]
-) -> None:
-    def planners() -> list[int]:
-        return [pid for pid in below(os.getpid()) if "pyspark.sql.worker." in command_of(pid)]
-
-    stand = Stand(tmp_path)
-    query = stand.stream(spark, is_only=True)
-    deadline = time.monotonic() + 60
-    while not planners():
-        assert time.monotonic() < deadline
-        query.wait(0.02)
-    stand.accept(lines[:20])
-    stand.catch_up(query)
-    while planners():
-        assert time.monotonic() < deadline
-        query.wait(0.02)
-    stand.accept(lines[20:])
-    stand.catch_up(query)
-    assert planners() == []
-    query.stop()
-    stand.close()

