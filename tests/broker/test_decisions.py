@@ -16,6 +16,7 @@ from support.runners import lines, run_oracle
 
 from broker.documents.disk import Disk
 from broker.documents.document import tick
+from broker.pipeline.backfill import backfill
 from broker.pipeline.snapshot import Snapshot
 from broker.registry.queries import QueryState
 
@@ -50,6 +51,10 @@ def run_broker(case: Case, directory: Path, cut: random.Random) -> list[str]:
 
 def of_text(text: str) -> Case:
     return parse_case(f"# A case.\n{text}\n----\n")
+
+
+def searched() -> list[int]:
+    return list(range(examples(6)))
 
 
 NEXT = """query q
@@ -92,15 +97,31 @@ def test_a_query_that_begins_in_the_middle_sees_nothing_before(tmp_path: Path) -
     assert [[d["docid"] for d in match["documents"]] for match in found] == [[3, 5]]
 
 
+@pytest.mark.parametrize("seed", searched())
+def test_looking_back_decides_what_was_decided(seed: int, tmp_path: Path) -> None:
+    case = parse_case(ordered_case(RandomChooser(1_000 + seed)))
+    case.registered = {query.id: 1 for query in case.queries}
+    published = {query.publish for query in case.queries} - {None}
+    broker = MatchingBroker(tmp_path, lateness_us=case.lateness_us)
+    half = len(case.lines) // 2
+    broker.take(case.lines[:half])
+    for query in case.queries:
+        broker.register(query, since=1)
+        for values in case.assignments.get(query.id, ()):
+            broker.subscribe(query, values, since=0)
+    broker.ingest.closed_streams = published
+    broker.take(case.lines[half:])
+    backfill(broker.registry, broker.outbox, broker.spool, lateness_us=case.lateness_us)
+    found = broker.found()
+    broker.close()
+    assert found == sorted(lines(run_oracle(case)))
+
+
 def test_ticks_are_no_dead_letters(tmp_path: Path) -> None:
     broker = MatchingBroker(tmp_path)
     broker.take([tick(time_us("00:00"))])
     assert broker.outbox.dead_letter_count() == 0
     broker.close()
-
-
-def searched() -> list[int]:
-    return list(range(examples(6)))
 
 
 @pytest.mark.parametrize("seed", searched())
