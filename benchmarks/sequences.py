@@ -19,8 +19,8 @@ import pyarrow as pa
 import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
-from joins.sequences.candidate import TupleRow
 from joins.sequences.clock import Clock
+from joins.sequences.contender import TupleRow
 from joins.sequences.evaluation import Evaluation
 from templates.compiler import compile_query
 from templates.decision import Decision

@@ -2,7 +2,7 @@
 
 A decision reads streams of tuples (`TupleStream`), one for each alternative of an operand and each
 disjunct of its predicate.  Rows of different streams of one operand that agree in documents and in
-the nodes of the `chosen` terms are one candidate.  `docs/decided.md` has the theory.
+the nodes of the `chosen` terms are one contender.  `docs/decided.md` has the theory.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class DecisionKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class TupleStream:
-    """A stream of tuples: the terms of its nodes in order, of which `chosen` make a candidate."""
+    """A stream of tuples: the terms of its nodes in order, of which `chosen` make a contender."""
 
     name: str
     blocks: tuple[int, ...]

@@ -189,7 +189,7 @@ class Decisions:
                 yield compiler, clause, disjunct
 
     def stream(self, clause: Clause) -> TupleStream:
-        """Return the tuples of a clause as a stream of candidates."""
+        """Return the tuples of a clause as a stream of contenders."""
         chosen = self.chosen(clause.blocks) & set(clause.carried)
         return TupleStream(clause.stream, clause.blocks, clause.carried, tuple(sorted(chosen)))
 

@@ -1,8 +1,8 @@
 """Decisions: what NEXT, UNLESS and NOT give, once, at a document number that documents determine.
 
     clock       the steps of the newest event time: which document settles a time
-    candidate   a tuple of an operand, with its rows
-    timeline    candidates by key and end
+    contender   a tuple of an operand, with its rows
+    timeline    contenders by key and end
     conditions  what rows must have in common, and what is tested of them
     evaluation  one decision over its timelines
     processor   a join with decisions among its classes

@@ -1,4 +1,4 @@
-"""What rows of candidates must have in common, and what is tested of them."""
+"""What rows of contenders must have in common, and what is tested of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from joins.sequences.candidate import Candidate, Row
+from joins.sequences.contender import Contender, Row
 from templates.decision import Conjunction, TupleStream
 
 __all__ = ["RowTest", "RowView", "Values", "keys_of", "values_of"]
@@ -42,17 +42,17 @@ def values_of(stream: TupleStream, row: Row) -> dict[str, str | None]:
 
 
 def keys_of(
-    candidate: Candidate, stream: TupleStream, terms: Sequence[str]
+    contender: Contender, stream: TupleStream, terms: Sequence[str]
 ) -> set[tuple[str, ...]]:
-    """Return the values of some terms together in each row of a candidate in a stream.
+    """Return the values of some terms together in each row of a contender in a stream.
 
     The empty string joins nothing.
     """
     if not terms:
-        return {()} if stream.name in candidate.rows else set()
+        return {()} if stream.name in contender.rows else set()
     places = [stream.terms.index(term) for term in terms]
     found: set[tuple[str, ...]] = set()
-    for row in candidate.rows.get(stream.name, ()):
+    for row in contender.rows.get(stream.name, ()):
         values = [row.values[place] for place in places]
         if all(values):
             found.add(tuple(value for value in values if value))
@@ -60,7 +60,7 @@ def keys_of(
 
 
 class RowTest:
-    """Tests a conjunction on candidates' rows together."""
+    """Tests a conjunction on contenders' rows together."""
 
     def __init__(self, asked: Conjunction) -> None:
         self._joins = asked.joins

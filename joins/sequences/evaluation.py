@@ -19,9 +19,9 @@ from heapq import heappop, heappush
 from itertools import count, product
 
 from joins.memory.durations import UNBOUNDED
-from joins.sequences.candidate import Candidate, Operand, TupleRow
 from joins.sequences.clock import Clock
 from joins.sequences.conditions import RowTest, Values, keys_of, values_of
+from joins.sequences.contender import Contender, Operand, TupleRow
 from joins.sequences.timeline import Timeline
 from templates.decision import Decision, DecisionKind, TupleStream
 
@@ -30,26 +30,26 @@ __all__ = ["DecidedTuple", "Evaluation"]
 INFINITE_US = 1 << 62
 
 SWEPT_MIN = 1_000
-"""The fewest candidates among which useless ones are looked for."""
+"""The fewest contenders among which useless ones are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
 class DecidedTuple:
     """What was decided: its parts, its end, and the document at which it was."""
 
-    left: Candidate
-    right: Candidate | None
+    left: Contender
+    right: Contender | None
     end_us: int
     docid: int
 
     @property
-    def parts(self) -> tuple[Candidate, ...]:
+    def parts(self) -> tuple[Contender, ...]:
         """Its parts in order."""
         return (self.left,) if self.right is None else (self.left, self.right)
 
 
 class Evaluation:
-    """The candidates of one decision, and what waits to be decided."""
+    """The contenders of one decision, and what waits to be decided."""
 
     def __init__(self, decision: Decision, lateness_us: int) -> None:
         self.decision = decision
@@ -67,7 +67,7 @@ class Evaluation:
             for j, case in enumerate(absent.cases)
         }
         self._lefts, self._entered, self._cancelling = Timeline(), Timeline(), Timeline()
-        self._waiting: list[tuple[int, int, Candidate]] = []
+        self._waiting: list[tuple[int, int, Contender]] = []
         self._serial = count()
         self._swept = SWEPT_MIN
         sides = [(fit.left, fit.right) for fit in decision.fits]
@@ -86,11 +86,11 @@ class Evaluation:
 
     @property
     def waiting(self) -> int:
-        """How many candidates wait until they are settled."""
+        """How many contenders wait until they are settled."""
         return len(self._waiting)
 
     def read(self, operand: Operand, stream: TupleStream) -> None:
-        """Have rows of a stream be candidates of an operand."""
+        """Have rows of a stream be contenders of an operand."""
         if (operand, stream) not in self._roles[stream.name]:
             self._roles[stream.name].append((operand, stream))
 
@@ -107,7 +107,7 @@ class Evaluation:
     # -- a batch -------------------------------------------------------------------------------
 
     def decide(self, clock: Clock) -> list[DecidedTuple]:
-        """Return what is decided in the batch, in no order; its candidates are all there."""
+        """Return what is decided in the batch, in no order; its contenders are all there."""
         for (i, j), operand in self._absent.items():
             case = self.decision.absences[i].cases[j]
             terms = [right for _, right in case.asked.joins]
@@ -131,17 +131,17 @@ class Evaluation:
             until_us, _, left = heappop(self._waiting)
             yield DecidedTuple(left, None, until_us, max(settled, left.docid))
 
-    def _until_us(self, left: Candidate) -> int:
+    def _until_us(self, left: Contender) -> int:
         if self.decision.kind is DecisionKind.BEFORE:
             return left.end_us
         window_us, within_us = self.decision.window_us, self.decision.within_us
         return min(left.end_us + window_us, left.start_us + within_us, INFINITE_US)
 
-    def _entering(self, clock: Clock) -> list[tuple[int, Candidate]]:
+    def _entering(self, clock: Clock) -> list[tuple[int, Contender]]:
         """Return the rights that count from documents of the batch on, each with its document."""
         for right in self.right.take_new():
             heappush(self._waiting, (right.end_us, next(self._serial), right))
-        entering: list[tuple[int, Candidate]] = []
+        entering: list[tuple[int, Contender]] = []
         while self._waiting:
             settled = clock.settled(self._waiting[0][0] + self.decision.grace_us)
             if settled is None:
@@ -168,7 +168,7 @@ class Evaluation:
             self._lefts.sweep(place_and_key)
         return found.take()
 
-    def _look_ahead(self, left: Candidate, place: int, key: tuple[str, ...], found: _Pairs) -> None:
+    def _look_ahead(self, left: Contender, place: int, key: tuple[str, ...], found: _Pairs) -> None:
         """Have a left that came look at the rights that have entered."""
         last_us = min(
             left.end_us + self.decision.window_us, left.start_us + self.decision.within_us
@@ -180,7 +180,7 @@ class Evaluation:
                 found.add(DecidedTuple(left, right, right.end_us, left.docid))
 
     def _look_back(
-        self, right: Candidate, docid: int, place: int, key: tuple[str, ...], found: _Pairs
+        self, right: Contender, docid: int, place: int, key: tuple[str, ...], found: _Pairs
     ) -> None:
         """Have a right that enters look at the lefts that are there."""
         first_us = right.end_us - self.decision.window_us
@@ -194,7 +194,7 @@ class Evaluation:
                 found.add(DecidedTuple(left, right, right.end_us, at))
                 found.touched.add((place, key))
 
-    def _fit(self, place: int, left: Candidate, right: Candidate) -> bool:
+    def _fit(self, place: int, left: Contender, right: Contender) -> bool:
         """Return whether a pair under one key fits: in order, remembered, and by the rest."""
         if left.end_us >= right.start_us or not self._meet(left, right, self.decision.window_us):
             return False
@@ -208,7 +208,7 @@ class Evaluation:
             test.holds(a, b, interval_us) for a, b in product(_values(left, fit.left), rights)
         )
 
-    def _meet(self, one: Candidate, other: Candidate, window_us: int) -> bool:
+    def _meet(self, one: Contender, other: Contender, window_us: int) -> bool:
         """Section 1.1: the earlier was still remembered when the later came."""
         if window_us >= INFINITE_US or one.position == other.position:
             return True
@@ -269,7 +269,7 @@ class Evaluation:
             return one.left.end_us + 1, one.end_us
         return one.left.end_us - self.decision.window_us, one.end_us
 
-    def _stands(self, one: DecidedTuple, near: Candidate, window_us: int) -> bool:
+    def _stands(self, one: DecidedTuple, near: Contender, window_us: int) -> bool:
         """Return whether an absent row that ends in time stands where it takes a tuple away."""
         kind = self.decision.kind
         if kind is DecisionKind.BEFORE:
@@ -308,7 +308,7 @@ class _Pairs:
         self._found: dict[tuple[int, int], DecidedTuple] = {}
         self._best: dict[int, tuple[tuple[int, int], dict[int, DecidedTuple]]] = {}
 
-    def can_have(self, left: Candidate, docid: int, end_us: int) -> bool:
+    def can_have(self, left: Contender, docid: int, end_us: int) -> bool:
         """Return whether a pair would count, if it fits."""
         best = self._best.get(id(left))
         return best is None or (docid, end_us) <= best[0]
@@ -334,7 +334,7 @@ class _Pairs:
         return [*self._found.values(), *chosen]
 
 
-def _values(candidate: Candidate, stream: TupleStream) -> Iterator[Values]:
-    """Yield the values of a candidate's rows in a stream."""
-    for row in candidate.rows.get(stream.name, ()):
+def _values(contender: Contender, stream: TupleStream) -> Iterator[Values]:
+    """Yield the values of a contender's rows in a stream."""
+    for row in contender.rows.get(stream.name, ()):
         yield values_of(stream, row)

@@ -21,9 +21,9 @@ from joins.memory.durations import CLOSED
 from joins.memory.instance import Instance
 from joins.memory.shapes import Edge
 from joins.memory.tupletable import ClassTuple, Position, TupleTable
-from joins.sequences.candidate import TupleRow
 from joins.sequences.clock import Clock
 from joins.sequences.conditions import RowTest, values_of
+from joins.sequences.contender import TupleRow
 from joins.sequences.evaluation import DecidedTuple, Evaluation
 from templates.decision import Decided, Decision
 from templates.queryclass import QueryClass

@@ -1,4 +1,4 @@
-"""Timelines: candidates by key, in the order of their ends."""
+"""Timelines: contenders by key, in the order of their ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable, Iterator
 from operator import attrgetter
 
-from joins.sequences.candidate import Candidate
+from joins.sequences.contender import Contender
 
 __all__ = ["Timeline"]
 
@@ -14,26 +14,26 @@ _END = attrgetter("end_us")
 
 
 class Timeline:
-    """Candidates under keys; one candidate may stand under several."""
+    """Contenders under keys; one contender may stand under several."""
 
     def __init__(self) -> None:
-        self._by_key: dict[Hashable, list[Candidate]] = {}
+        self._by_key: dict[Hashable, list[Contender]] = {}
         self._size = 0
 
     def __len__(self) -> int:
         return self._size
 
-    def add(self, key: Hashable, candidate: Candidate) -> None:
-        """Add a candidate under a key."""
+    def add(self, key: Hashable, contender: Contender) -> None:
+        """Add a contender under a key."""
         line = self._by_key.setdefault(key, [])
         self._size += 1
-        if not line or line[-1].end_us <= candidate.end_us:
-            line.append(candidate)
+        if not line or line[-1].end_us <= contender.end_us:
+            line.append(contender)
         else:
-            insort(line, candidate, key=_END)
+            insort(line, contender, key=_END)
 
-    def within(self, key: Hashable, first_us: int, last_us: int) -> Iterator[Candidate]:
-        """Yield the candidates under a key that end in a closed interval, the first to end first.
+    def within(self, key: Hashable, first_us: int, last_us: int) -> Iterator[Contender]:
+        """Yield the contenders under a key that end in a closed interval, the first to end first.
 
         Those that are done are left out.
         """
@@ -46,8 +46,8 @@ class Timeline:
                 yield line[place]
 
     def forget(self, before_us: int) -> None:
-        """Forget candidates that ended before a time, and those that are done."""
-        kept: dict[Hashable, list[Candidate]] = {}
+        """Forget contenders that ended before a time, and those that are done."""
+        kept: dict[Hashable, list[Contender]] = {}
         for key, line in self._by_key.items():
             left = [one for one in line if one.end_us >= before_us and not one.is_done]
             if left:
@@ -56,7 +56,7 @@ class Timeline:
         self._size = sum(map(len, kept.values()))
 
     def sweep(self, key: Hashable) -> None:
-        """Forget the candidates under a key that are done."""
+        """Forget the contenders under a key that are done."""
         line = self._by_key.get(key)
         if line is not None:
             before = len(line)

@@ -1,8 +1,8 @@
 """Queries in which something is decided (sections 12, 14 and 15), by nested loops.
 
-A candidate is a choice of documents and of nodes for the author's variables that the query looks
-at.  Paths from variables are existential: a candidate has as many rows as there are choices of all
-other nodes, and a predicate holds of candidates if it does of some row of each.
+A contender is a choice of documents and of nodes for the author's variables that the query looks
+at.  Paths from variables are existential: a contender has as many rows as there are choices of all
+other nodes, and a predicate holds of contenders if it does of some row of each.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from xscl.query import (
 )
 from xscl.sequence import nodes_below
 
-__all__ = ["Candidate", "Decisions", "Row", "Timeline"]
+__all__ = ["Contender", "Decisions", "Row", "Timeline"]
 
 Read = Sequence[tuple[Document, DocumentNode]]
 """The documents that a block reads, with their trees."""
@@ -51,7 +51,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class Contender:
     """A tuple of an operand; `chosen` are the nodes of the author's variables looked at."""
 
     blocks: tuple[int, ...]
@@ -62,7 +62,7 @@ class Candidate:
     end_us: int
     position: tuple[int, int, str]
     watermark_us: int
-    parts: tuple[Candidate, ...] = ()
+    parts: tuple[Contender, ...] = ()
 
     def value(self, variable: str) -> str:
         """Return the value of a variable that is chosen."""
@@ -128,7 +128,7 @@ class Decisions:
                 case From(where=where) if where is not None:
                     yield where
 
-    def candidates(self, node: Node, around: _Around | None = None) -> list[Candidate]:
+    def contenders(self, node: Node, around: _Around | None = None) -> list[Contender]:
         """Return the tuples of a node under the clauses around it."""
         around = around or _Around()
         match node:
@@ -152,7 +152,7 @@ class Decisions:
 
     # -- units and froms -----------------------------------------------------------------------
 
-    def _block(self, number: int, around: _Around) -> Iterator[Candidate]:
+    def _block(self, number: int, around: _Around) -> Iterator[Contender]:
         path = without_fresh(self.query.blocks[number].path)
         for document, tree in self.read[number]:
             rows: dict[Nodes, set[Row]] = {}
@@ -163,7 +163,7 @@ class Decisions:
                     compared = frozenset(name for name, _ in keyed)
                     rows.setdefault(chosen, set()).add(Row(nodes, compared))
             for chosen, own in rows.items():
-                yield Candidate(
+                yield Contender(
                     (number,),
                     (document,),
                     chosen,
@@ -194,10 +194,10 @@ class Decisions:
                 return compare_with_constant(value, "=", self.rules.parameters[name])
         return True
 
-    def _from(self, source: From, around: _Around) -> list[Candidate]:
+    def _from(self, source: From, around: _Around) -> list[Contender]:
         own = () if source.within is None else (self.rules.length_us(source.within),)
         inside = _Around((*around.within, *own), (*around.keys, *source.keys))
-        found = self.candidates(source.node, inside)
+        found = self.contenders(source.node, inside)
         if source.where is None:
             return found
         kept = [(one, self._holding(source.where, one)) for one in found]
@@ -205,10 +205,10 @@ class Decisions:
 
     # -- operators -----------------------------------------------------------------------------
 
-    def _open(self, operator: Operator, around: _Around) -> list[Candidate]:
+    def _open(self, operator: Operator, around: _Around) -> list[Contender]:
         window_us = around.reach_us(self.rules.length_us(operator.window))
         found = []
-        lefts, rights = (self.candidates(n, around) for n in (operator.left, operator.right))
+        lefts, rights = (self.contenders(n, around) for n in (operator.left, operator.right))
         for left, right in product(lefts, rights):
             if operator.kind is OperatorKind.JOIN:
                 in_time = _is_within(abs(right.end_us - left.end_us), window_us)
@@ -222,7 +222,7 @@ class Decisions:
                     found.append(_tuple(left, right, rows))
         return found
 
-    def _between(self, node: Operator | Absence, around: _Around) -> list[Candidate]:
+    def _between(self, node: Operator | Absence, around: _Around) -> list[Contender]:
         """Return the decided tuples of FOLLOWED BY or NEXT with the UNLESS behind it."""
         absences: list[Absence] = []
         while isinstance(node, Absence):
@@ -230,9 +230,9 @@ class Decisions:
             assert isinstance(node.operand, (Operator, Absence))
             node = node.operand
         window_us = around.reach_us(self.rules.length_us(node.window))
-        rights = self.candidates(node.right, around)
-        found: list[Candidate] = []
-        for left in self.candidates(node.left, around):
+        rights = self.contenders(node.right, around)
+        found: list[Contender] = []
+        for left in self.contenders(node.left, around):
             fitting = [
                 decided
                 for right in rights
@@ -261,8 +261,8 @@ class Decisions:
     def _stands_between(
         self,
         absence: Absence,
-        nears: Sequence[Candidate],
-        one: Candidate,
+        nears: Sequence[Contender],
+        one: Contender,
         window_us: int,
         around: _Around,
     ) -> bool:
@@ -280,7 +280,7 @@ class Decisions:
             for near in nears
         )
 
-    def _before(self, node: Absence, around: _Around) -> list[Candidate]:
+    def _before(self, node: Absence, around: _Around) -> list[Contender]:
         absences: list[Absence] = []
         operand: Node = node
         while isinstance(operand, Absence) and operand.kind is AbsenceKind.BEFORE:
@@ -288,7 +288,7 @@ class Decisions:
             operand = operand.operand
         found = [
             decided
-            for one in self.candidates(operand, around)
+            for one in self.contenders(operand, around)
             if (decided := self._decided((one,), one.rows, one.start_us, one.end_us))
         ]
         for absence in absences:
@@ -310,13 +310,13 @@ class Decisions:
             ]
         return [self._with_compared(one, absences) for one in found]
 
-    def _not(self, node: Absence, around: _Around) -> list[Candidate]:
+    def _not(self, node: Absence, around: _Around) -> list[Contender]:
         """Return the tuples of NOT FOLLOWED BY and of NOT JOIN."""
         own_us = INFINITE_US if node.window is None else self.rules.length_us(node.window)
         window_us = around.reach_us(own_us)
         nears = self._absent(node, around)
-        found: list[Candidate] = []
-        for left in self.candidates(node.operand, around):
+        found: list[Contender] = []
+        for left in self.contenders(node.operand, around):
             limits_us = [left.start_us + each for each in around.within]
             until_us = min(left.end_us + window_us, *limits_us, INFINITE_US)
             one = self._decided((left,), left.rows, left.start_us, until_us)
@@ -336,21 +336,21 @@ class Decisions:
                 found.append(one)
         return [self._with_compared(one, [node]) for one in found]
 
-    def _absent(self, absence: Absence, around: _Around) -> list[Candidate]:
+    def _absent(self, absence: Absence, around: _Around) -> list[Contender]:
         """Return the tuples of an absent unit, which no WITHIN bounds."""
-        return self.candidates(absence.absent, _Around((), around.keys))
+        return self.contenders(absence.absent, _Around((), around.keys))
 
     # -- what is decided -----------------------------------------------------------------------
 
     def _decided(
-        self, parts: tuple[Candidate, ...], rows: Iterable[Row], start_us: int, end_us: int
-    ) -> Candidate | None:
+        self, parts: tuple[Contender, ...], rows: Iterable[Row], start_us: int, end_us: int
+    ) -> Contender | None:
         """Return a tuple at the position at which it is decided, None if it never is."""
         settled = self.clock.settled(end_us)
         if settled is None:
             return None
         docid = max(settled, *(each.position[0] for each in parts))
-        return Candidate(
+        return Contender(
             tuple(block for each in parts for block in each.blocks),
             tuple(document for each in parts for document in each.documents),
             frozenset().union(*(each.chosen for each in parts)),
@@ -362,10 +362,10 @@ class Decisions:
             parts,
         )
 
-    def _is_there(self, near: Candidate, one: Candidate) -> bool:
+    def _is_there(self, near: Contender, one: Contender) -> bool:
         return near.position[0] <= one.position[0]
 
-    def _meet(self, window_us: int, one: Candidate, other: Candidate) -> bool:
+    def _meet(self, window_us: int, one: Contender, other: Contender) -> bool:
         """Section 1.1: the earlier was still remembered when the later came."""
         if one.position == other.position or window_us >= INFINITE_US:
             return True
@@ -374,7 +374,7 @@ class Decisions:
 
     # -- predicates ----------------------------------------------------------------------------
 
-    def _holding(self, disjuncts: Sequence[Disjunct], *operands: Candidate) -> frozenset[Row]:
+    def _holding(self, disjuncts: Sequence[Disjunct], *operands: Contender) -> frozenset[Row]:
         """Return the rows of operands together for which a predicate holds."""
         blocks = [block for each in operands for block in each.blocks]
         owners = {
@@ -416,7 +416,7 @@ class Decisions:
         for choice in product(*choices):
             yield {**nodes, **dict(choice)}
 
-    def _with_compared(self, one: Candidate, absences: Sequence[Absence]) -> Candidate:
+    def _with_compared(self, one: Contender, absences: Sequence[Absence]) -> Contender:
         """Add what absences compare of a tuple that they leave, but for paths."""
         bound = {v.name for v in self.query.variables if v.block in one.blocks}
         asked = {name for each in absences for d in each.disjuncts for name in compared_in(d)}
@@ -424,10 +424,10 @@ class Decisions:
         return replace(one, rows=frozenset(Row(r.nodes, r.compared | more) for r in one.rows))
 
 
-def _tuple(left: Candidate, right: Candidate, rows: frozenset[Row]) -> Candidate:
+def _tuple(left: Contender, right: Contender, rows: frozenset[Row]) -> Contender:
     """Return the tuple of an open operator: it stands where its newest part does."""
     newest = max(left, right, key=lambda each: each.position)
-    return Candidate(
+    return Contender(
         left.blocks + right.blocks,
         left.documents + right.documents,
         left.chosen | right.chosen,
@@ -439,7 +439,7 @@ def _tuple(left: Candidate, right: Candidate, rows: frozenset[Row]) -> Candidate
     )
 
 
-def _follows(later: Candidate, earlier: Candidate) -> bool:
+def _follows(later: Contender, earlier: Contender) -> bool:
     return earlier.end_us < later.start_us
 
 
@@ -447,12 +447,12 @@ def _is_within(distance_us: int, window_us: int) -> bool:
     return window_us >= INFINITE_US or distance_us <= window_us
 
 
-def _share(left: Candidate, right: Candidate) -> bool:
+def _share(left: Contender, right: Contender) -> bool:
     """Return whether two tuples have a document in common."""
     return not {id(d) for d in left.documents}.isdisjoint(id(d) for d in right.documents)
 
 
-def _same(around: _Around, left: Candidate, right: Candidate) -> bool:
+def _same(around: _Around, left: Contender, right: Contender) -> bool:
     """Return whether two tuples have the same keys: all documents of each have the same."""
     return all(
         left.value(key.variable(left.blocks[0])) == right.value(key.variable(right.blocks[0]))

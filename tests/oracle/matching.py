@@ -12,7 +12,7 @@ from support.query_parts import parts
 from broker.documents.document import Document
 from broker.matching.match import Match, MatchDocument, MatchNode
 from oracle.conditions import applied, compared_in, variables_of
-from oracle.decided import Candidate, Decisions, Timeline
+from oracle.decided import Contender, Decisions, Timeline
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
 from oracle.lines import match_id
 from oracle.operators import Rules, Tuple, position
@@ -214,36 +214,36 @@ def _decided_matches(
     """Return the matches of a query in which something is decided."""
     read = [streams.read(block.stream, point) for block in query.blocks]
     decisions = Decisions(query, read, rules, Timeline(streams.outside, grace_us))
-    found: dict[tuple[Any, ...], tuple[Tuple, Candidate, set[Witness]]] = {}
-    for candidate in decisions.candidates(query.root):
+    found: dict[tuple[Any, ...], tuple[Tuple, Contender, set[Witness]]] = {}
+    for contender in decisions.contenders(query.root):
         one = Tuple(
-            candidate.documents,
-            dict(candidate.chosen),
+            contender.documents,
+            dict(contender.chosen),
             {
                 variable.name: document
-                for block, document in zip(candidate.blocks, candidate.documents, strict=True)
+                for block, document in zip(contender.blocks, contender.documents, strict=True)
                 for variable in query.variables
                 if variable.block == block
             },
-            candidate.start_us,
-            candidate.end_us,
-            candidate.position,
-            candidate.blocks,
+            contender.start_us,
+            contender.end_us,
+            contender.position,
+            contender.blocks,
         )
         visible = [one.nodes[v] for v in _visible(query, one)]
         key = (one.blocks, tuple(map(position, one.documents)), *visible)
-        _, _, witnesses = found.setdefault(key, (one, candidate, set()))
-        for row in candidate.rows:
+        _, _, witnesses = found.setdefault(key, (one, contender, set()))
+        for row in contender.rows:
             nodes = dict(row.nodes)
             witnesses.add(tuple((v, nodes[v]) for v in _in_order(query, row.compared)))
     return [
         _Found(
-            replace(_match(query, one, witnesses, rules), decided=candidate.position[0]),
-            candidate.position[1],
-            candidate.end_us,
-            candidate.watermark_us,
+            replace(_match(query, one, witnesses, rules), decided=contender.position[0]),
+            contender.position[1],
+            contender.end_us,
+            contender.watermark_us,
         )
-        for one, candidate, witnesses in found.values()
+        for one, contender, witnesses in found.values()
     ]
 
 

@@ -1,4 +1,4 @@
-"""Candidates: tuples of an operand, with the rows that stand for them in several streams."""
+"""Contenders: tuples of an operand, with the rows that stand for them in several streams."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 from templates.decision import TupleStream
 
-__all__ = ["Candidate", "CandidateKey", "Operand", "Row", "TupleRow"]
+__all__ = ["Contender", "ContenderKey", "Operand", "Row", "TupleRow"]
 
-CandidateKey = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-"""The blocks of a candidate, its documents, and its chosen nodes."""
+ContenderKey = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""The blocks of a contender, its documents, and its chosen nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,14 @@ class TupleRow:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One of a candidate's rows: its instance number, and the values of its stream's terms."""
+    """One of a contender's rows: its instance number, and the values of its stream's terms."""
 
     number: int
     values: tuple[str | None, ...]
 
 
 @dataclass(slots=True, eq=False)
-class Candidate:
+class Contender:
     """A tuple of an operand.  `is_done` says that it has been decided and is chosen no more."""
 
     docid: int
@@ -58,23 +58,23 @@ class Candidate:
 
 
 class Operand:
-    """The candidates of one operand that came in the batch: all rows of one come in one batch."""
+    """The contenders of one operand that came in the batch: all rows of one come in one batch."""
 
     def __init__(self) -> None:
-        self._new: dict[CandidateKey, Candidate] = {}
+        self._new: dict[ContenderKey, Contender] = {}
         self._places: dict[str, list[int]] = {}
 
     def add(self, stream: TupleStream, row: TupleRow) -> None:
-        """Add a row of a stream to its candidate."""
+        """Add a row of a stream to its contender."""
         places = self._places.get(stream.name)
         if places is None:
             places = [1 + stream.terms.index(term) for term in stream.chosen]
             self._places[stream.name] = places
         nodes = row.nodes
         key = (stream.blocks, row.leaves, tuple([nodes[place] for place in places]))
-        candidate = self._new.get(key)
-        if candidate is None:
-            candidate = self._new[key] = Candidate(
+        contender = self._new.get(key)
+        if contender is None:
+            contender = self._new[key] = Contender(
                 row.docid,
                 row.depth,
                 row.match_id,
@@ -84,11 +84,11 @@ class Operand:
                 stream.blocks,
                 row.leaves,
             )
-        candidate.rows.setdefault(stream.name, []).append(
+        contender.rows.setdefault(stream.name, []).append(
             Row(row.number, row.values[1 : 1 + len(stream.terms)])
         )
 
-    def take_new(self) -> list[Candidate]:
-        """Return the candidates that came since they were last taken."""
+    def take_new(self) -> list[Contender]:
+        """Return the contenders that came since they were last taken."""
         new, self._new = list(self._new.values()), {}
         return new
