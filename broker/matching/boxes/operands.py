@@ -109,7 +109,9 @@ class Operands:
 
     def overlap(self, left: Ints, right: Ints) -> Flags:
         """Return where two instances, by their places, have a leaf in common."""
-        shared: Flags = left == right
+        # A tuple may be of one document as well, which is then another instance than that.
+        first = self.leaves[self.leaf_starts[:-1]]
+        shared: Flags = first[left] == first[right]
         is_wide = np.diff(self.leaf_starts) > 1
         rows = np.flatnonzero(~shared & (is_wide[left] | is_wide[right]))
         leaves: dict[int, frozenset[int]] = {}
