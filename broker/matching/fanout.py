@@ -124,11 +124,14 @@ class FoundTuple:
     def has_equal_values(self) -> bool:
         """Return whether joined values are equal; an engine has compared their hashes."""
         template = self.clause.query_class.template
-        size = template.left_size
         return all(
-            self.value_at(Place(int(a >= size), a)) == self.value_at(Place(int(b >= size), b))
+            self._value_of(a, template.left_size) == self._value_of(b, template.left_size)
             for a, b in template.value_joins
         )
+
+    def _value_of(self, meta: int, left_size: int) -> str | None:
+        instance = self.left if meta < left_size or self.right is None else self.right
+        return instance.values[self.positions[meta]]
 
     def has_strings(self, equal: Sequence[str]) -> bool:
         """Return whether it has the strings that a box asks for; the index compares hashes."""
@@ -275,7 +278,7 @@ class FanOut:
                 nodes, decided = table.nodes(row), table.position(row)
                 found = FoundTuple.of(use.clause, left, right, docids[i], spans[i], nodes, decided)
                 last, is_true = row, found.has_equal_values()
-            if is_true and found.has_strings(use.asked.equal):
+            if is_true and (not use.clause.box or found.has_strings(use.asked.equal)):
                 yield found, use
 
 
