@@ -114,8 +114,9 @@ def refused(diagnostic: Diagnostic) -> Diagnostic:
 def check_is_open(query: Query, verb: str) -> None:
     """Raise `XsclError` for a query in which something is decided, which a verb cannot show yet."""
     if query.is_ordered:
-        text = f"`{verb}` does not speak of NEXT, UNLESS and NOT yet: {query.id} is decided"
-        finding = Diagnostic(NOT_RUN, Severity.ERROR, Span(0, 0), text, source=query.text)
+        text = f"`{verb}` does not speak of NEXT, UNLESS and NOT yet, which query {query.id!r} has"
+        hint = "it runs all the same: `xscl replay` shows what it finds, `xscl register` adds it"
+        finding = Diagnostic(NOT_RUN, Severity.ERROR, Span(0, 0), text, hint, source=query.text)
         raise XsclError([finding])
 
 

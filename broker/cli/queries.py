@@ -147,13 +147,16 @@ def resume(context: click.Context, query_id: str, output: str) -> None:
     Example:
       xscl resume same-story
     """
+    from xscl import parse
+
     connection = connect(context)
     text = connection.get("queries", query_id)["text"]
-    estimate = connection.call(
-        "POST", "queries", query_id, "estimate", body=text.encode(), content_type=_TEXT
-    )
-    for warning in estimate["warnings"]:
-        message(f"warning: {warning}")
+    if not any(query.is_ordered for query in parse(text)):
+        estimate = connection.call(
+            "POST", "queries", query_id, "estimate", body=text.encode(), content_type=_TEXT
+        )
+        for warning in estimate["warnings"]:
+            message(f"warning: {warning}")
     _change(connection, query_id, "resume", output)
 
 

@@ -30,6 +30,9 @@ __all__ = ["register"]
 ESTIMATED_MAX = 10
 """Queries of one command whose cost is said first: each takes half a second."""
 
+NOT_ESTIMATED = "{}: what it will cost is not estimated, since something in it is decided"
+
+
 _TEXT = "text/plain; charset=utf-8"
 
 
@@ -105,7 +108,9 @@ def register(
     sources = _sources(paths, queries)
     for query in queries:
         path, body = ("queries", query_id or query.id), sources[query.id].encode()
-        if len(queries) <= ESTIMATED_MAX:
+        if query.is_ordered:
+            message(NOT_ESTIMATED.format(path[1]))
+        elif len(queries) <= ESTIMATED_MAX:
             _say_cost(connection.call("POST", *path, "estimate", body=body, content_type=_TEXT))
         made = connection.call("PUT", *path, query={"since": since}, body=body, content_type=_TEXT)
         _say_registered(made)
@@ -187,9 +192,13 @@ def _dry_run(
     connection: BrokerConnection, query: Query, query_id: str, bounds: dict[str, Any], output: str
 ) -> dict[str, Any]:
     path, body = ("queries", query_id), query.text.encode()
-    estimate = connection.call("POST", *path, "estimate", body=body, content_type=_TEXT)
-    if output == "text":
-        echo(estimate["rendered"], nl=False)
+    estimate = None
+    if query.is_ordered:
+        message(NOT_ESTIMATED.format(query_id))
+    else:
+        estimate = connection.call("POST", *path, "estimate", body=body, content_type=_TEXT)
+        if output == "text":
+            echo(estimate["rendered"], nl=False)
     if query.parameters and bounds["parameters"] is None:
         wanted = wanted_parameters(dict(query.parameters))
         message(f"{query_id} has parameters: give {wanted} to see what it would have matched")

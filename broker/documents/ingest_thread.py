@@ -12,6 +12,7 @@ Invariants: segments are written by this thread alone; arrival times never decre
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections import deque
@@ -34,6 +35,11 @@ QUEUE_DOCUMENTS_MAX = 100_000
 
 LINGER_S = 0.02
 """How long a segment waits for more documents: a fifth of the time that one micro-batch takes."""
+
+_TOLD_EVERY_S = 60.0
+"""How often the log says that nothing can be written."""
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -90,6 +96,7 @@ class IngestThread:
         self._behind = behind
         self._linger_s = linger_s
         self._tick_s = tick_s or None
+        self._told_s = -_TOLD_EVERY_S
         self._on_written = on_written
         self._arrival_us = spool.newest.arrival_us if spool.newest else FIRST_WATERMARK_US
         self._queue: deque[_Submission | _Action] = deque()
@@ -195,6 +202,7 @@ class IngestThread:
         try:
             receipts = self._write([line for member in group for line in member.lines])
         except OSError as error:
+            self._tell(error)
             for member in group:
                 member.future.set_exception(Busy(f"the spool cannot be written: {error}", 5.0))
             return
@@ -206,6 +214,12 @@ class IngestThread:
         for member in group:
             member.future.set_result(receipts[start : start + len(member.lines)])
             start += len(member.lines)
+
+    def _tell(self, error: OSError) -> None:
+        """Log that nothing is taken, once in a while: publishers try again and again."""
+        if time.monotonic() - self._told_s >= _TOLD_EVERY_S:
+            self._told_s = time.monotonic()
+            _log.error("no document is taken: the spool cannot be written: %s", error)
 
     def _write(self, lines: Sequence[DocumentLine]) -> list[Receipt]:
         # The clock may step back; arrival times do not.

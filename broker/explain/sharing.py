@@ -35,8 +35,12 @@ class Sharing:
 
 
 def sharing(query: Query, others: Sequence[Query]) -> list[Sharing]:
-    """Return the templates that a query would join, were it registered with the others."""
-    found = survey([*(other for other in others if other.id != query.id), query])
+    """Return the templates that a query would join, were it registered with the others.
+
+    Others in which something is decided are left out.
+    """
+    open_ones = [other for other in others if other.id != query.id and not other.is_ordered]
+    found = survey([*open_ones, query])
     classes = dict.fromkeys(
         found.class_of(clause).number
         for clause in found.query(query.id).clauses()

@@ -60,6 +60,21 @@ def test_a_query_lives_from_register_to_remove(served: ServedRoom, query_file: P
     assert (result.exit_code, result.stderr) == (1, "error: no query 'same'\n")
 
 
+def test_a_query_in_which_something_is_decided_is_registered_beside_others(
+    served: ServedRoom, query_file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "silent.xscl"
+    path.write_text("news//item->a NOT FOLLOWED BY {a/feed = b/feed, 6 h} news//item->b GRACE 1 h")
+    for arguments in (["--dry-run"], []):
+        result = served.xscl("register", str(path), *arguments)
+        assert result.exit_code == 0, result.output
+        assert "silent: what it will cost is not estimated" in result.stderr
+    # Others are shown what they share with those that can be shown.
+    assert "registered same" in served.xscl("register", str(query_file)).stderr
+    served.xscl("pause", "silent")
+    assert "silent is active" in served.xscl("resume", "silent").stderr
+
+
 def test_a_directory_of_queries_is_registered_at_once(served: ServedRoom, tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / f"{name}.xscl").write_text(SAME)

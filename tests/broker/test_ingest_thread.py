@@ -109,11 +109,17 @@ def test_a_pipeline_that_is_behind_refuses_documents(stand: Stand) -> None:
     assert stand.thread.submit([line(1)]).result(10)[0].docid == 1
 
 
-def test_a_full_disk_is_an_answer_and_the_document_can_be_sent_again(stand: Stand) -> None:
+def test_a_full_disk_is_an_answer_and_the_document_can_be_sent_again(
+    stand: Stand, caplog: pytest.LogCaptureFixture
+) -> None:
     stand.disk.is_full = True
-    future = stand.thread.submit([line(1)])
-    with pytest.raises(Busy, match="No space left"):
-        future.result(10)
+    for _ in range(3):
+        future = stand.thread.submit([line(1)])
+        with pytest.raises(Busy, match="No space left"):
+            future.result(10)
+    # Whoever runs the broker hears of it, once a minute.
+    (said,) = [each.getMessage() for each in caplog.records]
+    assert said.startswith("no document is taken: the spool cannot be written")
     stand.disk.is_full = False
     assert stand.thread.submit([line(1)]).result(10)[0].docid == 1
 
