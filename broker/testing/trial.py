@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from broker.documents.document import Document
+from broker.documents.document import CLOCK, LAST_US, Document, tick
 from broker.documents.recorded import number_lines
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
@@ -73,8 +73,13 @@ class Trial:
 
 
 def run_case(file: CaseFile, case: Case) -> Trial:
-    """Run a case's documents through its queries, and compare."""
-    documents = list(number_lines((f"{file.path}:{case.line}", line) for line in case.documents))
+    """Run a case's documents through its queries, and compare.
+
+    Behind the last document the clock ticks later than everything, as at the end of a replay.
+    """
+    is_ordered = any(query.is_ordered for query in file.queries)
+    lines = [*case.documents, *([tick(LAST_US)] if is_ordered else [])]
+    documents = list(number_lines((f"{file.path}:{case.line}", line) for line in lines))
     engine = Engine(
         [
             RegisteredQuery(query, assignments=tuple(case.assignments.get(query.id, ())))
@@ -89,7 +94,8 @@ def run_case(file: CaseFile, case: Case) -> Trial:
     matches = [Match.read(found.line) for found in step.matches]
     names = _Names({match.id: match for match in matches})
     found = [CaseMatch(match, names.of(match)) for match in matches]
-    by_name = {names.document(each.key): each for each in (*documents, *step.published)}
+    there = [each for each in (*documents, *step.published) if each.stream != CLOCK]
+    by_name = {names.document(each.key): each for each in there}
     return Trial(case, tuple(_Comparison(case, found, by_name).pairs()))
 
 
