@@ -97,6 +97,8 @@ def test_a_machine_without_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("JAVA_HOME", "")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("broker.pipeline.jvm._bundled_java", lambda: None)
+    # Other tests of this process may have a session.
+    monkeypatch.setattr("pyspark.SparkContext._active_spark_context", None)
     result = run_with(tmp_path, "[http]\nport = 0\n")
     assert result.exit_code == 1
     assert "Spark needs Java 17 or later" in result.stderr

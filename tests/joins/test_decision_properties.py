@@ -46,7 +46,8 @@ def in_two_orders(draw: Any) -> tuple[Case, Case]:
         delays = {line.key: draw(st.integers(0, grace_s)) * _SECOND_US for line in named}
         arrived = sorted(named, key=lambda line: (_time(line) + delays[line.key], line.key))
         ended = [*arrived, tick(time_us("02:00"))]
-        orders.append(replace(case, queries=queries, lines=ended, numbers=[]))
+        # A registration point is a document number, which another order gives to another document.
+        orders.append(replace(case, queries=queries, lines=ended, numbers=[], registered={}))
     return orders[0], orders[1]
 
 
