@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from joins.classes import ClassRegistry, UseKind
     from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor, make_processor
     from joins.memory.durations import UNBOUNDED, Durations, Largest
-    from joins.memory.instance import INSTANCE_SCHEMA, Instance, rows_in_sub_batches
+    from joins.memory.instance import INSTANCE_SCHEMA, Instance, read_instances, rows_in_sub_batches
     from joins.memory.instancetable import hash_values
+    from joins.memory.slots import ranges
     from joins.memory.tupletable import ClassTuple, Position, TupleTable, in_tables
     from joins.sequences.processor import DecidingProcessor
     from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
@@ -61,6 +62,8 @@ __all__ = [
     "hash_values",
     "in_tables",
     "make_processor",
+    "ranges",
+    "read_instances",
     "rows_in_sub_batches",
     "template_sql",
 ]
@@ -70,8 +73,14 @@ _HOMES = {
     "joins.classes": ("ClassRegistry", "UseKind"),
     "joins.engines": ("DEFAULT_ENGINE", "ENGINES", "EngineName", "Processor", "make_processor"),
     "joins.memory.durations": ("UNBOUNDED", "Durations", "Largest"),
-    "joins.memory.instance": ("INSTANCE_SCHEMA", "Instance", "rows_in_sub_batches"),
+    "joins.memory.instance": (
+        "INSTANCE_SCHEMA",
+        "Instance",
+        "read_instances",
+        "rows_in_sub_batches",
+    ),
     "joins.memory.instancetable": ("hash_values",),
+    "joins.memory.slots": ("ranges",),
     "joins.memory.tupletable": ("ClassTuple", "Position", "TupleTable", "in_tables"),
     "joins.sequences.processor": ("DecidingProcessor",),
     "joins.signature.limits": ("DEFAULT_LIMITS", "SignatureLimits"),

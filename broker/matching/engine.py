@@ -301,14 +301,23 @@ class Engine:
         collector = Collector(self._accounts, self._tuple_shape, is_known=batch.is_known)
         for part in in_tables(self._processor.tuples(stratum), self._limits.tuples):
             self._accounts.stop_overrun()
-            sides = list(zip(part.left.tolist(), part.right.tolist(), strict=True))
-            for rows in self._bulk.sub_batches(range(len(part)), sides.__getitem__):
-                self._fan_out(part.take(np.array(rows)), collector)
+            for some in self._portions(part):
+                self._fan_out(some, collector)
             self._accounts.close()
         self._accounts.stop_overrun()
         self._accounts.close()
         self._absorb(of_rows(collector.rows(), self._limits.characters))
         self._make_matches(collector.builders(), collector.leaves(), batch)
+
+    def _portions(self, table: TupleTable) -> Iterator[TupleTable]:
+        """Yield rows in order, as many at once as may be read; mostly it is all of them."""
+
+        def instances_of(row: int) -> tuple[int, int]:
+            return int(table.left[row]), int(table.right[row])
+
+        for rows in self._bulk.sub_batches(range(len(table)), instances_of):
+            is_whole = len(rows) == len(table)
+            yield table if is_whole else table.take(np.array(rows))
 
     def _fan_out(self, tuples: TupleTable, collector: Collector) -> None:
         """Give tuples of classes to the clauses that share the classes."""

@@ -7,7 +7,7 @@ numbered from 1 in the order in which the join gets to know them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -85,8 +85,14 @@ def rows_in_sub_batches(rows: pa.Table, bytes_max: int) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(part)
 
 
-def read_instances(rows: pa.RecordBatch) -> Iterator[Instance]:
-    """Yield rows of `INSTANCE_SCHEMA` one by one."""
-    names = [name for name in INSTANCE_SCHEMA.names if name != "shape"]
-    for values in zip(*(rows.column(name).to_pylist() for name in names), strict=True):
-        yield Instance(*values[:-3], *map(tuple, values[-3:]))
+_READ = [name for name in INSTANCE_SCHEMA.names if name not in ("instance", "shape")]
+
+
+def read_instances(rows: pa.Table | pa.RecordBatch, numbers: Iterable[int]) -> Iterator[Instance]:
+    """Yield rows of `INSTANCE_SCHEMA` one by one, under numbers given in their order.
+
+    The columns of the number and of the shape may be missing.
+    """
+    columns = [rows.column(name).to_pylist() for name in _READ]
+    for number, values in zip(numbers, zip(*columns, strict=True), strict=True):
+        yield Instance(number, *values[:-3], *map(tuple, values[-3:]))

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from joins.memory.eviction import Eviction, Flags
-from joins.memory.instance import INSTANCE_SCHEMA, Instance
+from joins.memory.instance import Instance, read_instances
 from joins.memory.instancetable import EMPTY, Hashes, HashValues, InstanceTable, hash_values
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.retention import LayoutRetention
@@ -168,10 +168,5 @@ class Remembered:
         """Return instances by number, without the numbers that are not remembered."""
         found: dict[int, Instance] = {}
         for wanted, rows in self.rows(numbers):
-            columns = [rows.column(name).to_pylist() for name in _READ]
-            for number, values in zip(wanted, zip(*columns, strict=True), strict=True):
-                found[number] = Instance(number, *values[:-3], *map(tuple, values[-3:]))
+            found.update(zip(wanted, read_instances(rows, wanted), strict=True))
         return found
-
-
-_READ = [name for name in INSTANCE_SCHEMA.names if name not in ("instance", "shape")]

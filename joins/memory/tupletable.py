@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from joins.memory.slots import Ints, ranges
 
 __all__ = ["ClassTuple", "Position", "TupleTable", "in_tables"]
-
-Ints = npt.NDArray[np.int64]
 
 NO_INSTANCE = 0
 """The right side of a tuple of one block; instances are numbered from 1."""
@@ -157,10 +156,8 @@ class TupleTable:
         """Return the rows with no patterns but theirs."""
         used, patterns = np.unique(self.patterns, return_inverse=True)
         sizes = self.starts[used + 1] - self.starts[used]
-        ends = np.cumsum(sizes)
-        shifts = np.repeat(self.starts[used] - (ends - sizes), sizes)
-        positions = self.positions[shifts + np.arange(len(shifts))]
-        starts = np.concatenate([np.zeros(1, np.int64), ends])
+        positions = self.positions[ranges(self.starts[used], sizes)]
+        starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
         return replace(self, patterns=patterns, starts=starts, positions=positions)
 
     def slices(self, size: int) -> Iterator[TupleTable]:

@@ -4,28 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from joins.memory.instance import Instance
 from templates.decision import TupleStream
 
-__all__ = ["Contender", "ContenderKey", "Operand", "Row", "TupleRow"]
+__all__ = ["Contender", "ContenderKey", "Operand", "Row"]
 
 ContenderKey = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """The blocks of a contender, its documents, and its chosen nodes."""
-
-
-@dataclass(frozen=True, slots=True)
-class TupleRow:
-    """A row of a stream of tuples, as the join has absorbed it."""
-
-    number: int
-    docid: int
-    depth: int
-    match_id: str
-    start_us: int
-    end_us: int
-    watermark_us: int
-    leaves: tuple[int, ...]
-    nodes: tuple[int, ...]
-    values: tuple[str | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +49,7 @@ class Operand:
         self._new: dict[ContenderKey, Contender] = {}
         self._places: dict[str, list[int]] = {}
 
-    def add(self, stream: TupleStream, row: TupleRow) -> None:
+    def add(self, stream: TupleStream, row: Instance) -> None:
         """Add a row of a stream to its contender."""
         places = self._places.get(stream.name)
         if places is None:
@@ -85,7 +70,7 @@ class Operand:
                 row.leaves,
             )
         contender.rows.setdefault(stream.name, []).append(
-            Row(row.number, row.values[1 : 1 + len(stream.terms)])
+            Row(row.instance, row.values[1 : 1 + len(stream.terms)])
         )
 
     def take_new(self) -> list[Contender]:

@@ -19,9 +19,10 @@ from heapq import heappop, heappush
 from itertools import count, product
 
 from joins.memory.durations import UNBOUNDED
+from joins.memory.instance import Instance
 from joins.sequences.clock import Clock
 from joins.sequences.conditions import RowTest, Values, keys_of, values_of
-from joins.sequences.contender import Contender, Operand, TupleRow
+from joins.sequences.contender import Contender, Operand
 from joins.sequences.timeline import Timeline
 from templates.decision import Decision, DecisionKind, TupleStream
 
@@ -99,7 +100,7 @@ class Evaluation:
         """The names of the streams that are read."""
         return set(self._roles)
 
-    def add(self, stream: str, row: TupleRow) -> None:
+    def add(self, stream: str, row: Instance) -> None:
         """Take a row of a stream."""
         for operand, own in self._roles[stream]:
             operand.add(own, row)

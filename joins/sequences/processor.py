@@ -18,12 +18,11 @@ from joins.budget.pairs import Overrun
 from joins.classes import Retaining
 from joins.engines import Processor
 from joins.memory.durations import CLOSED
-from joins.memory.instance import Instance
+from joins.memory.instance import Instance, read_instances
 from joins.memory.shapes import Edge
 from joins.memory.tupletable import ClassTuple, Position, TupleTable
 from joins.sequences.clock import Clock
 from joins.sequences.conditions import RowTest, values_of
-from joins.sequences.contender import TupleRow
 from joins.sequences.evaluation import DecidedTuple, Evaluation
 from templates.decision import Decided, Decision
 from templates.queryclass import QueryClass
@@ -33,19 +32,6 @@ __all__ = ["DecidingProcessor"]
 
 NEVER = -1
 """The stratum of classes that no engine probes."""
-
-_COLUMNS = [
-    "stream",
-    "docid",
-    "depth",
-    "match_id",
-    "start_us",
-    "end_us",
-    "watermark_us",
-    "leaves",
-    "nodes",
-    "vals",
-]
 
 
 class DecidingProcessor:
@@ -161,12 +147,10 @@ class DecidingProcessor:
         read = [i for i, stream in enumerate(streams) if stream in self._read_by]
         if not read:
             return
-        rows = instances.select(_COLUMNS).take(pa.array(read, pa.int64()))
-        columns = (rows.column(name).to_pylist() for name in _COLUMNS)
-        for i, (stream, *values) in zip(read, zip(*columns, strict=True), strict=True):
-            row = TupleRow(first + i, *values[:-3], *map(tuple, values[-3:]))
-            for evaluation in self._read_by[stream]:
-                evaluation.add(stream, row)
+        rows = instances.take(pa.array(read, pa.int64()))
+        for row in read_instances(rows, [first + i for i in read]):
+            for evaluation in self._read_by[row.stream]:
+                evaluation.add(row.stream, row)
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""

@@ -337,7 +337,7 @@ class ShardedProcessor(Classified):
         found = {number: self._batch.read[number] for number in wanted & self._batch.read.keys()}
         new = [number for number in wanted if number >= self._batch.first]
         for some, rows in self._batch.rows.take(new):
-            found.update(zip(some, read_instances(rows), strict=True))
+            found.update(zip(some, read_instances(rows, some), strict=True))
         missing = tuple(sorted(wanted - found.keys()))
         if missing:
             self._ask([self._order(shard, wanted=missing) for shard in self._pieces.shards()])

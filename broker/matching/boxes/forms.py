@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from broker.matching.boxes.columns import Doubles, Flags, Hashes, Ints
 from broker.matching.boxes.index import Asks, Box, mixed
 from broker.matching.boxes.points import Points
-from joins import hash_values
+from joins import hash_values, ranges
 from templates.clause import SPAN, Clause, Place
 from xpath_eval.wordindex import WordIndex
 from xscl.functions import to_double
@@ -26,11 +26,6 @@ from xscl.path import Parameter
 from xscl.pattern import INEQUALITIES, WORD_TESTS
 
 __all__ = ["Form", "Forms", "box_of"]
-
-Ints = npt.NDArray[np.int64]
-Hashes = npt.NDArray[np.uint64]
-Doubles = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 NOTHING = -np.inf
 """What a tuple has where its form tests no bound: it passes each one."""
@@ -179,12 +174,10 @@ class Forms:
         counts = np.array([len(each) for each in numbers], np.int64)
         starts = np.cumsum(counts) - counts
         rows = np.repeat(np.arange(len(points)), counts[inverse])
-        ends = np.cumsum(counts[inverse])
-        shifts = starts[inverse] - ends + counts[inverse]
-        local = np.arange(len(rows)) + np.repeat(shifts, counts[inverse])
+        which = ranges(starts[inverse], counts[inverse])
         met = [number for each in numbers for number in each]
         forms, words = [self._forms[n] for n in met], [self._words[n] for n in met]
-        return _Asking(points, forms, np.array(met, np.int64), words).asks(rows, local)
+        return _Asking(points, forms, np.array(met, np.int64), words).asks(rows, which)
 
 
 def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int) -> Box:
@@ -244,10 +237,16 @@ class _Asking:
         """Yield, for each place in order, which rows have it, and where its value is."""
         of_forms = [places_of(form) for form in self.forms]
         for k in range(max(map(len, of_forms), default=0)):
-            has = np.array([len(places) > k for places in of_forms], np.bool_)
-            table = np.array([places[k] if len(places) > k else SPAN for places in of_forms])
-            own = np.flatnonzero(has[which])
-            yield own, self.points.values_at(rows[own], *table[which[own]].T)
+            yield self._place(k, of_forms, rows, which)
+
+    def _place(
+        self, k: int, of_forms: Sequence[Sequence[Place]], rows: Ints, which: Ints
+    ) -> tuple[Ints, Ints]:
+        """Return which rows have a place `k`, and where its value is."""
+        has = np.array([len(places) > k for places in of_forms], np.bool_)
+        table = np.array([places[k] if len(places) > k else SPAN for places in of_forms])
+        own = np.flatnonzero(has[which])
+        return own, self.points.values_at(rows[own], *table[which[own]].T)
 
     def _with_words(
         self, k: int, rows: Ints, which: Ints, keys: Hashes, others: Hashes
@@ -256,10 +255,8 @@ class _Asking:
         counts = np.ones(len(rows), np.int64)
         found: list[str] = []
         known: dict[tuple[int, int], list[str]] = {}
-        has = np.array([len(form.words) > k for form in self.forms], np.bool_)
-        table = np.array([form.words[k][0] if len(form.words) > k else SPAN for form in self.forms])
-        own = np.flatnonzero(has[which])
-        at = self.points.values_at(rows[own], *table[which[own]].T)
+        of_forms = [[place for place, _ in form.words] for form in self.forms]
+        own, at = self._place(k, of_forms, rows, which)
         texts = self.points.operands.texts(at)
         for row, form, place, text in zip(
             own.tolist(), which[own].tolist(), at.tolist(), texts, strict=True
@@ -271,8 +268,8 @@ class _Asking:
             counts[row] = len(words)
             found += words
         index = np.repeat(np.arange(len(rows)), counts)
+        own = np.flatnonzero(np.isin(index, own))
         rows, which, keys, others = rows[index], which[index], keys[index], others[index]
-        own = np.flatnonzero(has[which])
         first, other = hash_values(pa.array(found, pa.string()))
         keys[own], others[own] = mixed(keys[own], first), mixed(others[own], other)
         return rows, which, keys, others

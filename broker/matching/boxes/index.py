@@ -24,17 +24,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from joins import hash_values
+from broker.matching.boxes.columns import Doubles, Flags, GrowingColumn, Hashes, Ints
+from joins import hash_values, ranges
 
 __all__ = ["Asks", "Box", "BoxIndex", "mixed"]
-
-Ints = npt.NDArray[np.int64]
-Hashes = npt.NDArray[np.uint64]
-Doubles = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 HITS_MAX = 1_000_000
 """Boxes that are listed at once: 40 MB."""
@@ -43,7 +38,7 @@ LOOSE = np.inf
 """A bound that all numbers pass."""
 
 _SPARE = 1_000
-"""So many boxes that are gone never matter."""
+"""Boxes that are gone, up to which runs are not made anew because of them."""
 
 _WINDOW, _POINT, _FIRST_BOUND = range(3)
 
@@ -92,30 +87,6 @@ def mixed(hashes: Hashes, more: Hashes) -> Hashes:
     return (result ^ (result >> np.uint64(31))) * np.uint64(0x94D049BB133111EB)
 
 
-class _Column:
-    """An array that grows at its end."""
-
-    def __init__(self, dtype: npt.DTypeLike, fill: float = 0) -> None:
-        self._array = np.full(64, fill, dtype)
-        self._fill = fill
-
-    def __getitem__(self, rows: Ints) -> npt.NDArray[np.generic]:
-        self._make_room(rows)
-        return self._array[rows]
-
-    def write(self, rows: Ints, values: object) -> None:
-        """Write values at some rows."""
-        self._make_room(rows)
-        self._array[rows] = values
-
-    def _make_room(self, rows: Ints) -> None:
-        """Have all of some rows; those that nobody has written are filled."""
-        last = int(rows.max()) if len(rows) else 0
-        if last >= len(self._array):
-            more = np.full(max(last + 1 - len(self._array), len(self._array)), self._fill)
-            self._array = np.concatenate([self._array, more.astype(self._array.dtype)])
-
-
 @dataclass(frozen=True, slots=True)
 class _Run:
     """Boxes in the order of their keys and leading bounds; `leading` says which, by form."""
@@ -134,14 +105,14 @@ class BoxIndex:
         self._alive = 0
         self._free: list[int] = []
         self._gone: list[int] = []
-        self._forms = _Column(np.int64)
-        self._keys = _Column(np.uint64)
-        self._others = _Column(np.uint64)
-        self._windows = _Column(np.int64)
-        self._points = _Column(np.int64)
-        self._is_there = _Column(np.bool_)
-        self._bounds: list[_Column] = []
-        self._excluded: list[tuple[_Column, _Column]] = []
+        self._forms = GrowingColumn(np.int64)
+        self._keys = GrowingColumn(np.uint64)
+        self._others = GrowingColumn(np.uint64)
+        self._windows = GrowingColumn(np.int64)
+        self._points = GrowingColumn(np.int64)
+        self._is_there = GrowingColumn(np.bool_)
+        self._bounds: list[GrowingColumn] = []
+        self._excluded: list[tuple[GrowingColumn, GrowingColumn]] = []
         self._waiting: dict[int, tuple[int, Box]] = {}
         self._runs: list[_Run] = []
 
@@ -212,11 +183,11 @@ class BoxIndex:
         self._keys.write(numbers, keys)
         self._others.write(numbers, others)
         while len(self._bounds) < max((len(box.bounds) for box in boxes), default=0):
-            self._bounds.append(_Column(np.float64, LOOSE))
+            self._bounds.append(GrowingColumn(np.float64, LOOSE))
         for j, column in enumerate(self._bounds):
             column.write(numbers, [b.bounds[j] if len(b.bounds) > j else LOOSE for b in boxes])
         while len(self._excluded) < max((len(box.excluded) for box in boxes), default=0):
-            self._excluded.append((_Column(np.uint64), _Column(np.uint64)))
+            self._excluded.append((GrowingColumn(np.uint64), GrowingColumn(np.uint64)))
         for j, columns in enumerate(self._excluded):
             own = [i for i, box in enumerate(boxes) if len(box.excluded) > j]
             hashes = _hash([boxes[i].excluded[j] for i in own])
@@ -269,11 +240,9 @@ class BoxIndex:
             until = max(at + 1, int(np.searchsorted(ends, before + HITS_MAX, "right")))
             part = slice(at, until)
             at = until
-            size = int(ends[until - 1]) - before
-            if not size:
+            if ends[until - 1] == before:
                 continue
-            shifts = np.repeat(starts[part] - (ends[part] - counts[part] - before), counts[part])
-            numbers = run.numbers[shifts + np.arange(size)]
+            numbers = run.numbers[ranges(starts[part], counts[part])]
             which = np.repeat(some[part], counts[part])
             held = self._hold(numbers, which, asks)
             if held.any():
@@ -281,7 +250,9 @@ class BoxIndex:
 
     def _limits(self, run: _Run, asks: Asks, some: Ints) -> Doubles:
         """Return up to where the leading bound of the boxes of a key may hold."""
-        kinds = np.array([run.leading[form] for form in asks.forms[some].tolist()], np.int64)
+        # A key of another form may be the same by chance; `_hold` tells them apart.
+        forms = asks.forms[some].tolist()
+        kinds = np.array([run.leading.get(form, _WINDOW) for form in forms], np.int64)
         limits = -asks.spans[some].astype(np.float64)
         of_points = kinds == _POINT
         limits[of_points] = asks.docids_min[some[of_points]]
@@ -290,7 +261,7 @@ class BoxIndex:
             limits[own] = -bounds[some[own]]
         return limits
 
-    def _hold(self, numbers: Ints, which: Ints, asks: Asks) -> npt.NDArray[np.bool_]:
+    def _hold(self, numbers: Ints, which: Ints, asks: Asks) -> Flags:
         """Return where a box holds all that is asked."""
         held = self._is_there[numbers].astype(np.bool_)
         held &= self._others[numbers] == asks.others[which]

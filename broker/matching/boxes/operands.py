@@ -6,20 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from joins import INSTANCE_SCHEMA, Instance, hash_values
+from broker.matching.boxes.columns import Doubles, Flags, Hashes, Ints
+from joins import Instance, hash_values, read_instances
 from xscl.functions import to_double
 
 __all__ = ["Operands"]
-
-Ints = npt.NDArray[np.int64]
-Hashes = npt.NDArray[np.uint64]
-Flags = npt.NDArray[np.bool_]
-
-_READ = [name for name in INSTANCE_SCHEMA.names if name not in ("instance", "shape")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +27,6 @@ class Operands:
     numbers: Ints
     docids: Ints
     docids_min: Ints
-    starts_us: Ints
-    ends_us: Ints
     starts: Ints
     values: pa.Array
     leaf_starts: Ints
@@ -47,9 +39,9 @@ class Operands:
         found = list(parts)
         rows = [part for _, part in found]
         nothing = np.zeros(0, np.int64)
-        docids, docids_min, starts_us, ends_us = (
+        docids, docids_min = (
             np.concatenate([nothing, *(part.column(name).to_numpy() for part in rows)])
-            for name in ("docid", "docid_min", "start_us", "end_us")
+            for name in ("docid", "docid_min")
         )
         values, starts = _flat([part.column("vals") for part in rows], pa.string())
         leaves, leaf_starts = _flat([part.column("leaves") for part in rows], pa.int64())
@@ -58,8 +50,6 @@ class Operands:
             numbers,
             docids,
             docids_min,
-            starts_us,
-            ends_us,
             starts[:-1],
             values,
             leaf_starts,
@@ -80,10 +70,8 @@ class Operands:
             own = wanted[(wanted >= first) & (wanted < first + part.num_rows)]
             if len(own):
                 rows = part.take(pa.array(own - first))
-                columns = [rows.column(name).to_pylist() for name in _READ]
-                for place, values in zip(own.tolist(), zip(*columns, strict=True), strict=True):
-                    number = int(self.numbers[place])
-                    found[place] = Instance(number, *values[:-3], *map(tuple, values[-3:]))
+                instances = read_instances(rows, self.numbers[own].tolist())
+                found.update(zip(own.tolist(), instances, strict=True))
             first += part.num_rows
         return found
 
@@ -93,14 +81,14 @@ class Operands:
         return texts
 
     def hashes(self, places: Ints) -> tuple[Flags, Hashes, Hashes]:
-        """Return of values at some places whether they are known, and both hashes."""
+        """Return whether the values at some places are known, and both hashes of each."""
         distinct, inverse = np.unique(places, return_inverse=True)
         strings = self.values.take(pa.array(distinct))
         known = strings.is_valid().to_numpy(zero_copy_only=False)
         first, other = hash_values(strings.fill_null(""))
         return known[inverse], first[inverse], other[inverse]
 
-    def doubles(self, places: Ints) -> npt.NDArray[np.float64]:
+    def doubles(self, places: Ints) -> Doubles:
         """Return values at some places as `xs:double`; what is none, or not known, is NaN."""
         distinct, inverse = np.unique(places, return_inverse=True)
         strings = self.values.take(pa.array(distinct)).to_pylist()

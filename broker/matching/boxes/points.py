@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from broker.matching.boxes.columns import Ints
 from broker.matching.boxes.operands import Operands
 from joins import TupleTable
 
 __all__ = ["Points"]
-
-Ints = npt.NDArray[np.int64]
 
 Rows = Callable[[Iterable[int]], Iterator[tuple[Sequence[int], pa.RecordBatch]]]
 """Yields the rows of instances by number."""
