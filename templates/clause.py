@@ -181,7 +181,7 @@ class Alternative:
         return self.clauses[-1]
 
     def windows_above(self, values: Mapping[str, object]) -> list[tuple[Clause, int]]:
-        """Return each clause with the windows of those that read its tuples, added up."""
+        """Return each clause with the sum of the windows of the clauses that read its tuples."""
         above_us = {self.root.stream: 0}
         for clause in reversed(self.clauses):
             below = [source.below for source in clause.sources if source.below is not None]

@@ -332,7 +332,7 @@ class Compiler:
     ) -> tuple[list[ResidualEdge], list[Residual], list[Call]]:
         """Return the residuals that the join can test, and the other residuals and tests.
 
-        What holds one value against data joins those that are `tested`.
+        A comparison of one value with data is added to `tested`.
         """
         edges: list[ResidualEdge] = []
         others: list[Residual] = []

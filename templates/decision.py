@@ -138,7 +138,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What a query class hands on of a decision: rows of its parts, those that fit."""
+    """What a query class hands on of a decision: the rows of its parts that fit."""
 
     decision: Decision
     left: TupleStream

@@ -34,7 +34,7 @@ class Clock:
     def advance(self, rows: Iterable[tuple[int, int, int]]) -> None:
         """Take documents from outside in order: docid, `W` before it, and its event time.
 
-        Where documents are left out, as in a restart, time passes between those that are there.
+        Where documents are left out, as in a restart, time passes between the others.
         """
         for docid, before_us, end_us in rows:
             self._step(docid - 1, before_us)

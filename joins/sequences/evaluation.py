@@ -4,7 +4,7 @@
                  their own where that is later; till then they wait, by end
     pairs        a right that enters looks at the lefts that are there, a left that comes at the
                  rights that have entered: each pair once, in the batch in which it is decided
-    next         of a left's pairs those that are decided first, of these those that end first
+    next         the pairs of a left that are decided first, and of these the ones that end first
     absent       asked when a tuple is decided, of what is there by then
 
 Section 1.1 of the semantics is asked of any two that are held together.
@@ -301,7 +301,7 @@ class Evaluation:
 
 
 class _Pairs:
-    """The pairs of a batch: all of them, or of each left those that are next."""
+    """The pairs of a batch: all of them, or only the next ones of each left."""
 
     def __init__(self, *, is_next: bool) -> None:
         self.touched: set[tuple[int, tuple[str, ...]]] = set()

@@ -93,7 +93,7 @@ class DecidingProcessor:
         return self.inner.template_of(number)
 
     def _follow(self) -> None:
-        """Have the decisions in use; those that are no longer are forgotten."""
+        """Make the evaluations of decisions that came into use, and forget the ones out of use."""
         decided = [each.decided for each in self._classes.values() if each.decided is not None]
         known = self._evaluations
         wanted = dict.fromkeys(each.decision for each in decided)
@@ -157,7 +157,7 @@ class DecidingProcessor:
         return [found for table in self.tuples(stratum) for found in table.rows()]
 
     def tuples(self, stratum: int) -> Iterator[TupleTable]:
-        """Yield the tuples of `probe` as they are found, those that are decided last."""
+        """Yield the tuples of `probe` as they are found; decided tuples come last."""
         if stratum in self.inner.strata:
             yield from self.inner.tuples(stratum)
         for number, query_class in self._classes.items():

@@ -46,7 +46,7 @@ class Timeline:
                 yield line[place]
 
     def forget(self, before_us: int) -> None:
-        """Forget contenders that ended before a time, and those that are done."""
+        """Forget contenders that ended before a time, or that are done."""
         kept: dict[Hashable, list[Contender]] = {}
         for key, line in self._by_key.items():
             left = [one for one in line if one.end_us >= before_us and not one.is_done]

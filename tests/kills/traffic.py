@@ -177,7 +177,7 @@ class Traffic:
             self.journal.documents[line["key"]] = (receipt["docid"], line["xml"], asked)
 
     async def _change(self, publishing: asyncio.Task[None]) -> None:
-        """Register queries, and remove some, also those that have just been registered."""
+        """Register queries, and remove some, also ones that have just been registered."""
         for number in itertools.count():
             if publishing.done():
                 return

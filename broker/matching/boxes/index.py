@@ -9,8 +9,8 @@ form that is found in its text).
 Boxes of all forms stand together in sorted runs, which are merged as they double.  A run is in the
 order of `keys`, a mix of the form and of the hashes of its equalities; boxes of one key are in the
 order of one of their bounds, the loosest first: of the one with the most different values among the
-boxes of the form there.  So a binary search finds the boxes of a key, a second one those whose
-leading bound holds, and only these are listed and tested on the rest.
+boxes of the form there.  So a binary search finds the boxes of a key, a second one finds the boxes
+of these whose leading bound holds, and only the latter are listed and tested on the rest.
 
 All bounds are upper ones: a test from below is one of the negated number.  A box whose bound is no
 number admits nothing, and has no row.  Equalities are two independent 64-bit hashes; who lists a
@@ -150,7 +150,7 @@ class BoxIndex:
             yield from self._find(run, asks)
 
     def _settle(self) -> None:
-        """Put the boxes that wait into a run, and forget those that are gone once they are many."""
+        """Put the boxes that wait into a run; where many boxes are gone, make one run of the rest."""
         if len(self._gone) > self._alive + _SPARE:
             numbers = np.concatenate([np.zeros(0, np.int64), *(run.numbers for run in self._runs)])
             numbers = numbers[self._is_there[numbers].astype(np.bool_)]
