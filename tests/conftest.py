@@ -35,7 +35,7 @@ WITH_SESSION = {
 
 
 class OneSession(LoadFileScheduling):
-    """Gives files to processes in their order; one process gets all that share Spark's session."""
+    """Gives files to processes in order; one process gets all that share Spark's session."""
 
     def __init__(self, config: pytest.Config, log: Any) -> None:
         # Else files with many tests come first, and the long ones have few.
