@@ -150,7 +150,7 @@ class BoxIndex:
             yield from self._find(run, asks)
 
     def _settle(self) -> None:
-        """Put the boxes that wait into a run; where many boxes are gone, make one run of the rest."""
+        """Put the boxes that wait into a run; where many are gone, make one run of the rest."""
         if len(self._gone) > self._alive + _SPARE:
             numbers = np.concatenate([np.zeros(0, np.int64), *(run.numbers for run in self._runs)])
             numbers = numbers[self._is_there[numbers].astype(np.bool_)]
