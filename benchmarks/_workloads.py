@@ -126,6 +126,7 @@ def table(
             "depth": [0] * count,
             "match_id": [""] * count,
             "docid_min": numbers,
+            "docid_max": numbers,
             "start_us": times,
             "end_us": times,
             "watermark_us": [times[0], *times[:-1]],

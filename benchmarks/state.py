@@ -132,6 +132,7 @@ def news_like(random_: np.random.Generator, first: int, values: int) -> pa.Table
         "depth": np.zeros(BATCH, np.int32),
         "match_id": pa.repeat("", BATCH),
         "docid_min": docids,
+        "docid_max": docids,
         "start_us": times,
         "end_us": times,
         "watermark_us": times - STEP_US,

@@ -69,7 +69,8 @@ class Document:
 
     `end_us` is the event time used by every query, `claimed_us` what the publisher said where
     that was later than the arrival.  `start_us` differs from `end_us` only in documents that a
-    query publishes; those have `depth > 0` and a `match_id`.
+    query publishes; those have `depth > 0`, a `match_id`, and the largest docid from outside behind
+    them as `docid_max`, 0 where that is `docid`.
     """
 
     docid: int
@@ -83,6 +84,7 @@ class Document:
     depth: int = 0
     match_id: str = ""
     claimed_us: int | None = None
+    docid_max: int = 0
 
 
 @dataclass(frozen=True, slots=True)

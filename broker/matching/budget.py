@@ -6,26 +6,37 @@ with which its block has too many.  This document depends on the query and the d
 however they are grouped into batches.  Matches of earlier documents stay; later matches, and
 matches of the document itself, do not exist.
 
+What was decided stands at the document that settled it, which may be a tick that settles a whole
+night.  It counts at the newest document behind it, as if it had been found there, but apart at each
+position (`Account`), so that a position stops a query by what has been found up to it only.
+
 Tuples of inner operators are state, and other operators join them.  One document may make as many
 tuples of each operator as it may have matches, and in a block they count like matches.
 
 Work is counted in bytes, by document: its matches read and write bytes, and work that does neither
 counts as many bytes as could be written in its time.  Output and compared values stay in memory
-until they are committed, so their bytes are counted in blocks too.
+until they are committed, so their bytes are counted in blocks too, at their positions: a tick's are
+all in memory together.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from broker.matching.blocks import BLOCK_DOCUMENTS, Account, BlockCounts, block_of
 from joins import UNBOUNDED
 
-__all__ = ["DEFAULT_BUDGET", "Budget", "Pause", "Spending", "Spent", "Tally", "block_of"]
-
-BLOCK_DOCUMENTS = 1_000
+__all__ = [
+    "DEFAULT_BUDGET",
+    "Budget",
+    "Pause",
+    "Spending",
+    "Spent",
+    "Tally",
+]
 
 _HINT = "join on something rarer as well, or shorten the window"
 
@@ -78,64 +89,21 @@ class Pause:
 
 
 class Spent(NamedTuple):
-    """The matches of a query, tuples of inner operators included, and its output, in a block."""
+    """The matches of a query, tuples of inner operators included, and its output, in a block.
+
+    They stand in `block`; the newest documents behind them are in `newest_block`.
+    """
 
     query: str
     revision: int
     block: int
+    newest_block: int
     matches: int
     nbytes: int
 
 
-def block_of(docid: int) -> int:
-    """Return the number of a document's block.
-
-    >>> block_of(1), block_of(1_000), block_of(1_001)
-    (0, 0, 1)
-    """
-    return (docid - 1) // BLOCK_DOCUMENTS
-
-
 def _bound(value: int) -> int:
     return value or UNBOUNDED
-
-
-class _Blocks:
-    """A count in blocks of documents, kept by document, before the limit of a query.
-
-    `at_limit` is the count of the document at the limit.
-    """
-
-    def __init__(self, most: int, block: int, begun: int) -> None:
-        self.most = _bound(most)
-        self.by_block = Counter({block: begun})
-        self.at_limit = 0
-        self._by_document: Counter[int] = Counter()
-
-    def add(self, docid: int, count: int) -> int | None:
-        """Count more of a document; return the one with which its block goes over the bound."""
-        block = block_of(docid)
-        self._by_document[docid] += count
-        self.by_block[block] += count
-        over = self.by_block[block] - self.most
-        if over <= 0:
-            return None
-        last = docid
-        for last in sorted((n for n in self._by_document if block_of(n) == block), reverse=True):
-            over -= self._by_document[last]
-            if over <= 0:
-                break
-        return last
-
-    def drop_from(self, docid: int) -> None:
-        """Take a document as the limit: from it on nothing counts."""
-        self.at_limit = self._by_document[docid]
-        for each in [each for each in self._by_document if each >= docid]:
-            self.by_block[block_of(each)] -= self._by_document.pop(each)
-
-    def is_over(self, limit: int) -> bool:
-        """Return whether a block is over the bound with the document at the limit."""
-        return self.by_block[block_of(limit)] + self.at_limit > self.most
 
 
 class Tally:
@@ -144,95 +112,103 @@ class Tally:
     `limit` is the first document over the budget so far.
     """
 
-    def __init__(self, query: str, revision: int, budget: Budget, begun: Spent | None) -> None:
+    def __init__(
+        self, query: str, revision: int, budget: Budget, begun: Iterable[Spent] = ()
+    ) -> None:
         self.query = query
         self.revision = revision
         self.limit = UNBOUNDED
         self._budget = budget
         self._cause = ""
-        block, matches, nbytes = begun[2:] if begun else (0, 0, 0)
-        self._counted = _Blocks(budget.matches_per_1000_documents, block, matches)
-        self._kept = _Blocks(budget.output_bytes_per_1000_documents, block, nbytes)
-        self._matches: Counter[int] = Counter()
-        self._inner: Counter[tuple[str, int]] = Counter()
-        self._found: Counter[int] = Counter()
-        self._bytes: Counter[int] = Counter()
-        self._read: set[tuple[int, int]] = set()
+        held = {(one.block, one.newest_block): one for one in begun}
+        matches = {block: one.matches for block, one in held.items()}
+        nbytes = {block: one.nbytes for block, one in held.items()}
+        self._counted = BlockCounts(_bound(budget.matches_per_1000_documents), matches)
+        self._kept = BlockCounts(_bound(budget.output_bytes_per_1000_documents), nbytes)
+        self._matches: Counter[Account] = Counter()
+        self._inner: Counter[tuple[str, Account]] = Counter()
+        self._found: Counter[Account] = Counter()
+        self._bytes: Counter[Account] = Counter()
+        self._read: set[tuple[Account, int]] = set()
 
     @property
     def is_over(self) -> bool:
         """Whether the query is over its budget."""
         return self.limit < UNBOUNDED
 
-    def looks_at(self, docid: int) -> bool:
-        """Return whether tuples of a document still count, matches or not."""
-        # Those of the very document are counted on, to know why it alone is over the budget.
-        return docid < self.limit or (docid == self.limit and not self._has_spent(docid))
-
-    def takes(self, docid: int) -> bool:
-        """Return whether a document's matches still count."""
-        return docid < self.limit or (
-            docid == self.limit and not self._is_full(docid) and not self._has_spent(docid)
+    def looks_at(self, account: Account) -> bool:
+        """Return whether tuples of an account still count, matches or not."""
+        # At the very limit they are counted on, to know why it is over the budget.
+        return account.docid < self.limit or (
+            account.docid == self.limit and not self._has_spent(account)
         )
 
-    def _is_full(self, docid: int) -> bool:
-        return self._matches[docid] > _bound(self._budget.matches_per_document)
+    def takes(self, account: Account) -> bool:
+        """Return whether matches of an account still count."""
+        return account.docid < self.limit or (
+            account.docid == self.limit
+            and not self._is_full(account)
+            and not self._has_spent(account)
+        )
 
-    def _has_spent(self, docid: int) -> bool:
-        return self._bytes[docid] > _bound(self._budget.bytes_per_document)
+    def _is_full(self, account: Account) -> bool:
+        return self._matches[account] > _bound(self._budget.matches_per_document)
 
-    def _has_many(self, docid: int) -> bool:
-        return self._found[docid] > self._budget.pairs_max
+    def _has_spent(self, account: Account) -> bool:
+        return self._bytes[account] > _bound(self._budget.bytes_per_document)
 
-    def find(self, docid: int) -> None:
+    def _has_many(self, account: Account) -> bool:
+        return self._found[account] > self._budget.pairs_max
+
+    def find(self, account: Account) -> None:
         """Count a tuple of nodes, whatever it is for, of which a match may have many."""
-        self._found[docid] += 1
-        if self._has_many(docid):
-            self.stop(docid)
+        self._found[account] += 1
+        if self._has_many(account):
+            self.stop(account.docid)
 
-    def match(self, docid: int) -> None:
-        """Count a match whose newest document this is."""
-        self._matches[docid] += 1
-        self._count(self._counted, docid, 1)
-        if docid < self.limit and self._is_full(docid):
-            self.stop(docid)
+    def match(self, account: Account) -> None:
+        """Count a match."""
+        self._matches[account] += 1
+        self._count(self._counted, account, 1)
+        if account.docid < self.limit and self._is_full(account):
+            self.stop(account.docid)
 
-    def tuple(self, operator: str, docid: int) -> None:
+    def hand_on(self, operator: str, account: Account) -> None:
         """Count a tuple of an inner operator."""
-        self._inner[operator, docid] += 1
-        self._count(self._counted, docid, 1)
-        if self._inner[operator, docid] > _bound(self._budget.matches_per_document):
+        self._inner[operator, account] += 1
+        self._count(self._counted, account, 1)
+        if self._inner[operator, account] > _bound(self._budget.matches_per_document):
             self.stop(
-                docid,
+                account.docid,
                 f"an inner operator has more than {_matches(self._budget)} at document"
-                f" {docid}; {_HINT}",
+                f" {account.newest}; {_HINT}",
             )
 
-    def spend(self, docid: int, nbytes: int) -> None:
-        """Count what a document's tuples and matches cost, in bytes."""
-        self._bytes[docid] += nbytes
-        if docid < self.limit and self._has_spent(docid):
-            self.stop(docid)
+    def spend(self, account: Account, nbytes: int) -> None:
+        """Count what tuples and matches cost, in bytes."""
+        self._bytes[account] += nbytes
+        if account.docid < self.limit and self._has_spent(account):
+            self.stop(account.docid)
 
     def keep(self, docid: int, nbytes: int) -> None:
-        """Count bytes of a document that stay until they are committed."""
-        self._count(self._kept, docid, nbytes)
+        """Count bytes at a position that stay until they are committed."""
+        self._count(self._kept, Account(docid, docid), nbytes)
 
-    def left(self, docid: int) -> int:
-        """Return how many bytes a document may still spend."""
-        return _bound(self._budget.bytes_per_document) - self._bytes[docid]
+    def left(self, account: Account) -> int:
+        """Return how many bytes an account may still spend."""
+        return _bound(self._budget.bytes_per_document) - self._bytes[account]
 
-    def reads(self, docid: int, leaf: int) -> bool:
-        """Return whether a document is the first to be read for another's matches, and note it."""
-        is_first = (docid, leaf) not in self._read
-        self._read.add((docid, leaf))
+    def reads(self, account: Account, leaf: int) -> bool:
+        """Return whether a document is read for an account for the first time, and note it."""
+        is_first = (account, leaf) not in self._read
+        self._read.add((account, leaf))
         return is_first
 
-    def _count(self, blocks: _Blocks, docid: int, count: int) -> None:
-        """Count in the block of a document, up to the one at the limit."""
-        if docid == self.limit:
-            blocks.at_limit += count
-        elif docid < self.limit and (over := blocks.add(docid, count)) is not None:
+    def _count(self, blocks: BlockCounts, account: Account, count: int) -> None:
+        """Count in the block of an account, up to the position at the limit."""
+        if account.docid == self.limit:
+            blocks.at_limit[account.blocks] += count
+        elif account.docid < self.limit and (over := blocks.add(account, count)) is not None:
             self.stop(over)
 
     def stop(self, docid: int, cause: str = "") -> None:
@@ -246,44 +222,64 @@ class Tally:
             blocks.drop_from(docid)
         self.limit, self._cause = docid, cause
 
-    def spent_in(self, block: int) -> Spent | None:
-        """Return the query's count in a block, None if it is nothing."""
-        matches, nbytes = self._counted.by_block[block], self._kept.by_block[block]
-        if not matches and not nbytes:
-            return None
-        return Spent(self.query, self.revision, block, matches, nbytes)
+    def spent_in(self, block: int) -> list[Spent]:
+        """Return the query's counts in a block of positions, without those that are nothing."""
+        counts = [
+            (each, self._counted.by_block[each], self._kept.by_block[each])
+            for each in sorted({*self._counted.by_block, *self._kept.by_block})
+            if each[0] == block
+        ]
+        return [
+            Spent(self.query, self.revision, *each, matches, nbytes)
+            for each, matches, nbytes in counts
+            if matches or nbytes
+        ]
 
     def reason(self) -> str:
         """Return why the query went over its budget at `limit`."""
         if self._cause:
             return self._cause
         budget = self._budget
-        if self._has_spent(self.limit):
+        if (at := self._first(self._bytes, self._has_spent)) is not None:
             return (
-                f"the matches of document {self.limit} read and write more than"
+                f"the matches of document {at} read and write more than"
                 f" {budget.bytes_per_document:,} bytes (budget.bytes_per_document); select less of"
                 f" its documents, or {_HINT}"
             )
-        if self._is_full(self.limit):
-            return f"document {self.limit} alone has more than {_matches(budget)}; {_HINT}"
-        if self._has_many(self.limit):
+        if (at := self._first(self._matches, self._is_full)) is not None:
+            return f"document {at} alone has more than {_matches(budget)}; {_HINT}"
+        if (at := self._first(self._found, self._has_many)) is not None:
             return (
-                f"document {self.limit} has more than {budget.pairs_per_document:,}"
+                f"document {at} has more than {budget.pairs_per_document:,}"
                 " witness tuples (budget.pairs_per_document): many nodes have the same value;"
                 f" {_HINT}"
             )
-        first = block_of(self.limit) * BLOCK_DOCUMENTS + 1
-        if self._counted.is_over(self.limit):
+        if (block := self._counted.over(self.limit)) is not None:
             inner = ", those of inner operators included" if self._inner else ""
             return (
-                f"documents {first} to {self.limit} have more than"
+                f"{self._stretch(block)} have more than"
                 f" {budget.matches_per_1000_documents:,} matches{inner}"
                 f" (budget.matches_per_1000_documents); {_HINT}"
             )
         return (
-            f"documents {first} to {self.limit} have more than"
+            f"{self._stretch((block_of(self.limit),) * 2)} have more than"
             f" {budget.output_bytes_per_1000_documents:,} bytes of output and compared values"
             f" (budget.output_bytes_per_1000_documents); select less of each, or {_HINT}"
+        )
+
+    def _first(self, counts: Iterable[Account], is_over: Callable[[Account], bool]) -> int | None:
+        """Return the first document whose account at the limit is over a bound."""
+        found = (each.newest for each in counts if each.docid == self.limit and is_over(each))
+        return min(found, default=None)
+
+    def _stretch(self, block: tuple[int, int]) -> str:
+        """Return which documents a block at the limit is about."""
+        own, newest = (each * BLOCK_DOCUMENTS + 1 for each in block)
+        if own == newest:
+            return f"documents {own} to {self.limit}"
+        return (
+            f"documents {newest} to {newest + BLOCK_DOCUMENTS - 1}, by what was decided at"
+            f" documents {own} to {self.limit},"
         )
 
 
@@ -297,7 +293,7 @@ class Spending:
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
         self._tallies: dict[str, Tally] = {}
-        self._begun: dict[tuple[str, int], Spent] = {}
+        self._begun: dict[tuple[str, int], list[Spent]] = {}
 
     def begin_batch(self) -> None:
         """Forget tallies; the block begun goes on."""
@@ -307,31 +303,33 @@ class Spending:
         """Return a query's tally in this batch."""
         tally = self._tallies.get(query)
         if tally is None:
-            begun = self._begun.get((query, revision))
+            begun = self._begun.get((query, revision), ())
             tally = self._tallies[query] = Tally(query, revision, self.budget, begun)
         return tally
 
     def end_batch(self, last_docid: int) -> list[Tally]:
         """Keep the counts of the last document's block; return the queries over the budget."""
         block = block_of(last_docid)
-        begun = {key: held for key, held in self._begun.items() if held.block == block}
+        begun = {key: held for key, held in self._begun.items() if held[0].block == block}
         for tally in self._tallies.values():
             key = (tally.query, tally.revision)
             if tally.is_over:
                 begun.pop(key, None)
-            elif (spent := tally.spent_in(block)) is not None:
+            elif spent := tally.spent_in(block):
                 begun[key] = spent
         self._begun = begun
         return [tally for tally in self._tallies.values() if tally.is_over]
 
     def spent(self) -> list[Spent]:
         """Return the counts in the block begun of the queries with matches in this batch."""
-        begun = (self._begun.get((tally.query, tally.revision)) for tally in self)
-        return [spent for spent in begun if spent is not None]
+        begun = (self._begun.get((tally.query, tally.revision), ()) for tally in self)
+        return [spent for each in begun for spent in each]
 
     def resume(self, spent: Iterable[Spent]) -> None:
         """Take over the counts of an earlier process; counts made since are dropped."""
-        self._begun = {(one.query, one.revision): one for one in spent}
+        self._begun = {}
+        for one in spent:
+            self._begun.setdefault((one.query, one.revision), []).append(one)
 
     def __iter__(self) -> Iterator[Tally]:
         return iter(self._tallies.values())

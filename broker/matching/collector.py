@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from broker.matching.accounts import Accounts
+from broker.matching.blocks import Account
 from broker.matching.budget import Tally
 from broker.matching.fanout import FoundTuple, Subscriber, Use, holds
 from broker.matching.leaf import Leaf
@@ -51,19 +52,20 @@ class Collector:
         if self._is_known and not is_inner and use.subscriber.query.publish is None:
             return
         tally = self._tally(use)
-        tally.find(found.docid)
-        tally.spend(found.docid, TUPLE_COST + found.nbytes)
+        account = found.account
+        tally.find(account)
+        tally.spend(account, TUPLE_COST + found.nbytes)
         tally.keep(found.docid, found.nbytes)
-        if not tally.takes(found.docid) or not holds(found, use):
+        if not tally.takes(account) or not holds(found, use):
             return
         if is_inner:
             self._hand_on(found, tally)
         else:
             self._match(found, use.subscriber, tally)
 
-    def looks_at(self, use: Use, docid: int) -> bool:
-        """Return whether tuples of a use still count whose newest document is `docid`."""
-        return self._tally(use).looks_at(docid)
+    def looks_at(self, use: Use, account: Account) -> bool:
+        """Return whether tuples of a use still count in an account."""
+        return self._tally(use).looks_at(account)
 
     def _tally(self, use: Use) -> Tally:
         tally = self._tallies.get(use.subscriber)
@@ -79,14 +81,15 @@ class Collector:
         finders = self._handed_on.setdefault(key, _HandedOn(row)).queries
         if tally.query not in finders:
             finders.add(tally.query)
-            tally.tuple(found.clause.stream, found.docid)
+            if not found.is_block:
+                tally.hand_on(found.clause.stream, found.account)
 
     def _match(self, found: FoundTuple, subscriber: Subscriber, tally: Tally) -> None:
         builder = self._builders.get(subscriber)
         if builder is None:
             builder = self._builders[subscriber] = MatchBuilder(subscriber)
         if builder.add(found):
-            tally.match(found.docid)
+            tally.match(found.account)
             for one in found.instances:
                 if one.is_document and one.instance not in self._leaves:
                     self._leaves[one.instance] = Leaf.of(one)

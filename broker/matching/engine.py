@@ -240,7 +240,7 @@ class Engine:
     ) -> list[tuple[int, str]]:
         self._accounts.begin_batch(is_known=batch.is_known)
         self._processor.begin_batch()
-        dead = self._absorb_witnesses(witnesses)
+        dead = self._absorb_witnesses(witnesses, {})
         self._absorb_published([d for d in published if self._queries.is_read(d.stream)])
         if batch.is_known:
             self._leave_out_unread()
@@ -256,7 +256,9 @@ class Engine:
         for number in self._queries.unread_classes():
             self._processor.limit(number, 0)
 
-    def _absorb_witnesses(self, witnesses: pa.Table) -> list[tuple[int, str]]:
+    def _absorb_witnesses(
+        self, witnesses: pa.Table, docid_max_of: Mapping[str, int]
+    ) -> list[tuple[int, str]]:
         """Make instances of witnesses; return the documents that could not be read."""
         ends = witnesses.filter(pc.equal(witnesses.column("depth"), 0)).column("end_us")
         newest = pc.max(witnesses.column("docid")).as_py()
@@ -270,7 +272,9 @@ class Engine:
         self._learn_shapes(witnesses.filter(pc.is_valid(witnesses.column("edges"))))
         # A document in which no query finds anything takes part in no join.
         found = witnesses.filter(pc.greater(pc.list_value_length(witnesses.column("nodes")), 0))
-        rows = of_witnesses(found, self._processor.next_instance, self._processor.shape_number)
+        rows = of_witnesses(
+            found, self._processor.next_instance, self._processor.shape_number, docid_max_of
+        )
         self._absorb(rows_in_sub_batches(rows, self._limits.join.memory.sub_batch_bytes))
         return dead
 
@@ -377,7 +381,8 @@ class Engine:
     def _absorb_published(self, documents: Sequence[Document]) -> None:
         if documents:
             self._publications.add(documents)
-            self._absorb_witnesses(self.evaluate(documents))
+            newest = {each.match_id: each.docid_max for each in documents}
+            self._absorb_witnesses(self.evaluate(documents), newest)
 
     def _leaves(self, numbers: Iterable[int]) -> dict[int, Leaf]:
         """Return documents by number."""

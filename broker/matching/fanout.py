@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from broker.matching.blocks import Account
 from broker.matching.boxes.forms import Forms, box_of
 from broker.matching.boxes.index import Box, BoxIndex
 from broker.matching.boxes.points import Points
@@ -156,6 +157,16 @@ class FoundTuple:
         return self.left.leaves if self.right is None else self.left.leaves + self.right.leaves
 
     @property
+    def is_block(self) -> bool:
+        """Whether it is a document as a block has it, which a decision reads."""
+        return self.right is None and self.decided is None and self.left.is_document
+
+    @property
+    def account(self) -> Account:
+        """Where it counts."""
+        return Account(self.docid, max([instance.docid_max for instance in self.instances]))
+
+    @property
     def start_us(self) -> int:
         """The start of the tuple's interval."""
         return min(instance.start_us for instance in self.instances)
@@ -188,6 +199,7 @@ class FoundTuple:
             "depth": position.depth,
             "match_id": newest.match_id if self.decided is None else "",
             "docid_min": min(instance.docid_min for instance in self.instances),
+            "docid_max": self.account.newest,
             "start_us": self.start_us,
             "end_us": position.end_us,
             "watermark_us": position.watermark_us,
@@ -240,11 +252,11 @@ class FanOut:
         yield from self._by_class.get(query_class, ())
 
     def expand(
-        self, points: Points, looks_at: Callable[[Use, int], bool]
+        self, points: Points, looks_at: Callable[[Use, Account], bool]
     ) -> Iterator[tuple[FoundTuple, Use]]:
         """Yield each tuple with every use that it satisfies; residuals are not tested.
 
-        `looks_at` returns whether a use takes tuples whose newest document has a docid.
+        `looks_at` returns whether a use takes tuples of an account.
         """
         asks = self._forms.asks(points)
         for which, numbers in self._index.find(asks):
@@ -260,18 +272,19 @@ class FanOut:
         rows: Ints,
         numbers: Ints,
         instances: Mapping[int, Instance],
-        looks_at: Callable[[Use, int], bool],
+        looks_at: Callable[[Use, Account], bool],
     ) -> Iterator[tuple[FoundTuple, Use]]:
         """Yield tuples, ascending, each with a use whose box has it."""
         table = points.tuples
         lefts, rights = points.left[rows].tolist(), points.right[rows].tolist()
         spans, docids = table.spans[rows].tolist(), points.docids[rows].tolist()
+        newest = points.docids_max[rows].tolist()
         is_pair = (table.right[rows] > 0).tolist()
         last, found, is_true = -1, None, False
         for i, (row, number) in enumerate(zip(rows.tolist(), numbers.tolist(), strict=True)):
             use = self._uses[number]
             assert use is not None
-            if not looks_at(use, docids[i]):
+            if not looks_at(use, Account(docids[i], newest[i])):
                 continue
             if found is None or row != last or found.clause is not use.clause:
                 left, right = instances[lefts[i]], instances[rights[i]] if is_pair[i] else None

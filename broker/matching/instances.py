@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -21,11 +21,15 @@ _ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
 
 
 def of_witnesses(
-    found: pa.Table, first: int, shape_number: Callable[[str], int | None]
+    found: pa.Table,
+    first: int,
+    shape_number: Callable[[str], int | None],
+    docid_max_of: Mapping[str, int],
 ) -> pa.Table:
     """Return witnesses as rows of `INSTANCE_SCHEMA` without the numbers, which begin with `first`.
 
-    The witnesses have nodes, and `shape_number` knows their shapes.
+    The witnesses have nodes, and `shape_number` knows their shapes.  `docid_max_of` says for match
+    ids of published documents which outside document is the newest behind them.
     """
     size = found.num_rows
     shapes = found.column("shape").combine_chunks().dictionary_encode()
@@ -36,12 +40,24 @@ def of_witnesses(
         **{name: found.column(name) for name in ("stream", "key", "docid", "depth")},
         **{name: found.column(name) for name in ("match_id", "start_us", "end_us", "nodes")},
         "docid_min": found.column("docid"),
+        "docid_max": _docids_max(found, docid_max_of),
         "watermark_us": pc.max_element_wise(found.column("watermark_us"), WATERMARK_MIN_US),
         "shape": pa.array(numbers, pa.int32()).take(shapes.indices),
         "leaves": pa.ListArray.from_arrays(pa.array(range(size + 1), pa.int32()), leaves),
         "vals": found.column("values"),
     }
     return pa.table([columns[name] for name in _ROW.names], _ROW)
+
+
+def _docids_max(found: pa.Table, docid_max_of: Mapping[str, int]) -> pa.ChunkedArray | pa.Array:
+    docids = found.column("docid")
+    if not docid_max_of:
+        return docids
+    ids = found.column("match_id").to_pylist()
+    known = [docid_max_of.get(match_id, 0) for match_id in ids]
+    return pc.if_else(
+        pc.greater(pa.array(known, pa.int64()), 0), pa.array(known, pa.int64()), docids
+    )
 
 
 def of_rows(rows: list[dict[str, Any]], characters_max: int) -> Iterator[pa.Table]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from broker.documents.document import Document
+from broker.matching.blocks import Account
 from broker.matching.budget import Tally
 from broker.matching.fanout import BoundNode, FoundTuple, Subscriber
 from broker.matching.leaf import Leaf
@@ -42,6 +43,7 @@ class _Gathered:
     """The parts of its tuples that a match needs; their instances may have long values."""
 
     position: Position
+    account: Account
     start_us: int
     form: Form
     witnesses: set[Witness] = field(default_factory=set)
@@ -112,7 +114,7 @@ class MatchBuilder:
         gathered = self._gathered.get(key)
         is_new = gathered is None
         if gathered is None:
-            gathered = _Gathered(found.position, found.start_us, form)
+            gathered = _Gathered(found.position, found.account, found.start_us, form)
             self._gathered[key] = gathered
         compared = self._compared.get(found.clause)
         if compared is None:
@@ -175,18 +177,20 @@ class MatchBuilder:
             behind = [leaves[number] for number in numbers]
             name = lines.id(behind, visible)
             if is_wanted(name):
-                making = Making(tree_of, outputs, tally, Meter(tally.left(gathered.docid)))
+                making = Making(tree_of, outputs, tally, Meter(tally.left(gathered.account)))
                 try:
                     output = self._output(gathered, visible, behind, making)
                 except ExhaustedError:
-                    tally.spend(gathered.docid, making.meter.spent)
+                    tally.spend(gathered.account, making.meter.spent)
                     continue
-                tally.spend(gathered.docid, making.meter.spent)
-                tally.keep(gathered.docid, size(output.text))
+                tally.spend(gathered.account, making.meter.spent)
                 interval = gathered.start_us, gathered.end_us
                 shown, omitted = self._witnesses(gathered)
                 decided = gathered.docid if self._is_ordered else None
                 line = lines.line(name, interval, behind, visible, shown, omitted, output, decided)
+                # A tick may decide so much that the lines themselves are counted.
+                is_settled = gathered.account.newest < gathered.docid
+                tally.keep(gathered.docid, size(line if is_settled else output.text))
                 oldest = min([leaf.docid for leaf in behind])
                 yield BuiltMatch(
                     FoundMatch(
@@ -205,12 +209,12 @@ class MatchBuilder:
             trees = []
             for leaf in behind:
                 trees.append(making.tree_of(leaf))
-                self._pay(Reading.of(trees[-1]), leaf, gathered.docid, making)
+                self._pay(Reading.of(trees[-1]), leaf, gathered.account, making)
             output = self._made(gathered, numbers, trees, making.meter)
             making.outputs.keep(asked, output)
         else:
             for leaf, reading in zip(behind, output.readings, strict=True):
-                self._pay(reading, leaf, gathered.docid, making)
+                self._pay(reading, leaf, gathered.account, making)
             making.meter.spend(output.cost)
         if self.subscriber.query.publish is not None:
             making.meter.spend(PUBLISHED_COST * size(output.text))
@@ -243,13 +247,13 @@ class MatchBuilder:
         )
         return Output.of(text, error, meter.spent - spent, trees)
 
-    def _pay(self, reading: Reading, leaf: Leaf, newest: int, making: Making) -> None:
+    def _pay(self, reading: Reading, leaf: Leaf, account: Account, making: Making) -> None:
         """Pay for reading a document.
 
-        All matches with one newest document pay for it together; each that has a constructor pays
+        All matches of one account pay for it together; each that has a constructor pays
         for its text again, as it may go through all of it.
         """
-        if making.tally.reads(newest, leaf.instance):
+        if making.tally.reads(account, leaf.instance):
             further = reading.xpath_cost if self._is_constructed else 0
             making.meter.spend(reading.cost + further)
         if self._is_constructed:
@@ -263,6 +267,7 @@ class MatchBuilder:
             return None
         interval = gathered.start_us, gathered.end_us
         document = published_document(stream, name, interval, output, behind)
+        document = replace(document, docid_max=gathered.account.newest)
         if not self._is_ordered:
             return document
         at = gathered.position

@@ -127,13 +127,14 @@ class Figures:
         """Return the share of its budget that each query has used in the last block."""
         matches_max = self._budget.matches_per_1000_documents
         nbytes_max = self._budget.output_bytes_per_1000_documents
-        return {
-            one.query: max(
+        shares: dict[str, float] = {}
+        for one in self._outbox.spent():
+            shares[one.query] = max(
+                shares.get(one.query, 0.0),
                 one.matches / matches_max if matches_max else 0.0,
                 one.nbytes / nbytes_max if nbytes_max else 0.0,
             )
-            for one in self._outbox.spent()
-        }
+        return shares
 
 
 def late_figures(late: LateDocuments) -> dict[str, float]:

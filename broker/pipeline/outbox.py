@@ -18,7 +18,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -87,12 +87,29 @@ _STEPS = (
         matches INTEGER NOT NULL) WITHOUT ROWID;
     """,
     "ALTER TABLE spent ADD COLUMN nbytes INTEGER NOT NULL DEFAULT 0;",
+    """
+    ALTER TABLE spent RENAME TO spent_before;
+    CREATE TABLE spent (
+        query TEXT NOT NULL,
+        revision INTEGER NOT NULL,
+        block INTEGER NOT NULL,
+        newest_block INTEGER NOT NULL,
+        matches INTEGER NOT NULL,
+        nbytes INTEGER NOT NULL,
+        PRIMARY KEY (query, newest_block)) WITHOUT ROWID;
+    INSERT INTO spent SELECT query, revision, block, block, matches, nbytes FROM spent_before;
+    DROP TABLE spent_before;
+    ALTER TABLE published ADD COLUMN docid_max INTEGER NOT NULL DEFAULT 0;
+    """,
 )
 
 _PAGE_BYTES = 16 << 10
 """A match line has some 1.4 KB: of pages of 4 KB it is written 6 µs more slowly."""
 
-_PUBLISHED = "docid, stream, key, start_us, end_us, arrival_us, watermark_us, xml, depth, match_id"
+_PUBLISHED = (
+    "docid, stream, key, start_us, end_us, arrival_us, watermark_us, xml, depth, match_id,"
+    " docid_max"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +199,7 @@ class Outbox:
             rows.matches,
         )
         self._db.executemany(
-            f"INSERT INTO published ({_PUBLISHED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            f"INSERT INTO published ({_PUBLISHED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
             " ON CONFLICT (match_id) DO NOTHING",
             rows.published,
         )
@@ -196,7 +213,7 @@ class Outbox:
         )
         if rows.spent:
             self._db.execute("DELETE FROM spent WHERE block < ?", (rows.spent[0].block,))
-        self._db.executemany("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?)", rows.spent)
+        self._db.executemany("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?)", rows.spent)
 
     def pauses(self) -> list[Pause]:
         """Return the statements of queries that went over their budget, by query."""
@@ -222,7 +239,7 @@ class Outbox:
             1 << 62 if through is None else through,
             stream,
         )
-        return [Document(*row) for row in rows]
+        return list(map(_document, rows))
 
     def latest_published(self, stream: str, *, limit: int) -> list[Document]:
         """Return a published stream's newest documents, newest first."""
@@ -231,7 +248,7 @@ class Outbox:
             stream,
             limit,
         )
-        return [Document(*row) for row in rows]
+        return list(map(_document, rows))
 
     def dead_letters(self, *, before: int = 1 << 62, limit: int = 1_000) -> list[DeadLetter]:
         """Return documents below number `before` that could not be evaluated, newest first."""
@@ -294,4 +311,10 @@ def _published_row(document: Document) -> tuple[object, ...]:
         document.xml,
         document.depth,
         document.match_id,
+        document.docid_max,
     )
+
+
+def _document(row: tuple[Any, ...]) -> Document:
+    *own, docid_max = row
+    return replace(Document(*own), docid_max=docid_max)

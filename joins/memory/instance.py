@@ -28,6 +28,7 @@ INSTANCE_SCHEMA = pa.schema(
         ("depth", pa.int32()),
         ("match_id", pa.string()),
         ("docid_min", pa.int64()),
+        ("docid_max", pa.int64()),
         ("start_us", pa.int64()),
         ("end_us", pa.int64()),
         ("watermark_us", pa.int64()),
@@ -38,8 +39,9 @@ INSTANCE_SCHEMA = pa.schema(
     ]
 )
 """An instance as a row.  `(docid, depth, match_id)` is its position, `docid_min` the smallest docid
-behind it, `leaves` the documents that it consists of, in block order; `nodes` and `vals` give the
-document node and the string value of each node of its shape."""
+behind it, `docid_max` the largest of documents from outside, `leaves` the documents that it
+consists of, in block order; `nodes` and `vals` give the document node and the string value of each
+node of its shape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Instance:
     depth: int
     match_id: str
     docid_min: int
+    docid_max: int
     start_us: int
     end_us: int
     watermark_us: int

@@ -37,13 +37,14 @@ SIGNATURE_LEFT = "signature_left"
 SIGNATURE_RIGHT = "signature_right"
 
 TABLES = {
-    # R_docTS, R_docTSW: one row for each instance.  `docid` is its largest docid, `docid_min` its
-    # smallest; `leaves` are the documents that it consists of, in block order; `nodes` and `vals`
-    # are the document node and the string value of each node of its witness shape.
+    # R_docTS, R_docTSW: one row for each instance.  `docid` is where it stands, `docid_min` and
+    # `docid_max` are the smallest and largest docid behind it; `leaves` are the documents that it
+    # consists of, in block order; `nodes` and `vals` are the document node and the string value of
+    # each node of its witness shape.
     REMEMBERED: """
         instance BIGINT, stream VARCHAR, key VARCHAR, docid BIGINT, depth INTEGER, match_id VARCHAR,
-        docid_min BIGINT, start_us BIGINT, end_us BIGINT, watermark_us BIGINT, shape INTEGER,
-        leaves BIGINT[], nodes INTEGER[], vals VARCHAR[]""",
+        docid_min BIGINT, docid_max BIGINT, start_us BIGINT, end_us BIGINT, watermark_us BIGINT,
+        shape INTEGER, leaves BIGINT[], nodes INTEGER[], vals VARCHAR[]""",
     # R_doc, R_docW, by variable: the values of what value joins compare; never the empty string.
     BINDING: "instance BIGINT, variable INTEGER, node INTEGER, value VARCHAR",
     # R_L, slice by slice: the bindings of those values that are in the view cache.

@@ -150,10 +150,10 @@ WHERE end_us >= needed_from GROUP BY shape"""
         self.db.register("wanted", pa.table({"instance": pa.array(wanted, pa.int64())}))
         try:
             found = self.run(
-                f"""SELECT instance, stream, key, docid, depth, match_id, docid_min, start_us,
-    end_us, watermark_us, leaves, nodes, vals
+                f"""SELECT instance, stream, key, docid, depth, match_id, docid_min, docid_max,
+    start_us, end_us, watermark_us, leaves, nodes, vals
 FROM {schema.REMEMBERED} SEMI JOIN wanted USING (instance)"""
             )
         finally:
             self.db.unregister("wanted")
-        return {row[0]: Instance(*row[:10], *map(tuple, row[10:])) for row in found}
+        return {row[0]: Instance(*row[:11], *map(tuple, row[11:])) for row in found}

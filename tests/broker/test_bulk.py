@@ -70,7 +70,7 @@ def test_large_instances_that_no_window_reaches_are_forgotten() -> None:
 
 
 def instance(number: int) -> Instance:
-    return Instance(number, "S", "", number, 0, "", number, 0, 0, 0, (number,), (), ())
+    return Instance(number, "S", "", number, 0, "", number, number, 0, 0, 0, (number,), (), ())
 
 
 def test_trees_are_parsed_again_when_others_have_taken_their_room() -> None:

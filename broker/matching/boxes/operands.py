@@ -27,6 +27,7 @@ class Operands:
     numbers: Ints
     docids: Ints
     docids_min: Ints
+    docids_max: Ints
     starts: Ints
     values: pa.Array
     leaf_starts: Ints
@@ -39,9 +40,9 @@ class Operands:
         found = list(parts)
         rows = [part for _, part in found]
         nothing = np.zeros(0, np.int64)
-        docids, docids_min = (
+        docids, docids_min, docids_max = (
             np.concatenate([nothing, *(part.column(name).to_numpy() for part in rows)])
-            for name in ("docid", "docid_min")
+            for name in ("docid", "docid_min", "docid_max")
         )
         values, starts = _flat([part.column("vals") for part in rows], pa.string())
         leaves, leaf_starts = _flat([part.column("leaves") for part in rows], pa.int64())
@@ -50,6 +51,7 @@ class Operands:
             numbers,
             docids,
             docids_min,
+            docids_max,
             starts[:-1],
             values,
             leaf_starts,

@@ -31,6 +31,7 @@ class Points:
     right: Ints
     docids: Ints
     docids_min: Ints
+    docids_max: Ints
 
     @classmethod
     def of(cls, tuples: TupleTable, rows: Rows) -> Points:
@@ -46,7 +47,8 @@ class Points:
         if tuples.decided is not None:
             docids = np.where(tuples.decided[:, 0] > 0, tuples.decided[:, 0], docids)
         docids_min = np.minimum(operands.docids_min[left], operands.docids_min[right])
-        return cls(tuples, operands, left, right, docids, docids_min)
+        docids_max = np.maximum(operands.docids_max[left], operands.docids_max[right])
+        return cls(tuples, operands, left, right, docids, docids_min, docids_max)
 
     def __len__(self) -> int:
         return len(self.tuples)

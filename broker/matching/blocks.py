@@ -1,0 +1,84 @@
+"""Counts in blocks of 1,000 documents: by where tuples stand, and by what is newest behind them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+__all__ = ["BLOCK_DOCUMENTS", "Account", "BlockCounts", "block_of"]
+
+BLOCK_DOCUMENTS = 1_000
+
+
+def block_of(docid: int) -> int:
+    """Return the number of a document's block.
+
+    >>> block_of(1), block_of(1_000), block_of(1_001)
+    (0, 0, 1)
+    """
+    return (docid - 1) // BLOCK_DOCUMENTS
+
+
+class Account(NamedTuple):
+    """Tuples that count together: where they stand, and the newest outside document behind them.
+
+    Both are one document where nothing was decided.
+    """
+
+    docid: int
+    newest: int
+
+    @property
+    def blocks(self) -> tuple[int, int]:
+        """The blocks of both."""
+        return block_of(self.docid), block_of(self.newest)
+
+
+class BlockCounts:
+    """A count in blocks of documents, kept by position, before the limit of a query.
+
+    A block is a pair: that of the positions, and that of the newest documents.  `at_limit` is the
+    count at the limit.
+    """
+
+    def __init__(self, most: int, begun: Mapping[tuple[int, int], int]) -> None:
+        self.most = most
+        self.by_block = Counter(begun)
+        self.at_limit: Counter[tuple[int, int]] = Counter()
+        self._by_docid: dict[tuple[int, int], Counter[int]] = defaultdict(Counter)
+
+    def add(self, account: Account, count: int) -> int | None:
+        """Count more; return the position with which its block goes over the bound."""
+        block = account.blocks
+        by_docid = self._by_docid[block]
+        by_docid[account.docid] += count
+        self.by_block[block] += count
+        over = self.by_block[block] - self.most
+        if over <= 0:
+            return None
+        last = account.docid
+        for last in sorted(by_docid, reverse=True):
+            over -= by_docid[last]
+            if over <= 0:
+                break
+        return last
+
+    def drop_from(self, docid: int) -> None:
+        """Take a document as the limit: from it on nothing counts."""
+        self.at_limit = Counter()
+        for block, by_docid in self._by_docid.items():
+            self.at_limit[block] = by_docid[docid]
+            for each in [each for each in by_docid if each >= docid]:
+                self.by_block[block] -= by_docid.pop(each)
+
+    def over(self, limit: int) -> tuple[int, int] | None:
+        """Return the first block over the bound with what stands at the limit."""
+        blocks = {*self.by_block, *self.at_limit}
+        found = [
+            block
+            for block in blocks
+            if block[0] == block_of(limit)
+            and self.by_block[block] + self.at_limit[block] > self.most
+        ]
+        return min(found, default=None)
