@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -38,7 +38,7 @@ class ConstructionError(ValueError):
 
 def construct(
     select: Constructor,
-    bound: Mapping[str, tuple[int, NumberedTree, Node]],
+    bound: Mapping[str, Sequence[tuple[int, NumberedTree, Node]]],
     start_us: int,
     end_us: int,
     parameters: Mapping[str, str | float | int],
@@ -46,8 +46,8 @@ def construct(
 ) -> str:
     """Return the constructed element as text; raise `ConstructionError` where it fails.
 
-    `bound` has the place of each variable's document, its tree, and the node; a variable of an
-    alternative that is not there is the empty sequence.
+    `bound` has for each node of a variable the place of its document, its tree, and the node; a
+    variable of an alternative that is not there is the empty sequence.
     """
     meter.spend(CONSTRUCTOR_BYTES)
     constructor = _compiled(select.text, select.namespaces, tuple(select.variables))
@@ -56,8 +56,9 @@ def construct(
         "xscl.end": _date_time(end_us),
         "xscl.dur": DayTimeDuration(seconds=Decimal(end_us - start_us) / 1_000_000),
     }
-    for name, (block, tree, node) in bound.items():
-        variables[xpath_variable(name)] = xpath_node(tree, block, node)
+    for name, nodes in bound.items():
+        found = [xpath_node(tree, place, node) for place, tree, node in nodes]
+        variables[xpath_variable(name)] = found[0] if len(found) == 1 else found
     for name in select.variables:
         variables.setdefault(xpath_variable(name), [])
     for name, value in parameters.items():

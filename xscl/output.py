@@ -16,13 +16,16 @@ from xscl.meter import Meter, size
 from xscl.nodes import AttributeNode, Node, NumberedTree, TextNode, copy_of
 from xscl.query import Constructor, Query, SelectNodes
 
-__all__ = ["build", "expression_error"]
+__all__ = ["Place", "build", "expression_error"]
+
+Place = tuple[int, int]
+"""The place of a document among those of a match, and the number of a node there."""
 
 
 def build(
     query: Query,
     trees: Sequence[NumberedTree],
-    nodes: Mapping[str, tuple[int, int]],
+    nodes: Mapping[str, Sequence[Place]],
     start_us: int,
     end_us: int,
     parameters: Mapping[str, str | float | int] | None = None,
@@ -30,35 +33,37 @@ def build(
 ) -> tuple[str, str | None]:
     """Return the output of a match, and why its constructor failed, or `None`.
 
-    `trees` are the documents; `nodes` has for each visible variable the place of its document
-    there, and the node number; a variable of an alternative that is not there has none.
+    `trees` are the documents; `nodes` has for each visible variable where its nodes are: one, of a
+    variable that is repeated one for each element, of a variable of an alternative that is not
+    there none.
     Nothing that is given is changed.  Raises `ExhaustedError` where the output costs more than
     the `meter` has: its bytes, and what a constructor goes through.
     """
     meter = meter or Meter()
 
-    def node(name: str) -> Node:
-        block, number = nodes[name]
-        return trees[block].node(number)
-
     def all_copied() -> str:
-        roots = dict.fromkeys(block.root for block in query.blocks if block.root in nodes)
-        return _copies([node(root) for root in roots], meter)
+        roots = {place for block in query.blocks for place in nodes.get(block.root, ())}
+        return _copies([trees[place].node(number) for place, number in sorted(roots)], meter)
 
     select = query.select
     if isinstance(select, Constructor):
         from xscl.construct import ConstructionError, construct
 
-        # Of two documents, the nodes of the earlier block come first in a sorted sequence.
-        blocks = {name: nodes[name][0] for name in select.variables if name in nodes}
-        bound = {name: (block, trees[block], node(name)) for name, block in blocks.items()}
+        # Of two documents, the nodes of the one that stands first come first in a sorted sequence.
+        bound = {
+            name: [
+                (place, trees[place], trees[place].node(number)) for place, number in nodes[name]
+            ]
+            for name in select.variables
+            if name in nodes
+        }
         try:
             return construct(select, bound, start_us, end_us, parameters or {}, meter), None
         except ConstructionError as error:
             return all_copied(), str(error)
     if isinstance(select, SelectNodes):
-        shown = [name for name in select.variables if name in nodes]
-        return _copies([node(name) for name in shown], meter), None
+        shown = [place for name in select.variables for place in nodes.get(name, ())]
+        return _copies([trees[place].node(number) for place, number in shown], meter), None
     return all_copied(), None
 
 

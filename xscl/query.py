@@ -260,7 +260,15 @@ class Query:
     @property
     def is_ordered(self) -> bool:
         """Whether something is decided, which a further document could have changed."""
-        return any(map(decides, nodes_below(self.root)))
+        nodes = list(nodes_below(self.root))
+        strategies = {node.strategy for node in nodes if isinstance(node, From)}
+        return (
+            any(map(decides, nodes))
+            or not strategies <= {None, Strategy.ANY}
+            or self.kind is not SelectKind.ALL
+            or self.rows is not None
+            or self.limit is not None
+        )
 
     def visible(self) -> tuple[str, ...]:
         """Return the visible variables: the block roots, then what a SELECT clause mentions."""

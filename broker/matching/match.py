@@ -47,8 +47,8 @@ class FoundMatch(NamedTuple):
 class MatchDocument:
     """One document of a match: `time_us` is its event time (the end of its interval).
 
-    In a query with alternatives `block` is its place among the units, and of a unit with several
-    `branch` says which one of them it is; both are numbers from 0.
+    In a query with alternatives or repetitions `block` is its place among the units, and of a unit
+    with several `branch` says which one of them it is; both are numbers from 0.
     """
 
     docid: int
@@ -68,16 +68,36 @@ class MatchDocument:
 
 @dataclass(frozen=True, slots=True)
 class MatchNode:
-    """A node of a match: the place of its document, its number, its value where compared."""
+    """A node of a match: the place of its block, its number, its value where compared.
+
+    A variable of a repetition has `nodes` instead, one for each element, None where an element does
+    not bind it.
+    """
 
     block: int
-    node: int
+    node: int | None = None
     value: str | None = None
+    nodes: tuple[int | None, ...] | None = None
+
+    def as_data(self) -> dict[str, Any]:
+        """Return a node that SELECT mentions as it stands in a match line."""
+        if self.nodes is not None:
+            return {"block": self.block, "nodes": list(self.nodes)}
+        return {"block": self.block, "node": self.node}
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> MatchNode:
+        """Return what a match line says of a node."""
+        nodes = data.get("nodes")
+        return cls(**{**data, "nodes": None if nodes is None else tuple(nodes)})
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """One query satisfied by its documents, one for each block, in the order of the blocks.
+    """One query satisfied by its documents, in the order of the blocks.
+
+    There is one for each block, of a repetition one for each element; at most the first 1,000 are
+    listed, with their roots, and `documents_omitted` counts the rest.
 
     `witnesses` holds at most the first 1,000 tuples, `witnesses_omitted` counts the rest.  A tuple
     names its variables in the order of `Query.variables` (block by block, in the order of the
@@ -86,6 +106,7 @@ class Match:
     `parameters` are the canonical values of a parameterised query's assignment.
     `output_error` says why the query's own constructor failed on these documents, else None.
     `decided` is the docid at which an ordered query's match was decided, None of another query.
+    `values` are those of FOLD by name: a string or a number, or a list where it is several.
     """
 
     id: str
@@ -101,6 +122,8 @@ class Match:
     parameters: dict[str, Any] = field(default_factory=dict)
     output_error: str | None = None
     decided: int | None = None
+    documents_omitted: int = 0
+    values: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def read(cls, line: str) -> Match:
@@ -130,4 +153,4 @@ class Match:
 
 
 def _nodes(fields: Mapping[str, Any]) -> dict[str, MatchNode]:
-    return {name: MatchNode(**node) for name, node in fields.items()}
+    return {name: MatchNode.of(node) for name, node in fields.items()}

@@ -239,7 +239,7 @@ class MatchBuilder:
         text, error = build(
             self.subscriber.query,
             trees,
-            {v: (form.places[v], n) for v, n in zip(form.visible, numbers, strict=True)},
+            {v: [(form.places[v], n)] for v, n in zip(form.visible, numbers, strict=True)},
             gathered.start_us,
             gathered.end_us,
             self.subscriber.parameters,

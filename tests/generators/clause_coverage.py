@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from mutants.wrong_rules import RULES, Rule
-from oracle import matching, operators
+from oracle import described, operators
 from oracle.lines import render
 from oracle.operators import Tuple
 from oracle.output import build_output
@@ -159,7 +159,7 @@ def _run(case: Case) -> Sequence[Match] | None:
 
     with (
         patch.object(operators, "_combine", counted),
-        patch.object(matching, "build_output", output),
+        patch.object(described, "build_output", output),
     ):
         try:
             return run_oracle(case)

@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import patch
 
 import oracle
-from oracle import conditions, matching, numbering, operators, paths, sequences, values
+from oracle import conditions, described, matching, numbering, operators, paths, sequences, values
 from oracle.operators import Rules, Tuple, position
 from oracle.values import Atom
 from support.query_parts import parts
@@ -208,8 +208,8 @@ def _all_values(left: frozenset[Atom], right: frozenset[Atom]) -> bool:
 
 # 6 and 7: matches, published documents, registration
 
-_in_order = matching._in_order
-_sort_witnesses = matching._sort_witnesses
+_in_order = matching.in_order
+_sort_witnesses = described._sort_witnesses
 _publish = matching._Streams.publish
 _read = matching._Streams.read
 _query_matches = matching._query_matches
@@ -364,8 +364,8 @@ RULES = (
         },
         _has(Call, "host"),
     ),
-    Rule("6 witnesses have what is compared, no more", matching, "_in_order", _all_named),
-    Rule("6 witnesses are in order", matching, "_sort_witnesses", _unsorted),
+    Rule("6 witnesses have what is compared, no more", matching, "in_order", _all_named),
+    Rule("6 witnesses are in order", described, "_sort_witnesses", _unsorted),
     *_on(
         matching._Streams,
         "publish",

@@ -6,8 +6,9 @@ An operand has values, or says nothing: where it mentions a variable that the tu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 from broker.documents.document import Document
@@ -24,6 +25,7 @@ from xscl.query import (
     Residual,
     ValueJoin,
     VariableValue,
+    operand_variables,
 )
 
 __all__ = ["Facts", "all_of", "applied", "compared_in", "holds", "values_of", "variables_of"]
@@ -37,7 +39,8 @@ class Facts:
     """A tuple, or two together: what its variables are bound to, and its interval.
 
     `owners` has for each variable that is bound the document that binds it, also where nothing asks
-    for its node.
+    for its node.  `elements` has for each variable of a complete repetition its elements, `before`
+    those of a repetition that goes on, before the candidate; None where there is none.
     """
 
     nodes: Mapping[str, Node]
@@ -45,6 +48,9 @@ class Facts:
     start_us: int
     end_us: int
     parameters: Mapping[str, Atom]
+    elements: Mapping[str, tuple[Facts, ...]] = field(default_factory=dict)
+    before: tuple[Facts, ...] | None = None
+    folds: Mapping[str, tuple[Atom, ...]] = field(default_factory=dict)
 
 
 def holds(disjunct: Disjunct, facts: Facts) -> bool:
@@ -82,13 +88,19 @@ def _test(test: Call, facts: Facts) -> bool:
 def values_of(operand: Operand, facts: Facts) -> list[Atom] | None:
     """Return the values of an operand, None where a variable in it is not bound."""
     match operand:
+        case VariableValue(variable) if variable in facts.folds:
+            return list(facts.folds[variable])
+        case VariableValue(variable) | PathFrom(variable) if variable in facts.elements:
+            found = [values_of(operand, each) for each in facts.elements[variable]]
+            known = [each for each in found if each is not None]
+            return [value for each in known for value in each] if known else None
         case VariableValue(variable):
             return [facts.nodes[variable].value] if variable in facts.owners else None
         case PathFrom(variable, path):
             if variable not in facts.owners:
                 return None
-            found = {node for node, _ in select(path, facts.nodes[variable], facts.parameters)}
-            return [node.value for node in found]
+            nodes = {node for node, _ in select(path, facts.nodes[variable], facts.parameters)}
+            return [node.value for node in nodes]
         case Literal(value):
             return [value]
         case Parameter(name):
@@ -97,6 +109,10 @@ def values_of(operand: Operand, facts: Facts) -> list[Atom] | None:
         case Conditional(condition, then, otherwise):
             is_so = any(all_of(each, facts) for each in condition)
             return values_of(then if is_so else otherwise, facts)
+        case Call("prev" | "first" | "last" | "count" | "sum" | "avg" | "min" | "max"):
+            return _of_elements(operand, facts)
+        case Call("time", (VariableValue(variable),)) if variable in facts.elements:
+            return values_of(operand, facts.elements[variable][-1])
         case Call("time", (VariableValue(variable),)):
             owner = facts.owners.get(variable)
             return None if owner is None else [float(owner.end_us)]
@@ -109,6 +125,52 @@ def values_of(operand: Operand, facts: Facts) -> list[Atom] | None:
         case Call(function, arguments):
             return _call(function, [values_of(each, facts) for each in arguments])
     raise AssertionError(operand)
+
+
+# -- elements of repetitions: 16 -----------------------------------------------------------------
+
+
+def _of_elements(call: Call, facts: Facts) -> list[Atom] | None:
+    """Return what a function of elements gives: of those before the candidate, or of all."""
+    if not call.arguments:
+        assert facts.before is not None
+        return [float(len(facts.before))]
+    of, *further = call.arguments
+    variables = operand_variables(of)
+    complete = [facts.elements[name] for name in variables if name in facts.elements]
+    elements = complete[0] if complete else facts.before
+    assert elements is not None
+    match call.function:
+        case "prev":
+            if elements:
+                return values_of(of, elements[-1])
+            return values_of(further[0], facts) if further else None
+        case "first":
+            return values_of(of, elements[0] if elements else facts)
+        case "last":
+            return values_of(of, elements[-1])
+    found = [values_of(of, each) for each in elements]
+    values = [value for each in found if each is not None for value in each]
+    numbers = [_number(value) for value in values]
+    if call.function == "count":
+        return [float(len(values))]
+    if call.function == "sum":
+        return [_sum(numbers)]
+    if not numbers:
+        return None
+    if call.function == "avg":
+        return [_sum(numbers) / len(numbers)]
+    if any(math.isnan(each) for each in numbers):
+        return [NO_NUMBER]
+    return [min(numbers) if call.function == "min" else max(numbers)]
+
+
+def _sum(numbers: Sequence[float]) -> float:
+    """Return a sum, taken from the first to the last: rounding depends on it."""
+    total = 0.0
+    for each in numbers:
+        total += each
+    return total
 
 
 def _call(function: str, arguments: Sequence[list[Atom] | None]) -> list[Atom] | None:

@@ -1,21 +1,32 @@
-"""Queries in which something is decided (sections 12, 14 and 15), by nested loops.
-
-A contender is a choice of documents and of nodes for the author's variables that the query looks
-at.  Paths from variables are existential: a contender has as many rows as there are choices of all
-other nodes, and a predicate holds of contenders if it does of some row of each.
-"""
+"""Queries in which something is decided (sections 12, 14 and 15), by nested loops."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
-from broker.documents.document import Document
+from oracle.chains import chains
 from oracle.conditions import Facts, all_of, applied, compared_in
+from oracle.contender import (
+    Around,
+    Contender,
+    Nodes,
+    Read,
+    Row,
+    Run,
+    Timeline,
+    follows,
+    is_within,
+    joined_runs,
+    open_tuple,
+    same,
+    share,
+)
 from oracle.freshpaths import FreshPath, fresh_paths, without_fresh
 from oracle.operators import Rules
 from oracle.paths import bindings, select
+from oracle.runs import Runs, bases_in, with_optional
 from oracle.tree import Node as DocumentNode
 from oracle.values import compare_with_constant
 from xscl.path import Literal, Parameter
@@ -30,70 +41,13 @@ from xscl.query import (
     Operator,
     OperatorKind,
     Query,
+    Repetition,
+    Strategy,
     Unit,
 )
-from xscl.sequence import nodes_below
+from xscl.sequence import blocks_below, nodes_below
 
-__all__ = ["Contender", "Decisions", "Row", "Timeline"]
-
-Read = Sequence[tuple[Document, DocumentNode]]
-"""The documents that a block reads, with their trees."""
-
-Nodes = frozenset[tuple[str, DocumentNode]]
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A node for each variable, and the variables that a predicate has compared."""
-
-    nodes: Nodes
-    compared: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """A tuple of an operand; `chosen` are the nodes of the author's variables looked at."""
-
-    blocks: tuple[int, ...]
-    documents: tuple[Document, ...]
-    chosen: Nodes
-    rows: frozenset[Row]
-    start_us: int
-    end_us: int
-    position: tuple[int, int, str]
-    watermark_us: int
-    parts: tuple[Contender, ...] = ()
-
-    def value(self, variable: str) -> str:
-        """Return the value of a variable that is chosen."""
-        return dict(self.chosen)[variable].value
-
-
-@dataclass(frozen=True, slots=True)
-class Timeline:
-    """The documents from outside in order, as (docid, event time), and the grace of a query."""
-
-    documents: Sequence[tuple[int, int]]
-    grace_us: int
-
-    def settled(self, time_us: int) -> int | None:
-        """Return the document that settles a time, None while none does."""
-        for docid, end_us in self.documents:
-            if end_us > time_us + self.grace_us:
-                return docid
-        return None
-
-
-@dataclass(frozen=True, slots=True)
-class _Around:
-    """What the clauses around a node ask of it: all WITHIN, all SAME."""
-
-    within: tuple[int, ...] = ()
-    keys: tuple[Key, ...] = ()
-
-    def reach_us(self, window_us: int) -> int:
-        """Return a window, or the innermost WITHIN's where it has no bound."""
-        return window_us if window_us < INFINITE_US else [INFINITE_US, *self.within][-1]
+__all__ = ["Decisions"]
 
 
 class Decisions:
@@ -110,6 +64,14 @@ class Decisions:
             for each in fresh_paths(block.path)
         }
         self.paths = {name for _, name in self.fresh}
+        self.repeated = {
+            block
+            for node in nodes_below(query.root)
+            if isinstance(node, Repetition)
+            for block in blocks_below(node)
+        }
+        self.optional = {p.variable: p for (b, _), p in self.fresh.items() if b in self.repeated}
+        self.runs = Runs(self)
         keys = {
             name
             for node in nodes_below(query.root)
@@ -118,7 +80,21 @@ class Decisions:
             for _, name in key.variables
         }
         asked = {v for each in self._predicates() for d in each for v in compared_in(d)}
-        self.looked_at = (asked | keys | set(query.visible())) - self.paths
+        every = {each.variable: each for each in self.fresh.values()}
+        elements = {
+            v
+            for each in self._predicates()
+            for d in each
+            for v in bases_in(with_optional(d, self.optional))
+        }
+        of_elements = {v.name for v in query.variables if v.block in self.repeated} & elements
+        of_elements |= {
+            v
+            for each in self.runs.predicates()
+            for d in each
+            for v in bases_in(with_optional(d, every))
+        }
+        self.looked_at = (asked | keys | set(query.visible()) | of_elements) - self.paths
 
     def _predicates(self) -> Iterator[Sequence[Disjunct]]:
         for node in nodes_below(self.query.root):
@@ -128,9 +104,9 @@ class Decisions:
                 case From(where=where) if where is not None:
                     yield where
 
-    def contenders(self, node: Node, around: _Around | None = None) -> list[Contender]:
+    def contenders(self, node: Node, around: Around | None = None) -> list[Contender]:
         """Return the tuples of a node under the clauses around it."""
-        around = around or _Around()
+        around = around or Around()
         match node:
             case int():
                 found = list(self._block(node, around))
@@ -138,6 +114,8 @@ class Decisions:
                 found = [one for block in alternatives for one in self._block(block, around)]
             case From():
                 found = self._from(node, around)
+            case Repetition():
+                found = self.runs.leading(node, around)
             case Operator(kind=OperatorKind.NEXT) | Absence(kind=AbsenceKind.BETWEEN):
                 found = self._between(node, around)
             case Operator():
@@ -152,7 +130,7 @@ class Decisions:
 
     # -- units and froms -----------------------------------------------------------------------
 
-    def _block(self, number: int, around: _Around) -> Iterator[Contender]:
+    def _block(self, number: int, around: Around) -> Iterator[Contender]:
         path = without_fresh(self.query.blocks[number].path)
         for document, tree in self.read[number]:
             rows: dict[Nodes, set[Row]] = {}
@@ -194,35 +172,40 @@ class Decisions:
                 return compare_with_constant(value, "=", self.rules.parameters[name])
         return True
 
-    def _from(self, source: From, around: _Around) -> list[Contender]:
+    def _from(self, source: From, around: Around) -> list[Contender]:
         own = () if source.within is None else (self.rules.length_us(source.within),)
-        inside = _Around((*around.within, *own), (*around.keys, *source.keys))
-        found = self.contenders(source.node, inside)
+        inside = Around((*around.within, *own), (*around.keys, *source.keys))
+        if source.strategy in (None, Strategy.ANY):
+            found = self.contenders(source.node, inside)
+        else:
+            found = chains(self, source, inside)
         if source.where is None:
             return found
-        kept = [(one, self._holding(source.where, one)) for one in found]
+        kept = [(one, self.holding(source.where, one)) for one in found]
         return [replace(one, rows=rows) for one, rows in kept if rows]
 
     # -- operators -----------------------------------------------------------------------------
 
-    def _open(self, operator: Operator, around: _Around) -> list[Contender]:
+    def _open(self, operator: Operator, around: Around) -> list[Contender]:
+        if isinstance(operator.right, Repetition):
+            return self.runs.behind(operator, around)
         window_us = around.reach_us(self.rules.length_us(operator.window))
         found = []
         lefts, rights = (self.contenders(n, around) for n in (operator.left, operator.right))
         for left, right in product(lefts, rights):
             if operator.kind is OperatorKind.JOIN:
-                in_time = _is_within(abs(right.end_us - left.end_us), window_us)
-                in_time = in_time and not _share(left, right)
+                in_time = is_within(abs(right.end_us - left.end_us), window_us)
+                in_time = in_time and not share(left, right)
             else:
-                in_time = _follows(right, left)
-                in_time = in_time and _is_within(right.end_us - left.end_us, window_us)
-            if in_time and self._meet(window_us, left, right) and _same(around, left, right):
-                rows = self._holding(operator.disjuncts, left, right)
+                in_time = follows(right, left)
+                in_time = in_time and is_within(right.end_us - left.end_us, window_us)
+            if in_time and self.meet(window_us, left, right) and same(around, left, right):
+                rows = self.holding(operator.disjuncts, left, right)
                 if rows:
-                    found.append(_tuple(left, right, rows))
+                    found.append(open_tuple(left, right, rows))
         return found
 
-    def _between(self, node: Operator | Absence, around: _Around) -> list[Contender]:
+    def _between(self, node: Operator | Absence, around: Around) -> list[Contender]:
         """Return the decided tuples of FOLLOWED BY or NEXT with the UNLESS behind it."""
         absences: list[Absence] = []
         while isinstance(node, Absence):
@@ -230,33 +213,42 @@ class Decisions:
             assert isinstance(node.operand, (Operator, Absence))
             node = node.operand
         window_us = around.reach_us(self.rules.length_us(node.window))
-        rights = self.contenders(node.right, around)
         found: list[Contender] = []
+        if isinstance(node.right, Repetition):
+            found = self.runs.behind(node, around)
+        else:
+            found = self._pairs(node, window_us, around)
+        for absence in absences:
+            nears = self.absent(absence, around)
+            found = [
+                one
+                for one in found
+                if not self._stands_between(absence, nears, one, window_us, around)
+            ]
+        return [self.with_compared(one, [each.disjuncts for each in absences]) for one in found]
+
+    def _pairs(self, node: Operator, window_us: int, around: Around) -> list[Contender]:
+        """Return the decided pairs of an operator: all, or the next ones."""
+        found: list[Contender] = []
+        rights = self.contenders(node.right, around)
         for left in self.contenders(node.left, around):
             fitting = [
                 decided
                 for right in rights
-                if _follows(right, left)
-                and _is_within(right.end_us - left.end_us, window_us)
+                if follows(right, left)
+                and is_within(right.end_us - left.end_us, window_us)
                 and all(right.end_us - left.start_us <= each for each in around.within)
-                and self._meet(window_us, left, right)
-                and _same(around, left, right)
-                and (rows := self._holding(node.disjuncts, left, right))
-                and (decided := self._decided((left, right), rows, left.start_us, right.end_us))
+                and self.meet(window_us, left, right)
+                and same(around, left, right)
+                and (rows := self.holding(node.disjuncts, left, right))
+                and (decided := self.decided((left, right), rows, left.start_us, right.end_us))
             ]
             if node.kind is OperatorKind.NEXT:
                 order = [(one.position[0], one.end_us) for one in fitting]
                 least = min(order, default=None)
                 fitting = [o for o, at in zip(fitting, order, strict=True) if at == least]
             found += fitting
-        for absence in absences:
-            nears = self._absent(absence, around)
-            found = [
-                one
-                for one in found
-                if not self._stands_between(absence, nears, one, window_us, around)
-            ]
-        return [self._with_compared(one, absences) for one in found]
+        return found
 
     def _stands_between(
         self,
@@ -264,23 +256,23 @@ class Decisions:
         nears: Sequence[Contender],
         one: Contender,
         window_us: int,
-        around: _Around,
+        around: Around,
     ) -> bool:
-        left, right = one.parts
+        left, right, *_ = one.parts
         limit_us = INFINITE_US if absence.window is None else self.rules.length_us(absence.window)
         return any(
-            self._is_there(near, one)
-            and _follows(near, left)
-            and _follows(right, near)
-            and _is_within(right.end_us - near.end_us, limit_us)
-            and self._meet(window_us, left, near)
-            and self._meet(window_us, right, near)
-            and _same(around, one, near)
-            and self._holding(absence.disjuncts, one, near)
+            self.is_there(near, one)
+            and follows(near, left)
+            and follows(right, near)
+            and is_within(right.end_us - near.end_us, limit_us)
+            and self.meet(window_us, left, near)
+            and self.meet(window_us, right, near)
+            and same(around, one, near)
+            and self.holding(absence.disjuncts, one, near)
             for near in nears
         )
 
-    def _before(self, node: Absence, around: _Around) -> list[Contender]:
+    def _before(self, node: Absence, around: Around) -> list[Contender]:
         absences: list[Absence] = []
         operand: Node = node
         while isinstance(operand, Absence) and operand.kind is AbsenceKind.BEFORE:
@@ -289,61 +281,72 @@ class Decisions:
         found = [
             decided
             for one in self.contenders(operand, around)
-            if (decided := self._decided((one,), one.rows, one.start_us, one.end_us))
+            if (decided := self.decided((one,), one.rows, one.start_us, one.end_us))
         ]
         for absence in absences:
             assert absence.window is not None
             window_us = self.rules.length_us(absence.window)
-            nears = self._absent(absence, around)
+            nears = self.absent(absence, around)
             found = [
                 one
                 for one in found
                 if not any(
-                    self._is_there(near, one)
-                    and _follows(one, near)
-                    and _is_within(one.end_us - near.end_us, window_us)
-                    and self._meet(window_us, one.parts[0], near)
-                    and _same(around, one, near)
-                    and self._holding(absence.disjuncts, one, near)
+                    self.is_there(near, one)
+                    and follows(one, near)
+                    and is_within(one.end_us - near.end_us, window_us)
+                    and self.meet(window_us, one.parts[0], near)
+                    and same(around, one, near)
+                    and self.holding(absence.disjuncts, one, near)
                     for near in nears
                 )
             ]
-        return [self._with_compared(one, absences) for one in found]
+        return [self.with_compared(one, [each.disjuncts for each in absences]) for one in found]
 
-    def _not(self, node: Absence, around: _Around) -> list[Contender]:
+    def _not(self, node: Absence, around: Around) -> list[Contender]:
         """Return the tuples of NOT FOLLOWED BY and of NOT JOIN."""
+        return self.absent_behind(node, self.contenders(node.operand, around), around)
+
+    def absent_behind(
+        self, node: Absence, lefts: Sequence[Contender], around: Around
+    ) -> list[Contender]:
+        """Return the tuples of an operand behind which, or around which, nothing stands."""
         own_us = INFINITE_US if node.window is None else self.rules.length_us(node.window)
         window_us = around.reach_us(own_us)
-        nears = self._absent(node, around)
+        nears = self.absent(node, around)
         found: list[Contender] = []
-        for left in self.contenders(node.operand, around):
+        for left in lefts:
             limits_us = [left.start_us + each for each in around.within]
             until_us = min(left.end_us + window_us, *limits_us, INFINITE_US)
-            one = self._decided((left,), left.rows, left.start_us, until_us)
+            one = self.decided((left,), left.rows, left.start_us, until_us)
             if one is not None and not any(
-                self._is_there(near, one)
+                self.is_there(near, one)
                 and near.end_us <= until_us
                 and (
-                    _follows(near, left)
+                    follows(near, left)
                     if node.kind is AbsenceKind.AFTER
-                    else abs(near.end_us - left.end_us) <= window_us and not _share(left, near)
+                    else abs(near.end_us - left.end_us) <= window_us and not share(left, near)
                 )
-                and self._meet(window_us, left, near)
-                and _same(around, left, near)
-                and self._holding(node.disjuncts, left, near)
+                and self.meet(window_us, left, near)
+                and same(around, left, near)
+                and self.holding(node.disjuncts, left, near)
                 for near in nears
             ):
                 found.append(one)
-        return [self._with_compared(one, [node]) for one in found]
+        return [self.with_compared(one, [node.disjuncts]) for one in found]
 
-    def _absent(self, absence: Absence, around: _Around) -> list[Contender]:
+    def absent(self, absence: Absence, around: Around) -> list[Contender]:
         """Return the tuples of an absent unit, which no WITHIN bounds."""
-        return self.contenders(absence.absent, _Around((), around.keys))
+        return self.contenders(absence.absent, Around((), around.keys))
 
     # -- what is decided -----------------------------------------------------------------------
 
-    def _decided(
-        self, parts: tuple[Contender, ...], rows: Iterable[Row], start_us: int, end_us: int
+    def decided(
+        self,
+        parts: tuple[Contender, ...],
+        rows: Iterable[Row],
+        start_us: int,
+        end_us: int,
+        runs: tuple[Run, ...] | None = None,
     ) -> Contender | None:
         """Return a tuple at the position at which it is decided, None if it never is."""
         settled = self.clock.settled(end_us)
@@ -353,19 +356,20 @@ class Decisions:
         return Contender(
             tuple(block for each in parts for block in each.blocks),
             tuple(document for each in parts for document in each.documents),
-            frozenset().union(*(each.chosen for each in parts)),
+            frozenset().union(*(each.chosen for each in _plain(parts, runs))),
             frozenset(rows),
             start_us,
             end_us,
             (docid, 1 + max(each.position[1] for each in parts), ""),
             max(end_us + self.clock.grace_us, *(each.watermark_us for each in parts)),
             parts,
+            joined_runs(*parts) if runs is None else runs,
         )
 
-    def _is_there(self, near: Contender, one: Contender) -> bool:
+    def is_there(self, near: Contender, one: Contender) -> bool:
         return near.position[0] <= one.position[0]
 
-    def _meet(self, window_us: int, one: Contender, other: Contender) -> bool:
+    def meet(self, window_us: int, one: Contender, other: Contender) -> bool:
         """Section 1.1: the earlier was still remembered when the later came."""
         if one.position == other.position or window_us >= INFINITE_US:
             return True
@@ -374,36 +378,59 @@ class Decisions:
 
     # -- predicates ----------------------------------------------------------------------------
 
-    def _holding(self, disjuncts: Sequence[Disjunct], *operands: Contender) -> frozenset[Row]:
+    def holding(self, disjuncts: Sequence[Disjunct], *operands: Contender) -> frozenset[Row]:
         """Return the rows of operands together for which a predicate holds."""
-        blocks = [block for each in operands for block in each.blocks]
-        owners = {
-            variable.name: document
-            for each in operands
-            for block, document in zip(each.blocks, each.documents, strict=True)
-            for variable in self.query.variables
-            if variable.block == block
-        }
-        start_us = min(each.start_us for each in operands)
-        end_us = max(each.end_us for each in operands)
+        facts = self.facts(*operands)
+        bound = {*facts.owners, *facts.elements, *facts.folds}
         found: set[Row] = set()
         for disjunct in disjuncts:
-            asked = applied(disjunct, owners)
+            asked = applied(with_optional(disjunct, self.optional), bound)
             if asked is None:
                 continue
-            compared = compared_in(asked)
+            compared = compared_in(asked) - facts.elements.keys() - facts.folds.keys()
+            blocks = [block for each in operands for block in each.blocks]
             paths = [p for (block, _), p in self.fresh.items() if block in blocks]
             paths = [path for path in paths if path.variable in compared]
             for rows in product(*(each.rows for each in operands)):
                 nodes = dict(pair for row in rows for pair in row.nodes)
                 before = frozenset(name for row in rows for name in row.compared)
-                for extended in self._extended(nodes, paths):
-                    facts = Facts(extended, owners, start_us, end_us, self.rules.parameters)
-                    if all_of(asked, facts):
+                for extended in self.extended(nodes, paths):
+                    if all_of(asked, replace(facts, nodes=extended)):
                         found.add(Row(frozenset(extended.items()), before | compared))
         return frozenset(found)
 
-    def _extended(
+    def facts(self, *operands: Contender) -> Facts:
+        """Return what is known of operands together, but for the nodes of a row of each."""
+        owners = {
+            variable.name: document
+            for each in operands
+            for place, (block, document) in enumerate(zip(each.blocks, each.documents, strict=True))
+            if place not in each.repeated
+            for variable in self.query.variables
+            if variable.block == block
+        }
+        runs = [run for each in operands for run in each.runs]
+        elements = {
+            variable.name: tuple(map(self.element, run.elements))
+            for run in runs
+            for variable in self.query.variables
+            if variable.block in run.blocks
+        }
+        return Facts(
+            {},
+            owners,
+            min(each.start_us for each in operands),
+            max(each.end_us for each in operands),
+            self.rules.parameters,
+            elements,
+            folds={name: values for run in runs for name, values in run.folds},
+        )
+
+    def element(self, one: Contender) -> Facts:
+        """Return what is known of an element of a run."""
+        return replace(self.facts(one), nodes=dict(one.chosen))
+
+    def extended(
         self, nodes: Mapping[str, DocumentNode], paths: Sequence[FreshPath]
     ) -> Iterator[dict[str, DocumentNode]]:
         choices = [
@@ -416,45 +443,21 @@ class Decisions:
         for choice in product(*choices):
             yield {**nodes, **dict(choice)}
 
-    def _with_compared(self, one: Contender, absences: Sequence[Absence]) -> Contender:
-        """Add what absences compare of a tuple that they leave, but for paths."""
-        bound = {v.name for v in self.query.variables if v.block in one.blocks}
-        asked = {name for each in absences for d in each.disjuncts for name in compared_in(d)}
+    def with_compared(self, one: Contender, predicates: Sequence[Sequence[Disjunct]]) -> Contender:
+        """Add what predicates compare of a tuple that they leave, but for paths."""
+        bound = {
+            variable.name
+            for place, block in enumerate(one.blocks)
+            if place not in one.repeated
+            for variable in self.query.variables
+            if variable.block == block
+        }
+        asked = {name for each in predicates for d in each for name in compared_in(d)}
         more = frozenset((asked & bound) - self.paths)
         return replace(one, rows=frozenset(Row(r.nodes, r.compared | more) for r in one.rows))
 
 
-def _tuple(left: Contender, right: Contender, rows: frozenset[Row]) -> Contender:
-    """Return the tuple of an open operator: it stands where its newest part does."""
-    newest = max(left, right, key=lambda each: each.position)
-    return Contender(
-        left.blocks + right.blocks,
-        left.documents + right.documents,
-        left.chosen | right.chosen,
-        rows,
-        min(left.start_us, right.start_us),
-        max(left.end_us, right.end_us),
-        newest.position,
-        newest.watermark_us,
-    )
-
-
-def _follows(later: Contender, earlier: Contender) -> bool:
-    return earlier.end_us < later.start_us
-
-
-def _is_within(distance_us: int, window_us: int) -> bool:
-    return window_us >= INFINITE_US or distance_us <= window_us
-
-
-def _share(left: Contender, right: Contender) -> bool:
-    """Return whether two tuples have a document in common."""
-    return not {id(d) for d in left.documents}.isdisjoint(id(d) for d in right.documents)
-
-
-def _same(around: _Around, left: Contender, right: Contender) -> bool:
-    """Return whether two tuples have the same keys: all documents of each have the same."""
-    return all(
-        left.value(key.variable(left.blocks[0])) == right.value(key.variable(right.blocks[0]))
-        for key in around.keys
-    )
+def _plain(parts: Sequence[Contender], runs: tuple[Run, ...] | None) -> Sequence[Contender]:
+    """Return the parts that are no elements of a run."""
+    elements = [] if runs is None else [id(each) for run in runs for each in run.elements]
+    return [each for each in parts if id(each) not in elements]

@@ -17,10 +17,10 @@ def match_id(
     query_id: str,
     version: str,
     parameters: Mapping[str, Any],
-    document_keys: Sequence[tuple[str, str] | tuple[str, str, int]],
+    document_keys: Sequence[Sequence[str | int]],
     visible_nodes: Sequence[int],
 ) -> str:
-    """Return the id of a match: `document_keys` are (stream, key) and, of alternatives, branch."""
+    """Return the id of a match: `document_keys` are stream, key and perhaps block, branch."""
     named = [query_id, version, dict(parameters), list(document_keys), list(visible_nodes)]
     text = json.dumps(named, sort_keys=True, separators=(",", ":"))
     return blake2b(text.encode(), digest_size=16).hexdigest()
@@ -35,10 +35,9 @@ def render(match: Match) -> str:
         "end": render_time(match.end_us),
         **({} if match.decided is None else {"decided": match.decided}),
         "documents": [document.as_data() for document in match.documents],
+        **({"documents_omitted": match.documents_omitted} if match.documents_omitted else {}),
         "roots": list(match.roots),
-        "nodes": {
-            name: {"block": node.block, "node": node.node} for name, node in match.nodes.items()
-        },
+        "nodes": {name: node.as_data() for name, node in match.nodes.items()},
         "witnesses": [
             {
                 name: {"block": node.block, "node": node.node, "value": node.value}
@@ -51,6 +50,8 @@ def render(match: Match) -> str:
         line["witnesses_omitted"] = match.witnesses_omitted
     if match.parameters:
         line["parameters"] = match.parameters
+    if match.values:
+        line["values"] = match.values
     line["output"] = match.output
     if match.output_error is not None:
         line["output_error"] = match.output_error

@@ -10,25 +10,21 @@ from typing import Any
 from support.query_parts import parts
 
 from broker.documents.document import Document
-from broker.matching.match import Match, MatchDocument, MatchNode
+from broker.matching.match import Match
 from oracle.conditions import applied, compared_in, variables_of
-from oracle.decided import Contender, Decisions, Timeline
+from oracle.contender import Contender, Timeline
+from oracle.decided import Decisions
+from oracle.described import Witness, describe, in_order, visible_nodes
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
-from oracle.lines import match_id
 from oracle.operators import Rules, Tuple, position
-from oracle.output import build_output
 from oracle.paths import bindings
 from oracle.sequences import Bound, Evaluation, conditioned, keys_of
 from oracle.tree import Node as DocumentNode
 from oracle.tree import is_well_formed, parse_tree
-from xscl.query import Block, Disjunct, Node, Query, SelectAll, Unit
+from xscl.query import Block, Disjunct, Query, Repetition, Unit
+from xscl.sequence import nodes_below
 
 __all__ = ["InForce", "matches", "matches_of"]
-
-WITNESSES_MAX = 1_000
-
-Witness = tuple[tuple[str, DocumentNode], ...]
-"""The compared variables of one tuple in order, each with its node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,25 +175,24 @@ def _query_matches(
     query: Query, streams: _Streams, rules: Rules, point: int, grace_us: int
 ) -> list[_Found]:
     """Return the matches of one query under one assignment."""
-    if query.is_ordered:
+    if query.is_ordered or any(isinstance(each, Repetition) for each in nodes_below(query.root)):
         return _decided_matches(query, streams, rules, point, grace_us)
     found: dict[tuple[Any, ...], tuple[Tuple, set[Witness]]] = {}
     for blocks_read, choice in _choices(query):
         bound = {v.name for v in query.variables if v.block in blocks_read}
         keys = {name for key in keys_of(query.root) for _, name in key.variables}
-        compared = _in_order(query, bound & keys.union(*map(compared_in, choice)))
+        compared = in_order(query, bound & keys.union(*map(compared_in, choice)))
         kept = {*compared, *keys.union(*map(variables_of, choice)), *query.visible()}
         blocks = [_bound(block, kept, streams, rules, point) for block in query.blocks]
         nodes = [id(node) for node, _ in conditioned(query.root)]
         chosen = dict(zip(nodes, choice, strict=True))
         reading = Evaluation(query, chosen, blocks, rules, blocks_read)
         for one in reading.tuples(query.root):
-            visible = [one.nodes[v] for v in _visible(query, one)]
-            key = (one.blocks, tuple(map(position, one.documents)), *visible)
+            key = (one.blocks, tuple(map(position, one.documents)), *visible_nodes(query, one))
             witness = tuple((v, one.nodes[v]) for v in compared if v in one.nodes)
             found.setdefault(key, (one, set()))[1].add(witness)
     return [
-        _found(_match(query, one, witnesses, rules), one.documents)
+        _found(describe(query, one, witnesses, rules), one.documents)
         for one, witnesses in found.values()
     ]
 
@@ -211,7 +206,7 @@ def _found(match: Match, documents: Sequence[Document]) -> _Found:
 def _decided_matches(
     query: Query, streams: _Streams, rules: Rules, point: int, grace_us: int
 ) -> list[_Found]:
-    """Return the matches of a query in which something is decided."""
+    """Return the matches of a query in which something is decided, or repeated."""
     read = [streams.read(block.stream, point) for block in query.blocks]
     decisions = Decisions(query, read, rules, Timeline(streams.outside, grace_us))
     found: dict[tuple[Any, ...], tuple[Tuple, Contender, set[Witness]]] = {}
@@ -229,22 +224,37 @@ def _decided_matches(
             contender.end_us,
             contender.position,
             contender.blocks,
+            contender.runs,
         )
-        visible = [one.nodes[v] for v in _visible(query, one)]
-        key = (one.blocks, tuple(map(position, one.documents)), *visible)
+        key = (
+            one.blocks,
+            tuple(map(position, one.documents)),
+            *visible_nodes(query, one),
+            _ends(one),
+        )
         _, _, witnesses = found.setdefault(key, (one, contender, set()))
         for row in contender.rows:
             nodes = dict(row.nodes)
-            witnesses.add(tuple((v, nodes[v]) for v in _in_order(query, row.compared)))
+            witnesses.add(tuple((v, nodes[v]) for v in in_order(query, row.compared)))
+    if not query.is_ordered:
+        return [
+            _found(describe(query, one, witnesses, rules), one.documents)
+            for one, _, witnesses in found.values()
+        ]
     return [
         _Found(
-            replace(_match(query, one, witnesses, rules), decided=contender.position[0]),
+            replace(describe(query, one, witnesses, rules), decided=contender.position[0]),
             contender.position[1],
             contender.end_us,
             contender.watermark_us,
         )
         for one, contender, witnesses in found.values()
     ]
+
+
+def _ends(one: Tuple) -> tuple[int, ...]:
+    """Return where the runs of a tuple begin and end, which its documents do not say."""
+    return tuple(end for run in one.runs for end in (run.places.start, run.places.stop))
 
 
 def _choices(query: Query) -> Iterator[tuple[set[int], list[Disjunct]]]:
@@ -281,86 +291,3 @@ def _bound(block: Block, kept: set[str], streams: _Streams, rules: Rules, point:
         )
         for document, tree in streams.read(block.stream, point)
     ]
-
-
-def _in_order(query: Query, variables: Iterable[str]) -> list[str]:
-    """Sort variables by block, and within a block in the order of the query's text."""
-    wanted = set(variables)
-    ordered = sorted(query.variables, key=lambda variable: variable.block)
-    return [variable.name for variable in ordered if variable.name in wanted]
-
-
-def _match(query: Query, one: Tuple, witnesses: set[Witness], rules: Rules) -> Match:
-    ordered = _sort_witnesses(query, witnesses)
-    places = {block: place for place, block in enumerate(one.blocks)}
-    blocks = {v.name: places[v.block] for v in query.variables if v.block in places}
-    branches = _branches(query.root, one.blocks)
-    labels = {variable.name: variable.label for variable in query.variables}
-    visible = {v: (blocks[v], one.nodes[v].number) for v in _visible(query, one)}
-    output, error = build_output(query, one.documents, visible, one.start_us, one.end_us)
-    return Match(
-        id=match_id(
-            query.id,
-            query.version,
-            rules.parameters,
-            [
-                (document.stream, document.key, *([] if branch is None else [branch]))
-                for document, branch in zip(one.documents, branches, strict=True)
-            ],
-            [number for _, number in visible.values()],
-        ),
-        query=query.id,
-        start_us=one.start_us,
-        end_us=one.end_us,
-        documents=tuple(
-            MatchDocument(
-                d.docid,
-                d.stream,
-                d.key,
-                d.end_us,
-                None if set(branches) == {None} else place,
-                branch,
-            )
-            for place, (d, branch) in enumerate(zip(one.documents, branches, strict=True))
-        ),
-        roots=tuple(one.nodes[query.blocks[block].root].number for block in one.blocks),
-        nodes={
-            labels[v]: MatchNode(*visible[v])
-            for v in (() if isinstance(query.select, SelectAll) else query.select.variables)
-            if v in visible
-        },
-        witnesses=tuple(
-            {labels[v]: MatchNode(blocks[v], node.number, node.value) for v, node in witness}
-            for witness in ordered[:WITNESSES_MAX]
-        ),
-        witnesses_omitted=max(0, len(ordered) - WITNESSES_MAX),
-        parameters=dict(rules.parameters),
-        output=output,
-        output_error=error,
-    )
-
-
-def _visible(query: Query, one: Tuple) -> list[str]:
-    """Return the block roots of a tuple, then what SELECT mentions and the tuple binds."""
-    roots = [query.blocks[block].root for block in one.blocks]
-    select = query.select
-    mentioned = () if isinstance(select, SelectAll) else select.variables
-    return list(dict.fromkeys([*roots, *(v for v in mentioned if v in one.owners)]))
-
-
-def _branches(node: Node, blocks: Sequence[int]) -> list[int | None]:
-    """Return which alternative of its unit each block is, None where it is the only one."""
-    alternatives = [unit.alternatives for unit in parts(node) if isinstance(unit, Unit)]
-    of = {block: number for unit in alternatives for number, block in enumerate(unit)}
-    return [of.get(block) for block in blocks]
-
-
-def _sort_witnesses(query: Query, witnesses: set[Witness]) -> list[Witness]:
-    """Sort by node numbers in block order; -1 where an alternative of an OR has no such node."""
-    variables = _in_order(query, (variable.name for variable in query.variables))
-
-    def numbers(witness: Witness) -> list[int]:
-        nodes = {variable: node.number for variable, node in witness}
-        return [nodes.get(variable, -1) for variable in variables]
-
-    return sorted(witnesses, key=numbers)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from broker.documents.document import Document
 from oracle.conditions import Facts, holds, values_of
+from oracle.contender import Run
 from oracle.tree import Node
 from oracle.values import Atom
 from xscl.path import Parameter
@@ -30,6 +31,14 @@ class Tuple:
     end_us: int
     position: tuple[int, int, str]
     blocks: tuple[int, ...] = ()
+    runs: tuple[Run, ...] = ()
+
+    def nodes_at(self, place: int) -> Mapping[str, Node]:
+        """Return the nodes of the document at a place, those of other plain units too."""
+        for run in self.runs:
+            if place in run.places:
+                return dict(run.elements[place - run.first].chosen)
+        return self.nodes
 
 
 @dataclass(frozen=True, slots=True)

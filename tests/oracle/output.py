@@ -17,7 +17,7 @@ __all__ = ["build_output"]
 def build_output(
     query: Query,
     documents: Sequence[Document],
-    nodes: Mapping[str, tuple[int, int]],
+    nodes: Mapping[str, Sequence[tuple[int, int]]],
     start_us: int,
     end_us: int,
 ) -> tuple[str, str | None]:

@@ -165,7 +165,10 @@ def _read_input(case: Case, head: str, body: list[str]) -> None:
     word, _, rest = head.partition(" ")
     match word:
         case "query":
-            case.queries.extend(xscl.parse("\n".join(body), id=rest.strip()))
+            # The oracle finds the matches of statements too that no engine runs yet.
+            queries, found = xscl.check("\n".join(body), id=rest.strip())
+            assert not any(each.is_error for each in found), "\n".join(map(str, found))
+            case.queries.extend(queries)
         case "document":
             number, line = read_document("\n".join([rest.strip(), *body]))
             case.numbers.append(number)

@@ -32,7 +32,8 @@ def output(
     found = query(text)
     trees = [NumberedTree(etree.XML(document)) for document in documents or (BOOK,)]
     roots = {block.root: (index, 0) for index, block in enumerate(found.blocks)}
-    return build(found, trees, {**roots, **(nodes or {})}, *times, parameters)
+    places = {name: [place] for name, place in {**roots, **(nodes or {})}.items()}
+    return build(found, trees, places, *times, parameters)
 
 
 def constructed(content: str, *documents: str) -> str:
@@ -353,8 +354,8 @@ def test_comments_and_processing_instructions_are_not_copied() -> None:
 def test_the_given_trees_are_not_changed() -> None:
     root = etree.XML("<a>x<!-- no -->y<b>1</b>tail</a>")
     before = etree.tostring(root)
-    build(query("SELECT <o>{x/b}</o> FROM S->x"), [NumberedTree(root)], {"x": (0, 0)}, 0, 0)
-    build(query("S//b"), [NumberedTree(root)], {"#0": (0, 1)}, 0, 0)
+    build(query("SELECT <o>{x/b}</o> FROM S->x"), [NumberedTree(root)], {"x": [(0, 0)]}, 0, 0)
+    build(query("S//b"), [NumberedTree(root)], {"#0": [(0, 1)]}, 0, 0)
     assert etree.tostring(root) == before
 
 
@@ -439,7 +440,7 @@ def test_a_window_that_is_a_parameter_is_a_duration() -> None:
 def test_regular_expressions_of_a_constructor_take_bounded_time(expression: str, text: str) -> None:
     found = query(f"SELECT <a>{expression}</a> FROM S->x")
     tree = NumberedTree(etree.fromstring(f"<r>{'a' * 20_000}!</r>"))
-    output, error = build(found, [tree], {"x": (0, 0)}, 0, 0)
+    output, error = build(found, [tree], {"x": [(0, 0)]}, 0, 0)
     assert error is None
     assert etree.fromstring(output).xpath("string()") == text
 
@@ -460,7 +461,9 @@ def test_what_is_no_regular_expression_is_told_beside_the_match(
     expression: str, reason: str
 ) -> None:
     found = query(f"SELECT <a>{{{expression}}}</a> FROM S->x")
-    output, error = build(found, [NumberedTree(etree.fromstring("<r>a</r>"))], {"x": (0, 0)}, 0, 0)
+    output, error = build(
+        found, [NumberedTree(etree.fromstring("<r>a</r>"))], {"x": [(0, 0)]}, 0, 0
+    )
     assert output == "<match><r>a</r></match>"
     assert error is not None
     assert reason in error
