@@ -23,23 +23,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from broker.delivery.store import delivery_id
 from broker.documents.document import Document
 from broker.operations.restore import restore, take_over
-from broker.registry.subscription import Options
 from kills.lives import LIGHT, REAL, Life
 from kills.traffic import Receipt, Receiver, Traffic
-from kills.verdict import (
-    Faults,
-    check_acknowledged,
-    check_deliveries,
-    check_matches,
-    documents_in,
-    expected_matches,
-    owed_to,
-    settled_in,
-    state_of,
-)
+from kills.verdict import Faults, documents_in, judge, judge_copy, settled_in, state_of
 
 DOCUMENTS = 300
 COPIES_TRIED = 2
@@ -169,12 +157,8 @@ class Round:
     def _conclude(self, traffic: Traffic) -> None:
         """Compare all that the original has with what it must have."""
         state = state_of(self._data, self._known)
-        expected = expected_matches(state)
         receipts = self._receipts("original")
-        check_acknowledged(state, self._journal, self._faults)
-        check_matches(state, expected, self._faults)
-        check_deliveries(state, expected, receipts, set(self._journal.ends), self._faults)
-        self._check_not_again(receipts)
+        self._faults.add(judge(state, self._journal, receipts, self._settled), "original")
         tally = self._tally
         tally.rounds += 1
         tally.documents += len(self._journal.documents)
@@ -187,12 +171,6 @@ class Round:
 
     def _receipts(self, life: str) -> list[Receipt]:
         return [receipt for receipt in self._receiver.receipts if receipt.life == life]
-
-    def _check_not_again(self, receipts: list[Receipt]) -> None:
-        """What was settled before a kill was not sent after it."""
-        for number, receipt in enumerate(receipts):
-            is_new = number < self._settled.get(receipt.id, 1 << 62)
-            self._faults.check(is_new, f"delivery {receipt.id} was settled and came again")
 
     def _some_copies(self) -> list[tuple[Path, int]]:
         copies = self._journal.copies
@@ -215,19 +193,7 @@ class Round:
         await self._kill_one(place)
         await self._finish(place)
         state = state_of(place / "data", before.documents)
-        expected = expected_matches(state)
-        receipts = self._receipts(copy.name)
-        check_matches(state, expected, self._faults)
-        for receipt in receipts:
-            is_new = receipt.id not in before.settled
-            self._faults.check(is_new, f"{copy.name}: {receipt.id} was settled and came again")
-        sent = {receipt.id for receipt in receipts} | before.settled
-        for subscription in state.subscriptions:
-            if subscription.until is None and subscription.options == Options():
-                for match in owed_to(subscription, expected):
-                    is_sent = delivery_id(subscription.id, match) in sent
-                    said = f"{copy.name}, {subscription.id}: match {match} was not delivered"
-                    self._faults.check(is_sent, said)
+        self._faults.add(judge_copy(before, state, self._receipts(copy.name)), copy.name)
         self._tally.copies += 1
 
 

@@ -79,6 +79,10 @@ class Receipt:
     body: bytes
     status: int
 
+    @property
+    def is_taken(self) -> bool:
+        return self.status == 204
+
 
 class Receiver:
     """Takes webhooks: refuses some once, and is slow with others, so that kills find them open."""
@@ -143,20 +147,26 @@ class Traffic:
 
     async def run(self) -> None:
         """Do everything at once, until all documents are published and nothing is left open."""
-        timeout = aiohttp.ClientTimeout(total=20)
-        async with aiohttp.ClientSession(timeout=timeout) as self._session:
-            await self._register("shared", SHARED)
+        async with self.connected():
+            await self.register("shared", SHARED)
             publishing = asyncio.create_task(self._publish())
             others = [self._change, self._subscribe, self._copy]
             tasks = [asyncio.create_task(each(publishing)) for each in others]
             await asyncio.gather(publishing, *tasks)
+
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[None]:
+        """Within it, things can be asked for one by one."""
+        timeout = aiohttp.ClientTimeout(total=20)
+        async with aiohttp.ClientSession(timeout=timeout) as self._session:
+            yield
 
     async def _publish(self) -> None:
         number = 0
         while number < self._documents:
             count = self._chosen.choice([1, 1, 2, 5])
             lines = [self._line(number + i) for i in range(count)]
-            await self._send(lines)
+            await self.publish(lines)
             number += count
             await asyncio.sleep(self._chosen.random() * _PAUSE_S * 2)
 
@@ -165,7 +175,7 @@ class Traffic:
         xml = f"<d><v>{self._chosen.randrange(12)}</v><n>{number}</n></d>"
         return {"stream": "S", "key": f"k{number}", "time": time.isoformat(), "xml": xml}
 
-    async def _send(self, lines: list[dict[str, str]]) -> None:
+    async def publish(self, lines: list[dict[str, str]]) -> None:
         first = next(self.journal.moments)
         body = "\n".join(map(json.dumps, lines)).encode()
         answer = await self._asked(
@@ -182,20 +192,20 @@ class Traffic:
             if publishing.done():
                 return
             looks_back = self._chosen.random() < 0.3
-            await self._register(f"q{number}", self._chosen.choice(TEXTS), looks_back=looks_back)
+            await self.register(f"q{number}", self._chosen.choice(TEXTS), looks_back=looks_back)
             await asyncio.sleep(self._chosen.random() * 8)
             present = sorted(set(self.journal.queries) - set(self.journal.removals) - {"shared"})
             if len(present) > 3 or self._chosen.random() < 0.2:
-                await self._remove(self._chosen.choice(present))
+                await self.remove(self._chosen.choice(present))
 
-    async def _register(self, name: str, text: str, *, looks_back: bool = False) -> None:
+    async def register(self, name: str, text: str, *, looks_back: bool = False) -> None:
         first = next(self.journal.moments)
         since = "?since=all" if looks_back else ""
         path = f"/v1/queries/{name}{since}"
         await self._asked("PUT", path, data=text.encode(), content_type="text/plain")
         self.journal.queries[name] = (looks_back, Asked(first, next(self.journal.moments)))
 
-    async def _remove(self, name: str) -> None:
+    async def remove(self, name: str) -> None:
         first = next(self.journal.moments)
         await self._asked("DELETE", f"/v1/queries/{name}", gone=True)
         self.journal.removals[name] = Asked(first, next(self.journal.moments))
@@ -207,21 +217,26 @@ class Traffic:
             await asyncio.sleep(self._chosen.random() * 3)
             present = sorted(set(self.journal.subscriptions) - set(self.journal.ends))
             if len(present) > 12:
-                await self._end(self._chosen.choice(present))
+                await self.end(self._chosen.choice(present))
 
     async def _subscribe_once(self) -> None:
         present = sorted(set(self.journal.queries) - set(self.journal.removals))
         query = self._chosen.choice(present)
-        asked = {"query": query, "options": self._chosen.choice(OPTIONS)}
+        asked = {"options": self._chosen.choice(OPTIONS)}
         if query == "shared":
             asked["parameters"] = {"within": self._chosen.choice(["10 s", "30 s"])}
+        await self.subscribe(query, **asked)
+
+    async def subscribe(self, query: str, **others: Any) -> None:
         first = next(self.journal.moments)
         # Who has no answer asks again, for another address: both may be there.
         while True:
             address = f"{self._receiver.url}/{next(self._paths)}"
             try:
                 answer = await self._once(
-                    "POST", "/v1/subscriptions", json=asked | {"destination": address}
+                    "POST",
+                    "/v1/subscriptions",
+                    json={"query": query, "destination": address, **others},
                 )
             except UnansweredError:
                 continue
@@ -230,7 +245,7 @@ class Traffic:
                 self.journal.subscriptions[answer["id"]] = Asked(first, last)
             return
 
-    async def _end(self, subscription: str) -> None:
+    async def end(self, subscription: str) -> None:
         first = next(self.journal.moments)
         await self._asked("DELETE", f"/v1/subscriptions/{subscription}", gone=True)
         self.journal.ends[subscription] = Asked(first, next(self.journal.moments))
