@@ -29,7 +29,8 @@ async def get_readiness(request: web.Request) -> web.Response:
 async def get_metrics(request: web.Request) -> web.Response:
     """Answer the broker's figures in the text format of Prometheus."""
     backend = request.app[BACKEND]
-    figures = await in_thread(backend.figures)
+    is_ready = float(backend.unready() is None)
+    figures = {"ready": is_ready, **await in_thread(backend.figures)}
     text = render_metrics(figures, backend.histograms)
     return web.Response(text=text, headers={"Content-Type": "text/plain; version=0.0.4"})
 

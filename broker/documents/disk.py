@@ -56,6 +56,14 @@ class Disk:
         self._sync_directory(path.parent)
         self._reached("file durable")
 
+    def probe(self, directory: Path, nbytes: int) -> None:
+        """Write so many bytes, and remove them again; raise `OSError` where there is no room."""
+        temporary = directory / f"probe{_TEMPORARY}"
+        try:
+            self._write(temporary, [bytes(nbytes)])
+        finally:
+            temporary.unlink(missing_ok=True)
+
     def remove(self, path: Path) -> None:
         """Delete a file if it is there."""
         path.unlink(missing_ok=True)

@@ -6,6 +6,7 @@ is shared.  A caller whose documents do not fit is told so at once (`Busy`), nev
     submit         lines -> a future of their receipts, resolved when they are durable
     exclusively    an action between two segments; what it changes holds from a definite docid
     tick           a document without content, written when nothing else came for some time
+    probe          as many bytes as could not be written, tried until they can be
 
 Invariants: segments are written by this thread alone; arrival times never decrease.
 """
@@ -39,6 +40,9 @@ LINGER_S = 0.02
 _TOLD_EVERY_S = 60.0
 """How often the log says that nothing can be written."""
 
+_PROBE_EVERY_S = 1.0
+"""How often it is tried whether something can be written again."""
+
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -60,6 +64,14 @@ class _Submission:
     lines: Sequence[DocumentLine]
     nbytes: int
     future: Future[list[Receipt]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Unwritten:
+    """What the disk did not take, and why."""
+
+    nbytes: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +109,7 @@ class IngestThread:
         self._linger_s = linger_s
         self._tick_s = tick_s or None
         self._told_s = -_TOLD_EVERY_S
+        self._unwritten: _Unwritten | None = None
         self._on_written = on_written
         self._arrival_us = spool.newest.arrival_us if spool.newest else FIRST_WATERMARK_US
         self._queue: deque[_Submission | _Action] = deque()
@@ -116,6 +129,11 @@ class IngestThread:
             self._is_stopping = True
             self._changed.notify()
         self._thread.join()
+
+    @property
+    def unwritable(self) -> str | None:
+        """Why documents cannot be written, by the last try; None where they can."""
+        return self._unwritten and self._unwritten.reason
 
     @property
     def late(self) -> LateDocuments:
@@ -165,7 +183,8 @@ class IngestThread:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._queue or self._is_stopping, self._tick_s)
+                rest_s = _PROBE_EVERY_S if self._unwritten else self._tick_s
+                self._changed.wait_for(lambda: self._queue or self._is_stopping, rest_s)
                 if not self._queue and self._is_stopping:
                     return
                 is_silent = not self._queue
@@ -176,7 +195,10 @@ class IngestThread:
                 ):
                     self._changed.wait_for(lambda: self._is_stopping, self._linger_s)
                 group = [_Submission([tick()], 0, Future())] if is_silent else self._take()
-            self._perform(group)
+            if is_silent and self._unwritten:
+                self._probe(self._unwritten)
+            else:
+                self._perform(group)
 
     def _take(self) -> _Action | list[_Submission]:
         if isinstance(self._queue[0], _Action):
@@ -203,17 +225,27 @@ class IngestThread:
             receipts = self._write([line for member in group for line in member.lines])
         except OSError as error:
             self._tell(error)
+            reason = f"the spool cannot be written: {error}"
+            self._unwritten = _Unwritten(sum(member.nbytes for member in group) or 1, reason)
             for member in group:
-                member.future.set_exception(Busy(f"the spool cannot be written: {error}", 5.0))
+                member.future.set_exception(Busy(reason, 5.0))
             return
         except BaseException as error:
             for member in group:
                 member.future.set_exception(error)
             return
+        self._unwritten = None
         start = 0
         for member in group:
             member.future.set_result(receipts[start : start + len(member.lines)])
             start += len(member.lines)
+
+    def _probe(self, unwritten: _Unwritten) -> None:
+        try:
+            self._spool.probe(unwritten.nbytes)
+        except OSError:
+            return
+        self._unwritten = None
 
     def _tell(self, error: OSError) -> None:
         """Log that nothing is taken, once in a while: publishers try again and again."""

@@ -192,6 +192,10 @@ class SpoolWriter(Spool):
         self._segments = [*self._segments, segment]
         return segment
 
+    def probe(self, nbytes: int) -> None:
+        """Try whether so many bytes could be appended; raise `OSError` if not."""
+        self._disk.probe(self.directory, nbytes)
+
     def compact(self, *, through: int, documents_max: int) -> int:
         """Merge one run of small neighbours up to number `through`; return how many it had, or 0.
 

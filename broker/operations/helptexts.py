@@ -26,6 +26,7 @@ HELP: Mapping[str, str] = {
         "documents that came too late to be joined with anything, since the start; for the "
         "hundred streams with most of them"
     ),
+    "ready": "1 where documents are taken and evaluated, else 0, as /readyz says it",
     "uptime_seconds": "how long the process has run",
     "documents_evaluated_total": "documents evaluated",
     "documents_waiting": "the lag in documents: accepted and not yet evaluated",

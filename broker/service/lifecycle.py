@@ -218,7 +218,7 @@ class Service:
             spool=Spool(self._data / "spool"),
             streams=Streams(Spool(self._data / "spool")),
             change=self._change,
-            unready=lambda: self._unready,
+            unready=lambda: self._unready or self._ingest.unwritable,
             figures=self._figures.read,
             histograms=self._stages.histograms,
             committed=asyncio.Condition(),

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import queue
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -29,6 +30,7 @@ class SlowDisk(Disk):
         self.may_write.set()
         self.is_writing = threading.Event()
         self.is_full = False
+        self.probed: queue.Queue[int] = queue.Queue()
 
     def publish(self, path: Path, chunks: Iterable[bytes | memoryview]) -> None:
         self.is_writing.set()
@@ -36,6 +38,12 @@ class SlowDisk(Disk):
         if self.is_full:
             raise OSError(errno.ENOSPC, "No space left on device")
         super().publish(path, chunks)
+
+    def probe(self, directory: Path, nbytes: int) -> None:
+        self.probed.put(nbytes)
+        if self.is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().probe(directory, nbytes)
 
 
 class Stand:
@@ -122,6 +130,26 @@ def test_a_full_disk_is_an_answer_and_the_document_can_be_sent_again(
     assert said.startswith("no document is taken: the spool cannot be written")
     stand.disk.is_full = False
     assert stand.thread.submit([line(1)]).result(10)[0].docid == 1
+
+
+def test_it_is_said_that_nothing_can_be_written_until_it_can(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest_thread, "_PROBE_EVERY_S", 0.01)
+    assert stand.thread.unwritable is None
+    stand.disk.is_full = True
+    failed = stand.thread.submit([line(1)])
+    with pytest.raises(Busy):
+        failed.result(10)
+    # Nobody has to publish for it to be found out that there is room again.
+    for _ in range(3):
+        assert stand.disk.probed.get(timeout=10) == len(line(1).xml)
+        assert "No space left" in (stand.thread.unwritable or "")
+    stand.disk.is_full = False
+    while stand.thread.unwritable is not None:
+        threading.Event().wait(0.01)
+    assert stand.spool.newest is None
+    assert list(stand.spool.directory.glob("probe*")) == []
 
 
 def test_arrival_times_never_step_back(stand: Stand) -> None:

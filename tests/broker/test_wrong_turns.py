@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import socket
 from pathlib import Path
@@ -16,10 +17,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 from support.small_broker import small_broker
+from support.sparkless_broker import get, running, session_of, when
 from support.verbs import xscl
 
 from broker.cli import main
 from broker.documents.spool import SpoolWriter
+from broker.settings.config import parse_settings
 
 PAIR = "S//a[k->x] FOLLOWED BY {x = y, 1 h} S//b[k->y]"
 WITH_PARAMETER = "S//a[k = $k]"
@@ -72,9 +75,6 @@ def test_a_data_directory_that_is_a_file(tmp_path: Path) -> None:
 
 
 def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(**_: object) -> None:
-        raise OSError(28, "No space left on device")
-
     monkeypatch.setattr("broker.cli.run.tempfile.TemporaryFile", full)
     result = run_with(tmp_path, "")
     assert result.exit_code == 1
@@ -82,10 +82,34 @@ def test_a_disk_that_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert "make room" in result.stderr
 
 
-def test_output_to_a_disk_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device")
+async def test_who_watches_a_broker_hears_that_its_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker.documents.ingest_thread._PROBE_EVERY_S", 0.02)
+    settings = parse_settings('data = "data"\n[http]\nport = 0', tmp_path / "xscl.toml")
+    async with running(settings) as url, session_of(tmp_path) as session:
+        ready = f"{url}/readyz"
+        await when(session, ready, lambda answer: answer.get("status") == "ready")
+        with monkeypatch.context() as context:
+            context.setattr("broker.documents.disk.Disk._write", full)
+            async with session.post(f"{url}/v1/streams/S/documents", data=b"<d/>") as refused:
+                assert refused.status == 429
+            async with session.get(ready) as answer:
+                assert answer.status == 503
+                assert "No space left on device" in (await answer.json())["detail"]
+            said = await get(session, f"{url}/v1/statistics")
+            assert "No space left on device" in said["reason"]
+            assert "xscl_ready 0\n" in await get(session, f"{url}/metrics")
+        # Nobody has to publish for it to be ready again.
+        await when(session, ready, lambda answer: answer.get("status") == "ready")
+        assert "xscl_ready 1\n" in await get(session, f"{url}/metrics")
 
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_output_to_a_disk_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker.cli.context.emit_rows", full)
     result = xscl("context", "list")
     assert result.exit_code == 1
