@@ -13,6 +13,7 @@ import click
 from broker.cli.feedadministration import AnyFeedAdministration, ask
 from broker.cli.terminal import (
     Failure,
+    Seconds,
     StreamName,
     echo,
     echo_bytes,
@@ -54,7 +55,12 @@ def feeds() -> None:
 @feeds.command()
 @click.argument("url")
 @_stream_option("The stream that it fills.")
-@click.option("--every", "every_s", type=click.FloatRange(0.1), help="Seconds between checks.")
+@click.option(
+    "--every",
+    "every_s",
+    type=Seconds(0.1, 366 * 86_400),
+    help="How often it is checked: `30 min`, or seconds.",
+)
 @click.option("--raw", is_flag=True, help="Keep entries as published, not as <item> documents.")
 @click.option(
     "--on-update",

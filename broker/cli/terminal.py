@@ -7,6 +7,7 @@ import io
 import json
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -21,6 +22,7 @@ __all__ = [
     "EXIT_PAUSED",
     "EXIT_SETTINGS",
     "Failure",
+    "Seconds",
     "StreamName",
     "clean_warnings",
     "echo",
@@ -43,6 +45,8 @@ EXIT_FAILED = 1
 EXIT_NO_BROKER = 3
 EXIT_PAUSED = 4
 EXIT_SETTINGS = 78
+
+_NUMBER = re.compile(r"\d+(\.\d*)?|\.\d+")
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -83,6 +87,31 @@ class StreamName(click.ParamType[str]):
         except DocumentError as error:
             self.fail(str(error), param, ctx)
         return value
+
+
+class Seconds(click.ParamType[float]):
+    """A length of time as XSCL writes it, `10 min`, in seconds; a number alone is seconds."""
+
+    name = "time"
+
+    def __init__(self, least: float, most: float) -> None:
+        self._least = least
+        self._most = most
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the seconds; what is no length of time, or out of bounds, is an error of usage."""
+        from xscl.durations import DurationError, read_duration
+
+        text = str(value)
+        try:
+            seconds = float(text) if _NUMBER.fullmatch(text) else read_duration(text) / 1e6
+        except DurationError as error:
+            self.fail(f"{error}: a time is seconds, or is written as in `10 min`", param, ctx)
+        if not self._least <= seconds <= self._most:
+            self.fail(f"{text} is not from {self._least:,} to {self._most:,} seconds", param, ctx)
+        return seconds
 
 
 class _Line(logging.Formatter):

@@ -14,6 +14,7 @@ from broker.cli.connection import BrokerConnection, connect
 from broker.cli.terminal import (
     EXIT_NO_BROKER,
     Failure,
+    Seconds,
     echo,
     echo_json,
     emit_rows,
@@ -70,10 +71,10 @@ def _rate(now: float, before: float | None, seconds: float) -> float | None:
 @click.option("--once", is_flag=True, help="Print it once, instead of showing it until Ctrl-C.")
 @click.option(
     "--interval",
-    type=click.FloatRange(0.2, 3600),
-    default=2.0,
+    type=Seconds(0.2, 3600),
+    default="2 s",
     show_default=True,
-    help="Seconds between two looks.",
+    help="How long between two looks.",
 )
 @format_option
 @click.pass_context

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import click
 
 from broker.cli.connection import settings_of, target
-from broker.cli.terminal import EXIT_NO_BROKER, Failure, message
+from broker.cli.terminal import EXIT_NO_BROKER, Failure, Seconds, message
 from broker.settings.directory import is_in_use
 
 __all__ = ["until_ready", "wait"]
@@ -25,10 +25,10 @@ _ANSWER_S = 5.0
 @click.option(
     "--timeout",
     "timeout_s",
-    type=click.FloatRange(0, 86_400),
-    default=600.0,
+    type=Seconds(0, 86_400),
+    default="10 min",
     show_default=True,
-    help="Seconds after which to give up, with exit code 3.",
+    help="When to give up, with exit code 3.",
 )
 @click.pass_context
 def wait(context: click.Context, timeout_s: float) -> None:

@@ -75,6 +75,27 @@ async def invoke(*arguments: str) -> Result:
     return await asyncio.to_thread(CliRunner().invoke, main, list(arguments))
 
 
+@pytest.mark.parametrize(
+    ("written", "seconds"), [("90", 90), ("2.5 s", 2.5), ("10 min", 600), ("PT2H", 7_200)]
+)
+async def test_how_often_a_feed_is_checked_is_written_as_times_are(
+    xscl: Xscl, written: str, seconds: float
+) -> None:
+    url = "https://feed.example/"
+    added = await xscl("add", url, "--every", written, "--no-check")
+    assert added.exit_code == 0, added.output
+    shown = json.loads((await xscl("show", url)).stdout)
+    assert shown["options"]["every_s"] == seconds
+
+
+@pytest.mark.parametrize("written", ["10 mun", "-5", "0", "soon", "3 years", "INF"])
+def test_what_is_no_time_between_checks_is_a_wrong_command_line(written: str) -> None:
+    asked = ["feeds", "add", "https://feed.example/", f"--every={written}"]
+    refused = CliRunner().invoke(main, asked)
+    assert refused.exit_code == 2
+    assert "--every" in refused.stderr
+
+
 async def test_a_session_reads_the_same_with_a_broker_and_without(feed_server, xscl):
     """The golden text has the commands: `$ xscl feeds ...`, and below each what it prints."""
     site = feed_server.url("").rstrip("/")
