@@ -282,15 +282,22 @@ async def _snooze(pickup: Pickup, subscription_id: str, key: str | None, until_u
 
 
 async def _answer(pickup: Pickup, subscription_id: str) -> web.Response:
-    until_us, keys = await pickup.write(
-        lambda: pickup.answers.snoozes(subscription_id, pickup.now_us())
-    )
-    return web.json_response(
-        {
+    def look_up() -> dict[str, Any]:
+        answers = pickup.answers
+        until_us, keys = answers.snoozes(subscription_id, pickup.now_us())
+        return {
             "until": None if until_us is None else render_time(until_us),
-            "keys": [{"key": key, "until": render_time(at_us)} for key, at_us in keys.items()],
+            "keys": [
+                {
+                    "key": key,
+                    "until": render_time(at_us),
+                    "has_messages": answers.has_had(subscription_id, key),
+                }
+                for key, at_us in keys.items()
+            ],
         }
-    )
+
+    return web.json_response(await pickup.write(look_up))
 
 
 async def _write(pickup: Pickup, work: Any) -> Any:

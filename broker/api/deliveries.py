@@ -18,7 +18,12 @@ from broker.delivery.deliveries import Delivery, DeliveryError
 from broker.delivery.sample import sample_attempt
 from broker.delivery.store import DeliveryState
 from broker.documents.document import parse_time, render_time
-from broker.registry.subscription import DestinationKind, Subscription, SubscriptionState
+from broker.registry.subscription import (
+    Destination,
+    DestinationKind,
+    Subscription,
+    SubscriptionState,
+)
 
 __all__ = ["ROUTES"]
 
@@ -42,8 +47,7 @@ async def list_deliveries(request: web.Request) -> web.Response:
         )
     )
     rest = found[-1].row if len(found) == limit else None
-    held = await asyncio.to_thread(_held, pickup, found)
-    rows = [_rendered(each, held.get(each.subscription)) for each in found]
+    rows = await asyncio.to_thread(_rendered, pickup, found)
     return web.json_response({"deliveries": rows, "next": rest})
 
 
@@ -66,8 +70,7 @@ async def get_delivery(request: web.Request) -> web.Response:
         }
         for attempt in attempts
     ]
-    held = await asyncio.to_thread(_held, pickup, [delivery])
-    rendered = _rendered(delivery, held.get(delivery.subscription))
+    [rendered] = await asyncio.to_thread(_rendered, pickup, [delivery])
     link = pickup.alert_url(delivery.id) or None
     return web.json_response({**rendered, "matches": matches, "made": made, "alert": link})
 
@@ -218,31 +221,26 @@ def _match_ids(pickup: Pickup, delivery: Delivery) -> list[str]:
     return [match.id for match in matches]
 
 
-def _held(pickup: Pickup, deliveries: Sequence[Delivery]) -> dict[str, str]:
-    """Return why due deliveries are not tried, by subscription: it is paused or disabled."""
-    due = {each.subscription for each in deliveries if each.state is DeliveryState.DUE}
-    found = pickup.registry.subscriptions.by_id(sorted(due))
-    return {
-        each.id: f"the subscription is {each.state.value}"
-        for each in found.values()
-        if each.state in (SubscriptionState.PAUSED, SubscriptionState.DISABLED)
-    }
+def _rendered(pickup: Pickup, deliveries: Sequence[Delivery]) -> list[dict[str, Any]]:
+    owners = pickup.registry.subscriptions.by_id(sorted({each.subscription for each in deliveries}))
+    return [_fields(each, owners.get(each.subscription)) for each in deliveries]
 
 
-def _rendered(delivery: Delivery, held: str | None) -> dict[str, Any]:
-    is_held = held is not None and delivery.state is DeliveryState.DUE
-    next_us = None if is_held else delivery.next_us
+def _fields(delivery: Delivery, owner: Subscription | None) -> dict[str, Any]:
+    held = _held(delivery, owner)
     return {
         "id": delivery.id,
         "subscription": delivery.subscription,
+        "query": owner and owner.query,
+        "destination": owner and _destination(delivery, owner),
         "state": delivery.state.value,
         "attempts": delivery.attempts,
         "first_match": delivery.first_seq,
         "last_match": delivery.seq,
         "created": render_time(delivery.created_us),
         "changed": render_time(delivery.changed_us),
-        "next": _time(next_us),
-        "held": held if is_held else None,
+        "next": _time(None if held else delivery.next_us),
+        "held": held,
         "outcome": delivery.last_outcome,
         "status": delivery.last_status,
         "detail": delivery.reason or delivery.last_detail,
@@ -250,6 +248,20 @@ def _rendered(delivery: Delivery, held: str | None) -> dict[str, Any]:
         "origin": delivery.origin,
         "acknowledged": _time(delivery.acknowledged_us),
     }
+
+
+def _held(delivery: Delivery, owner: Subscription | None) -> str | None:
+    """Return why a due delivery is not tried: its subscription is paused or disabled."""
+    still = (SubscriptionState.PAUSED, SubscriptionState.DISABLED)
+    if owner is None or owner.state not in still or delivery.state is not DeliveryState.DUE:
+        return None
+    return f"the subscription is {owner.state.value}"
+
+
+def _destination(delivery: Delivery, owner: Subscription) -> str:
+    """Return where a delivery goes, without what is a secret."""
+    second = delivery.is_escalation and owner.options.escalate
+    return (Destination.parse(second) if second else owner.destination).shown
 
 
 def _time(at_us: int | None) -> str | None:

@@ -20,7 +20,10 @@ from broker.cli.terminal import (
 
 __all__ = ["deliveries", "test_subscription"]
 
-_COLUMNS = ["id", "subscription", "key", "state", "attempts", "status", "next", "detail"]
+_COLUMNS = [
+    *("id", "query", "destination", "subscription", "key"),
+    *("state", "attempts", "status", "next", "detail"),
+]
 _SAMPLE = {
     "delivered": "delivered",
     "failed": "not delivered",
@@ -96,6 +99,8 @@ def show(context: click.Context, delivery_id: str, output: str) -> None:
         return
     echo(f"{delivery['id']}  {delivery['state']}, {delivery['attempts']} attempts")
     echo(f"subscription {delivery['subscription']}, made {delivery['created']}")
+    if delivery["query"]:
+        echo(f"matches of {delivery['query']} to {delivery['destination']}")
     echo(f"matches {', '.join(delivery['matches'])}")
     if delivery["next"]:
         echo(f"next attempt {delivery['next']}")
@@ -262,20 +267,26 @@ def snooze(
     connection = connect(context)
     kind = "deliveries" if is_message else "subscriptions"
     if end:
+        was = _snoozed(connection.get(kind, name, "snooze"), key)
         given = {} if key is None else {"key": key}
         answer = connection.call("DELETE", kind, name, "snooze", query=given)
-        message("the snooze has ended")
+        message("the snooze has ended" if was["until"] else "it was not snoozed")
     else:
         body = {"until": until} if key is None else {"until": until, "key": key}
         answer = connection.call("POST", kind, name, "snooze", body=body)
-        message(f"snoozed until {_until(answer, key)}")
+        now = _snoozed(answer, key)
+        message(f"snoozed until {now['until']}")
+        if not now.get("has_messages", True):
+            message(f"  there has been no message with the key {key!r} so far: is it written so?")
     if output == "json":
         echo_json(answer)
 
 
-def _until(answer: dict[str, Any], key: str | None) -> str:
-    found = (each["until"] for each in answer.get("keys", ()) if each["key"] == key)
-    return str(answer["until"] if key is None else next(found, ""))
+def _snoozed(answer: dict[str, Any], key: str | None) -> dict[str, Any]:
+    """Return what an answer says of a key, or of what has none."""
+    if key is None:
+        return answer
+    return next((each for each in answer["keys"] if each["key"] == key), {"until": None})
 
 
 def _set_state(connection: BrokerConnection, subscription: str, action: str, output: str) -> None:

@@ -35,8 +35,8 @@ class Delivery:
 
     Where `seqs` is not None, it has these of them only.  `key` is None where a subscription tells
     no messages apart, `begun_us` where it was not begun.  `origin` is the delivery that it
-    escalates or repeats.  `last_outcome`, `last_status` and `last_detail` are those of its newest
-    attempt.
+    escalates or repeats; an escalation goes to the subscription's second address.  `last_outcome`,
+    `last_status` and `last_detail` are those of its newest attempt.
     """
 
     row: int
@@ -58,6 +58,7 @@ class Delivery:
     last_outcome: str | None
     last_status: int | None
     last_detail: str | None
+    is_escalation: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,4 +221,10 @@ def _delivery(row: Sequence[Any]) -> Delivery:
     made = Delivery(*row)
     seqs = tuple(json.loads(row[_SEQS])) if row[_SEQS] else None
     owner = made.subscription.removesuffix(ESCALATION)
-    return replace(made, subscription=owner, state=DeliveryState(made.state), seqs=seqs)
+    return replace(
+        made,
+        subscription=owner,
+        state=DeliveryState(made.state),
+        seqs=seqs,
+        is_escalation=owner != made.subscription,
+    )

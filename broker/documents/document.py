@@ -103,6 +103,12 @@ class DocumentLine:
         return self.stream == CLOCK and not self.xml
 
 
+_FIELDS = frozenset({"stream", "key", "time", "arrival", "xml", "docid"})
+"""What a document line may say.  `docid` is of the broker that it comes from, and passed over."""
+
+_SPELT_FIELDS = "stream, key, time, arrival and xml"
+
+
 def tick(time_us: int | None = None) -> DocumentLine:
     """Return the line of a tick, at its arrival where no time is given."""
     return DocumentLine(stream=CLOCK, xml=b"", time_us=time_us)
@@ -134,6 +140,9 @@ def parse_document_line(line: str | bytes, stream: str | None = None) -> Documen
         raise DocumentError(f"not JSON: {error}") from error
     if not isinstance(fields, dict):
         raise DocumentError("a document line is a JSON object")
+    if unknown := fields.keys() - _FIELDS:
+        names = ", ".join(map(repr, sorted(unknown)))
+        raise DocumentError(f"a document line has no {names}: its fields are {_SPELT_FIELDS}")
     if stream is not None:
         fields.setdefault("stream", stream)
     for name in ("stream", "xml"):

@@ -334,6 +334,10 @@ async def test_a_mail_that_nobody_acknowledges_goes_to_a_second_address(
             assert "Story 2" in escalated.data["output"]
             clock.go_on(hours=1.5)
             *_, boss = await box.wait_for(3)
+            async with reader.get(f"{url}/v1/deliveries") as response:
+                rows = (await response.json())["deliveries"]
+    seconds = {each["destination"] for each in rows if each["origin"] is not None}
+    assert seconds == {receiver.url, "boss@reader.example"}
     assert boss["To"] == "boss@reader.example"
     assert boss["Subject"].startswith("Not acknowledged: Q1:")
     assert "nobody has acknowledged it" in boss.get_body(("plain",)).get_content()
@@ -390,7 +394,7 @@ async def test_a_subscription_is_snoozed_over_http(broker: Broker, clock: Clock)
         async with http.post(snooze, json={"until": "2026-01-01T14:00:00Z"}) as answer:
             assert await answer.json() == {
                 "until": "2026-01-01T14:00:00Z",
-                "keys": [{"key": "a", "until": "2026-01-01T13:00:00Z"}],
+                "keys": [{"key": "a", "until": "2026-01-01T13:00:00Z", "has_messages": False}],
             }
         for wrong in ("yesterday", "0 s", "2025-01-01", "3 years", 5):
             async with http.post(snooze, json={"until": wrong}) as answer:
@@ -401,6 +405,8 @@ async def test_a_subscription_is_snoozed_over_http(broker: Broker, clock: Clock)
         async with http.delete(snooze) as answer:
             assert (await answer.json())["until"] is None
         await receiver.wait_for(1)
+        async with http.get(snooze) as answer:
+            assert [each["has_messages"] for each in (await answer.json())["keys"]] == [True]
     assert titles(receiver) == [["Story 2"]]
 
 

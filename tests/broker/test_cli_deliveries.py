@@ -54,10 +54,15 @@ async def test_a_broken_endpoint_is_found_looked_into_and_mended(broker: Broker)
         await until(lambda: sum(event.kind == "dead" for event in broker.events) == 2)
         rows = json.loads((await xscl(url, "dead-letters", "--format", "json")).stdout)
         assert [row["status"] for row in rows] == [500, 500]
+        assert {(row["query"], row["destination"]) for row in rows} == {("Q1", receiver.url)}
+        [titles, first, _] = (await xscl(url, "dead-letters")).stdout.splitlines()
+        assert titles.split()[:4] == ["id", "query", "destination", "subscription"]
+        assert first.split()[1:4] == ["Q1", receiver.url, subscription.id]
         shown = (await xscl(url, "show", rows[0]["id"])).stdout
         assert "dead, 10 attempts" in shown
         assert "failed 500" in shown
         assert found(2).id in shown
+        assert f"matches of Q1 to {receiver.url}" in shown
         receiver.always = 204
         assert "2 to be tried" in (await xscl(url, "retry", subscription.id)).stderr
         await until(lambda: sum(event.kind == "delivered" for event in broker.events) == 2)

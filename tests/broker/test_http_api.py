@@ -275,6 +275,9 @@ async def test_readiness_says_why_not(client: TestClient, room: Room) -> None:
 async def test_figures_are_shown_in_the_format_of_prometheus(client: TestClient) -> None:
     text = await (await client.get("/metrics")).text()
     assert text.splitlines() == [
+        "# HELP xscl_ready 1 where documents are taken and evaluated, else 0, as /readyz says it",
+        "# TYPE xscl_ready gauge",
+        "xscl_ready 1",
         "# HELP xscl_documents_evaluated_total documents evaluated",
         "# TYPE xscl_documents_evaluated_total counter",
         "xscl_documents_evaluated_total 3",

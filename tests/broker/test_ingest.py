@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from oracle.numbering import number_documents
 
 from broker.documents.disk import Disk
-from broker.documents.document import FIRST_WATERMARK_US, DocumentLine, parse_document_line
+from broker.documents.document import (
+    FIRST_WATERMARK_US,
+    DocumentError,
+    DocumentLine,
+    parse_document_line,
+)
 from broker.documents.ingest import Ingest, IngestOutcome, Receipt
 from broker.documents.segment import document_batch
 from broker.documents.spool import SpoolWriter
@@ -82,6 +87,13 @@ def test_a_time_before_1980_is_none(text: str) -> None:
     fields = {"stream": "S", "xml": "<v/>", "time": text, "arrival": text}
     read = parse_document_line(json.dumps(fields))
     assert (read.time_us, read.arrival_us) == (None, None)
+
+
+def test_a_field_that_there_is_not_is_refused_and_one_that_lists_have_is_not() -> None:
+    fields = {"stream": "S", "xml": "<v/>", "docid": 7}
+    assert parse_document_line(json.dumps(fields)) == DocumentLine("S", b"<v/>")
+    with pytest.raises(DocumentError, match="a document line has no 'Key', 'tme': its fields are"):
+        parse_document_line(json.dumps(fields | {"tme": "2026-01-01", "Key": "a"}))
 
 
 def test_keys_and_contents_whose_hashes_are_alike_are_told_apart(

@@ -163,6 +163,7 @@ def test_a_directory_without_queries(tmp_path: Path, unused_tcp_port: int) -> No
         (["subscribe", "who", "pull", "-p", "k"], None, 2, "'k' is not NAME=VALUE"),
         (["publish", "S", "-"], "hello", 1, "<stdin>: not well-formed XML"),
         (["publish", "S", "-"], '{"xml": 1}', 1, "a document line needs 'xml'"),
+        (["publish", "S", "-"], '{"xml": "<d/>", "tme": "2026-01-01"}', 1, "line has no 'tme'"),
         (["deliveries", "show", "msg_x"], None, 1, "no delivery 'msg_x'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

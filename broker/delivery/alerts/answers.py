@@ -152,6 +152,14 @@ class Answers:
         ).fetchall()
         return lane[0] if lane and lane[0] > now_us else None, dict(keys)
 
+    def has_had(self, subscription_id: str, key: str) -> bool:
+        """Return whether a message with this key has been made for a subscription."""
+        found = self._db.execute(
+            "SELECT 1 FROM delivery WHERE subscription = ? AND key = ? LIMIT 1",
+            (subscription_id, key),
+        )
+        return found.fetchone() is not None
+
     def _message(self, name: str) -> _Message:
         found = self._db.execute(
             "SELECT number, subscription, key, state, begun_us, attempts, origin, acknowledged_us"
