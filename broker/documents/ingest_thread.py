@@ -133,7 +133,7 @@ class IngestThread:
     @property
     def unwritable(self) -> str | None:
         """Why documents cannot be written, by the last try; None where they can."""
-        return self._unwritten and self._unwritten.reason
+        return self._unwritten.reason if self._unwritten else None
 
     @property
     def late(self) -> LateDocuments:
