@@ -106,7 +106,8 @@ class Clause:
     included.  `carried` are the terms that the clause hands on, in the order of its instances'
     nodes 1, 2, ..., and `tested` the places whose values stand behind them, for the boxes of the
     clauses above.  `tuple_variables` are the variables of all those nodes, that of the root first.
-    Where the tuples are decided, `deciding` are the clauses that the decision reads.
+    Where the tuples are decided, `deciding` are the clauses that the decision reads, and `origin`
+    is its place among the decisions of the query.
     """
 
     query_class: QueryClass
@@ -124,6 +125,7 @@ class Clause:
     stream: str = ""
     tuple_variables: tuple[int, ...] = ()
     deciding: tuple[Clause, ...] = ()
+    origin: int = -1
 
     def window_under(self, values: Mapping[str, object]) -> int:
         """Return the window under an assignment."""

@@ -269,6 +269,7 @@ class DecisionCompiler(Compiler):
             compared=compared,
             carried=tuple(sorted(needed_above | compared)),
             deciding=built.deciding,
+            origin=node.origin,
         )
         self.clauses.append(clause)
         return clause

@@ -16,6 +16,7 @@ __all__ = [
     "PlainNode",
     "blocks_of",
     "choices",
+    "operators_of",
     "ordered_nodes",
     "predicates_of",
 ]
@@ -111,6 +112,11 @@ def blocks_of(node: PlainNode) -> Iterator[int]:
             yield from blocks_of(right)
         case Kept(node=inner) | From(node=inner):
             yield from blocks_of(inner)
+
+
+def operators_of(root: PlainNode) -> Iterator[Operator]:
+    """Yield the operators of a plain source in which nothing is decided, inner ones first."""
+    return (each for each in _plain_nodes(root) if isinstance(each, Operator))
 
 
 def predicates_of(root: PlainNode) -> Iterator[Disjunct]:

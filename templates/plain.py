@@ -206,7 +206,7 @@ class _Plain:
 
     def _ordered(self, node: Operator | Absence, around: _Around) -> _Part:
         origin = self._origins[id(node)]
-        absences, first = _absences(node)
+        absences, first = absences_at(node)
         if not absences or absences[0].kind is AbsenceKind.BETWEEN:
             assert isinstance(first, Operator)
             parts = [self._part(each, around) for each in (first.left, first.right)]
@@ -317,7 +317,7 @@ _KINDS = {
 }
 
 
-def _absences(node: Node) -> tuple[list[Absence], Node]:
+def absences_at(node: Node) -> tuple[list[Absence], Node]:
     """Return the absences that are decided together at a node, and what stands below them."""
     found: list[Absence] = []
     while isinstance(node, Absence) and (not found or node.kind is found[0].kind):

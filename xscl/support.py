@@ -11,9 +11,8 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from xscl.diagnostics import Diagnostic, Severity, XsclError
+from xscl.diagnostics import Diagnostic, Severity
 from xscl.path import Span
-from xscl.query import Query
 from xscl.report import Report
 from xscl.signatures import MEASURES, ROW_AGGREGATES, SETS
 from xscl.statement import (
@@ -34,7 +33,7 @@ from xscl.syntax import (
     StepSyntax,
 )
 
-__all__ = ["NOT_RUN", "NOT_YET", "check_is_open", "check_support", "refused"]
+__all__ = ["NOT_RUN", "NOT_YET", "check_support", "refused"]
 
 NOT_RUN = "XS800"
 """The code of a construct that is read and not run."""
@@ -109,15 +108,6 @@ def refused(diagnostic: Diagnostic) -> Diagnostic:
         diagnostic.path,
         diagnostic.source,
     )
-
-
-def check_is_open(query: Query, verb: str) -> None:
-    """Raise `XsclError` for a query in which something is decided, which a verb cannot show yet."""
-    if query.is_ordered:
-        text = f"`{verb}` does not speak of NEXT, UNLESS and NOT yet, which query {query.id!r} has"
-        hint = "it runs all the same: `xscl replay` shows what it finds, `xscl register` adds it"
-        finding = Diagnostic(NOT_RUN, Severity.ERROR, Span(0, 0), text, hint, source=query.text)
-        raise XsclError([finding])
 
 
 def _constructs(statement: Statement) -> Iterator[tuple[str, Span]]:

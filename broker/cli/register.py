@@ -30,9 +30,6 @@ __all__ = ["register"]
 ESTIMATED_MAX = 10
 """Queries of one command whose cost is said first: each takes half a second."""
 
-NOT_ESTIMATED = "{}: what it will cost is not estimated, since something in it is decided"
-
-
 _TEXT = "text/plain; charset=utf-8"
 
 
@@ -108,9 +105,7 @@ def register(
     sources = _sources(paths, queries)
     for query in queries:
         path, body = ("queries", query_id or query.id), sources[query.id].encode()
-        if query.is_ordered:
-            message(NOT_ESTIMATED.format(path[1]))
-        elif len(queries) <= ESTIMATED_MAX:
+        if len(queries) <= ESTIMATED_MAX:
             _say_cost(connection.call("POST", *path, "estimate", body=body, content_type=_TEXT))
         made = connection.call("PUT", *path, query={"since": since}, body=body, content_type=_TEXT)
         _say_registered(made)
@@ -192,13 +187,9 @@ def _dry_run(
     connection: BrokerConnection, query: Query, query_id: str, bounds: dict[str, Any], output: str
 ) -> dict[str, Any]:
     path, body = ("queries", query_id), query.text.encode()
-    estimate = None
-    if query.is_ordered:
-        message(NOT_ESTIMATED.format(query_id))
-    else:
-        estimate = connection.call("POST", *path, "estimate", body=body, content_type=_TEXT)
-        if output == "text":
-            echo(estimate["rendered"], nl=False)
+    estimate = connection.call("POST", *path, "estimate", body=body, content_type=_TEXT)
+    if output == "text":
+        echo(estimate["rendered"], nl=False)
     if query.parameters and bounds["parameters"] is None:
         wanted = wanted_parameters(dict(query.parameters))
         message(f"{query_id} has parameters: give {wanted} to see what it would have matched")

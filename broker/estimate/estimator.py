@@ -4,6 +4,7 @@ For each operator every value join's pairs are counted in the sample; the one wi
 the **anchor**.  Where a query has two blocks, some of the anchor's pairs are held against all else
 that the operator asks, which gives the share that matches.  For an operator over other operators
 the pairs are those of its blocks' documents, an upper bound that is told as what it is: no matches.
+What is decided is decided on the sample (`decided`).
 
 Pairs and matches are counted for as many documents as the sample has; how many those are a day is
 another question, which a sample that is too small, or a backlog, does not answer.
@@ -17,13 +18,16 @@ from typing import Any
 
 from broker.documents.document import Document
 from broker.documents.late import Newest, late_data
+from broker.estimate.decided import matches_of
+from broker.estimate.grace import proposed_grace
 from broker.estimate.interval import Interval, heaps, poisson, share, total
 from broker.estimate.model import INFINITE_AS_US, JoinEstimate, OperatorEstimate, QueryEstimate
 from broker.estimate.statistics import DAY_US, DocumentSample, Occurrences, Timing, take_sample
 from broker.estimate.warnings import warnings
-from broker.explain.model import ClauseView, QueryView, SideView, Survey
+from broker.explain.model import ClauseView, DecisionView, QueryView, SideView, Survey
 from broker.explain.spelling import ParameterText
 from broker.explain.survey import survey_with_plan
+from broker.explain.text import spell_decision
 from broker.matching.budget import DEFAULT_BUDGET, Budget
 from broker.matching.lateness import Lateness
 from broker.matching.registration import RegisteredQuery, SetChange
@@ -32,7 +36,6 @@ from templates.ordered import choices
 from templates.plain import plain_statements
 from xscl.query import INFINITE_US, Operator, Query
 from xscl.sequence import documents_of
-from xscl.support import check_is_open
 
 __all__ = ["estimate"]
 
@@ -53,8 +56,6 @@ def estimate(
     budget: Budget = DEFAULT_BUDGET,
 ) -> list[QueryEstimate]:
     """Return an estimate for each query, from documents in the order of their arrival."""
-    for query in queries:
-        check_is_open(query, "estimate")
     found, plan = survey_with_plan(queries, lateness_us=lateness_us)
     sample = take_sample(plan, documents)
     streams = {document.stream for document in documents}
@@ -96,7 +97,13 @@ class _Estimator:
         roots = [o.matches for o in operators if o.operator == self._root()]
         known = [matches for matches in roots if matches is not None]
         matches = total(known) if len(known) == len(roots) and roots else None
-        if not operators:
+        paused = ""
+        if self.query.is_ordered:
+            operators += map(self._decision, self.view.decisions)
+            matches, paused = matches_of(
+                self.query, self.sample.documents, self.survey.lateness_us, self.budget
+            )
+        elif not operators:
             matches = self._single_matches()
         unseen = sorted(self._unseen())
         if unseen:
@@ -109,7 +116,39 @@ class _Estimator:
             tuple(operators),
             self._interval_per_day(matches),
             self.sample.refusal,
-            tuple(warnings(self.view, operators, matches, self.sample, unseen, late, self.budget)),
+            (
+                *([f"it would be paused: {paused}"] if paused else []),
+                *filter(None, [self._grace()]),
+                *warnings(self.view, operators, matches, self.sample, unseen, late, self.budget),
+            ),
+        )
+
+    def _grace(self) -> str | None:
+        return proposed_grace(self.query, self.sample.documents, self.survey.lateness_us)
+
+    def _decision(self, decision: DecisionView) -> OperatorEstimate:
+        """Return what a decision remembers; its pairs are not told apart from its matches."""
+        sides = [side for clause in self.view.clauses() for side in clause.sides]
+        read = set[int]().union(
+            *(self._documents(side) for side in sides if side.block is not None)
+        )
+        kept_us = min(decision.retention_us, INFINITE_AS_US) + self.survey.lateness_us
+        per_day = self.sample.per_day(len(read))
+        remembered = None if per_day is None else round(per_day * kept_us / DAY_US)
+        return OperatorEstimate(
+            alternative=1,
+            operator=decision.number - 1,
+            text=f"decision {decision.number}: {spell_decision(decision)}",
+            joins=(),
+            anchor=None,
+            pairs_per_day=None,
+            partners=0.0,
+            matches=None,
+            matches_per_day=None,
+            remembered=remembered,
+            bytes=remembered and remembered * _OVERHEAD_BYTES,
+            is_unbounded=decision.is_unbounded,
+            grace_us=decision.grace_us,
         )
 
     def _single_matches(self) -> Interval | None:
@@ -254,7 +293,8 @@ class _Estimator:
         timing: Timing,
         pairs: Interval,
     ) -> Interval | None:
-        if documents_of(self.query.root) != 2 or self.query.parameters:
+        is_plain = documents_of(self.query.root) == 2 and not self.query.is_ordered
+        if not is_plain or self.query.parameters:
             return None
         if anchor is None:
             return pairs if not clause.comparisons else None

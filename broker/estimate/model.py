@@ -34,7 +34,8 @@ class OperatorEstimate:
 
     `partners` is how many candidates a document meets, by the anchor; `matches` are those of as
     many documents as the sample has, None where they were not estimated.  `remembered` documents
-    take about `bytes`.  What depends on a day is None where the sample says nothing of one.
+    take about `bytes`.  Of a decision `grace_us` says how long its answers wait.  What depends on a
+    day is None where the sample says nothing of one.
     """
 
     alternative: int
@@ -49,6 +50,7 @@ class OperatorEstimate:
     remembered: int | None
     bytes: int | None
     is_unbounded: bool
+    grace_us: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

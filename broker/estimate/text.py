@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker.estimate.interval import Interval
 from broker.estimate.model import OperatorEstimate, QueryEstimate
+from xscl.durations import render_duration
 
 __all__ = ["render_estimate", "spell_interval", "spell_number"]
 
@@ -18,7 +19,9 @@ def render_estimate(found: QueryEstimate) -> str:
         for join in one.joins:
             role = "anchor" if join.text == one.anchor else "join  "
             lines.append(f"    {role}  {join.text}: {_pairs(join.pairs_per_day, join.partners)}")
-        if not one.joins:
+        if one.grace_us is not None:
+            lines.append(f"    an answer waits {render_duration(one.grace_us)} for late documents")
+        elif not one.joins:
             lines.append(f"    no value join: {_pairs(one.pairs_per_day, one.partners)}")
     lines += [f"  warning: {text}" for text in found.warnings]
     return "\n".join(lines) + "\n"

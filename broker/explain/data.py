@@ -10,6 +10,7 @@ from typing import Any
 from broker.explain.model import (
     ClassView,
     ClauseView,
+    DecisionView,
     NodeView,
     QueryView,
     SideView,
@@ -66,7 +67,32 @@ def _query(survey: Survey, query: QueryView) -> dict[str, Any]:
             [_clause(survey, clause) for clause in alternative]
             for alternative in query.alternatives
         ],
+        "decisions": list(map(_decision, query.decisions)),
         "not_shared": [{"code": note.code, "text": note.text} for note in query.notes],
+    }
+
+
+def _decision(decision: DecisionView) -> dict[str, Any]:
+    return {
+        "number": decision.number,
+        "kind": decision.kind,
+        "operands": list(decision.operands),
+        "asked": decision.asked or None,
+        "window": decision.window or None,
+        "within": decision.within or None,
+        "absences": [
+            {
+                "unit": absence.unit,
+                "kind": absence.kind,
+                "asked": absence.asked or None,
+                "window": absence.window or None,
+            }
+            for absence in decision.absences
+        ],
+        "grace_us": decision.grace_us,
+        "reach_us": _finite(decision.retention_us),
+        "stratum": decision.stratum,
+        "queries": list(decision.others),
     }
 
 

@@ -74,7 +74,7 @@ def _clauses(query: QueryView) -> Iterator[tuple[str, str, ClauseView]]:
 
 def _operand(side: SideView) -> str:
     if side.block is None:
-        return f"tuples of operator {side.operator}"
+        return f"tuples of {side.stream}"
     return f"block {side.block} on {side.stream}"
 
 
@@ -136,15 +136,16 @@ def flow_picture(survey: Survey) -> Picture:
             if name is not None:
                 streams.setdefault(name, f"stream{len(streams)}")
     picture.boxes.append(("", [_Node(key, name, "round") for name, key in streams.items()]))
-    boxes: dict[int, list[_Node]] = {}
+    boxes: dict[str, list[_Node]] = {}
     for i, query in enumerate(survey.queries):
         template = survey.class_of(query.alternatives[0][-1]).template
-        boxes.setdefault(template, []).append(_Node(f"query{i}", query.id))
+        title = "decisions" if query.decisions else f"template {template}"
+        boxes.setdefault(title, []).append(_Node(f"query{i}", query.id))
         for stream in dict.fromkeys(block.stream for block in query.blocks):
             picture.edges.append(_Edge(streams[stream], f"query{i}", "flow"))
         if query.publish is not None:
             picture.edges.append(_Edge(f"query{i}", streams[query.publish], "flow", "publishes"))
-    picture.boxes += [(f"template {number}", nodes) for number, nodes in boxes.items()]
+    picture.boxes += boxes.items()
     return picture
 
 

@@ -11,11 +11,13 @@ from templates.template import Template
 from xscl.query import INFINITE_US
 
 __all__ = [
+    "AbsenceView",
     "BlockView",
     "ClassMember",
     "ClassView",
     "ClauseView",
     "ComparisonView",
+    "DecisionView",
     "NodeView",
     "Note",
     "QueryView",
@@ -67,9 +69,9 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class SideView:
-    """One operand: a block, or with `operator` the tuples of the operator of that number.
+    """One operand: a block, or the tuples of another operator, or of a decision.
 
-    Of what the tuples carry, only what this operator needs is a node.
+    Of these `stream` says which one it is; what they carry and this operator needs is a node.
     """
 
     block: int | None
@@ -131,6 +133,43 @@ class ClauseView:
 
 
 @dataclass(frozen=True, slots=True)
+class AbsenceView:
+    """What must be absent: its blocks in words, and which documents of them count."""
+
+    unit: str
+    kind: str
+    asked: str
+    window: str
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionView:
+    """What NEXT, UNLESS or NOT decides, in the query's words.
+
+    `number` is its place among those of the query, from 1.  `asked` is the predicate, empty where
+    there is none, `within` the shortest WITHIN around it.  `grace_us` is how far the newest event
+    time must be ahead of a tuple's end.  `others` are queries that share it.
+    """
+
+    number: int
+    kind: str
+    operands: tuple[str, ...]
+    asked: str
+    window: str
+    within: str
+    absences: tuple[AbsenceView, ...]
+    grace_us: int
+    retention_us: int
+    stratum: int
+    others: tuple[str, ...] = ()
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether what it remembers is never forgotten."""
+        return self.retention_us >= INFINITE_US
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """Something that is not shared with other queries, and why; `code` is stable."""
 
@@ -149,7 +188,11 @@ class BlockView:
 
 @dataclass(frozen=True, slots=True)
 class QueryView:
-    """One query.  `alternatives` are its conjunctive readings, each the clauses from inside out."""
+    """One query.  `alternatives` are its conjunctive readings, each the clauses from inside out.
+
+    What is decided stands in `decisions`, inner ones first, and in no alternative.  `says_grace`
+    says whether the query has a GRACE.
+    """
 
     id: str
     text: str
@@ -160,6 +203,8 @@ class QueryView:
     blocks: tuple[BlockView, ...]
     alternatives: tuple[tuple[ClauseView, ...], ...]
     notes: tuple[Note, ...] = ()
+    decisions: tuple[DecisionView, ...] = ()
+    says_grace: bool = False
 
     def clauses(self) -> Iterator[ClauseView]:
         """Yield the clauses of all alternatives."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from broker.explain.model import ClauseView, Note
+from broker.explain.model import ClauseView, DecisionView, Note
 from broker.explain.spelling import spell_condition
 from xscl.path import (
     And,
@@ -26,21 +26,29 @@ from xscl.sequence import units_of
 __all__ = ["notes_on"]
 
 
-def notes_on(query: Query, alternatives: Sequence[Sequence[ClauseView]]) -> Iterator[Note]:
+def notes_on(
+    query: Query,
+    alternatives: Sequence[Sequence[ClauseView]],
+    decisions: Sequence[DecisionView] = (),
+) -> Iterator[Note]:
     """Yield the notes on a query, each once."""
     seen: set[str] = set()
-    for note in _notes(query, alternatives):
+    for note in _notes(query, alternatives, decisions):
         if note.text not in seen:
             seen.add(note.text)
             yield note
 
 
-def _notes(query: Query, alternatives: Sequence[Sequence[ClauseView]]) -> Iterator[Note]:
+def _notes(
+    query: Query,
+    alternatives: Sequence[Sequence[ClauseView]],
+    decisions: Sequence[DecisionView],
+) -> Iterator[Note]:
     for block in query.blocks:
         for step in _steps(block.path):
             for predicate in step.predicates:
                 yield from _condition_notes(predicate, is_positive=True)
-    if len(alternatives) > 1:
+    if len(alternatives) > 1 and not decisions:
         yield Note(
             "alternatives",
             f"{_sources(query)} {len(alternatives)} alternatives: each is a query class of its own,"
@@ -49,7 +57,15 @@ def _notes(query: Query, alternatives: Sequence[Sequence[ClauseView]]) -> Iterat
     for alternative in alternatives:
         for clause in alternative:
             yield from _clause_notes(clause)
-    if query.parameters:
+    for decision in decisions:
+        yield from _decision_notes(decision)
+    if query.parameters and decisions:
+        names = ", ".join(f"${name}" for name, _ in query.parameters)
+        yield Note(
+            "decided-parameters",
+            f"{names}: each assignment has decisions of its own, because something is decided",
+        )
+    elif query.parameters:
         names = ", ".join(f"${name}" for name, _ in query.parameters)
         yield Note(
             "parameters",
@@ -65,6 +81,18 @@ def _sources(query: Query) -> str:
     return (
         "the alternatives of units, and OR, make" if " OR " in query.text.upper() else "units make"
     )
+
+
+def _decision_notes(decision: DecisionView) -> Iterator[Note]:
+    name = f"decision {decision.number}"
+    asked = [decision.asked, *(absence.asked for absence in decision.absences)]
+    if not any("=" in text.replace("!=", "").replace("<=", "").replace(">=", "") for text in asked):
+        yield Note(
+            "no-value-join",
+            f"{name} without an equality passes over all that its window holds",
+        )
+    if decision.is_unbounded:
+        yield Note("unbounded", f"{name} has no window: what it reads is never forgotten")
 
 
 def _clause_notes(clause: ClauseView) -> Iterator[Note]:

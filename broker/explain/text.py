@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from broker.explain.model import ClauseView, QueryView, SideView, Survey, TemplateView
+from broker.explain.model import ClauseView, DecisionView, QueryView, SideView, Survey, TemplateView
 from broker.explain.spelling import spell_constant
 from broker.explain.trees import beside, indent, table, tree, wrap
 from templates.template import Template
 from xscl.durations import render_duration
 from xscl.query import INFINITE_US
 
-__all__ = ["SECTIONS", "render_overview", "render_query"]
+__all__ = ["SECTIONS", "render_overview", "render_query", "spell_decision"]
 
 ROWS_MAX = 12
 """Rows of a template's table that are shown; the rest is counted."""
@@ -109,7 +109,7 @@ def _graph(survey: Survey, query: QueryView) -> Iterator[str]:
 def _graph_label(survey: Survey, side: SideView, index: int) -> str:
     node = side.nodes[index]
     if side.block is None and index == 0:
-        return f"tuples of operator {side.operator}"
+        return f"tuples of {side.stream}"
     name = next((c for c in node.called if not c.startswith("#")), survey.name(node.variable))
     name = " = ".join([name, *map(spell_constant, node.constants)])
     return name if node.survives else f"{name} (contracted)"
@@ -133,8 +133,7 @@ def _titled(query: QueryView) -> Iterator[str | ClauseView]:
 def _title(query: QueryView, number: int, clause: ClauseView) -> str:
     which = f"alternative {number}, " if len(query.alternatives) > 1 else ""
     operands = [
-        f"block {side.block}" if side.block is not None else f"operator {side.operator}"
-        for side in clause.sides
+        f"block {side.block}" if side.block is not None else side.stream for side in clause.sides
     ]
     return f"{which}operator {clause.operator}: {f' {clause.kind} '.join(operands)}"
 
@@ -193,7 +192,7 @@ def template_lines(survey: Survey, view: TemplateView, query_id: str = "") -> It
         [
             str(c.number),
             *map(survey.name, c.query_class.row.variables),
-            _window(c.window_us),
+            _window(c.window_us) if template.has_right or c.window_us else "-",
             wrap(c.queries(), 3),
         ]
         for c in classes[:ROWS_MAX]
@@ -273,6 +272,62 @@ def _notes(survey: Survey, query: QueryView) -> Iterator[str]:
         yield f"{note.code}: {note.text}"
 
 
+def _decisions(survey: Survey, query: QueryView) -> Iterator[str]:
+    late = render_duration(survey.lateness_us)
+    for one in query.decisions:
+        others = [each for each in one.others if each != query.id]
+        shared = f"shared with {wrap(others)}" if others else "of this query only"
+        yield f"decision {one.number}: {spell_decision(one)}, {shared}"
+        yield from indent(list(_asked(one)))
+    if query.decisions:
+        grace = render_duration(query.decisions[0].grace_us)
+        why = "as its GRACE and those of what it reads say"
+        if not query.says_grace:
+            why = "the allowed lateness, because it says no GRACE"
+        yield f"answered when the newest event time is {grace} past the end of a tuple: {why}"
+        kept = {one.retention_us for one in query.decisions}
+        if any(one.is_unbounded for one in query.decisions):
+            yield "documents are remembered for good"
+        elif not _is_given(query):
+            yield (
+                f"documents are remembered for {render_duration(max(kept))},"
+                f" and {late} of allowed lateness"
+            )
+        yield "(statements that differ only in SELECT, id and subscriber share their decisions)"
+
+
+def spell_decision(one: DecisionView) -> str:
+    """Return what is decided: the operands, and within which window."""
+    within = (
+        f" within {one.window}" if one.window else f" WITHIN {one.within}" if one.within else ""
+    )
+    if len(one.operands) > 1:
+        return f"{f' {one.kind} '.join(one.operands)}{within}"
+    if one.kind == "UNLESS":
+        return one.operands[0]
+    return f"{one.operands[0]} {one.kind} {one.absences[0].unit}{within}"
+
+
+def _asked(one: DecisionView) -> Iterator[str]:
+    if one.asked:
+        yield f"if {one.asked}"
+    for absence in one.absences:
+        asked = f"if {absence.asked}" if absence.asked else ""
+        if absence.kind == one.kind != "UNLESS":
+            yield from [asked] if asked else []
+            continue
+        where = "comes before" if absence.kind == "UNLESS before" else "stands between"
+        within = f" within {absence.window}" if absence.window else ""
+        yield ", ".join(filter(None, [f"unless {absence.unit} {where}{within}", asked]))
+
+
+def _is_given(query: QueryView) -> bool:
+    """Return whether a window is a parameter."""
+    windows = [clause.window for clause in query.clauses()]
+    windows += [decision.window for decision in query.decisions]
+    return any(window.startswith("$") for window in windows)
+
+
 def _windows(survey: Survey, query: QueryView) -> Iterator[str]:
     late = render_duration(survey.lateness_us)
     has_parameter = any(clause.window.startswith("$") for clause in query.clauses())
@@ -297,11 +352,10 @@ def _strata(survey: Survey, query: QueryView) -> Iterator[str]:
     publishers = {other.publish: other.id for other in survey.queries if other.publish}
     streams = list(dict.fromkeys(block.stream for block in query.blocks))
     for clause in query.alternatives[0]:
-        reads = [
-            f"operator {side.operator}" if side.block is None else side.stream
-            for side in clause.sides
-        ]
+        reads = [side.stream for side in clause.sides]
         yield f"stratum {clause.stratum}: {clause.kind} reads {', '.join(reads)}"
+    for decision in query.decisions:
+        yield f"stratum {decision.stratum}: decision {decision.number}"
     for stream in streams:
         if stream in publishers:
             yield f"{stream} is published by {publishers[stream]}"
@@ -320,6 +374,7 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "sql": ("SQL", _sql),
     "class": ("Query class", _class),
     "unshared": ("Not shared", _notes),
+    "decisions": ("Decisions", _decisions),
     "windows": ("Windows", _windows),
     "strata": ("Strata", _strata),
 }
@@ -360,18 +415,28 @@ def _count(number: int, name: str, ending: str) -> str:
     return f"{number:,} {name}{'' if number == 1 else ending}"
 
 
+def _stratum(query: QueryView) -> int:
+    strata = [clause.stratum for clause in query.clauses()]
+    return max(strata + [decision.stratum for decision in query.decisions])
+
+
 def _query_rows(survey: Survey) -> tuple[list[str], list[list[str]]]:
     rows = []
     for query in survey.queries:
         classes = [survey.class_of(clause) for clause in query.clauses()]
-        windows = dict.fromkeys(c.window for c in query.clauses() if c.is_join)
+        windows = dict.fromkeys(
+            [
+                *(one.window for one in query.decisions if one.window),
+                *(c.window for c in query.clauses() if c.is_join),
+            ]
+        )
         rows.append(
             [
                 query.id,
                 ", ".join(dict.fromkeys(str(c.number) for c in classes)),
                 ", ".join(dict.fromkeys(str(c.template) for c in classes)),
                 ", ".join(windows) or "-",
-                str(max(c.stratum for c in query.clauses())),
+                str(_stratum(query)),
                 ", ".join(dict.fromkeys(block.stream for block in query.blocks)),
                 query.publish or "-",
             ]

@@ -65,11 +65,10 @@ def test_a_query_in_which_something_is_decided_is_registered_beside_others(
 ) -> None:
     path = tmp_path / "silent.xscl"
     path.write_text("news//item->a NOT FOLLOWED BY {a/feed = b/feed, 6 h} news//item->b GRACE 1 h")
-    for arguments in (["--dry-run"], []):
-        result = served.xscl("register", str(path), *arguments)
-        assert result.exit_code == 0, result.output
-        assert "silent: what it will cost is not estimated" in result.stderr
-    # Others are shown what they share with those that can be shown.
+    dry = served.xscl("register", str(path), "--dry-run").stdout
+    assert "registered silent" in served.xscl("register", str(path)).stderr
+    assert "decision 1: block 0 NOT FOLLOWED BY block 1 within 6 hours" in dry
+    assert "decision (block 0 NOT FOLLOWED BY block 1 within 6 hours): of its own" in dry
     assert "registered same" in served.xscl("register", str(query_file)).stderr
     served.xscl("pause", "silent")
     assert "silent is active" in served.xscl("resume", "silent").stderr

@@ -1,0 +1,276 @@
+"""One alternative of a query as `survey` sees it: its clauses, in the query's words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from broker.explain.decisions import joined_clauses
+from broker.explain.model import (
+    ClassMember,
+    ClauseView,
+    ComparisonView,
+    NodeView,
+    SideView,
+)
+from broker.explain.spelling import (
+    ParameterText,
+    spell_comparison,
+    spell_condition,
+    spell_constant,
+    spell_operand,
+    spell_step,
+)
+from templates.clause import Alternative, Clause
+from templates.ordered import blocks_of, operators_of
+from xpath_eval.catalog import PatternCatalog
+from xscl.durations import render_duration
+from xscl.path import Literal, Parameter
+from xscl.pattern import DataTest, TreePattern
+from xscl.query import (
+    Disjunct,
+    Operand,
+    Operator,
+    Query,
+    Residual,
+    ValueJoin,
+    Window,
+    operand_terms,
+    term,
+)
+from xscl.sequence import blocks_below
+
+__all__ = ["SurveyedDecisions", "SurveyedQuery", "given_window_us"]
+
+
+@dataclass
+class SurveyedQuery:
+    """One alternative of one query, and what its terms are called.
+
+    `plain` is the plain statement that is compiled, `query` the same with its parameters.  `choice`
+    has the disjunct of each node that has alternatives, `numbers` are those of decisions by place.
+    """
+
+    catalog: PatternCatalog
+    use: Callable[[Clause, ClassMember], int]
+    plain: Query
+    query: Query
+    alternative: Alternative
+    choice: Mapping[int, Disjunct]
+    uses: dict[int, list[tuple[str, str]]]
+    numbers: Mapping[int, int]
+
+    def __post_init__(self) -> None:
+        self.labels = {variable.name: variable.label for variable in self.query.variables}
+        self.disjuncts = list(self.choice.values())
+        operands = [operand for disjunct in self.disjuncts for operand in disjunct.operands()]
+        derived = [*operands, *(each for operand in operands for each in operand_terms(operand))]
+        self.labels |= {term(each): spell_operand(each, self.labels) for each in derived}
+        self.patterns = [p for p in self.alternative.patterns if not p.stream.startswith("#")]
+        self.operators = list(self.plain.operators())
+
+    def clauses(self, number: int) -> tuple[ClauseView, ...]:
+        """Return the clauses of alternative `number`."""
+        return tuple(
+            self._clause(clause, ClassMember(self.query.id, number, i), i)
+            for i, clause in enumerate(self.alternative.clauses)
+        )
+
+    def _clause(self, clause: Clause, member: ClassMember, index: int) -> ClauseView:
+        number = self.use(clause, member)
+        sides = tuple(self._side(clause, i) for i in range(len(clause.sources)))
+        operator = self.operators[index] if self.operators else None
+        disjunct = self.disjuncts[index] if self.disjuncts else Disjunct()
+        return ClauseView(
+            operator=index,
+            kind=operator.kind.value if operator is not None else "block",
+            window_us=given_window_us(clause),
+            window=self._window(operator),
+            sides=sides,
+            comparisons=tuple(self._comparisons(clause, disjunct, sides)),
+            class_number=number,
+            stratum=clause.query_class.stratum,
+            retention_us=clause.retention_under(defaultdict(int)),
+        )
+
+    def _window(self, operator: Operator | None) -> str:
+        if operator is None:
+            return ""
+        index = self.operators.index(operator)
+        return _spell_window(list(self.query.operators())[index].window)
+
+    def _side(self, clause: Clause, index: int) -> SideView:
+        source = clause.sources[index]
+        template, variables = clause.query_class.template, clause.query_class.row.variables
+        size = template.left_size
+        kept = set(variables[:size] if index == 0 else variables[size:])
+        if source.below is None:
+            assert source.block is not None
+            pattern = self._pattern(source.block, kept)
+            return SideView(source.block, None, pattern.stream, self._nodes(pattern, kept))
+        below = source.below
+        root, *carried = below.tuple_variables
+        nodes = [NodeView(-1, "tuple", root, (), (), (), (), False, root in kept)]
+        nodes += [
+            NodeView(0, self.labels.get(t, t), v, (self.labels.get(t, t),), (), (), (), False, True)
+            for t, v in zip(below.carried, carried, strict=False)
+            if v in kept
+        ]
+        return SideView(None, *self._called(below), tuple(nodes))
+
+    def _called(self, below: Clause) -> tuple[int | None, str]:
+        """Return the number of the operator whose tuples are read, and what it is called."""
+        operator = self.alternative.clauses.index(below)
+        return operator, f"operator {operator}"
+
+    def _pattern(self, block: int, kept: set[int]) -> TreePattern:
+        """Return the pattern of a block in which some variables are."""
+        return self.patterns[list(blocks_below(self.plain.root)).index(block)]
+
+    def _nodes(self, pattern: TreePattern, kept: set[int]) -> tuple[NodeView, ...]:
+        ids = self.catalog.add(pattern)
+        roots = {block.root for block in self.query.blocks}
+        views = []
+        for number, node in zip(ids, pattern.nodes, strict=True):
+            called = tuple(self.labels.get(t, t) for t in node.terms)
+            self.uses[number] += [(self.query.id, name) for name in called]
+            is_derived = node.derivation is not None
+            views.append(
+                NodeView(
+                    parent=node.parent,
+                    step=called[0] if is_derived else spell_step(node, is_first=node.parent < 0),
+                    variable=number,
+                    called=called,
+                    filters=tuple(map(spell_condition, node.filters)),
+                    constants=tuple(map(_constant, node.constants)),
+                    tests=tuple(_spell_test(t) for t in node.tests if t.operator != "="),
+                    is_block_root=not roots.isdisjoint(node.terms),
+                    survives=number in kept,
+                )
+            )
+        return tuple(views)
+
+    def _comparisons(
+        self, clause: Clause, disjunct: Disjunct, sides: tuple[SideView, ...]
+    ) -> Iterator[ComparisonView]:
+        where = {
+            name: (s, n)
+            for s, side in enumerate(sides)
+            for n, node in enumerate(side.nodes)
+            for name in node.called
+        }
+        for value_join in disjunct.value_joins:
+            yield self._comparison(value_join, where, "=", clause)
+        for residual in disjunct.residuals:
+            yield self._comparison(residual, where, residual.operator, clause)
+        for test in disjunct.tests:
+            names = {n for each in test.arguments for n in self._ends(each, where)}
+            ends = tuple(sorted(where[name] for name in names))
+            text = spell_operand(test, self.labels)
+            yield ComparisonView(text, False, test.function, ends, "tuple")
+
+    def _comparison(
+        self,
+        comparison: ValueJoin | Residual,
+        where: dict[str, tuple[int, int]],
+        operator: str,
+        clause: Clause,
+    ) -> ComparisonView:
+        names = {n for o in (comparison.left, comparison.right) for n in self._ends(o, where)}
+        is_literal = any(
+            isinstance(side, Literal | Parameter) for side in (comparison.left, comparison.right)
+        )
+        is_join = isinstance(comparison, ValueJoin)
+        return ComparisonView(
+            spell_comparison(comparison, self.labels),
+            is_join,
+            operator,
+            tuple(sorted(where[name] for name in names)),
+            "tuple" if comparison in clause.residuals else "constant" if is_literal else "join",
+        )
+
+    def _ends(self, operand: Operand, where: dict[str, tuple[int, int]]) -> Iterator[str]:
+        """Yield the names of the nodes that an operand reads; times are of no node."""
+        name = spell_operand(operand, self.labels)
+        if name in where:
+            yield name
+            return
+        for each in operand_terms(operand):
+            name = spell_operand(each, self.labels)
+            if name in where:
+                yield name
+
+
+class SurveyedDecisions(SurveyedQuery):
+    """One alternative of a query in which something is decided: what it asks of the join."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.joined = joined_clauses(self.alternative)
+        self.of_block: dict[int, list[TreePattern]] = defaultdict(list)
+        for pattern in self.patterns:
+            for number, block in enumerate(self.query.blocks):
+                if any(block.root in node.terms for node in pattern.nodes):
+                    self.of_block[number].append(pattern)
+
+    def clauses(self, number: int) -> tuple[ClauseView, ...]:
+        """Return the clauses of alternative `number` that are no decisions."""
+        return tuple(
+            self._joined(clause, ClassMember(self.query.id, number, i), i)
+            for i, clause in enumerate(self.joined)
+        )
+
+    def _joined(self, clause: Clause, member: ClassMember, index: int) -> ClauseView:
+        sides = tuple(self._side(clause, i) for i in range(len(clause.sources)))
+        node = self._operator(clause)
+        disjunct = Disjunct() if node is None else self.choice.get(id(node), node.disjuncts[0])
+        window = node.window if node is not None else None
+        return ClauseView(
+            operator=index,
+            kind=node.kind.value if node is not None else "block",
+            window_us=given_window_us(clause),
+            window="" if window is None else _spell_window(window),
+            sides=sides,
+            comparisons=tuple(self._comparisons(clause, disjunct, sides)),
+            class_number=self.use(clause, member),
+            stratum=clause.query_class.stratum,
+            retention_us=clause.retention_under(defaultdict(int)),
+        )
+
+    def _operator(self, clause: Clause) -> Operator | None:
+        """Return the operator whose tuples a clause has, None for a block."""
+        operators = (each for each in operators_of(self.plain.root))
+        return next((each for each in operators if tuple(blocks_of(each)) == clause.blocks), None)
+
+    def _called(self, below: Clause) -> tuple[int | None, str]:
+        if below.query_class.decided is not None:
+            return None, f"decision {self.numbers[below.origin]}"
+        operator = self.joined.index(below)
+        return operator, f"operator {operator}"
+
+    def _pattern(self, block: int, kept: set[int]) -> TreePattern:
+        found = [
+            pattern for pattern in self.of_block[block] if kept.issubset(self.catalog.add(pattern))
+        ]
+        return min(found, key=lambda pattern: len(pattern.nodes))
+
+
+def _spell_window(window: Window | Parameter) -> str:
+    if isinstance(window, Parameter):
+        return f"${window.name}"
+    return render_duration(window.length_us)
+
+
+def given_window_us(clause: Clause) -> int:
+    """Return a clause's window; 0 for one that a subscription gives."""
+    return clause.window_us if isinstance(clause.window_us, int) else 0
+
+
+def _spell_test(test: DataTest) -> str:
+    data = test.data if isinstance(test.data, float) else _constant(test.data)
+    return f"{test.operator} {spell_constant(data)}"
+
+
+def _constant(constant: str | Parameter) -> str:
+    return ParameterText(f"${constant.name}") if isinstance(constant, Parameter) else constant
