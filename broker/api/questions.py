@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -14,13 +15,18 @@ from broker.api.body import text_of
 from broker.api.problem import Problem
 from broker.api.queries import check_id, one_query, present_query
 from broker.documents.document import Document
-from broker.documents.stored import newest_documents, stored_document, stream_at
+from broker.documents.stored import (
+    documents_between,
+    newest_documents,
+    stored_document,
+    stream_at,
+)
 from broker.estimate import estimate, render_estimate
 from broker.explain.data import as_data
 from broker.explain.sharing import render_sharing, sharing
 from broker.explain.survey import survey
 from broker.registry.registered import check_among, queries_of
-from broker.whynot import why_not
+from broker.whynot import SURROUNDINGS_MAX, Surroundings, why_not
 from broker.whynot.text import render_reason
 
 __all__ = ["ROUTES", "SAMPLE_MAX", "values_of"]
@@ -56,13 +62,15 @@ async def explain_why_not(request: web.Request) -> web.Response:
 
     def work() -> dict[str, Any]:
         query, point = _registered(backend, query_id)
+        documents = [_stored(backend, docid) for docid in docids]
         reason = why_not(
             query,
-            [_stored(backend, docid) for docid in docids],
+            documents,
             lateness_us=backend.lateness_us,
             parameters=None if values is None else xscl.assignment(query, values),
             registration_point=point,
             stream_at=lambda end_us: stream_at(backend.spool, end_us),
+            around=_around(backend, docids) if query.is_ordered else None,
         )
         return {**reason.as_data(), "rendered": render_reason(reason)}
 
@@ -107,6 +115,14 @@ def _stored(backend: Backend, docid: int) -> Document:
     if found is None:
         raise Problem(HTTPStatus.NOT_FOUND, f"no document {docid}")
     return found
+
+
+def _around(backend: Backend, docids: Sequence[int]) -> Surroundings:
+    """Return the documents among which some were decided."""
+    spare = max(0, SURROUNDINGS_MAX - (max(docids) - min(docids))) // 2
+    last = max(docids) + spare
+    found = documents_between(backend.spool, min(docids) - spare, last)
+    return Surroundings(found, is_cut=last < backend.spool.last_docid)
 
 
 def _docids(text: str) -> list[int]:

@@ -221,13 +221,15 @@ def _why_not(
     lateness: str,
     parameters: str | None,
 ) -> Reason:
-    from broker.cli.whynot import from_files, from_record
-    from broker.whynot import why_not
+    from broker.cli.whynot import all_of, from_files, from_record
+    from broker.whynot import Surroundings, why_not
 
     if documents is not None:
         chosen = from_record(documents, names)
+        around = Surroundings.of(all_of(documents), chosen) if query.is_ordered else None
     else:
         chosen = from_files(query, names, times)
+        around = Surroundings(chosen)
         if len(times) < len(names):
             message("no --time for each document: they are taken to come in this order, 1 s apart")
     return why_not(
@@ -235,6 +237,7 @@ def _why_not(
         chosen,
         lateness_us=_duration_us(lateness),
         parameters=_values(query, parameters),
+        around=around,
     )
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from broker.documents.document import Document
     from xscl.query import Query
 
-__all__ = ["from_files", "from_record"]
+__all__ = ["all_of", "from_files", "from_record"]
 
 _SECOND_US = 1_000_000
 
@@ -33,6 +33,16 @@ def from_record(path: Path, names: Sequence[str]) -> list[Document]:
     except (RecordedError, OSError) as error:
         raise Failure(str(error)) from error
     return [_only(name, found[name], path) for name in names]
+
+
+def all_of(path: Path) -> list[Document]:
+    """Return all documents of a file of document lines, ticks among them."""
+    from broker.documents.recorded import RecordedError, number_lines, read_document_lines
+
+    try:
+        return list(number_lines(read_document_lines([path])))
+    except (RecordedError, OSError) as error:
+        raise Failure(str(error)) from error
 
 
 def _only(name: str, documents: Sequence[Document], path: Path) -> Document:

@@ -11,7 +11,14 @@ from broker.documents.document import Document
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
 
-__all__ = ["document_of", "documents_of", "newest_documents", "stored_document", "stream_at"]
+__all__ = [
+    "document_of",
+    "documents_between",
+    "documents_of",
+    "newest_documents",
+    "stored_document",
+    "stream_at",
+]
 
 
 def documents_of(spool: Spool, segment: Segment, *, after: int = 0) -> Iterator[Document]:
@@ -29,6 +36,17 @@ def stored_document(spool: Spool, docid: int) -> Document | None:
         return None
     found = next(documents_of(spool, segment, after=docid - 1), None)
     return found if found is not None and found.docid == docid else None
+
+
+def documents_between(spool: Spool, first: int, last: int) -> list[Document]:
+    """Return the documents with numbers from `first` to `last` that are kept."""
+    return [
+        document
+        for segment in spool.all_segments()
+        if segment.first_docid <= last and segment.first_docid + segment.documents > first
+        for document in documents_of(spool, segment, after=first - 1)
+        if document.docid <= last
+    ]
 
 
 def newest_documents(spool: Spool, limit: int) -> list[Document]:

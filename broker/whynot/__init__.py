@@ -4,7 +4,7 @@
 found; `reason` is what they answer, `text` prints it.
 
 Invariant: it finds a match exactly where the engine does, from which it takes only the normal form,
-the patterns and the reading of single steps.
+the patterns and the reading of single steps; but what was decided, `surroundings` has it decide.
 
 Begin with `why`.
 """
@@ -12,6 +12,7 @@ Begin with `why`.
 from __future__ import annotations
 
 from broker.whynot.reason import Reason
+from broker.whynot.surroundings import SURROUNDINGS_MAX, Surroundings
 from broker.whynot.why import why_not
 
-__all__ = ["Reason", "why_not"]
+__all__ = ["SURROUNDINGS_MAX", "Reason", "Surroundings", "why_not"]

@@ -12,7 +12,7 @@ from broker.whynot.reason import Reason
 from xscl.query import Absence, AbsenceKind, From, Node, Operator, OperatorKind, Query
 from xscl.sequence import children, nodes_below
 
-__all__ = ["decision_reason", "open_form"]
+__all__ = ["among", "decision_reason", "open_form"]
 
 
 def open_form(query: Query) -> Query | None:
@@ -57,7 +57,7 @@ def _open(node: Node) -> Node:
 
 def decision_reason(reason: Reason | None) -> Reason:
     """Return what is left to say where documents fit, or where their times cannot be told."""
-    hint = "replay the documents around them: `xscl replay --until TIME`"
+    hint = "name them by number among all: `--documents FILE`, or ask the running broker"
     if reason is None:
         text = "what follows an absence begins when it is certain, which these documents do not say"
         return Reason("decision", False, text, hint)
@@ -66,3 +66,14 @@ def decision_reason(reason: Reason | None) -> Reason:
         " clock, and these are not among them"
     )
     return Reason("decision", False, text, hint, dict(reason.facts), (reason,), 1.0)
+
+
+def among(query_id: str, fits: Reason | None, found: Reason | None) -> Reason:
+    """Return what is known of documents among all others: that they fit, and what was decided."""
+    own = fits.parts if fits is not None else ()
+    facts = dict(fits.facts) if fits is not None else {}
+    if found is None:
+        text = "what is decided of these documents leaves them out, whatever stands around them"
+        found = Reason("decision", False, text)
+    verb = "matches" if found.holds else "does not match"
+    return Reason("query", found.holds, f"{query_id} {verb}", None, facts, (*own, found), 1.0)

@@ -17,9 +17,10 @@ from typing import Any
 
 from broker.documents.document import Document, render_time
 from broker.whynot.blocks import Binding, BlockOnDocument, Bound
-from broker.whynot.decided import decision_reason, open_form
+from broker.whynot.decided import among, decision_reason, open_form
 from broker.whynot.operators import Joining, Side, StreamAt
 from broker.whynot.reason import Reason
+from broker.whynot.surroundings import Surroundings, reason_among
 from templates.ordered import choices
 from templates.plain import plain_statements
 from xpath_eval.structure import NodeTree, XmlError, parse_xml
@@ -57,13 +58,15 @@ def why_not(
     parameters: Mapping[str, Any] | None = None,
     registration_point: int = 0,
     stream_at: StreamAt = lambda end_us: None,
+    around: Surroundings | None = None,
 ) -> Reason:
     """Return whether documents match a query, one for each block, and what that rests on.
 
     They may be given in any order.  `parameters` are canonical (`xscl.assignment`).  A document's
     `watermark_us` decides about lateness, and `stream_at` may name the stream of the document that
-    had that event time; `registration_point` is the query's.  The reason's facts
-    name the document of each block, by its place in `documents`.
+    had that event time; `registration_point` is the query's.  Where something is decided, `around`
+    says among which documents.  The reason's facts name the document of each block, by its place in
+    `documents`.
     """
     if query.parameters and parameters is None:
         names = ", ".join(f"${name}" for name, _ in query.parameters)
@@ -74,16 +77,28 @@ def why_not(
     plain = substitute(query, parameters or {})
     if plain.is_ordered:
         opened = open_form(plain)
-        if opened is None:
-            return decision_reason(None)
-        reason = why_not(
-            opened,
+        fits: Reason | None = None
+        if opened is not None:
+            fits = why_not(
+                opened,
+                documents,
+                lateness_us=lateness_us,
+                registration_point=registration_point,
+                stream_at=stream_at,
+            )
+            if not fits.holds:
+                return fits
+        if around is None:
+            return decision_reason(fits)
+        found = reason_among(
+            plain,
             documents,
+            around.documents,
             lateness_us=lateness_us,
             registration_point=registration_point,
-            stream_at=stream_at,
+            is_cut=around.is_cut,
         )
-        return decision_reason(reason) if reason.holds else reason
+        return among(query.id, fits, found)
     best: Reason | None = None
     for statement in plain_statements(plain):
         attempt = _Attempts(statement, lateness_us, registration_point, stream_at)

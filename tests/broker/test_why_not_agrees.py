@@ -8,6 +8,8 @@ from typing import Any
 
 import oracle
 import pytest
+from generators.choosers import RandomChooser
+from generators.ordered_cases import ordered_case
 from generators.strategies import case_texts, random_case
 from hypothesis import HealthCheck, given, settings
 from oracle.lines import read_lines
@@ -17,7 +19,7 @@ from support.runners import engine_of
 
 from broker.documents.document import Document
 from broker.matching.match import Match
-from broker.whynot import why_not
+from broker.whynot import Surroundings, why_not
 from xscl.query import Query
 from xscl.sequence import documents_of
 
@@ -37,36 +39,50 @@ def assignments(case: Case, query: Query) -> Iterable[Mapping[str, Any]]:
     return case.assignments.get(query.id, []) if query.parameters else [{}]
 
 
-def candidates(query: Query, documents: list[Document]) -> Iterator[tuple[Document, ...]]:
+def candidates(
+    query: Query, documents: list[Document], most: int
+) -> Iterator[tuple[Document, ...]]:
     streams = {block.stream for block in query.blocks}
     readable = [d for d in documents if d.stream in streams or ("*" in streams and d.depth == 0)]
     for i, chosen in enumerate(combinations(readable, documents_of(query.root))):
-        if i >= COMBINATIONS_MAX:
+        if i >= most:
             return
         yield chosen
 
 
-def disagreements(case: Case) -> Iterator[str]:
+def disagreements(case: Case, most: int = COMBINATIONS_MAX) -> Iterator[str]:
     matches, documents = run(case)
+    outside = [document for document in documents if not document.depth]
+    published = {query.publish for query in case.queries}
     for query in case.queries:
+        if query.is_ordered and not published.isdisjoint(block.stream for block in query.blocks):
+            continue
         for values in assignments(case, query):
             found = {
                 frozenset((d.stream, d.key) for d in match.documents)
                 for match in matches
                 if match.query == query.id and match.parameters == dict(values)
             }
-            for chosen in candidates(query, documents):
+            for chosen in candidates(query, documents, most):
                 reason = why_not(
                     query,
                     chosen,
                     lateness_us=case.lateness_us,
                     parameters=values,
                     registration_point=case.registered.get(query.id, 0),
+                    around=Surroundings(outside),
                 )
                 is_found = frozenset((d.stream, d.key) for d in chosen) in found
                 if reason.holds != is_found:
                     yield f"{query.id} {[d.docid for d in chosen]}: engine {is_found}, {reason}"
                 assert reason.holds or list(reason.failures())
+
+
+@pytest.mark.parametrize("seed", range(examples(5)))
+def test_why_not_and_the_engine_agree_on_what_is_decided(seed: int) -> None:
+    # Each answer runs the query over all documents.
+    case = parse_case(ordered_case(RandomChooser(seed)))
+    assert not list(disagreements(case, most=12))
 
 
 CONDITIONED = [
