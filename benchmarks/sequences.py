@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -20,15 +19,17 @@ import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from joins.sequences.clock import Clock
-from joins.sequences.contender import TupleRow
+from joins.sequences.contenders import StreamRows
 from joins.sequences.evaluation import Evaluation
+from joins.sequences.plan import Plan
 from templates.compiler import compile_query
-from templates.decision import Decision
+from templates.decision import Decided, Decision
 from xpath_eval.catalog import PatternCatalog
 
 SECOND_US = 1_000_000
 KEYS = 1_000
 BATCH = 10_000
+TIMES = ("docid", "watermark_us", "end_us")
 
 STATEMENTS = {
     "NEXT": "S//b[k->x] NEXT {x = y, 1 h} S//g[k->y] GRACE 0 s",
@@ -37,44 +38,58 @@ STATEMENTS = {
 }
 
 
-def decision_of(text: str) -> Decision:
-    """Return the decision of a statement."""
+def decided_of(text: str) -> Decided:
+    """Return what a statement decides."""
     [query] = xscl.parse(text, id="q")
     [alternative] = compile_query(query, 0, PatternCatalog(), {})
     decided = alternative.root.query_class.decided
     assert decided is not None
-    return decided.decision
+    return decided
 
 
-def rows_of(events: int) -> Iterator[tuple[bool, TupleRow]]:
-    """Yield alternating events, whether each is a b, as rows of tuples."""
-    keys = np.random.default_rng(1).integers(0, KEYS, events).tolist()
-    for n in range(events):
-        at = n * SECOND_US // 1_000
-        values = (None, None, str(keys[n]))
-        yield n % 2 == 0, TupleRow(n, n + 1, 0, "", at, at, at, (n,), (0, 0, 1), values)
+def streams_of(decision: Decision) -> tuple[str, str]:
+    """Return the streams of a decision's b and g."""
+    if decision.fits:
+        return decision.fits[0].left.name, decision.fits[0].right.name
+    return decision.lefts[0].name, decision.absences[0].cases[0].stream.name
+
+
+def rows_of(events: int, streams: tuple[str, str]) -> pa.Table:
+    """Return alternating events as rows of tuples."""
+    keys = np.random.default_rng(1).integers(0, KEYS, events).astype(str).tolist()
+    numbers = np.arange(events)
+    times = numbers * (SECOND_US // 1_000)
+    columns = {
+        "stream": pa.array([streams[n % 2] for n in range(events)]),
+        **dict.fromkeys(("start_us", "end_us", "watermark_us"), times),
+        "docid": numbers + 1,
+        "docid_min": numbers + 1,
+        "depth": np.zeros(events, np.int32),
+        **dict.fromkeys(("key", "match_id"), pa.array([""] * events)),
+        "leaves": pa.array([[n] for n in range(events)]),
+        "nodes": pa.array([[0, 0, 1]] * events, pa.list_(pa.int32())),
+        "vals": pa.array([[None, None, key] for key in keys]),
+        "shape": np.zeros(events, np.int32),
+    }
+    return pa.table(columns)
 
 
 def ready(text: str, events: int) -> float:
     """Return events a second of a decision on ready rows."""
-    decision = decision_of(text)
-    evaluation = Evaluation(decision, 0)
-    sides = [(fit.left.name, fit.right.name) for fit in decision.fits]
-    lefts = {left for left, _ in sides} or {each.name for each in decision.lefts}
-    rights = {right for _, right in sides}
-    if not rights:
-        rights = {case.stream.name for a in decision.absences for case in a.cases}
-    rows = list(rows_of(events))
+    decided = decided_of(text)
+    plan = Plan()
+    evaluation = Evaluation(plan, 0)
+    plan.take(decided.decision, 0)
+    classes = [(1, plan.hand_on(decided))]
+    rows = rows_of(events, streams_of(decided.decision))
     clock = Clock()
     started = time.process_time()
     for start in range(0, events, BATCH):
         clock.begin_batch()
-        some = rows[start : start + BATCH]
-        clock.advance((row.docid, row.watermark_us, row.end_us) for _, row in some)
-        for is_left, row in some:
-            for stream in lefts if is_left else rights:
-                evaluation.add(stream, row)
-        evaluation.decide(clock)
+        some = rows.slice(start, BATCH)
+        clock.advance(*(some.column(name).to_numpy() for name in TIMES))
+        evaluation.add(StreamRows(some, some.column("docid").to_numpy()), 0)
+        evaluation.rows(evaluation.decide(0, clock), classes)
         evaluation.evict(clock.newest_us)
     return events / (time.process_time() - started)
 

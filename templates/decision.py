@@ -8,10 +8,8 @@ the nodes of the `chosen` terms are one contender.  `docs/decided.md` has the th
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from xscl.evaluation import Reading, compile_conjunction
 from xscl.query import INFINITE_US, Disjunct
 
 __all__ = [
@@ -69,10 +67,6 @@ class Conjunction:
 
     joins: tuple[tuple[str, str], ...] = ()
     rest: Disjunct = NOTHING
-
-    def compile(self) -> Callable[[Reading], bool] | None:
-        """Return what tests the rest, None where there is none."""
-        return None if self.rest == NOTHING else compile_conjunction(self.rest)
 
 
 ALWAYS = Conjunction()

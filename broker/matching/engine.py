@@ -225,7 +225,7 @@ class Engine:
             batch = _Batch(self._trees(lambda docids: {}), is_known=True)
             self._accounts.begin_batch(is_known=True)
             self._processor.begin_batch()
-            self._processor.advance([(docid - 1, watermark_us, watermark_us)])
+            self._processor.advance(*np.array([[docid - 1], [watermark_us], [watermark_us]]))
             self._leave_out_unread()
             for stratum in self._processor.strata:
                 self._probe(stratum, batch)
@@ -282,9 +282,7 @@ class Engine:
         """Let time pass with the documents from outside."""
         outside = witnesses.filter(pc.equal(witnesses.column("depth"), 0))
         columns = ("docid", "watermark_us", "end_us")
-        self._processor.advance(
-            zip(*(outside.column(name).to_pylist() for name in columns), strict=True)
-        )
+        self._processor.advance(*(outside.column(name).to_numpy() for name in columns))
 
     def _absorb(self, parts: Iterable[pa.Table]) -> None:
         """Have the join remember rows of `INSTANCE_SCHEMA`, without numbers."""

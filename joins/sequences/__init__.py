@@ -1,10 +1,15 @@
 """Decisions: what NEXT, UNLESS and NOT give, once, at a document number that documents determine.
 
     clock       the steps of the newest event time: which document settles a time
-    contender   a tuple of an operand, with its rows
-    timeline    contenders by key and end
-    conditions  what rows must have in common, and what is tested of them
-    evaluation  one decision over its timelines
+    timeline    what stands under a key, by end, in columns: the first behind a time, the last
+                before it, all between two; whatever reads instances in order can use it
+    waiting     what waits until a time is settled
+    plan        all decisions by number: which streams are read for what, and what is asked
+    contenders  tuples of operands, as rows of numbers
+    conditions  what is asked of rows, in columns
+    pairs       the pairs of NEXT and of FOLLOWED BY ... UNLESS
+    absence     which decided tuples are taken away
+    evaluation  all of this, batch by batch
     processor   a join with decisions among its classes
 
 Invariant: what is decided at positions up to a document depends on the documents up to it, never on

@@ -7,8 +7,9 @@ not known when: what is decided in a batch was settled in it, or has a part that
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable
+import numpy as np
+
+from joins.memory.slots import Ints
 
 __all__ = ["Clock"]
 
@@ -21,39 +22,41 @@ class Clock:
     def __init__(self) -> None:
         self.through = 0
         self.newest_us = _BEGINNING_US
-        self._before = 0
+        self.before = 0
         self._before_us = _BEGINNING_US
-        self._docids: list[int] = []
-        self._times_us: list[int] = []
+        self._docids = self._times_us = np.zeros(0, np.int64)
 
     def begin_batch(self) -> None:
         """Forget the steps of the batch before."""
-        self._before, self._before_us = self.through, self.newest_us
-        self._docids, self._times_us = [], []
+        self.before, self._before_us = self.through, self.newest_us
+        self._docids = self._times_us = np.zeros(0, np.int64)
 
-    def advance(self, rows: Iterable[tuple[int, int, int]]) -> None:
-        """Take documents from outside in order: docid, `W` before it, and its event time.
+    def advance(self, docids: Ints, before_us: Ints, ends_us: Ints) -> None:
+        """Take documents from outside in order: their docids, `W` before each, and event times.
 
         Where documents are left out, as in a restart, time passes between the others.
         """
-        for docid, before_us, end_us in rows:
-            self._step(docid - 1, before_us)
-            self._step(docid, end_us)
-            self.through = max(self.through, docid)
+        if not len(docids):
+            return
+        at = np.stack([docids - 1, docids], axis=1).reshape(-1)
+        times_us = np.stack([before_us, ends_us], axis=1).reshape(-1)
+        newest_us = np.maximum.accumulate(np.concatenate([[self.newest_us], times_us]))
+        grew = np.flatnonzero(newest_us[1:] > newest_us[:-1])
+        self._docids = np.concatenate([self._docids, at[grew]])
+        self._times_us = np.concatenate([self._times_us, times_us[grew]])
+        self.newest_us = int(newest_us[-1])
+        self.through = max(self.through, int(docids.max()))
 
-    def _step(self, docid: int, time_us: int) -> None:
-        if time_us > self.newest_us:
-            self.newest_us = time_us
-            self._docids.append(docid)
-            self._times_us.append(time_us)
+    def settling(self, times_us: Ints) -> Ints:
+        """Return the documents that settle times, grace included, which are below `newest_us`.
 
-    def settled(self, time_us: int) -> int | None:
-        """Return the document that settles a time, grace included, None while none does.
-
-        Of what was settled before the batch it is the last document before the batch.
+        Of what was settled before the batch it is `before`, the last document before the batch.
         """
-        if self.newest_us <= time_us:
-            return None
-        if self._before_us > time_us:
-            return self._before
-        return self._docids[bisect_right(self._times_us, time_us)]
+        docids = np.append(self._docids, self.before)
+        steps = np.searchsorted(self._times_us, times_us, "right")
+        return np.where(times_us < self._before_us, self.before, docids[steps])
+
+    def newest_through(self, docids: Ints) -> Ints:
+        """Return `W` behind documents; behind those before the batch, `W` before the batch."""
+        steps = np.searchsorted(self._docids, docids, "right")
+        return np.insert(self._times_us, 0, self._before_us)[steps]

@@ -1,288 +1,218 @@
-"""One decision over its timelines, batch by batch.
+"""All decisions over their timelines, batch by batch.
 
-    right rows   enter at the document from which they count: the one that settles their end, or
-                 their own where that is later; till then they wait, by end
-    pairs        a right that enters looks at the lefts that are there, a left that comes at the
-                 rights that have entered: each pair once, in the batch in which it is decided
-    next         the pairs of a left that are decided first, and of these the ones that end first
-    absent       asked when a tuple is decided, of what is there by then
+    rows       come of streams, and become contenders (`contenders`)
+    rights     enter at the document from which they count: the one that settles their end, or
+               their own where that is later; till then they wait, by end
+    pairs      are looked at once each, in the batch in which they are decided (`pairs`)
+    alone      tuples of one operand wait until their end is settled
+    absent     is asked when a tuple is decided, of what is there by then (`absence`)
 
-Section 1.1 of the semantics is asked of any two that are held together.
+Decisions of one stratum advance together, all in the same columns: a thousand decisions cost what
+their rows do.  Section 1.1 of the semantics is asked of any two that are held together.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass
-from heapq import heappop, heappush
-from itertools import count, product
+from collections.abc import Sequence
+
+import numpy as np
 
 from joins.memory.durations import UNBOUNDED
-from joins.memory.instance import Instance
+from joins.memory.slots import Ints, ranges
+from joins.memory.times import Flags
+from joins.memory.tupletable import TupleTable
+from joins.sequences.absence import Absence
 from joins.sequences.clock import Clock
-from joins.sequences.conditions import RowTest, Values, keys_of, values_of
-from joins.sequences.contender import Contender, Operand
-from joins.sequences.timeline import Timeline
-from templates.decision import Decision, DecisionKind, TupleStream
+from joins.sequences.conditions import Conditions
+from joins.sequences.contenders import Contenders, StreamRows
+from joins.sequences.pairs import DecidedTuples, Pairs
+from joins.sequences.plan import KINDS, HandedOn, Plan, Role
+from joins.sequences.waiting import Waiting
+from templates.decision import DecisionKind
 
-__all__ = ["DecidedTuple", "Evaluation"]
-
-INFINITE_US = 1 << 62
+__all__ = ["SWEPT_MIN", "Evaluation"]
 
 SWEPT_MIN = 1_000
 """The fewest contenders among which useless ones are looked for."""
 
-
-@dataclass(frozen=True, slots=True)
-class DecidedTuple:
-    """What was decided: its parts, its end, and the document at which it was."""
-
-    left: Contender
-    right: Contender | None
-    end_us: int
-    docid: int
-
-    @property
-    def parts(self) -> tuple[Contender, ...]:
-        """Its parts in order."""
-        return (self.left,) if self.right is None else (self.left, self.right)
+_NEXT, _BEFORE = KINDS.index(DecisionKind.NEXT), KINDS.index(DecisionKind.BEFORE)
 
 
 class Evaluation:
-    """The contenders of one decision, and what waits to be decided."""
+    """The contenders of all decisions of a plan, and what waits to be decided."""
 
-    def __init__(self, decision: Decision, lateness_us: int) -> None:
-        self.decision = decision
-        self._lateness_us = lateness_us
-        self.left, self.right = Operand(), Operand()
-        self._absent: dict[tuple[int, int], Operand] = {
-            (i, j): Operand()
-            for i, absent in enumerate(decision.absences)
-            for j in range(len(absent.cases))
-        }
-        self._fits = [RowTest(fit.asked) for fit in decision.fits]
-        self._cases = {
-            (i, j): RowTest(case.asked)
-            for i, absent in enumerate(decision.absences)
-            for j, case in enumerate(absent.cases)
-        }
-        self._lefts, self._entered, self._cancelling = Timeline(), Timeline(), Timeline()
-        self._waiting: list[tuple[int, int, Contender]] = []
-        self._serial = count()
+    def __init__(self, plan: Plan, lateness_us: int) -> None:
+        self.plan = plan
+        self._contenders = Contenders(plan, lateness_us)
+        self._conditions = Conditions(plan, self._contenders)
+        self._pairs = Pairs(plan, self._contenders, self._conditions)
+        self._absence = Absence(plan, self._contenders, self._conditions)
+        self._came: dict[int, list[StreamRows]] = defaultdict(list)
+        self._waiting: dict[int, Waiting] = defaultdict(Waiting)
         self._swept = SWEPT_MIN
-        sides = [(fit.left, fit.right) for fit in decision.fits]
-        self._left_streams = dict.fromkeys([*decision.lefts, *(left for left, _ in sides)])
-        self._right_streams = dict.fromkeys(right for _, right in sides)
-        self._roles: dict[str, list[tuple[Operand, TupleStream]]] = defaultdict(list)
-        for stream in self._left_streams:
-            self.read(self.left, stream)
-        for stream in self._right_streams:
-            self.read(self.right, stream)
-        for place, operand in self._absent.items():
-            self.read(operand, decision.absences[place[0]].cases[place[1]].stream)
 
     def __len__(self) -> int:
-        return len(self._lefts) + len(self._entered) + len(self._cancelling)
+        return len(self._contenders)
 
     @property
     def waiting(self) -> int:
         """How many contenders wait until they are settled."""
-        return len(self._waiting)
+        return sum(map(len, self._waiting.values()))
 
-    def read(self, operand: Operand, stream: TupleStream) -> None:
-        """Have rows of a stream be contenders of an operand."""
-        if (operand, stream) not in self._roles[stream.name]:
-            self._roles[stream.name].append((operand, stream))
+    def add(self, rows: StreamRows, stratum: int) -> None:
+        """Take rows that decisions of a stratum read."""
+        self._came[stratum].append(rows)
 
-    @property
-    def streams(self) -> set[str]:
-        """The names of the streams that are read."""
-        return set(self._roles)
-
-    def add(self, stream: str, row: Instance) -> None:
-        """Take a row of a stream."""
-        for operand, own in self._roles[stream]:
-            operand.add(own, row)
+    def move(self) -> None:
+        """Follow decisions that have moved to another stratum."""
+        waiting = [each.take(np.iinfo(np.int64).max) for each in self._waiting.values()]
+        self._waiting.clear()
+        for times_us, rows in waiting:
+            decisions = self.plan.seats["decision"][self._contenders["seat"][rows]]
+            strata = self.plan.decisions["stratum"][decisions]
+            for stratum in np.unique(strata).tolist():
+                own = strata == stratum
+                self._waiting[stratum].add(times_us[own], rows[own])
 
     # -- a batch -------------------------------------------------------------------------------
 
-    def decide(self, clock: Clock) -> list[DecidedTuple]:
-        """Return what is decided in the batch, in no order; its contenders are all there."""
-        for (i, j), operand in self._absent.items():
-            case = self.decision.absences[i].cases[j]
-            terms = [right for _, right in case.asked.joins]
-            for near in operand.take_new():
-                for key in keys_of(near, case.stream, terms):
-                    self._cancelling.add((i, j, key), near)
-        has_right = self.decision.kind.has_right
-        decided = self._pairs(clock) if has_right else list(self._alone(clock))
-        return [one for one in decided if not self._is_taken_away(one)]
+    def decide(self, stratum: int, clock: Clock) -> DecidedTuples:
+        """Return what decisions of a stratum decide in the batch; their contenders are there."""
+        came = [self._contenders.add(rows, stratum) for rows in self._came.pop(stratum, [])]
+        rows = np.concatenate([np.zeros(0, np.int64), *came])
+        seats = self._contenders["seat"][rows]
+        roles, decisions = (self.plan.seats[name][seats] for name in ("role", "decision"))
+        kinds = self.plan.decisions["kind"][decisions]
+        self._absence.add(rows[roles == Role.ABSENT])
+        is_left = roles == Role.LEFT
+        self._wait(stratum, rows[~is_left & (roles == Role.RIGHT) | is_left & (kinds > _NEXT)])
+        settled = self._settled(stratum, clock)
+        is_right = self.plan.seats["role"][self._contenders["seat"][settled]] == Role.RIGHT
+        pairs = self._pairs.decide(rows[is_left & (kinds <= _NEXT)], settled[is_right], clock)
+        alone = self._alone(settled[~is_right])
+        return self._absence.left(DecidedTuples.concat([pairs, alone]))
 
-    def _alone(self, clock: Clock) -> Iterator[DecidedTuple]:
-        """Yield the tuples of one operand whose end is settled now."""
-        for left in self.left.take_new():
-            if left.end_us - left.start_us <= self.decision.within_us:
-                heappush(self._waiting, (self._until_us(left), next(self._serial), left))
-        grace_us = self.decision.grace_us
-        while self._waiting:
-            settled = clock.settled(self._waiting[0][0] + grace_us)
-            if settled is None:
-                return
-            until_us, _, left = heappop(self._waiting)
-            yield DecidedTuple(left, None, until_us, max(settled, left.docid))
-
-    def _until_us(self, left: Contender) -> int:
-        if self.decision.kind is DecisionKind.BEFORE:
-            return left.end_us
-        window_us, within_us = self.decision.window_us, self.decision.within_us
-        return min(left.end_us + window_us, left.start_us + within_us, INFINITE_US)
-
-    def _entering(self, clock: Clock) -> list[tuple[int, Contender]]:
-        """Return the rights that count from documents of the batch on, each with its document."""
-        for right in self.right.take_new():
-            heappush(self._waiting, (right.end_us, next(self._serial), right))
-        entering: list[tuple[int, Contender]] = []
-        while self._waiting:
-            settled = clock.settled(self._waiting[0][0] + self.decision.grace_us)
-            if settled is None:
-                break
-            _, _, right = heappop(self._waiting)
-            entering.append((max(settled, right.docid), right))
-        entering.sort(key=lambda each: (each[0], each[1].end_us))
-        return entering
-
-    def _pairs(self, clock: Clock) -> list[DecidedTuple]:
-        found = _Pairs(is_next=self.decision.kind is DecisionKind.NEXT)
-        new = self.left.take_new()
-        for left in new:
-            for place, fit in enumerate(self.decision.fits):
-                for key in keys_of(left, fit.left, [a for a, _ in fit.asked.joins]):
-                    self._look_ahead(left, place, key, found)
-                    self._lefts.add((place, key), left)
-        for docid, right in self._entering(clock):
-            for place, fit in enumerate(self.decision.fits):
-                for key in keys_of(right, fit.right, [b for _, b in fit.asked.joins]):
-                    self._look_back(right, docid, place, key, found)
-                    self._entered.add((place, key), right)
-        for place_and_key in found.touched:
-            self._lefts.sweep(place_and_key)
-        return found.take()
-
-    def _look_ahead(self, left: Contender, place: int, key: tuple[str, ...], found: _Pairs) -> None:
-        """Have a left that came look at the rights that have entered."""
-        last_us = min(
-            left.end_us + self.decision.window_us, left.start_us + self.decision.within_us
+    def _wait(self, stratum: int, rows: Ints) -> None:
+        """Have rows wait until they are settled: all of a right one, the first of one alone."""
+        contenders = self._contenders
+        decisions = self.plan.seats["decision"][contenders["seat"][rows]]
+        is_right = self.plan.seats["role"][contenders["seat"][rows]] == Role.RIGHT
+        length_us = contenders["end_us"][rows] - contenders["start_us"][rows]
+        waits = is_right | (
+            (contenders["contender"][rows] == rows)
+            & (length_us <= self.plan.decisions["within_us"][decisions])
         )
-        for right in self._entered.within((place, key), left.end_us + 1, last_us):
-            if not found.can_have(left, left.docid, right.end_us):
-                return
-            if self._fit(place, left, right):
-                found.add(DecidedTuple(left, right, right.end_us, left.docid))
+        rows, decisions, is_right = rows[waits], decisions[waits], is_right[waits]
+        ends_us = np.where(is_right, contenders["end_us"][rows], self._until_us(rows))
+        self._waiting[stratum].add(ends_us + self.plan.decisions["grace_us"][decisions], rows)
 
-    def _look_back(
-        self, right: Contender, docid: int, place: int, key: tuple[str, ...], found: _Pairs
-    ) -> None:
-        """Have a right that enters look at the lefts that are there."""
-        first_us = right.end_us - self.decision.window_us
-        for left in self._lefts.within((place, key), first_us, right.start_us - 1):
-            at = max(docid, left.docid)
-            if not found.can_have(left, at, right.end_us):
-                continue
-            if right.end_us - left.start_us > self.decision.within_us:
-                continue
-            if self._fit(place, left, right):
-                found.add(DecidedTuple(left, right, right.end_us, at))
-                found.touched.add((place, key))
-
-    def _fit(self, place: int, left: Contender, right: Contender) -> bool:
-        """Return whether a pair under one key fits: in order, remembered, and by the rest."""
-        if left.end_us >= right.start_us or not self._meet(left, right, self.decision.window_us):
-            return False
-        test = self._fits[place]
-        if test.is_by_key:
-            return True
-        fit = self.decision.fits[place]
-        interval_us = min(left.start_us, right.start_us), max(left.end_us, right.end_us)
-        rights = list(_values(right, fit.right))
-        return any(
-            test.holds(a, b, interval_us) for a, b in product(_values(left, fit.left), rights)
+    def _until_us(self, rows: Ints) -> Ints:
+        """Return the ends of the tuples that contenders alone become."""
+        contenders = self._contenders
+        decisions = self.plan.seats["decision"][contenders["seat"][rows]]
+        kinds, window_us, within_us = (
+            self.plan.decisions[name][decisions] for name in ("kind", "window_us", "within_us")
         )
+        start_us, end_us = contenders["start_us"][rows], contenders["end_us"][rows]
+        until_us = np.minimum(end_us + window_us, start_us + within_us)
+        return np.where(kinds == _BEFORE, end_us, np.minimum(until_us, UNBOUNDED))
 
-    def _meet(self, one: Contender, other: Contender, window_us: int) -> bool:
-        """Section 1.1: the earlier was still remembered when the later came."""
-        if window_us >= INFINITE_US or one.position == other.position:
-            return True
-        earlier, later = (one, other) if one.position < other.position else (other, one)
-        return earlier.end_us >= later.watermark_us - window_us - self._lateness_us
+    def _settled(self, stratum: int, clock: Clock) -> Ints:
+        """Return the rows that count from documents of the batch on, in no order."""
+        times_us, rows = self._waiting[stratum].take(clock.newest_us)
+        at = np.maximum(clock.settling(times_us), self._contenders["docid"][rows])
+        self._contenders["counts_from"][rows] = at
+        return rows
 
-    # -- absence -------------------------------------------------------------------------------
+    def _alone(self, rows: Ints) -> DecidedTuples:
+        """Return the tuples that contenders alone become."""
+        decisions = self.plan.seats["decision"][self._contenders["seat"][rows]]
+        nothing = np.full(len(rows), -1, np.int64)
+        at = self._contenders["counts_from"][rows]
+        return DecidedTuples(decisions, rows, nothing, self._until_us(rows), at)
 
-    def _is_taken_away(self, one: DecidedTuple) -> bool:
-        blocks = tuple(block for part in one.parts for block in part.blocks)
-        return any(
-            self._is_cancelled(one, (i, j))
-            for i, absent in enumerate(self.decision.absences)
-            for j, case in enumerate(absent.cases)
-            if case.blocks == blocks
+    # -- what is handed on ---------------------------------------------------------------------
+
+    def rows(self, tuples: DecidedTuples, classes: Sequence[tuple[int, HandedOn]]) -> TupleTable:
+        """Return the rows of decided tuples that classes hand on, given by their numbers."""
+        contenders, seats = self._contenders, self._contenders["seat"]
+        order = np.argsort([each.decision for _, each in classes], kind="stable").tolist()
+        columns = np.array(
+            [
+                (number, each.decision, each.left, -1 if each.right is None else each.right)
+                for number, each in (classes[i] for i in order)
+            ],
+            np.int64,
+        ).reshape(-1, 4)
+        numbers, decisions, lefts, rights = columns.T
+        rules = np.array([classes[i][1].rule for i in order], np.int64)
+        low, high = (
+            np.searchsorted(decisions, tuples.decision, side) for side in ("left", "right")
         )
+        which, at = _products(low, high - low)
+        again, left = contenders.rows_of(tuples.left[which])
+        which, at = which[again], at[again]
+        own = seats[left] == lefts[at]
+        which, at, left = which[own], at[own], left[own]
+        right = np.full(len(which), -1, np.int64)
+        parts = []
+        for is_pair in (False, True):
+            some = np.flatnonzero((rights[at] >= 0) == is_pair)
+            parts.append(
+                self._with_rights(tuples, which[some], at[some], left[some], rights, rules)
+                if is_pair
+                else (which[some], at[some], left[some], right[some])
+            )
+        which, at, left, right = (np.concatenate(each) for each in zip(*parts, strict=True))
+        order = np.lexsort((tuples.docid[which], numbers[at]))
+        which, at, left, right = which[order], at[order], left[order], right[order]
+        return self._table(tuples.some(which), numbers[at], left, right)
 
-    def _is_cancelled(self, one: DecidedTuple, place: tuple[int, int]) -> bool:
-        """Return whether a row of an absent unit that is there takes a tuple away."""
-        absent = self.decision.absences[place[0]]
-        case, test = absent.cases[place[1]], self._cases[place]
-        first_us, last_us = self._bounds_us(one, absent.window_us)
-        terms = [term for term, _ in case.asked.joins]
-        for values in self._rows(one):
-            key = tuple([values[term] for term in terms])
-            if not all(key):
-                continue
-            for near in self._cancelling.within((*place, key), first_us, last_us):
-                if near.docid > one.docid or not self._stands(one, near, absent.window_us):
-                    continue
-                start_us = min(near.start_us, *(part.start_us for part in one.parts))
-                end_us = max(near.end_us, *(part.end_us for part in one.parts))
-                if test.is_by_key or any(
-                    test.holds(values, own, (start_us, end_us))
-                    for own in _values(near, case.stream)
-                ):
-                    return True
-        return False
+    def _with_rights(
+        self,
+        tuples: DecidedTuples,
+        which: Ints,
+        at: Ints,
+        left: Ints,
+        rights: Ints,
+        rules: Ints,
+    ) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return the rows of pairs that fit."""
+        contenders = self._contenders
+        again, right = contenders.rows_of(tuples.right[which])
+        which, at, left = which[again], at[again], left[again]
+        own = contenders["seat"][right] == rights[at]
+        which, at, left, right = which[own], at[own], left[own], right[own]
+        start_us = contenders["start_us"][left]
+        fits = self._conditions.hold(rules[at], [left, right], start_us, tuples.end_us[which])
+        return which[fits], at[fits], left[fits], right[fits]
 
-    def _rows(self, one: DecidedTuple) -> Iterator[Values]:
-        """Yield the values of a tuple's rows that the decision looks at."""
-        lefts = [v for each in self._left_streams for v in _values(one.left, each)]
-        if one.right is None:
-            yield from lefts
-            return
-        rights = [v for each in self._right_streams for v in _values(one.right, each)]
-        for left, right in product(lefts, rights):
-            yield {**left, **right}
-
-    def _bounds_us(self, one: DecidedTuple, window_us: int) -> tuple[int, int]:
-        """Return between which times an absent row has to end, both included."""
-        kind = self.decision.kind
-        if one.right is not None:
-            return max(one.left.end_us + 1, one.end_us - window_us), one.right.start_us - 1
-        if kind is DecisionKind.BEFORE:
-            return one.left.end_us - window_us, one.left.start_us - 1
-        if kind is DecisionKind.AFTER:
-            return one.left.end_us + 1, one.end_us
-        return one.left.end_us - self.decision.window_us, one.end_us
-
-    def _stands(self, one: DecidedTuple, near: Contender, window_us: int) -> bool:
-        """Return whether an absent row that ends in time stands where it takes a tuple away."""
-        kind = self.decision.kind
-        if kind is DecisionKind.BEFORE:
-            return self._meet(one.left, near, window_us)
-        if kind is DecisionKind.AROUND:
-            if abs(near.end_us - one.left.end_us) > self.decision.window_us:
-                return False
-            if not set(near.leaves).isdisjoint(one.left.leaves):
-                return False
-        elif near.start_us <= one.left.end_us:
-            return False
-        return all(self._meet(part, near, self.decision.window_us) for part in one.parts)
+    def _table(self, tuples: DecidedTuples, classes: Ints, left: Ints, right: Ints) -> TupleTable:
+        contenders = self._contenders
+        is_pair = right >= 0
+        second = np.where(is_pair, right, left)
+        depth, watermark_us = (
+            np.maximum(contenders[name][left], contenders[name][second])
+            for name in ("depth", "watermark_us")
+        )
+        grace_us = self.plan.decisions["grace_us"][tuples.decision]
+        decided = [
+            tuples.docid,
+            1 + depth.astype(np.int64),
+            np.maximum(tuples.end_us + grace_us, watermark_us),
+            tuples.end_us,
+        ]
+        return TupleTable(
+            classes,
+            contenders["instance"][left],
+            np.where(is_pair, contenders["instance"][second], 0),
+            np.zeros(len(left), np.int64),
+            is_pair.astype(np.int64),
+            np.array([0, 1, 3], np.int64),
+            np.zeros(3, np.int64),
+            np.stack(decided, axis=1),
+        )
 
     # -- what is kept --------------------------------------------------------------------------
 
@@ -293,49 +223,30 @@ class Evaluation:
         """
         if len(self) <= self._swept:
             return
-        reach_us = self.decision.reach_us
-        before_us = -UNBOUNDED if reach_us >= INFINITE_US else horizon_us - reach_us
-        for timeline in (self._lefts, self._entered, self._cancelling):
-            timeline.forget(before_us)
+        of_use = self._of_use(horizon_us)
+        numbers = np.where(of_use, np.cumsum(of_use) - 1, -1)
+        for timeline in (self._pairs.lefts, self._pairs.rights, self._absence.cancelling):
+            timeline.renumber(lambda rows: of_use[rows], numbers)
+        for waiting in self._waiting.values():
+            waiting.renumber(numbers)
+        self._contenders.keep(of_use, numbers)
         self._swept = max(SWEPT_MIN, 2 * len(self))
 
-
-class _Pairs:
-    """The pairs of a batch: all of them, or only the next ones of each left."""
-
-    def __init__(self, *, is_next: bool) -> None:
-        self.touched: set[tuple[int, tuple[str, ...]]] = set()
-        self._is_next = is_next
-        self._found: dict[tuple[int, int], DecidedTuple] = {}
-        self._best: dict[int, tuple[tuple[int, int], dict[int, DecidedTuple]]] = {}
-
-    def can_have(self, left: Contender, docid: int, end_us: int) -> bool:
-        """Return whether a pair would count, if it fits."""
-        best = self._best.get(id(left))
-        return best is None or (docid, end_us) <= best[0]
-
-    def add(self, one: DecidedTuple) -> None:
-        """Add a pair, which another fit may have found before."""
-        assert one.right is not None
-        if not self._is_next:
-            self._found[id(one.left), id(one.right)] = one
-            return
-        order = (one.docid, one.end_us)
-        best = self._best.get(id(one.left))
-        if best is None or order < best[0]:
-            best = self._best[id(one.left)] = (order, {})
-        if order == best[0]:
-            best[1][id(one.right)] = one
-
-    def take(self) -> list[DecidedTuple]:
-        """Return the pairs; lefts whose next has been found look no further."""
-        chosen = [one for _, pairs in self._best.values() for one in pairs.values()]
-        for one in chosen:
-            one.left.is_done = True
-        return [*self._found.values(), *chosen]
+    def _of_use(self, horizon_us: int) -> Flags:
+        contenders = self._contenders
+        decisions = self.plan.seats["decision"][contenders["seat"]]
+        reach_us = self.plan.decisions["reach_us"][decisions]
+        of_use: Flags = contenders["end_us"] >= horizon_us - reach_us
+        of_use |= reach_us >= UNBOUNDED
+        of_use &= ~contenders["is_done"][contenders["contender"]]
+        for waiting in self._waiting.values():
+            waits = np.zeros(len(contenders), np.bool_)
+            waits[contenders["contender"][waiting.rows()]] = True
+            of_use |= waits[contenders["contender"]]
+        of_use &= self.plan.decisions["is_used"][decisions]
+        return of_use
 
 
-def _values(contender: Contender, stream: TupleStream) -> Iterator[Values]:
-    """Yield the values of a contender's rows in a stream."""
-    for row in contender.rows.get(stream.name, ()):
-        yield values_of(stream, row)
+def _products(starts: Ints, counts: Ints) -> tuple[Ints, Ints]:
+    """Return, for each range of numbers, which range it is, and each number."""
+    return np.repeat(np.arange(len(starts)), counts), ranges(starts, counts)

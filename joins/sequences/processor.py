@@ -10,21 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
 
+import numpy as np
 import pyarrow as pa
 
 from joins.budget.pairs import Overrun
 from joins.classes import Retaining
 from joins.engines import Processor
 from joins.memory.durations import CLOSED
-from joins.memory.instance import Instance, read_instances
+from joins.memory.instance import Instance
 from joins.memory.shapes import Edge
-from joins.memory.tupletable import ClassTuple, Position, TupleTable
+from joins.memory.slots import Ints
+from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sequences.clock import Clock
-from joins.sequences.conditions import RowTest, values_of
-from joins.sequences.evaluation import DecidedTuple, Evaluation
-from templates.decision import Decided, Decision
+from joins.sequences.contenders import StreamRows
+from joins.sequences.evaluation import Evaluation
+from joins.sequences.pairs import DecidedTuples
+from joins.sequences.plan import HandedOn, Plan
+from templates.decision import Decision
 from templates.queryclass import QueryClass
 from templates.template import Template
 
@@ -39,14 +42,13 @@ class DecidingProcessor:
 
     def __init__(self, inner: Processor, lateness_us: int) -> None:
         self.inner = inner
-        self._lateness_us = lateness_us
         self._clock = Clock()
         self._uses: dict[int, int] = {}
         self._classes: dict[int, QueryClass] = {}
-        self._evaluations: dict[Decision, Evaluation] = {}
-        self._decided: dict[Decision, list[DecidedTuple]] = {}
-        self._read_by: dict[str, list[Evaluation]] = {}
-        self._tests: dict[int, RowTest] = {}
+        self._plan = Plan()
+        self._evaluation = Evaluation(self._plan, lateness_us)
+        self._handed_on: dict[int, HandedOn] = {}
+        self._decided: list[DecidedTuples] = []
         self._has_changed = False
 
     # -- classes -------------------------------------------------------------------------------
@@ -66,7 +68,6 @@ class DecidingProcessor:
         self.inner.retain(number, window_us)
         self._uses[number] = self._uses.get(number, 0) + 1
         self._classes[number] = query_class
-        self._tests[number] = RowTest(decided.asked)
         self._has_changed = True
         return number
 
@@ -76,7 +77,8 @@ class DecidingProcessor:
             self.inner.release(number, window_us)
             self._uses[number] -= 1
             if not self._uses[number]:
-                del self._uses[number], self._classes[number], self._tests[number]
+                del self._uses[number], self._classes[number]
+                self._handed_on.pop(number, None)
                 self._has_changed = True
         self.inner.remove(number, window_us, point)
 
@@ -93,25 +95,20 @@ class DecidingProcessor:
         return self.inner.template_of(number)
 
     def _follow(self) -> None:
-        """Make the evaluations of decisions that came into use, and forget the ones out of use."""
-        decided = [each.decided for each in self._classes.values() if each.decided is not None]
-        known = self._evaluations
-        wanted = dict.fromkeys(each.decision for each in decided)
-        self._evaluations = {
-            decision: known[decision]
-            if decision in known
-            else Evaluation(decision, self._lateness_us)
-            for decision in wanted
-        }
-        for each in decided:
-            evaluation = self._evaluations[each.decision]
-            evaluation.read(evaluation.left, each.left)
-            if each.right is not None:
-                evaluation.read(evaluation.right, each.right)
-        self._read_by = {}
-        for evaluation in self._evaluations.values():
-            for stream in evaluation.streams:
-                self._read_by.setdefault(stream, []).append(evaluation)
+        """Take decisions that came into use into the plan, and leave out the ones out of use."""
+        wanted: dict[Decision, int] = {}
+        for each in self._classes.values():
+            if each.decided is not None:
+                decision = each.decided.decision
+                wanted[decision] = min(each.stratum, wanted.get(decision, each.stratum))
+        for decision in [each for each in self._plan.numbers if each not in wanted]:
+            self._plan.remove(decision)
+        have_moved = [self._plan.take(each, stratum) for each, stratum in wanted.items()]
+        if any(have_moved):
+            self._evaluation.move()
+        for number, each in self._classes.items():
+            if each.decided is not None and number not in self._handed_on:
+                self._handed_on[number] = self._plan.hand_on(each.decided)
         self._has_changed = False
 
     # -- a batch -------------------------------------------------------------------------------
@@ -125,32 +122,34 @@ class DecidingProcessor:
         """Start a batch: instances that are absorbed from now on are new."""
         self.inner.begin_batch()
         self._clock.begin_batch()
-        self._decided = {}
+        self._decided = []
         if self._has_changed:
             self._follow()
 
-    def advance(self, rows: Iterable[tuple[int, int, int]]) -> None:
-        """Let time pass: documents from outside as docid, `W` before it, and its event time."""
-        self._clock.advance(rows)
+    def advance(self, docids: Ints, before_us: Ints, ends_us: Ints) -> None:
+        """Let time pass with documents from outside: `W` before each, and its event time."""
+        self._clock.advance(docids, before_us, ends_us)
 
     def is_behind(self, watermark_us: int) -> bool:
         """Return whether time has passed that no document has told of, and something waits."""
-        return bool(self._evaluations) and watermark_us > self._clock.newest_us
+        return bool(self._classes) and watermark_us > self._clock.newest_us
 
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances; they get the next numbers."""
         first = self.inner.next_instance
         self.inner.absorb(instances)
-        if not self._read_by:
+        if not self._classes:
             return
-        streams = instances.column("stream").to_pylist()
-        read = [i for i, stream in enumerate(streams) if stream in self._read_by]
-        if not read:
-            return
-        rows = instances.take(pa.array(read, pa.int64()))
-        for row in read_instances(rows, [first + i for i in read]):
-            for evaluation in self._read_by[row.stream]:
-                evaluation.add(row.stream, row)
+        streams = instances.column("stream").combine_chunks().dictionary_encode()
+        by_stratum: dict[int, list[bool]] = {}
+        names = streams.dictionary.to_pylist()
+        for i, name in enumerate(names):
+            for stratum in self._plan.strata_of(name):
+                by_stratum.setdefault(stratum, [False] * len(names))[i] = True
+        for stratum, is_read in by_stratum.items():
+            rows = np.flatnonzero(np.array(is_read)[streams.indices.to_numpy()])
+            read = instances if len(rows) == len(instances) else instances.take(pa.array(rows))
+            self._evaluation.add(StreamRows(read, first + rows), stratum)
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""
@@ -160,46 +159,17 @@ class DecidingProcessor:
         """Yield the tuples of `probe` as they are found; decided tuples come last."""
         if stratum in self.inner.strata:
             yield from self.inner.tuples(stratum)
-        for number, query_class in self._classes.items():
-            if query_class.stratum == stratum and query_class.decided is not None:
-                rows = [
-                    row
-                    for one in self._decide(query_class.decided.decision)
-                    for row in self._rows(number, query_class.decided, one)
-                ]
-                if rows:
-                    yield TupleTable.of_tuples(rows)
-
-    def _decide(self, decision: Decision) -> list[DecidedTuple]:
-        decided = self._decided.get(decision)
-        if decided is None:
-            evaluation = self._evaluations[decision]
-            decided = sorted(evaluation.decide(self._clock), key=lambda one: one.docid)
-            self._decided[decision] = decided
-        return decided
-
-    def _rows(self, number: int, decided: Decided, one: DecidedTuple) -> Iterator[ClassTuple]:
-        """Yield the rows of a decided tuple that a class hands on."""
-        position = Position(
-            one.docid,
-            1 + max(part.depth for part in one.parts),
-            max(
-                one.end_us + decided.decision.grace_us,
-                *(part.watermark_us for part in one.parts),
-            ),
-            one.end_us,
-        )
-        lefts = one.left.rows.get(decided.left.name, ())
-        if one.right is None or decided.right is None:
-            for left in lefts:
-                yield ClassTuple(number, left.number, None, 0, (0,), position)
+        classes = [
+            (number, self._handed_on[number])
+            for number, query_class in self._classes.items()
+            if query_class.stratum == stratum
+        ]
+        if not classes:
             return
-        rights = one.right.rows.get(decided.right.name, ())
-        interval_us = one.left.start_us, one.end_us
-        for left, right in product(lefts, rights):
-            values = values_of(decided.left, left), values_of(decided.right, right)
-            if self._tests[number].holds(*values, interval_us):
-                yield ClassTuple(number, left.number, right.number, 0, (0, 0), position)
+        self._decided.append(self._evaluation.decide(stratum, self._clock))
+        table = self._evaluation.rows(DecidedTuples.concat(self._decided), classes)
+        if len(table):
+            yield table
 
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
         """Leave out tuples of a class, where that saves work."""
@@ -230,8 +200,7 @@ class DecidingProcessor:
 
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use any more, lazily; return how many went."""
-        for evaluation in self._evaluations.values():
-            evaluation.evict(horizon_us)
+        self._evaluation.evict(horizon_us)
         return self.inner.evict(horizon_us)
 
     def rows(self, numbers: Iterable[int]) -> Iterator[tuple[list[int], pa.RecordBatch]]:
@@ -244,6 +213,6 @@ class DecidingProcessor:
 
     def figures(self) -> dict[str, int]:
         """Return how much is remembered, and how much waits to be decided."""
-        evaluations = self._evaluations.values()
-        waiting = sum(evaluation.waiting for evaluation in evaluations)
-        return {**self.inner.figures(), "decisions": len(evaluations), "undecided": waiting}
+        undecided = self._evaluation.waiting
+        own = {"decisions": len(self._plan.numbers), "undecided": undecided}
+        return {**self.inner.figures(), **own}

@@ -1,64 +1,235 @@
-"""Timelines: contenders by key, in the order of their ends."""
+"""Timelines: what stands under a key, in the order of ends, in columns.
+
+A timeline is a log-structured set of runs, as the value index is.  A run is sorted by (key, end),
+so *the first behind a time*, *the last before it*, and *all between two times* are binary searches,
+made for a whole column of questions at once:
+
+    between           where the entries stand that a question asks for, run by run
+    Spans.listed      all of them, some at a time
+    Spans.first       the first of each question that fits, found in rounds of growing width
+    Spans.has         whether any fits, sought from either end
+
+A key is 64 bits of a hash: whoever lists entries compares what they stand for.  Rows are numbers of
+the asker's own table.  Entries that are of no use any more are found until
+their run is written anew (`keep`, `sweep`): whoever lists entries leaves them out, and says how
+many there were (`waste`), so that no run is looked through in vain for longer than it takes to
+write it.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Hashable, Iterator
-from operator import attrgetter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
-from joins.sequences.contender import Contender
+import numpy as np
 
-__all__ = ["Timeline"]
+from joins.memory.instancetable import Hashes
+from joins.memory.slots import Ints, ranges
+from joins.memory.times import Flags
 
-_END = attrgetter("end_us")
+__all__ = ["Fits", "Run", "Span", "Spans", "Timeline"]
+
+Fits = Callable[[Ints, "Run", Ints], Flags]
+"""Tells of questions and of entries of a run, given by their places, which fit."""
+
+_WIDENING = 4
+"""How many times as many entries as in the round before are looked at in the next."""
 
 
-class Timeline:
-    """Contenders under keys; one contender may stand under several."""
+@dataclass(slots=True, eq=False)
+class Run:
+    """Entries in the order of (key, end); `wasted` were listed in vain since it was written."""
 
-    def __init__(self) -> None:
-        self._by_key: dict[Hashable, list[Contender]] = {}
-        self._size = 0
+    keys: Hashes
+    ends_us: Ints
+    rows: Ints
+    wasted: int = 0
+
+    @classmethod
+    def of(cls, keys: Hashes, ends_us: Ints, rows: Ints) -> Run:
+        """Return a run of entries, which may stand in any order."""
+        order = np.lexsort((rows, ends_us, keys))
+        return cls(keys[order], ends_us[order], rows[order])
 
     def __len__(self) -> int:
-        return self._size
+        return len(self.keys)
 
-    def add(self, key: Hashable, contender: Contender) -> None:
-        """Add a contender under a key."""
-        line = self._by_key.setdefault(key, [])
-        self._size += 1
-        if not line or line[-1].end_us <= contender.end_us:
-            line.append(contender)
-        else:
-            insort(line, contender, key=_END)
+    def some(self, chosen: Flags) -> Run:
+        """Return a run of some of the entries."""
+        return Run(self.keys[chosen], self.ends_us[chosen], self.rows[chosen])
 
-    def within(self, key: Hashable, first_us: int, last_us: int) -> Iterator[Contender]:
-        """Yield the contenders under a key that end in a closed interval, the first to end first.
+    def between(self, keys: Hashes, first_us: Ints, last_us: Ints) -> tuple[Ints, Ints]:
+        """Return where the entries of sorted keys begin and stop that end in closed intervals."""
+        low = np.searchsorted(self.keys, keys, "left")
+        high = np.searchsorted(self.keys, keys, "right")
+        starts = _first_above(self.ends_us, low, high, first_us - 1)
+        return starts, _first_above(self.ends_us, starts, high, last_us)
 
-        Those that are done are left out.
+
+def _first_above(values: Ints, starts: Ints, stops: Ints, limits: Ints) -> Ints:
+    """Return, for each ascending range of values, the first place whose value is above a limit."""
+    found = stops.copy()
+    asked = np.flatnonzero(starts < stops)
+    low, high, limits = starts[asked], stops[asked], limits[asked]
+    while len(asked):
+        middle = (low + high) >> 1
+        is_below = values[middle] <= limits
+        low = np.where(is_below, middle + 1, low)
+        high = np.where(is_below, high, middle)
+        is_open = low < high
+        if not is_open.all():
+            found[asked[~is_open]] = low[~is_open]
+            asked, low, high, limits = (each[is_open] for each in (asked, low, high, limits))
+    return found
+
+
+@dataclass(slots=True)
+class Span:
+    """Where the entries of a run stand that questions ask for: `starts` up to before `stops`."""
+
+    run: Run
+    starts: Ints
+    stops: Ints
+
+
+@dataclass(slots=True)
+class Spans:
+    """What questions ask for, run by run."""
+
+    size: int
+    parts: list[Span]
+
+    def counts(self) -> Ints:
+        """Return how many entries each question asks for."""
+        total = np.zeros(self.size, np.int64)
+        for part in self.parts:
+            total += part.stops - part.starts
+        return total
+
+    def some(self, chosen: Ints | slice) -> Spans:
+        """Return what some questions ask for."""
+        parts = [Span(each.run, each.starts[chosen], each.stops[chosen]) for each in self.parts]
+        return Spans(len(np.arange(self.size)[chosen]), parts)
+
+    def listed(self, most: int) -> Iterator[tuple[Ints, Run, Ints]]:
+        """Yield all that is asked for: which question, and the place in a run.
+
+        About `most` are yielded at once; more only where one question asks for more.
         """
-        line = self._by_key.get(key)
-        if line is None:
+        for part in self.parts:
+            counts = part.stops - part.starts
+            ends = np.cumsum(counts)
+            start, done = 0, 0
+            while start < len(counts) and done < ends[-1]:
+                stop = max(start + 1, int(np.searchsorted(ends, done + most, "right")))
+                some = slice(start, stop)
+                questions = np.repeat(np.arange(start, stop), counts[some])
+                if len(questions):
+                    yield questions, part.run, ranges(part.starts[some], counts[some])
+                start, done = stop, int(ends[stop - 1])
+
+    def first(self, fits: Fits, none_us: int) -> Ints:
+        """Return when the first entry ends that fits a question, `none_us` where none does."""
+        ends_us = np.full(self.size, none_us, np.int64)
+        for part in self.parts:
+            found, places = self._sought(part, np.arange(self.size), fits, is_last=False)
+            ends_us[found] = np.minimum(ends_us[found], part.run.ends_us[places])
+        return ends_us
+
+    def has(self, fits: Fits, *, is_last: bool) -> Flags:
+        """Return which questions some entry fits; with `is_last` the last are looked at first."""
+        has = np.zeros(self.size, np.bool_)
+        for part in reversed(self.parts):
+            found, _ = self._sought(part, np.flatnonzero(~has), fits, is_last=is_last)
+            has[found] = True
+        return has
+
+    def _sought(
+        self, part: Span, questions: Ints, fits: Fits, *, is_last: bool
+    ) -> tuple[Ints, Ints]:
+        """Return the questions that an entry fits, and the place of the first, or last, of each."""
+        starts, stops = part.starts[questions], part.stops[questions]
+        found: list[tuple[Ints, Ints]] = []
+        width = 1
+        while True:
+            is_open = starts < stops
+            questions, starts, stops = (each[is_open] for each in (questions, starts, stops))
+            if not len(questions):
+                break
+            counts = np.minimum(stops - starts, width)
+            from_place = stops - counts if is_last else starts
+            places, which = ranges(from_place, counts), np.repeat(np.arange(len(counts)), counts)
+            if is_last:
+                places, which = places[::-1], which[::-1]
+            fitting = np.flatnonzero(fits(questions[which], part.run, places))
+            hit, at = np.unique(which[fitting], return_index=True)
+            found.append((questions[hit], places[fitting[at]]))
+            if is_last:
+                stops = stops - counts
+            else:
+                starts = starts + counts
+            stops[hit] = starts[hit]
+            width *= _WIDENING
+        nothing = np.zeros(0, np.int64)
+        columns = zip(*found, strict=True) if found else (nothing[None], nothing[None])
+        wanted, at = (np.concatenate(tuple(each)) for each in columns)
+        return wanted, at
+
+
+@dataclass(slots=True)
+class Timeline:
+    """Runs, oldest first."""
+
+    runs: list[Run] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.runs))
+
+    def add(
+        self,
+        keys: Hashes,
+        ends_us: Ints,
+        rows: Ints,
+        is_of_use: Callable[[Ints], Flags],
+    ) -> None:
+        """Add entries as a run, and merge runs of like size, without what is of no use."""
+        if not len(keys):
             return
-        start = bisect_left(line, first_us, key=_END)
-        for place in range(start, bisect_right(line, last_us, lo=start, key=_END)):
-            if not line[place].is_done:
-                yield line[place]
+        self.runs.append(Run.of(keys, ends_us, rows))
+        while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
+            merged = [run.some(is_of_use(run.rows)) for run in self.runs[-2:]]
+            self.runs[-2:] = [
+                Run.of(
+                    *(
+                        np.concatenate([getattr(run, name) for run in merged])
+                        for name in ("keys", "ends_us", "rows")
+                    )
+                )
+            ]
 
-    def forget(self, before_us: int) -> None:
-        """Forget contenders that ended before a time, or that are done."""
-        kept: dict[Hashable, list[Contender]] = {}
-        for key, line in self._by_key.items():
-            left = [one for one in line if one.end_us >= before_us and not one.is_done]
-            if left:
-                kept[key] = left
-        self._by_key = kept
-        self._size = sum(map(len, kept.values()))
+    def between(self, keys: Hashes, first_us: Ints, last_us: Ints) -> Spans:
+        """Return where the entries under keys stand that end in closed intervals."""
+        order = np.argsort(keys, kind="stable")
+        asked = keys[order], first_us[order], last_us[order]
+        parts: list[Span] = []
+        for run in self.runs:
+            starts, stops = np.empty((2, len(keys)), np.int64)
+            starts[order], stops[order] = run.between(*asked)
+            parts.append(Span(run, starts, stops))
+        return Spans(len(keys), parts)
 
-    def sweep(self, key: Hashable) -> None:
-        """Forget the contenders under a key that are done."""
-        line = self._by_key.get(key)
-        if line is not None:
-            before = len(line)
-            line[:] = [one for one in line if not one.is_done]
-            self._size += len(line) - before
+    def sweep(self, is_of_use: Callable[[Ints], Flags]) -> bool:
+        """Write anew the runs that were looked through in vain too often; return if any was."""
+        is_changed = False
+        for i, run in enumerate(self.runs):
+            if run.wasted > len(run):
+                self.runs[i], is_changed = run.some(is_of_use(run.rows)), True
+        self.runs = [run for run in self.runs if len(run)]
+        return is_changed
+
+    def renumber(self, is_of_use: Callable[[Ints], Flags], numbers: Ints) -> None:
+        """Write all runs anew, without what is of no use, under other numbers of rows."""
+        kept = [run.some(is_of_use(run.rows)) for run in self.runs]
+        self.runs = [run for run in kept if len(run)]
+        for run in self.runs:
+            run.rows = numbers[run.rows]

@@ -1,0 +1,291 @@
+"""Contenders: tuples of operands, as rows of numbers.
+
+A contender is a choice of documents and of nodes for the variables that are looked at.  It has a
+row for each way to choose the nodes of paths, in each stream of its operand.  Its rows stand one
+behind the other, and its number is that of the first.  Rows that are of no use any more are left
+out when as many have come as there were (`sweep`); then all others get new numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from joins.memory.durations import UNBOUNDED
+from joins.memory.instancetable import Hashes, hash_values
+from joins.memory.slots import Ints, ranges
+from joins.memory.times import Flags
+from joins.sequences.columns import Columns
+from joins.sequences.plan import Plan
+from templates.rule import numbers_of
+
+__all__ = ["Contenders", "StreamRows"]
+
+T = TypeVar("T")
+
+_TIMES = ("docid", "start_us", "end_us", "watermark_us")
+_COLUMNS = {
+    **dict.fromkeys(_TIMES, np.int64),
+    "depth": np.int32,
+    "seat": np.int64,
+    "contender": np.int64,
+    "rows": np.int32,
+    "instance": np.int64,
+    "leaf": np.int64,
+    "slot": np.int64,
+    "slots": np.int32,
+    "counts_from": np.int64,
+    "is_done": np.bool_,
+}
+_SLOTS = {"first": np.uint64, "other": np.uint64, "number": np.float64, "text": np.object_}
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRows:
+    """Rows of `INSTANCE_SCHEMA`, and the numbers that they have in the join."""
+
+    table: pa.Table
+    numbers: Ints
+
+
+class Contenders:
+    """The rows of all contenders; a column of theirs is had by its name."""
+
+    def __init__(self, plan: Plan, lateness_us: int) -> None:
+        self._plan = plan
+        self._lateness_us = lateness_us
+        self._columns = Columns(_COLUMNS)
+        self._values = Columns(_SLOTS)
+        self._match_ids: dict[int, str] = {}
+        self._leaves: dict[int, frozenset[int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
+        return self._columns[name]
+
+    @property
+    def hashes(self) -> tuple[Hashes, Hashes]:
+        """The hashes of values, by slot."""
+        return self._values["first"], self._values["other"]
+
+    @property
+    def numbers(self) -> npt.NDArray[np.float64]:
+        """Values as numbers, by slot, where a rule compares them as such."""
+        return self._values["number"]
+
+    @property
+    def texts(self) -> npt.NDArray[np.object_]:
+        """Values, by slot, where a rule reads them."""
+        return self._values["text"]
+
+    # -- rows that come ------------------------------------------------------------------------
+
+    def add(self, rows: StreamRows, stratum: int) -> Ints:
+        """Add rows to the seats of their streams in a stratum; return their numbers here."""
+        [came] = rows.table.combine_chunks().to_batches()
+        streams = came.column("stream").dictionary_encode()
+        seats = [
+            [s for s in self._plan.seats_of(name) if self._is_of(s, stratum)]
+            for name in streams.dictionary.to_pylist()
+        ]
+        counts = np.array([len(each) for each in seats], np.int64)
+        starts = np.cumsum(counts) - counts
+        codes = streams.indices.to_numpy()
+        flat = np.array([seat for each in seats for seat in each], np.int64)
+        which = np.repeat(np.arange(came.num_rows), counts[codes])
+        sits = flat[ranges(starts[codes], counts[codes])]
+        if not len(which):
+            return which
+        vectors = _Vectors.of(came)
+        order, firsts, sizes = self._grouped(vectors, which, sits)
+        which, sits = which[order], sits[order]
+        slots = self._keep_values(vectors, which, sits)
+        first = len(self)
+        numbers = first + np.arange(len(which))
+        lead = np.repeat(first + firsts, sizes)
+        self._columns.append(
+            len(which),
+            **{name: came.column(name).to_numpy()[which] for name in (*_TIMES, "depth")},
+            seat=sits,
+            contender=lead,
+            rows=np.repeat(sizes, sizes),
+            instance=rows.numbers[which],
+            leaf=vectors.leaves[vectors.leaf_starts[which]],
+            slot=slots[which],
+            slots=vectors.value_counts[which],
+            counts_from=UNBOUNDED,
+            is_done=False,
+        )
+        self._remember_rare(came, vectors, which, numbers)
+        return numbers
+
+    def _is_of(self, seat: int, stratum: int) -> bool:
+        decision = self._plan.seats["decision"][seat]
+        return bool(self._plan.decisions["stratum"][decision] == stratum)
+
+    def _grouped(self, vectors: _Vectors, which: Ints, seats: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return an order in which the rows of contenders stand together.
+
+        With it comes where each contender begins, and how many rows it has.
+        """
+        columns = [self._plan.seats[name][seats] for name in ("operand", "blocks")]
+        width = int(vectors.leaf_counts.max())
+        for k in range(width):
+            has = vectors.leaf_counts[which] > k
+            at = np.where(has, vectors.leaf_starts[which] + k, 0)
+            columns.append(np.where(has, vectors.leaves[at], -1))
+        distinct, inverse = np.unique(seats, return_inverse=True)
+        streams = [self._plan.streams[seat] for seat in distinct.tolist()]
+        chosen = [[1 + s.terms.index(term) for term in s.chosen] for s in streams]
+        for k in range(max(map(len, chosen))):
+            place = np.array([own[k] if len(own) > k else -1 for own in chosen])[inverse]
+            at = np.where(place < 0, 0, vectors.node_starts[which] + place)
+            columns.append(np.where(place < 0, -1, vectors.nodes[at]))
+        order = np.lexsort((which, *columns[::-1]))
+        is_first = np.zeros(len(which), np.bool_)
+        is_first[0] = True
+        for column in columns:
+            ordered = column[order]
+            is_first[1:] |= ordered[1:] != ordered[:-1]
+        firsts = np.flatnonzero(is_first)
+        sizes = np.diff(firsts, append=len(which))
+        return order, firsts, sizes
+
+    def _keep_values(self, vectors: _Vectors, which: Ints, seats: Ints) -> Ints:
+        """Remember the values of rows, each once; return where those of each begin."""
+        texts = vectors.values
+        first, other = hash_values(texts.fill_null(""))
+        wanted = self._plan.reads(seats)
+        numbers: Any = np.nan
+        if wanted.numbers:
+            encoded = texts.dictionary_encode()
+            known = numbers_of(encoded.dictionary.to_pylist())
+            codes = encoded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
+            numbers = np.array([*known, np.nan])[codes]
+        own = texts.to_numpy(zero_copy_only=False) if wanted.texts else None
+        begin = self._values.append(len(texts), first=first, other=other, number=numbers, text=own)
+        return begin + vectors.value_starts
+
+    def _remember_rare(
+        self, came: pa.RecordBatch, vectors: _Vectors, which: Ints, numbers: Ints
+    ) -> None:
+        """Remember what few rows have: ids of matches, and more than one document."""
+        deep = np.flatnonzero(self["depth"][numbers] > 0)
+        if len(deep):
+            ids = came.column("match_id").take(pa.array(which[deep])).to_pylist()
+            for number, match_id in zip(numbers[deep].tolist(), ids, strict=True):
+                if match_id:
+                    self._match_ids[number] = match_id
+        wide = np.flatnonzero(vectors.leaf_counts[which] > 1)
+        for row, number in zip(which[wide].tolist(), numbers[wide].tolist(), strict=True):
+            start = vectors.leaf_starts[row]
+            leaves = vectors.leaves[start : start + vectors.leaf_counts[row]]
+            self._leaves[number] = frozenset(leaves.tolist())
+
+    # -- what is asked of contenders -----------------------------------------------------------
+
+    def rows_of(self, contenders: Ints) -> tuple[Ints, Ints]:
+        """Return, for each of some contenders, its rows: which contender it is, and the row."""
+        counts = self["rows"][contenders].astype(np.int64)
+        return np.repeat(np.arange(len(contenders)), counts), ranges(contenders, counts)
+
+    def share(self, one: Ints, other: Ints) -> Flags:
+        """Return which pairs of rows have a document in common."""
+        shared: Flags = self["leaf"][one] == self["leaf"][other]
+        if self._leaves:
+            for i in np.flatnonzero(~shared).tolist():
+                a, b = int(one[i]), int(other[i])
+                if a in self._leaves or b in self._leaves:
+                    shared[i] = not self._leaves_of(a).isdisjoint(self._leaves_of(b))
+        return shared
+
+    def _leaves_of(self, row: int) -> frozenset[int]:
+        return self._leaves.get(row) or frozenset([int(self["leaf"][row])])
+
+    def meet(self, one: Ints, other: Ints, window_us: Ints) -> Flags:
+        """Section 1.1: the earlier was still remembered when the later came."""
+        is_later, is_equal = self._compared(one, other)
+        earlier, later = np.where(is_later, other, one), np.where(is_later, one, other)
+        from_us = self["watermark_us"][later] - window_us - self._lateness_us
+        holds: Flags = (self["end_us"][earlier] >= from_us) | (window_us >= UNBOUNDED) | is_equal
+        return holds
+
+    def _compared(self, one: Ints, other: Ints) -> tuple[Flags, Flags]:
+        """Return where the position of one row is above that of another, and where equal."""
+        docid, depth = self["docid"], self["depth"]
+        is_later = docid[one] > docid[other]
+        is_equal = docid[one] == docid[other]
+        ties = np.flatnonzero(is_equal)
+        if len(ties):
+            a, b = depth[one[ties]], depth[other[ties]]
+            is_later[ties], is_equal[ties] = a > b, a == b
+            for i in ties[(a == b) & (a > 0)].tolist():
+                ids = [self._match_ids.get(int(each[i]), "") for each in (one, other)]
+                is_later[i], is_equal[i] = ids[0] > ids[1], ids[0] == ids[1]
+        return is_later, is_equal
+
+    # -- rows that go --------------------------------------------------------------------------
+
+    def keep(self, kept: Flags, numbers: Ints) -> None:
+        """Leave out all rows but some, which get new numbers; those of the others are negative."""
+        held = np.zeros(len(self._values), np.bool_)
+        held[ranges(self["slot"][kept], self["slots"][kept].astype(np.int64))] = True
+        slots = np.cumsum(held) - 1
+        self._columns.keep(kept)
+        self._values.keep(held)
+        self["contender"][:] = numbers[self["contender"]]
+        self["slot"][:] = slots[np.minimum(self["slot"], max(0, len(slots) - 1))]
+        self._match_ids = _renumbered(self._match_ids, numbers)
+        self._leaves = _renumbered(self._leaves, numbers)
+
+
+def _renumbered(rare: Mapping[int, T], numbers: Ints) -> dict[int, T]:
+    return {int(numbers[number]): each for number, each in rare.items() if numbers[number] >= 0}
+
+
+@dataclass(frozen=True, slots=True)
+class _Vectors:
+    """The lists of rows: all behind one another, and where each begins."""
+
+    leaves: Ints
+    leaf_starts: Ints
+    leaf_counts: Ints
+    nodes: Ints
+    node_starts: Ints
+    values: pa.Array
+    value_starts: Ints
+    value_counts: Ints
+
+    @classmethod
+    def of(cls, rows: pa.RecordBatch) -> _Vectors:
+        """Return the lists of rows; the first value is left out, which the root has."""
+        leaves, leaf_starts, leaf_counts = _flat(rows.column("leaves"))
+        nodes, node_starts, _ = _flat(rows.column("nodes"))
+        values, starts, counts = _flat(rows.column("vals"))
+        own = np.ones(len(values), np.bool_)
+        own[starts] = False
+        counts = counts - 1
+        return cls(
+            leaves.to_numpy(),
+            leaf_starts,
+            leaf_counts,
+            nodes.to_numpy().astype(np.int64),
+            node_starts,
+            values.filter(pa.array(own)),
+            np.cumsum(counts) - counts,
+            counts,
+        )
+
+
+def _flat(lists: pa.ListArray) -> tuple[pa.Array, Ints, Ints]:
+    """Return the elements of lists, and where each list begins, and how many it has."""
+    counts = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+    return lists.flatten(), np.cumsum(counts) - counts, counts

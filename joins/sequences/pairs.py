@@ -1,0 +1,299 @@
+"""Pairs of a left and a right contender, in the order in which they are decided.
+
+    a left that comes    looks at the rights that count by then: of a NEXT, the first to end
+    a right that enters  looks at the lefts that are there, right after right as they enter
+
+So each pair is looked at once, in the batch in which it is decided.  A left of a NEXT takes the
+pairs that are decided first, of these the ones that end first, and is done.  Rights that enter are
+taken some at a time, so that no more is listed than has to be: between two that are decided at
+different places a left that is done is looked at no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from joins.memory.durations import UNBOUNDED
+from joins.memory.instancetable import Hashes
+from joins.memory.slots import Ints
+from joins.memory.times import Flags
+from joins.sequences.clock import Clock
+from joins.sequences.conditions import Conditions
+from joins.sequences.contenders import Contenders
+from joins.sequences.plan import KINDS, Plan
+from joins.sequences.timeline import Run, Spans, Timeline
+from templates.decision import DecisionKind
+
+__all__ = ["LISTED_MAX", "DecidedTuples", "Pairs"]
+
+LISTED_MAX = 1 << 14
+"""About how many pairs are listed at once."""
+
+_NEXT = KINDS.index(DecisionKind.NEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedTuples:
+    """Decided tuples: the numbers of their contenders, their ends, and where they were decided.
+
+    `right` is -1 in a tuple of one operand.
+    """
+
+    decision: Ints
+    left: Ints
+    right: Ints
+    end_us: Ints
+    docid: Ints
+
+    @classmethod
+    def none(cls) -> DecidedTuples:
+        """Return no tuples."""
+        return cls(*np.zeros((5, 0), np.int64))
+
+    @classmethod
+    def concat(cls, parts: list[DecidedTuples]) -> DecidedTuples:
+        """Return the tuples of all parts."""
+        names = ("decision", "left", "right", "end_us", "docid")
+        parts = [cls.none(), *parts]
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def __len__(self) -> int:
+        return len(self.left)
+
+    def some(self, chosen: Flags | Ints) -> DecidedTuples:
+        """Return some of the tuples."""
+        columns = (self.decision, self.left, self.right, self.end_us, self.docid)
+        return DecidedTuples(*(column[chosen] for column in columns))
+
+    def distinct(self) -> DecidedTuples:
+        """Return each tuple once, though several rows may have made it."""
+        order = np.lexsort((self.right, self.left))
+        ordered = self.some(order)
+        is_first = np.ones(len(order), np.bool_)
+        is_first[1:] = (np.diff(ordered.left) != 0) | (np.diff(ordered.right) != 0)
+        return ordered.some(is_first)
+
+    def first(self) -> DecidedTuples:
+        """Return, of each left, the tuples that are decided first and of these end first."""
+        ordered = self.some(np.lexsort((self.end_us, self.docid, self.left)))
+        _, firsts, which = np.unique(ordered.left, return_index=True, return_inverse=True)
+        best = firsts[which]
+        return ordered.some(
+            (ordered.docid == ordered.docid[best]) & (ordered.end_us == ordered.end_us[best])
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """Rows under the keys of rules."""
+
+    rows: Ints
+    rules: Ints
+    keys: Hashes
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def some(self, chosen: Flags | Ints | slice) -> _Entries:
+        """Return some of the entries."""
+        return _Entries(self.rows[chosen], self.rules[chosen], self.keys[chosen])
+
+
+@dataclass(frozen=True, slots=True)
+class _Questions:
+    """Entries that ask for what ends between two times and counts from `until` at the latest."""
+
+    entries: _Entries
+    first_us: Ints
+    last_us: Ints
+    until: Ints
+
+    def some(self, chosen: Flags) -> _Questions:
+        """Return some of the questions."""
+        return _Questions(
+            self.entries.some(chosen),
+            self.first_us[chosen],
+            self.last_us[chosen],
+            self.until[chosen],
+        )
+
+
+class Pairs:
+    """The left and the right contenders of all decisions that have both."""
+
+    def __init__(self, plan: Plan, contenders: Contenders, conditions: Conditions) -> None:
+        self._plan = plan
+        self._contenders = contenders
+        self._conditions = conditions
+        self.lefts, self.rights = Timeline(), Timeline()
+
+    def __len__(self) -> int:
+        return len(self.lefts) + len(self.rights)
+
+    def decide(self, lefts: Ints, rights: Ints, clock: Clock) -> DecidedTuples:
+        """Return the pairs that are decided in the batch.
+
+        `lefts` are the rows that came, and `rights` the ones that enter, whose `counts_from` says
+        where.
+        """
+        enter, come = self._entries(rights, 1), self._entries(lefts, 0)
+        ends_us = self._contenders["end_us"]
+        self.rights.add(enter.keys, ends_us[enter.rows], enter.rows, self.are_open)
+        found = self._ahead(come, clock)
+        come = come.some(self.are_open(come.rows))
+        self.lefts.add(come.keys, ends_us[come.rows], come.rows, self.are_open)
+        first_new = int(lefts.min()) if len(lefts) else len(self._contenders)
+        return DecidedTuples.concat([found, *self._behind(enter, first_new, clock)])
+
+    def are_open(self, rows: Ints) -> Flags:
+        """Return which rows are of contenders that have not been decided for good."""
+        done: Flags = self._contenders["is_done"][self._contenders["contender"][rows]]
+        return ~done
+
+    def _entries(self, rows: Ints, half: int) -> _Entries:
+        which, rules = self._plan.rules_of(self._contenders["seat"][rows])
+        some, keys = self._conditions.keys(rules, [rows[which]], half)
+        return _Entries(rows[which][some], rules[some], keys)
+
+    def _of_decision(self, name: str, rows: Ints) -> Ints:
+        decisions = self._plan.seats["decision"][self._contenders["seat"][rows]]
+        column: Ints = self._plan.decisions[name][decisions]
+        return column
+
+    # -- lefts that come -----------------------------------------------------------------------
+
+    def _ahead(self, come: _Entries, clock: Clock) -> DecidedTuples:
+        """Have lefts that came look at the rights that count already."""
+        contenders, rows = self._contenders, come.rows
+        first_us, docid = contenders["end_us"][rows] + 1, contenders["docid"][rows]
+        # What counts by then is settled by then.
+        settled_us = clock.newest_through(docid) - self._of_decision("grace_us", rows) - 1
+        last_us = np.minimum.reduce(
+            [
+                settled_us,
+                first_us - 1 + self._of_decision("window_us", rows),
+                contenders["start_us"][rows] + self._of_decision("within_us", rows),
+            ]
+        )
+        asked = _Questions(come, first_us, last_us, np.maximum(docid, clock.before))
+        asked = asked.some(first_us <= last_us)
+        is_next = self._of_decision("kind", asked.entries.rows) == _NEXT
+        return DecidedTuples.concat(
+            [self._every(asked.some(~is_next)), self._first(asked.some(is_next))]
+        )
+
+    def _first(self, asked: _Questions) -> DecidedTuples:
+        """Return the pairs of each left that end first; these lefts are done."""
+        ends_us = self._spans(asked).first(partial(self._fit_ahead, asked), UNBOUNDED)
+        lefts, which = np.unique(
+            self._contenders["contender"][asked.entries.rows], return_inverse=True
+        )
+        least_us = np.full(len(lefts), UNBOUNDED, np.int64)
+        np.minimum.at(least_us, which, ends_us)
+        self._contenders["is_done"][lefts[least_us < UNBOUNDED]] = True
+        at = least_us[which]
+        return self._every(replace(asked, first_us=at, last_us=at).some(at < UNBOUNDED))
+
+    def _every(self, asked: _Questions) -> DecidedTuples:
+        """Return all pairs that are asked for."""
+        found = [DecidedTuples.none()]
+        for questions, run, places in self._spans(asked).listed(LISTED_MAX):
+            fitting = self._fit_ahead(asked, questions, run, places)
+            lefts, rights = asked.entries.rows[questions[fitting]], run.rows[places[fitting]]
+            found.append(self._tuples(lefts, rights, self._contenders["docid"][lefts]))
+        return DecidedTuples.concat(found).distinct()
+
+    def _spans(self, asked: _Questions) -> Spans:
+        return self.rights.between(asked.entries.keys, asked.first_us, asked.last_us)
+
+    def _fit_ahead(self, asked: _Questions, questions: Ints, run: Run, places: Ints) -> Flags:
+        rights = run.rows[places]
+        fits = self._contenders["counts_from"][rights] <= asked.until[questions]
+        self._fit(asked.entries.some(questions), rights, fits, is_left=True)
+        return fits
+
+    # -- rights that enter ---------------------------------------------------------------------
+
+    def _behind(self, enter: _Entries, first_new: int, clock: Clock) -> Iterator[DecidedTuples]:
+        """Have rights that enter look at the lefts that are there, in the order of entering."""
+        contenders = self._contenders
+        places_in_order = np.lexsort(
+            (contenders["end_us"][enter.rows], contenders["counts_from"][enter.rows])
+        )
+        enter = enter.some(places_in_order)
+        spans, counts = self._lefts_before(enter)
+        while len(enter):
+            some = self._portion(enter, counts)
+            yield self._taken(enter.some(slice(some)), spans.some(slice(some)), first_new, clock)
+            rest = slice(some, None)
+            enter, spans, counts = enter.some(rest), spans.some(rest), counts[rest]
+            if self.lefts.sweep(self.are_open):
+                spans, counts = self._lefts_before(enter)
+
+    def _lefts_before(self, enter: _Entries) -> tuple[Spans, Ints]:
+        """Return where the lefts stand that rights may follow, and how many each has."""
+        end_us, start_us = (self._contenders[n][enter.rows] for n in ("end_us", "start_us"))
+        first_us = end_us - self._of_decision("window_us", enter.rows)
+        spans = self.lefts.between(enter.keys, first_us, start_us - 1)
+        return spans, spans.counts()
+
+    def _portion(self, enter: _Entries, counts: Ints) -> int:
+        """Return how many rights are taken now: what enters at one place and time is together."""
+        some = max(1, int(np.searchsorted(np.cumsum(counts), LISTED_MAX, "right")))
+        if some >= len(enter):
+            return len(enter)
+        columns = [self._contenders[name][enter.rows] for name in ("counts_from", "end_us")]
+        is_next = np.logical_or.reduce([column[some:] != column[some - 1] for column in columns])
+        return some + int(np.argmax(is_next)) if is_next.any() else len(enter)
+
+    def _taken(self, enter: _Entries, spans: Spans, first_new: int, clock: Clock) -> DecidedTuples:
+        """Return the pairs of some rights; lefts of a NEXT that have one are done."""
+        contenders, found = self._contenders, [DecidedTuples.none()]
+        for questions, run, places in spans.listed(UNBOUNDED):
+            lefts = run.rows[places]
+            fits = self.are_open(lefts)
+            run.wasted += len(lefts) - int(np.count_nonzero(fits))
+            from_docid = contenders["counts_from"][enter.rows[questions]]
+            docid = contenders["docid"][lefts]
+            # A left that came in the batch has looked ahead at what counted by then.
+            fits &= (lefts < first_new) | (from_docid > np.maximum(docid, clock.before))
+            self._fit(enter.some(questions), lefts, fits, is_left=False)
+            rights = enter.rows[questions[fits]]
+            decided_at = np.maximum(from_docid, docid)[fits]
+            found.append(self._tuples(lefts[fits], rights, decided_at))
+        pairs = DecidedTuples.concat(found)
+        is_next = self._plan.decisions["kind"][pairs.decision] == _NEXT
+        nexts = pairs.some(is_next).first()
+        contenders["is_done"][nexts.left] = True
+        return DecidedTuples.concat([pairs.some(~is_next), nexts]).distinct()
+
+    # -- pairs ---------------------------------------------------------------------------------
+
+    def _fit(self, entries: _Entries, others: Ints, fits: Flags, *, is_left: bool) -> None:
+        """Leave out the pairs of rows, one of them of an entry, that do not fit."""
+        contenders = self._contenders
+        own = np.flatnonzero(fits)
+        rules, here, there = entries.rules[own], entries.rows[own], others[own]
+        left, right = (here, there) if is_left else (there, here)
+        start_us, end_us = contenders["start_us"], contenders["end_us"]
+        holds = end_us[left] < start_us[right]
+        holds &= end_us[right] - start_us[left] <= self._of_decision("within_us", left)
+        holds &= contenders.meet(left, right, self._of_decision("window_us", left))
+        begin_us = np.minimum(start_us[left], start_us[right])
+        stop_us = np.maximum(end_us[left], end_us[right])
+        some = np.flatnonzero(holds)
+        holds[some] = self._conditions.hold(
+            rules[some], [left[some], right[some]], begin_us[some], stop_us[some]
+        )
+        fits[own] = holds
+
+    def _tuples(self, left: Ints, right: Ints, docid: Ints) -> DecidedTuples:
+        contenders = self._contenders
+        decisions = self._plan.seats["decision"][contenders["seat"][left]]
+        owners = contenders["contender"]
+        end_us = contenders["end_us"][right]
+        return DecidedTuples(decisions, owners[left], owners[right], end_us, docid)

@@ -1,0 +1,258 @@
+"""All decisions by number: who is a contender for what, and what is asked of whom.
+
+Decisions are evaluated together, so what they differ in are columns: windows, graces, and what is
+compared.  A **seat** is a stream in one operand of one decision; a row of a stream is a contender
+in each of the stream's seats.  A **rule** is a conjunction of one decision: a fit, a case of an
+absence, or what a class asks of the tuples that it hands on.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from joins.memory.durations import UNBOUNDED
+from joins.memory.slots import Ints, ranges
+from joins.sequences.columns import Columns
+from templates.decision import Conjunction, Decided, Decision, DecisionKind, TupleStream
+from templates.rule import Rule
+
+__all__ = ["KINDS", "HandedOn", "Plan", "Role"]
+
+KINDS = list(DecisionKind)
+"""Kinds by their numbers in columns."""
+
+
+class Role(enum.IntEnum):
+    """What the rows of a seat are: the left or only operand, the right one, or an absent one."""
+
+    LEFT = 0
+    RIGHT = 1
+    ABSENT = 2
+
+
+@dataclass(frozen=True, slots=True)
+class HandedOn:
+    """What a class hands on of a decision: the rows of one or two seats that a rule holds of."""
+
+    decision: int
+    left: int
+    right: int | None
+    rule: int
+
+
+class Read(NamedTuple):
+    """As what values are read, beside their hashes."""
+
+    numbers: bool
+    texts: bool
+
+
+@dataclass(slots=True)
+class _Operands:
+    """The operands of one decision, and its seats by operand and stream."""
+
+    left: int
+    right: int
+    seats: dict[tuple[int, TupleStream], int] = field(default_factory=dict)
+
+
+class _Numbers:
+    """Numbers of things, in the order in which they come."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+
+    def of(self, thing: Hashable) -> int:
+        """Return the number of a thing."""
+        return self._numbers.setdefault(thing, len(self._numbers))
+
+
+class Plan:
+    """Decisions, seats and rules.  A number is never given twice."""
+
+    def __init__(self) -> None:
+        times = ("window_us", "within_us", "grace_us", "reach_us")
+        self.decisions = Columns(
+            {"kind": np.int8, **dict.fromkeys(times, np.int64), "stratum": np.int64}
+            | {"is_used": np.bool_, "cases": np.int64, "case_count": np.int64}
+            | {"has_numbers": np.bool_, "has_texts": np.bool_}
+        )
+        self.seats = Columns(
+            {"decision": np.int64, "role": np.int8, "operand": np.int64, "blocks": np.int64}
+            | {"rules": np.int64, "rule_count": np.int64, "is_deciding": np.bool_}
+        )
+        self._seat_rules = Columns({"rule": np.int64})
+        self.streams: list[TupleStream] = []
+        self.rules: list[Rule] = []
+        self.numbers: dict[Decision, int] = {}
+        self._operands: dict[int, _Operands] = {}
+        self._operand_count = 0
+        self._blocks = _Numbers()
+        self._cases = Columns({"rule": np.int64, "window_us": np.int64, "blocks": np.int64})
+        self._read: dict[str, dict[int, None]] = {}
+
+    # -- decisions -----------------------------------------------------------------------------
+
+    def take(self, decision: Decision, stratum: int) -> bool:
+        """Take a decision, decided in a stratum; return whether it was decided in another one."""
+        number = self.numbers.get(decision)
+        if number is None:
+            self._add(decision, stratum)
+            return False
+        has_moved = bool(self.decisions["stratum"][number] != stratum)
+        self.decisions["stratum"][number] = stratum
+        return has_moved
+
+    def _add(self, decision: Decision, stratum: int) -> None:
+        number = len(self.decisions)
+        self.numbers[decision] = number
+        cases = [(absent.window_us, case) for absent in decision.absences for case in absent.cases]
+        self.decisions.append(
+            1,
+            kind=KINDS.index(decision.kind),
+            window_us=min(decision.window_us, UNBOUNDED),
+            within_us=min(decision.within_us, UNBOUNDED),
+            grace_us=decision.grace_us,
+            reach_us=min(decision.reach_us, UNBOUNDED),
+            stratum=stratum,
+            is_used=True,
+            cases=len(self._cases),
+            case_count=len(cases),
+            has_numbers=False,
+            has_texts=False,
+        )
+        own = self._operands[number] = _Operands(self._operand(), self._operand())
+        fits: dict[tuple[int, TupleStream], list[int]] = {}
+        for stream in decision.lefts:
+            fits.setdefault((own.left, stream), [])
+        for fit in decision.fits:
+            rule = self._rule(number, fit.asked)
+            fits.setdefault((own.left, fit.left), []).append(rule)
+            fits.setdefault((own.right, fit.right), []).append(rule)
+        for (operand, stream), rules in fits.items():
+            role = Role.LEFT if operand == own.left else Role.RIGHT
+            self._sit(number, own, operand, role, stream, rules)
+        for window_us, case in cases:
+            rule = self._rule(number, case.asked)
+            blocks = self._blocks.of(case.blocks)
+            self._cases.append(1, rule=rule, window_us=min(window_us, UNBOUNDED), blocks=blocks)
+            self._sit(number, own, self._operand(), Role.ABSENT, case.stream, [rule])
+
+    def hand_on(self, decided: Decided) -> HandedOn:
+        """Take what a class hands on of a decision that is there."""
+        number = self.numbers[decided.decision]
+        own = self._operands[number]
+        left = self._seat(number, own, own.left, Role.LEFT, decided.left)
+        right = None
+        if decided.right is not None:
+            right = self._seat(number, own, own.right, Role.RIGHT, decided.right)
+        return HandedOn(number, left, right, self._rule(number, decided.asked))
+
+    def remove(self, decision: Decision) -> None:
+        """Leave a decision out from now on."""
+        number = self.numbers.pop(decision)
+        self.decisions["is_used"][number] = False
+        for seat in self._operands.pop(number).seats.values():
+            readers = self._read[self.streams[seat].name]
+            del readers[seat]
+            if not readers:
+                del self._read[self.streams[seat].name]
+
+    def _operand(self) -> int:
+        self._operand_count += 1
+        return self._operand_count
+
+    def _rule(self, decision: int, asked: Conjunction) -> int:
+        rule = Rule(asked)
+        self.rules.append(rule)
+        self.decisions["has_numbers"][decision] |= rule.has_numbers
+        self.decisions["has_texts"][decision] |= rule.condition is not None
+        return len(self.rules) - 1
+
+    def _seat(
+        self, decision: int, own: _Operands, operand: int, role: Role, stream: TupleStream
+    ) -> int:
+        seat = own.seats.get((operand, stream))
+        if seat is not None:
+            return seat
+        return self._sit(decision, own, operand, role, stream, [], is_deciding=False)
+
+    def _sit(
+        self,
+        decision: int,
+        own: _Operands,
+        operand: int,
+        role: Role,
+        stream: TupleStream,
+        rules: Sequence[int],
+        *,
+        is_deciding: bool = True,
+    ) -> int:
+        seat = own.seats[operand, stream] = len(self.streams)
+        self.streams.append(stream)
+        self.seats.append(
+            1,
+            decision=decision,
+            role=role,
+            operand=operand,
+            blocks=self._blocks.of(stream.blocks),
+            rules=len(self._seat_rules),
+            rule_count=len(rules),
+            is_deciding=is_deciding,
+        )
+        self._seat_rules.append(len(rules), rule=np.array(rules, np.int64))
+        self._read.setdefault(stream.name, {})[seat] = None
+        return seat
+
+    # -- what is read --------------------------------------------------------------------------
+
+    def seats_of(self, stream: str) -> Sequence[int]:
+        """Return the seats of a stream."""
+        return list(self._read.get(stream, ()))
+
+    def strata_of(self, stream: str) -> set[int]:
+        """Return the strata in which a stream is read."""
+        decisions = self.seats["decision"][np.array(self.seats_of(stream), np.int64)]
+        return set(self.decisions["stratum"][decisions].tolist())
+
+    def reads(self, seats: Ints) -> Read:
+        """Return as what the values of some seats are read, beside their hashes."""
+        decisions = self.seats["decision"][seats]
+        return Read(
+            *(bool(self.decisions[n][decisions].any()) for n in ("has_numbers", "has_texts"))
+        )
+
+    def rules_of(self, seats: Ints) -> tuple[Ints, Ints]:
+        """Return, for each of some seats, its rules: which seat it is, and the rule."""
+        counts = self.seats["rule_count"][seats]
+        rules = self._seat_rules["rule"][ranges(self.seats["rules"][seats], counts)]
+        return np.repeat(np.arange(len(seats)), counts), rules
+
+    def cases_of(self, decisions: Ints, left: Ints, right: Ints) -> tuple[Ints, Ints, Ints]:
+        """Return the cases that can take tuples of some seats away, a right one of -1 is none.
+
+        They are: which tuple it is, the rule, and the window of the absent unit.
+        """
+        counts = self.decisions["case_count"][decisions]
+        cases = ranges(self.decisions["cases"][decisions], counts)
+        which = np.repeat(np.arange(len(decisions)), counts)
+        if len(cases):
+            own = self._cases["blocks"][cases] == self._together(left[which], right[which])
+            cases, which = cases[own], which[own]
+        return which, self._cases["rule"][cases], self._cases["window_us"][cases]
+
+    def _together(self, left: Ints, right: Ints) -> Ints:
+        """Return the numbers of the blocks of tuples of two seats."""
+        pairs, inverse = np.unique(np.stack([left, right]), axis=1, return_inverse=True)
+        numbers = [
+            self._blocks.of(
+                self.streams[one].blocks + (() if other < 0 else self.streams[other].blocks)
+            )
+            for one, other in pairs.T.tolist()
+        ]
+        return np.array(numbers, np.int64)[inverse.reshape(-1)]

@@ -1,0 +1,57 @@
+"""What waits until a time is settled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from joins.memory.slots import Ints
+
+__all__ = ["Waiting"]
+
+
+class Waiting:
+    """Rows by the time for which they wait: runs in order, from the front of which rows are taken.
+
+    Runs of like size are merged, so that a row is moved as often as the logarithm of their number.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Ints, Ints]] = []
+
+    def __len__(self) -> int:
+        return sum(len(times) for times, _ in self._runs)
+
+    def add(self, times_us: Ints, rows: Ints) -> None:
+        """Have rows wait."""
+        if not len(rows):
+            return
+        self._runs.append(_sorted(times_us, rows))
+        while len(self._runs) > 1 and len(self._runs[-2][0]) < 2 * len(self._runs[-1][0]):
+            merged = (np.concatenate(each) for each in zip(*self._runs[-2:], strict=True))
+            self._runs[-2:] = [_sorted(*merged)]
+
+    def take(self, before_us: int) -> tuple[Ints, Ints]:
+        """Return the times before some time, with the rows that have waited for them."""
+        taken = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+        for i, (times, rows) in enumerate(self._runs):
+            count = int(np.searchsorted(times, before_us, "left"))
+            if count:
+                taken.append((times[:count], rows[:count]))
+                self._runs[i] = times[count:], rows[count:]
+        self._runs = [run for run in self._runs if len(run[0])]
+        found, waited = (np.concatenate(each) for each in zip(*taken, strict=True))
+        return found, waited
+
+    def rows(self) -> Ints:
+        """Return all rows that wait."""
+        return np.concatenate([np.zeros(0, np.int64), *(rows for _, rows in self._runs)])
+
+    def renumber(self, numbers: Ints) -> None:
+        """Give all rows other numbers; rows that are left out have negative ones."""
+        runs = [(times, numbers[rows]) for times, rows in self._runs]
+        self._runs = [(times[rows >= 0], rows[rows >= 0]) for times, rows in runs]
+
+
+def _sorted(times_us: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    order = np.argsort(times_us, kind="stable")
+    return times_us[order], rows[order]
