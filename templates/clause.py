@@ -23,7 +23,7 @@ from templates.queryclass import QueryClass
 from xscl.evaluation import Condition
 from xscl.path import Parameter, condition_parameters
 from xscl.pattern import WORD_TESTS, Constant, PatternNode, TreePattern
-from xscl.query import INFINITE_US, Call, Residual, operand_parameters
+from xscl.query import INFINITE_US, Call, Residual, SimilarityJoin, operand_parameters
 
 __all__ = [
     "SPAN",
@@ -31,6 +31,7 @@ __all__ = [
     "Clause",
     "ClauseSource",
     "Edge",
+    "Measured",
     "Place",
     "Published",
     "Test",
@@ -56,10 +57,25 @@ SPAN = Place(-1, -1)
 """The smallest window that holds a tuple, in microseconds."""
 
 
+class Measured(NamedTuple):
+    """A number of a tuple that is worked out of it: a measure of the sets of two of its values.
+
+    `left_set` and `right_set` are calls of `words` and the like, of the variable `.`.  The number
+    is compared by `operator` alone: a double stands for it (`xscl.measures.comparable`).
+    """
+
+    measure: str
+    left: Place
+    left_set: Call
+    right: Place
+    right_set: Call
+    operator: str
+
+
 class Test(NamedTuple):
     """`place operator data`: see `xscl.pattern.DataTest`."""
 
-    place: Place
+    place: Place | Measured
     operator: str
     data: Constant | float
 
@@ -106,8 +122,9 @@ class Clause:
     included.  `carried` are the terms that the clause hands on, in the order of its instances'
     nodes 1, 2, ..., and `tested` the places whose values stand behind them, for the boxes of the
     clauses above.  `tuple_variables` are the variables of all those nodes, that of the root first.
-    Where the tuples are decided, `deciding` are the clauses that the decision reads, and `origin`
-    is its place among the decisions of the query.
+    `similar` are the similarity joins of the tuples, in the order of the text, those of the clauses
+    below included.  Where the tuples are decided, `deciding` are the clauses that the decision
+    reads, and `origin` is its place among the decisions of the query.
     """
 
     query_class: QueryClass
@@ -121,9 +138,10 @@ class Clause:
     condition: Condition
     compared: frozenset[str]
     carried: tuple[str, ...]
-    tested: tuple[Place, ...] = ()
+    tested: tuple[Place | Measured, ...] = ()
     stream: str = ""
     tuple_variables: tuple[int, ...] = ()
+    similar: tuple[SimilarityJoin, ...] = ()
     deciding: tuple[Clause, ...] = ()
     origin: int = -1
 

@@ -12,8 +12,19 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Protocol
 
-from templates.clause import SPAN, Alternative, Clause, ClauseSource, Edge, Place, Published, Test
+from templates.clause import (
+    SPAN,
+    Alternative,
+    Clause,
+    ClauseSource,
+    Edge,
+    Place,
+    Published,
+    Test,
+)
+from templates.derived import as_derived
 from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
+from templates.measured import in_text, split_measured, test_of
 from templates.ordered import PlainNode, blocks_of
 from templates.queryclass import QueryClass
 from templates.template import template_of
@@ -46,12 +57,10 @@ from xscl.query import (
     VariableValue,
     Window,
     operand_terms,
-    operand_variables,
     term,
 )
-from xscl.signatures import DERIVING_FUNCTIONS
 
-__all__ = ["Catalog", "Compiler", "Side", "as_derived"]
+__all__ = ["Catalog", "Compiler", "Side"]
 
 
 class Catalog(Protocol):
@@ -105,23 +114,6 @@ def _tested_below(source: ClauseSource, side: int) -> Iterator[Test]:
         yield Test(Place(side, -1, position[test.place]), test.operator, test.data)
     if below.window_us != INFINITE_US:
         yield Test(Place(side, -1, position[SPAN]), "<=", below.window_us)
-
-
-def as_derived(operand: Operand) -> Derived | None:
-    """Return the operand when it is a value derived from one variable, else None."""
-    match operand:
-        case VariableValue():
-            return operand
-        case Call() if len(operand_variables(operand)) == 1 and _is_of_strings(operand):
-            return operand
-    return None
-
-
-def _is_of_strings(operand: Operand) -> bool:
-    match operand:
-        case Call(function, arguments):
-            return function in DERIVING_FUNCTIONS and all(map(_is_of_strings, arguments))
-    return isinstance(operand, (VariableValue, Literal, Parameter))
 
 
 @dataclass
@@ -277,6 +269,7 @@ class Compiler:
         where = {t: (s, i) for s, side in enumerate(sides) for t, i in side.node_of.items()}
         tested = [((s, i), test) for s, side in enumerate(sides) for i, test in side.tests]
         edges, others, tests = self._split(disjunct, where, tested)
+        measured, others = split_measured(disjunct, others)
         for (s, i), _ in tested:
             if sides[s].source.below is None:
                 sides[s].nodes[i] = replace(sides[s].nodes[i], is_kept=True)
@@ -316,12 +309,14 @@ class Compiler:
             box=(
                 *(test for s, side in enumerate(sides) for test in _tested_below(side.source, s)),
                 *(Test(place_of(ref), *test) for ref, test in tested),
+                *(test_of(each, lambda name: place_of(where[name])) for each in measured),
             ),
             residuals=tuple(others),
             tests=tuple(tests),
             condition=compile_condition(others, tests),
             compared=compared,
             carried=tuple(sorted(needed_above | compared)),
+            similar=in_text([side.source.below for side in sides], disjunct),
         )
 
     def _split(

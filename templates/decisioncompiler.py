@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from templates.clause import Alternative, Clause, ClauseSource, Edge, Published
-from templates.clausecompiler import Catalog, Compiler, Side, as_derived
+from templates.clausecompiler import Catalog, Compiler, Side
 from templates.decision import (
     Absent,
     AbsentCase,
@@ -21,7 +21,9 @@ from templates.decision import (
     Fit,
     TupleStream,
 )
+from templates.derived import as_derived
 from templates.joingraph import GraphNode, JoinGraph
+from templates.measured import in_text
 from templates.ordered import (
     AbsentUnit,
     Kept,
@@ -268,6 +270,7 @@ class DecisionCompiler(Compiler):
             condition=compile_condition(where.residuals, where.tests),
             compared=compared,
             carried=tuple(sorted(needed_above | compared)),
+            similar=in_text(below, fit),
             deciding=built.deciding,
             origin=node.origin,
         )
@@ -298,7 +301,6 @@ def _conjunction(disjunct: Disjunct) -> Conjunction:
             others.append(join)
         else:
             joins.append((term(left), term(right)))
-    assert not disjunct.similarity_joins
     return Conjunction(tuple(joins), replace(disjunct, value_joins=tuple(others)))
 
 

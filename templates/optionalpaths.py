@@ -67,6 +67,10 @@ def with_optional(
             each,
             value_joins=tuple(ValueJoin(of(j.left), of(j.right)) for j in each.value_joins),  # type: ignore[arg-type]
             residuals=tuple(Residual(of(r.left), r.operator, of(r.right)) for r in each.residuals),
+            similarity_joins=tuple(
+                replace(join, left=of(join.left), right=of(join.right))  # type: ignore[arg-type]
+                for join in each.similarity_joins
+            ),
             tests=tuple(
                 replace(test, arguments=tuple(map(of, test.arguments))) for test in each.tests
             ),

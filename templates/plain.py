@@ -278,6 +278,11 @@ class _Plain:
             for join in disjunct.value_joins
             if self.bound.issuperset(operand_variables(join.left) + operand_variables(join.right))
         ]
+        similar = [
+            join
+            for join in disjunct.similarity_joins
+            if self.bound.issuperset(operand_variables(join.measured))
+        ]
         residuals = [
             Residual(left, residual.operator, right)
             for residual in disjunct.residuals
@@ -292,9 +297,7 @@ class _Plain:
                     return None
             elif UNBOUND not in arguments:
                 tests.append(replace(test, arguments=arguments))
-        return replace(
-            disjunct, value_joins=tuple(joins), residuals=tuple(residuals), tests=tuple(tests)
-        )
+        return Disjunct(tuple(joins), tuple(residuals), tuple(similar), tuple(tests))
 
     def _operand(self, operand: Operand) -> Operand:
         """Return an operand of bound variables, `UNBOUND` where it rests on others."""

@@ -223,6 +223,17 @@ class SimilarityJoin:
     threshold: Literal | Parameter
     is_turned: bool = False
 
+    @property
+    def measured(self) -> Call:
+        """The measure, its sets in the order of the text."""
+        sets = (self.right, self.left) if self.is_turned else (self.left, self.right)
+        return Call(self.measure, sets)
+
+    @property
+    def residual(self) -> Residual:
+        """The comparison, as what filters tuples."""
+        return Residual(self.measured, self.operator, self.threshold)
+
 
 @dataclass(frozen=True, slots=True)
 class Residual:
@@ -248,10 +259,10 @@ class Disjunct:
 
     def operands(self) -> Iterator[Operand]:
         """Yield both sides of each comparison, and each test."""
-        comparisons: tuple[ValueJoin | SimilarityJoin | Residual, ...] = (
+        comparisons: tuple[ValueJoin | Residual, ...] = (
             *self.value_joins,
             *self.residuals,
-            *self.similarity_joins,
+            *(join.residual for join in self.similarity_joins),
         )
         for each in comparisons:
             yield from (each.left, each.right)

@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from xscl import functions
+from xscl import functions, measures
 from xscl.comparison import (
     INSTANTS,
     UNBOUND,
@@ -32,6 +32,7 @@ from xscl.comparison import (
     term,
 )
 from xscl.path import Literal, Parameter
+from xscl.signatures import MEASURES
 
 __all__ = [
     "Condition",
@@ -41,11 +42,12 @@ __all__ = [
     "compile_condition",
     "compile_conjunction",
     "compile_operand",
+    "compile_sets",
     "compile_test",
     "optional_values",
 ]
 
-Values = Sequence[str | float]
+Values = Sequence[functions.Atom]
 """The values of an operand."""
 
 
@@ -165,9 +167,30 @@ def compile_operand(operand: Operand) -> _Reader:
             return lambda reading: (float(reading.end_us),)
         case Call("dur"):
             return lambda reading: (float(reading.end_us - reading.start_us),)
+        case Call(function, (left, right)) if function in MEASURES:
+            return _measure(function, left, right)
         case Call(function, arguments):
             return _function(function, list(map(compile_operand, arguments)))
     raise AssertionError(f"not run yet: {operand}")
+
+
+def _measure(function: str, left: Operand, right: Operand) -> _Reader:
+    first, second = compile_sets(left), compile_sets(right)
+
+    def measured(reading: Reading) -> Values:
+        rights = second(reading)
+        return [measures.measure(function, a, b) for a in first(reading) for b in rights]
+
+    return measured
+
+
+def compile_sets(call: Operand) -> Callable[[Reading], list[measures.WordSet]]:
+    """Return what gives a set for each value of the first argument of `words` and the like."""
+    assert isinstance(call, Call)
+    text, *others = map(compile_operand, call.arguments)
+    return lambda reading: measures.sets_of_values(
+        call.function, text(reading), [each(reading) for each in others]
+    )
 
 
 def _atom(value: str | float | int) -> str | float:
@@ -187,7 +210,8 @@ def _choice(condition: tuple[Disjunct, ...], then: Operand, otherwise: Operand) 
 
 def compile_conjunction(disjunct: Disjunct) -> Condition:
     """Return what tells whether a conjunction holds for a tuple, value joins and all."""
-    rest = compile_condition(disjunct.residuals, disjunct.tests)
+    similar = [join.residual for join in disjunct.similarity_joins]
+    rest = compile_condition([*similar, *disjunct.residuals], disjunct.tests)
     joins = list(map(_join, disjunct.value_joins))
     return lambda reading: all(join(reading) for join in joins) and rest(reading)
 

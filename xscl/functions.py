@@ -12,6 +12,7 @@ import math
 import operator
 import re
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,22 +21,25 @@ from xscl.patterns import PatternError, compile_pattern
 from xscl.query import Call, Derived, Operand, VariableValue
 
 __all__ = [
+    "Atom",
     "apply",
     "compare",
     "compare_literal",
     "derive",
+    "exact",
     "holds",
     "host",
     "passes",
+    "spell",
     "to_double",
 ]
 
-Atom = str | float
-"""A value: a string, or a number where a number was written or counted."""
+Atom = str | float | Fraction
+"""A value: a string, or a number where one was written or counted; a measure is a fraction."""
 
 _XML_SPACE = " \t\r\n"
 _DOUBLE = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
-_COMPARE: dict[str, Callable[[Atom, Atom], bool]] = {
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
@@ -56,6 +60,8 @@ def to_double(value: Atom) -> float:
     """
     if isinstance(value, float):
         return value
+    if isinstance(value, Fraction):
+        return float(value)
     text = value.strip(_XML_SPACE)
     if _DOUBLE.fullmatch(text):
         return float(text)
@@ -66,12 +72,15 @@ def compare(left: Sequence[Atom], comparison: str, right: Sequence[Atom]) -> boo
     """Return whether some value of one side and some value of the other satisfy a comparison.
 
     `=` and `!=` of two strings compare strings; all else compares doubles, and what is not a
-    number makes the comparison false.
+    number makes the comparison false.  Where a measure is compared, a double is its shortest
+    decimal.
 
     >>> compare(["1.0"], "=", ["1"]), compare(["1.0"], "=", [1.0]), compare(["b"], ">", ["a"])
     (False, True, False)
     """
     test = _COMPARE[comparison]
+    if any(isinstance(value, Fraction) for value in (*left, *right)):
+        return any(_exactly(a, b, test) for a in left for b in right)
     if comparison in ("=", "!="):
         return any(_equality(a, b, test) for a in left for b in right)
     numbers = [to_double(b) for b in right]
@@ -87,11 +96,28 @@ def compare_literal(values: Sequence[Atom], comparison: str, literal: Atom) -> b
     (True, False)
     """
     if isinstance(literal, str) and comparison in ("=", "!="):
-        values = [_string(value) for value in values]
+        values = [spell(value) for value in values]
     return compare(values, comparison, [literal])
 
 
-def _equality(left: Atom, right: Atom, test: Callable[[Atom, Atom], bool]) -> bool:
+def exact(value: Atom) -> Fraction | float:
+    """Return a number as its shortest decimal says; infinities, and NaN for no number, as floats.
+
+    >>> exact(0.8), exact("1e1"), exact("ten")
+    (Fraction(4, 5), Fraction(10, 1), nan)
+    """
+    if isinstance(value, Fraction):
+        return value
+    number = to_double(value)
+    return Fraction(repr(number)) if math.isfinite(number) else number
+
+
+def _exactly(left: Atom, right: Atom, test: Callable[[Any, Any], bool]) -> bool:
+    first, second = exact(left), exact(right)
+    return first == first and second == second and test(first, second)
+
+
+def _equality(left: Atom, right: Atom, test: Callable[[Any, Any], bool]) -> bool:
     if isinstance(left, str) and isinstance(right, str):
         return test(left, right)
     first, second = to_double(left), to_double(right)
@@ -100,7 +126,7 @@ def _equality(left: Atom, right: Atom, test: Callable[[Atom, Atom], bool]) -> bo
 
 def derive(operand: Derived, value: str) -> tuple[str, ...]:
     """Return the values of an operand of one variable whose node has this string value."""
-    return tuple(map(_string, _derived(operand, value)))
+    return tuple(map(spell, _derived(operand, value)))
 
 
 def _derived(operand: Operand, value: str) -> tuple[Atom, ...]:
@@ -129,7 +155,7 @@ def apply(function: str, arguments: Sequence[Sequence[Atom]]) -> tuple[Atom, ...
 
 def holds(function: str, value: Atom, argument: Atom, flags: str = "") -> bool:
     """Return whether a value passes `contains`, `starts-with`, `ends-with` or `matches`."""
-    text, wanted = _string(value), _string(argument)
+    text, wanted = spell(value), spell(argument)
     if function == "contains":
         return wanted in text
     if function == "starts-with":
@@ -150,51 +176,52 @@ def passes(function: str, arguments: Sequence[Sequence[Atom]]) -> bool:
     """
     combinations = itertools.islice(itertools.product(*arguments), COMBINATION_LIMIT)
     return any(
-        holds(function, value, argument, _string(flags[0]) if flags else "")
+        holds(function, value, argument, spell(flags[0]) if flags else "")
         for value, argument, *flags in combinations
     )
 
 
-def _string(value: Atom) -> str:
+def spell(value: Atom) -> str:
     """Return a value as a string; numbers as XPath writes them."""
     if isinstance(value, str):
         return value
+    value = to_double(value)
     if math.isfinite(value) and value == int(value) and abs(value) < 1e15:
         return str(int(value))
     return {"inf": "INF", "-inf": "-INF", "nan": "NaN"}.get(repr(value), repr(value))
 
 
 def _string_function(value: Atom) -> tuple[Atom, ...]:
-    return (_string(value),)
+    return (spell(value),)
 
 
 def _normalize_space(value: Atom) -> tuple[Atom, ...]:
-    return (" ".join(re.split(f"[{_XML_SPACE}]+", _string(value).strip(_XML_SPACE))),)
+    return (" ".join(re.split(f"[{_XML_SPACE}]+", spell(value).strip(_XML_SPACE))),)
 
 
 def _lower_case(value: Atom) -> tuple[Atom, ...]:
-    return (_string(value).lower(),)
+    return (spell(value).lower(),)
 
 
 def _upper_case(value: Atom) -> tuple[Atom, ...]:
-    return (_string(value).upper(),)
+    return (spell(value).upper(),)
 
 
 def _string_length(value: Atom) -> tuple[Atom, ...]:
-    return (float(len(_string(value))),)
+    return (float(len(spell(value))),)
 
 
 def _translate(value: Atom, source: Atom, target: Atom) -> tuple[Atom, ...]:
     table: dict[int, str | None] = {}
-    replacements = _string(target)
-    for index, character in enumerate(_string(source)):
+    replacements = spell(target)
+    for index, character in enumerate(spell(source)):
         table.setdefault(ord(character), replacements[index : index + 1] or None)
-    return (_string(value).translate(table),)
+    return (spell(value).translate(table),)
 
 
 def _substring(value: Atom, start: Atom, length: Atom = math.inf) -> tuple[Atom, ...]:
     """XPath's: positions from 1, both numbers rounded half up, NaN selects nothing."""
-    text, first, count = _string(value), _round(to_double(start)), _round(to_double(length))
+    text, first, count = spell(value), _round(to_double(start)), _round(to_double(length))
     end = first + count  # NaN for -INF + INF, as in XPath
     if math.isnan(first) or math.isnan(end):
         return ("",)
@@ -208,12 +235,12 @@ def _round(number: float) -> float:
 
 
 def _substring_before(value: Atom, mark: Atom) -> tuple[Atom, ...]:
-    before, found, _ = _partition(_string(value), _string(mark))
+    before, found, _ = _partition(spell(value), spell(mark))
     return (before if found else "",)
 
 
 def _substring_after(value: Atom, mark: Atom) -> tuple[Atom, ...]:
-    _, _, after = _partition(_string(value), _string(mark))
+    _, _, after = _partition(spell(value), spell(mark))
     return (after,)
 
 
@@ -225,20 +252,20 @@ def _partition(text: str, mark: str) -> tuple[str, bool, str]:
 
 
 def _concat(*parts: Atom) -> tuple[Atom, ...]:
-    return ("".join(map(_string, parts)),)
+    return ("".join(map(spell, parts)),)
 
 
 def _replace(value: Atom, pattern: Atom, replacement: Atom, flags: Atom = "") -> tuple[Atom, ...]:
     """Nothing where the pattern or the replacement is none: XPath raises an error there."""
     try:
-        compiled = compile_pattern(_string(pattern), _string(flags))
+        compiled = compile_pattern(spell(pattern), spell(flags))
         groups = compiled.groups
-        template = _template(_string(replacement), groups)
+        template = _template(spell(replacement), groups)
     except PatternError:
         return ()
     if compiled.fits_nothing():
         return ()
-    return (compiled.replaced(_string(value), lambda found: _fill(template, found, groups)),)
+    return (compiled.replaced(spell(value), lambda found: _fill(template, found, groups)),)
 
 
 def _template(replacement: str, groups: int) -> list[str | int]:
@@ -270,9 +297,9 @@ def _fill(template: Sequence[str | int], found: Any, groups: int) -> str:
 
 
 def _tokenize(value: Atom, pattern: Atom, flags: Atom = "") -> tuple[Atom, ...]:
-    text = _string(value)
+    text = spell(value)
     try:
-        compiled = compile_pattern(_string(pattern), _string(flags))
+        compiled = compile_pattern(spell(pattern), spell(flags))
     except PatternError:
         return ()
     if not text or compiled.fits_nothing():
@@ -308,7 +335,7 @@ def host(url: str) -> str | None:
 
 
 def _host(value: Atom) -> tuple[Atom, ...]:
-    found = host(_string(value))
+    found = host(spell(value))
     return () if found is None else (found,)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from xscl.diagnostics import Diagnostic, Severity
 from xscl.path import Span
 from xscl.report import Report
-from xscl.signatures import MEASURES, ROW_AGGREGATES, SETS
+from xscl.signatures import ROW_AGGREGATES
 from xscl.statement import (
     AbsenceSyntax,
     FromSyntax,
@@ -50,7 +50,6 @@ NOT_YET = {
     "LOSS": "LOSS",
     "CREATE TABLE": "CREATE TABLE",
     "table": "a table in a condition",
-    "similarity": "a join by similarity",
     "revision": "`revision`",
     "elements": "a function of the elements of a repetition, or of rows",
 }
@@ -173,8 +172,6 @@ def _own(value: Any) -> Iterator[tuple[str, Span]]:
 
 
 def _function(name: str) -> list[str]:
-    if name in MEASURES or name in SETS - {"tokenize"}:
-        return ["similarity"]
     if name in ROW_AGGREGATES or name == "prev":
         return ["elements"]
     named = {"revision": "revision", "confidence": "CONFIDENCE"}

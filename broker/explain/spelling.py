@@ -230,7 +230,9 @@ def _spell_side(operand: Operand, labels: dict[str, str] | None) -> str:
 
 def spell_disjunct(disjunct: Disjunct, labels: dict[str, str] | None = None) -> str:
     """Return a conjunction of comparisons and tests."""
-    compared: list[ValueJoin | Residual] = [*disjunct.value_joins, *disjunct.residuals]
+    similar = [join.residual for join in disjunct.similarity_joins]
+    compared: list[ValueJoin | Residual]
+    compared = [*disjunct.value_joins, *similar, *disjunct.residuals]
     texts = [spell_comparison(each, labels) for each in compared]
     return " AND ".join([*texts, *(spell_operand(each, labels) for each in disjunct.tests)])
 

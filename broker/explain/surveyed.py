@@ -162,7 +162,7 @@ class SurveyedQuery:
         }
         for value_join in disjunct.value_joins:
             yield self._comparison(value_join, where, "=", clause)
-        for residual in disjunct.residuals:
+        for residual in (*(j.residual for j in disjunct.similarity_joins), *disjunct.residuals):
             yield self._comparison(residual, where, residual.operator, clause)
         for test in disjunct.tests:
             names = {n for each in test.arguments for n in self._ends(each, where)}

@@ -21,13 +21,14 @@ from broker.matching.boxes.forms import Forms, box_of
 from broker.matching.boxes.index import Box, BoxIndex
 from broker.matching.boxes.points import Points
 from joins import Instance, Position
-from templates.clause import SPAN, Clause, Place
+from templates.clause import SPAN, Clause, Measured, Place
+from xscl.measures import number_of, sets_of
 from xscl.meter import size
 from xscl.query import Call, Query, term
 
 Ints = npt.NDArray[np.int64]
 
-__all__ = ["BoundNode", "FanOut", "FoundTuple", "Subscriber", "Use", "holds"]
+__all__ = ["BoundNode", "FanOut", "FoundTuple", "Subscriber", "TupleReading", "Use", "holds"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -114,13 +115,24 @@ class FoundTuple:
         nodes = _resolve(clause, positions, left, right)
         return cls(clause, left, right, docid, span_us, positions, nodes, decided)
 
-    def value_at(self, place: Place) -> str | None:
-        """Return the value at a place; of the span, microseconds."""
+    def value_at(self, place: Place | Measured) -> str | None:
+        """Return the value at a place; of the span, microseconds; of a measure, its double."""
+        if isinstance(place, Measured):
+            return self._measured(place)
         if place == SPAN:
             return str(self.span_us)
         instance = self.right if place.side and self.right is not None else self.left
         position = self.positions[place.meta] if place.meta >= 0 else place.position
         return instance.values[position]
+
+    def _measured(self, number: Measured) -> str | None:
+        texts = self.value_at(number.left), self.value_at(number.right)
+        calls = number.left_set, number.right_set
+        left, right = (
+            [] if text is None else sets_of(call, text)
+            for call, text in zip(calls, texts, strict=True)
+        )
+        return repr(number_of(number.measure, number.operator, left, right))
 
     def has_equal_values(self) -> bool:
         """Return whether joined values are equal; an engine has compared their hashes."""
@@ -325,11 +337,11 @@ def holds(found: FoundTuple, use: Use) -> bool:
     clause = use.clause
     if not (clause.residuals or clause.tests):
         return True
-    return clause.condition(_TupleReading(found, use.subscriber.parameters))
+    return clause.condition(TupleReading(found, use.subscriber.parameters))
 
 
 @dataclass(frozen=True, slots=True)
-class _TupleReading:
+class TupleReading:
     """A tuple under one assignment, as conditions read it."""
 
     found: FoundTuple
@@ -337,13 +349,16 @@ class _TupleReading:
 
     @property
     def start_us(self) -> int:
+        """The start of its interval."""
         return self.found.start_us
 
     @property
     def end_us(self) -> int:
+        """The end of its interval."""
         return self.found.end_us
 
     def value(self, name: str) -> str:
+        """Return the value of a term."""
         value = self.found.nodes[name].value
         assert value is not None
         return value

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from json.encoder import encode_basestring
-from typing import Any
+from typing import Any, NamedTuple
 
 from broker.documents.document import render_time
 from broker.matching.fanout import BoundNode
@@ -33,8 +33,15 @@ __all__ = ["Form", "MatchLines", "Witness"]
 _spell = json.JSONEncoder(ensure_ascii=False).encode
 _spell_for_id = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
-Witness = tuple[tuple[str, BoundNode], ...]
-"""Compared variables with their nodes, in the order of the query's variables."""
+
+class Witness(NamedTuple):
+    """Compared variables with their nodes, in the order of the query's variables.
+
+    `similar` is what similarity joins have found, as JSON (`likenesses`).
+    """
+
+    nodes: tuple[tuple[str, BoundNode], ...]
+    similar: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,7 +158,9 @@ class MatchLines:
 
     def _witness(self, witness: Witness) -> str:
         nodes = []
-        for name, (number, value) in witness:
+        for name, (number, value) in witness.nodes:
             spelled = "null" if value is None else encode_basestring(value)
             nodes.append(f'{self._nodes[name]}{number}, "value": {spelled}}}')
+        if witness.similar:
+            nodes.append(f'"similar": {witness.similar}')
         return f"{{{', '.join(nodes)}}}"

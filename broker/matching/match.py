@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from broker.documents.document import parse_time, render_time
 
-__all__ = ["FoundMatch", "Match", "MatchDocument", "MatchNode", "parameters_key"]
+__all__ = ["FoundMatch", "Likeness", "Match", "MatchDocument", "MatchNode", "parameters_key"]
 
 
 def parameters_key(parameters: Mapping[str, Any]) -> str:
@@ -92,6 +92,13 @@ class MatchNode:
         return cls(**{**data, "nodes": None if nodes is None else tuple(nodes)})
 
 
+class Likeness(NamedTuple):
+    """What a similarity join has found: its score, and some of the words that both sets have."""
+
+    score: float
+    shared: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
     """One query satisfied by its documents, in the order of the blocks.
@@ -107,6 +114,8 @@ class Match:
     `output_error` says why the query's own constructor failed on these documents, else None.
     `decided` is the docid at which an ordered query's match was decided, None of another query.
     `values` are those of FOLD by name: a string or a number, or a list where it is several.
+    `similar` has for each of the witnesses what its similarity joins found, in the order of the
+    text; it is empty where no witness has any.
     """
 
     id: str
@@ -124,6 +133,7 @@ class Match:
     decided: int | None = None
     documents_omitted: int = 0
     values: dict[str, Any] = field(default_factory=dict)
+    similar: tuple[tuple[Likeness, ...], ...] = ()
 
     @classmethod
     def read(cls, line: str) -> Match:
@@ -134,13 +144,16 @@ class Match:
             MatchDocument(time_us=parse_time(each.pop("time")), **each)
             for each in fields.pop("documents")
         )
+        witnesses = fields.pop("witnesses")
+        similar = tuple(_likenesses(witness) for witness in witnesses)
         return cls(
             start_us=start_us,
             end_us=end_us,
             documents=documents,
             roots=tuple(fields.pop("roots")),
             nodes=_nodes(fields.pop("nodes")),
-            witnesses=tuple(map(_nodes, fields.pop("witnesses"))),
+            witnesses=tuple(map(_nodes, witnesses)),
+            similar=similar if any(similar) else (),
             **fields,
         )
 
@@ -150,6 +163,13 @@ class Match:
         if self.decided is not None:
             return self.decided
         return max(document.docid for document in self.documents)
+
+
+def _likenesses(witness: dict[str, Any]) -> tuple[Likeness, ...]:
+    """Take what similarity joins have found out of a witness: beside nodes, it is a list."""
+    if not isinstance(witness.get("similar"), list):
+        return ()
+    return tuple(Likeness(each["score"], tuple(each["shared"])) for each in witness.pop("similar"))
 
 
 def _nodes(fields: Mapping[str, Any]) -> dict[str, MatchNode]:

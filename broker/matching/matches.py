@@ -15,6 +15,7 @@ from broker.matching.blocks import Account
 from broker.matching.budget import Tally
 from broker.matching.fanout import BoundNode, FoundTuple, Subscriber
 from broker.matching.leaf import Leaf
+from broker.matching.likenesses import spell_likenesses
 from broker.matching.lines import Form, MatchLines, Witness
 from broker.matching.match import FoundMatch, parameters_key
 from broker.matching.outputs import Output, Outputs, Reading
@@ -119,7 +120,9 @@ class MatchBuilder:
         compared = self._compared.get(found.clause)
         if compared is None:
             compared = self._order_compared(found.clause)
-        gathered.witnesses.add(tuple([(name, self._held(nodes[name])) for name in compared]))
+        shown = tuple([(name, self._held(nodes[name])) for name in compared])
+        similar = spell_likenesses(found, self.subscriber.parameters)
+        gathered.witnesses.add(Witness(shown, similar))
         return is_new
 
     def _order_compared(self, clause: Clause) -> list[str]:
@@ -277,10 +280,10 @@ class MatchBuilder:
         """Return the witnesses that a line shows, in order, and how many it leaves out."""
         if len(gathered.witnesses) == 1:
             return tuple(gathered.witnesses), 0
-        witnesses = sorted(gathered.witnesses, key=self._numbers)
+        witnesses = sorted(gathered.witnesses, key=self._place)
         return witnesses[:WITNESSES_MAX], max(0, len(witnesses) - WITNESSES_MAX)
 
-    def _numbers(self, witness: Witness) -> list[int]:
+    def _place(self, witness: Witness) -> tuple[list[int], str]:
         """Order witnesses by node numbers; -1 where an OR's alternative has no such node."""
-        nodes = {variable: node.number for variable, node in witness}
-        return [nodes.get(variable.name, -1) for variable in self._order]
+        nodes = {variable: node.number for variable, node in witness.nodes}
+        return [nodes.get(variable.name, -1) for variable in self._order], witness.similar

@@ -14,6 +14,7 @@ from itertools import islice
 from broker.documents.document import Document, render_time
 from broker.explain.spelling import spell_comparison, spell_operand
 from broker.whynot.blocks import Binding
+from broker.whynot.likeness import similarity_reason
 from broker.whynot.nearmiss import nearest
 from broker.whynot.reason import Reason, quote, spell_length
 from xscl import functions
@@ -33,6 +34,7 @@ from xscl.query import (
     Operand,
     OperatorKind,
     Residual,
+    SimilarityJoin,
     ValueJoin,
     operand_terms,
     term,
@@ -102,6 +104,7 @@ class Joining:
     def conditions(self) -> tuple[Reason, ...]:
         """Return what the predicate asks, times left aside."""
         single = [self._value_join(each) for each in self.disjunct.value_joins]
+        single += [self._similarity_join(each) for each in self.disjunct.similarity_joins]
         single += [self._residual(each) for each in self.disjunct.residuals]
         single += [self._test(each) for each in self.disjunct.tests]
         is_open = len(single) > 1 and all(reason.holds for reason in single)
@@ -195,6 +198,10 @@ class Joining:
     def _sides(self, join: ValueJoin) -> tuple[str, str, str]:
         labels = dict(self.labels)
         return spell_operand(join.left, labels), "=", spell_operand(join.right, labels)
+
+    def _similarity_join(self, join: SimilarityJoin) -> Reason:
+        readings = map(self._reading, self._projections(join.measured))
+        return similarity_reason(self._spell(join.residual), join, readings)
 
     def _residual(self, residual: Residual) -> Reason:
         name = self._spell(residual)
@@ -292,7 +299,8 @@ class Joining:
                         yield left, right
 
     def _keeps(self, joins: Sequence[ValueJoin]) -> Callable[[Binding, Binding], bool]:
-        holds = compile_condition(self.disjunct.residuals, self.disjunct.tests)
+        similar = [join.residual for join in self.disjunct.similarity_joins]
+        holds = compile_condition([*similar, *self.disjunct.residuals], self.disjunct.tests)
 
         def keep(left: Binding, right: Binding) -> bool:
             for join in joins:
@@ -341,12 +349,13 @@ def _several(values: Iterable[str]) -> str:
     return f"{shown} and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else shown
 
 
-def _side_text(values: Sequence[object]) -> str:
+def _side_text(values: Values) -> str:
     if not values:
         return "nothing"
-    return ", ".join(quote(v) if isinstance(v, str) else f"{v:g}" for v in values[:_SHOWN])
+    numbers = [v if isinstance(v, str) else float(v) for v in values]
+    return ", ".join(quote(v) if isinstance(v, str) else f"{v:g}" for v in numbers[:_SHOWN])
 
 
-def _no_number(left: Sequence[str | float], right: Sequence[str | float]) -> bool:
+def _no_number(left: Values, right: Values) -> bool:
     numbers = [functions.to_double(value) for value in (*left, *right)]
     return any(number != number for number in numbers)

@@ -185,6 +185,22 @@ def test_values_that_are_similar_have_no_rewriting() -> None:
     assert failure.hint is None
 
 
+def test_titles_that_are_not_similar_enough() -> None:
+    query = PAIR.replace("x/k = y/k", "similar(x/k, y/k) >= 0.5")
+    failure = failure_of_pair(k("tanker blockade ends at sea"), k("a ship ends at sea"), query)
+    assert failure.kind == "similarity"
+    assert failure.text == (
+        "similar(x/k, y/k) >= 0.5: 0.43, needed 0.50; missing: 'a', 'blockade', 'ship', 'tanker'"
+    )
+    assert failure.facts["shared"] == ["at", "ends", "sea"]
+
+
+def test_a_score_that_is_rounded_to_the_threshold_is_told_apart_from_it() -> None:
+    query = PAIR.replace("x/k = y/k", "jaccard(words(x/k), words(y/k)) > 0.667")
+    failure = failure_of_pair(k("one two"), k("one two three"), query)
+    assert "0.6667, needed more than 0.6670" in failure.text
+
+
 def test_empty_values_join_nothing() -> None:
     assert "the empty string joins nothing" in failure_of_pair(k(""), k("")).text
 

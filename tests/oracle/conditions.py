@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import product
 
 from broker.documents.document import Document
+from oracle import similarity
 from oracle.paths import select
 from oracle.tree import Node
-from oracle.values import Atom, apply, calculate, compare_operands, number, passes
+from oracle.values import OPERATORS, Atom, apply, calculate, compare_operands, number, passes
 from xscl.path import Literal, Parameter
 from xscl.query import (
     Call,
@@ -23,6 +25,7 @@ from xscl.query import (
     Operand,
     PathFrom,
     Residual,
+    SimilarityJoin,
     ValueJoin,
     VariableValue,
     operand_variables,
@@ -55,21 +58,52 @@ class Facts:
 
 def holds(disjunct: Disjunct, facts: Facts) -> bool:
     """Return whether what a conjunction does not join holds of a tuple."""
-    return all(_compares(each, facts) for each in disjunct.residuals) and all(
+    similar = map(_as_residual, disjunct.similarity_joins)
+    return all(_compares(each, facts) for each in (*similar, *disjunct.residuals)) and all(
         _test(each, facts) for each in disjunct.tests
     )
 
 
+def _as_residual(join: SimilarityJoin) -> Residual:
+    sets = (join.right, join.left) if join.is_turned else (join.left, join.right)
+    return Residual(Call(join.measure, sets), join.operator, join.threshold)
+
+
 def _compares(residual: Residual, facts: Facts) -> bool:
+    measured = [_scores(side, facts) for side in (residual.left, residual.right)]
     left, right = values_of(residual.left, facts), values_of(residual.right, facts)
     if left is None or right is None:
         return True
+    if any(each is not None for each in measured):
+        sides = [m or v for m, v in zip(measured, (left, right), strict=True)]
+        numbers = [[similarity.as_number(value) for value in side] for side in sides]
+        return any(
+            a is not None and b is not None and bool(OPERATORS[residual.operator](a, b))
+            for a, b in product(*numbers)
+        )
     return compare_operands(
         left,
         residual.operator,
         right,
         with_number=any(isinstance(value, float) for value in (*left, *right)),
     )
+
+
+def _scores(operand: Operand, facts: Facts) -> list[Fraction] | None:
+    """Return the exact values of an operand that is a measure of sets, else None."""
+    match operand:
+        case Call(measure, (Call() as left, Call() as right)) if measure in similarity.MEASURES:
+            lefts, rights = _sets(left, facts), _sets(right, facts)
+            if lefts is None or rights is None:
+                return None
+            return similarity.scores(measure, lefts, rights)
+    return None
+
+
+def _sets(call: Call, facts: Facts) -> list[set[str]] | None:
+    known = [values_of(each, facts) for each in call.arguments]
+    values, *others = [each for each in known if each is not None]
+    return similarity.sets(call, values, others) if len(others) + 1 == len(known) else None
 
 
 def _test(test: Call, facts: Facts) -> bool:
@@ -122,6 +156,9 @@ def values_of(operand: Operand, facts: Facts) -> list[Atom] | None:
             return [float(facts.end_us)]
         case Call("dur"):
             return [float(facts.end_us - facts.start_us)]
+        case Call(measure) if measure in similarity.MEASURES:
+            found_scores = _scores(operand, facts)
+            return None if found_scores is None else list(map(float, found_scores))
         case Call(function, arguments):
             return _call(function, [values_of(each, facts) for each in arguments])
     raise AssertionError(operand)
@@ -216,7 +253,7 @@ def applied(disjunct: Disjunct, bound: Collection[str]) -> Disjunct | None:
             for r in disjunct.residuals
             if _rests_on(bound, r.left, r.right)
         ),
-        (),
+        tuple(j for j in disjunct.similarity_joins if _rests_on(bound, j.left, j.right)),
         tuple(
             Call(test.function, tuple(_chosen(each, bound) for each in test.arguments))
             for test in disjunct.tests
@@ -272,7 +309,11 @@ def variables_of(disjunct: Disjunct) -> set[str]:
 
 
 def _sides(disjunct: Disjunct) -> Iterator[Operand]:
-    comparisons: list[ValueJoin | Residual] = [*disjunct.value_joins, *disjunct.residuals]
+    comparisons: list[ValueJoin | Residual | SimilarityJoin] = [
+        *disjunct.value_joins,
+        *disjunct.residuals,
+        *disjunct.similarity_joins,
+    ]
     for each in comparisons:
         yield from (each.left, each.right)
     yield from disjunct.tests

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from broker.documents.document import Document
 from oracle.tree import Node as DocumentNode
 from oracle.values import Atom
-from xscl.query import INFINITE_US, Key
+from xscl.query import INFINITE_US, Key, SimilarityJoin
 
 __all__ = [
     "Around",
@@ -39,10 +39,11 @@ Nodes = frozenset[tuple[str, DocumentNode]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A node for each variable, and the variables that a predicate has compared."""
+    """A node for each variable, and the variables and similarity joins of the predicates so far."""
 
     nodes: Nodes
     compared: frozenset[str] = frozenset()
+    similar: frozenset[SimilarityJoin] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

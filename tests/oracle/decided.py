@@ -394,9 +394,11 @@ class Decisions:
             for rows in product(*(each.rows for each in operands)):
                 nodes = dict(pair for row in rows for pair in row.nodes)
                 before = frozenset(name for row in rows for name in row.compared)
+                similar = frozenset(join for row in rows for join in row.similar)
+                similar |= frozenset(asked.similarity_joins)
                 for extended in self.extended(nodes, paths):
                     if all_of(asked, replace(facts, nodes=extended)):
-                        found.add(Row(frozenset(extended.items()), before | compared))
+                        found.add(Row(frozenset(extended.items()), before | compared, similar))
         return frozenset(found)
 
     def facts(self, *operands: Contender) -> Facts:
@@ -454,7 +456,8 @@ class Decisions:
         }
         asked = {name for each in predicates for d in each for name in compared_in(d)}
         more = frozenset((asked & bound) - self.paths)
-        return replace(one, rows=frozenset(Row(r.nodes, r.compared | more) for r in one.rows))
+        rows = frozenset(replace(row, compared=row.compared | more) for row in one.rows)
+        return replace(one, rows=rows)
 
 
 def _plain(parts: Sequence[Contender], runs: tuple[Run, ...] | None) -> Sequence[Contender]:

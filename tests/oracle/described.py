@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from broker.matching.match import Match, MatchDocument, MatchNode
+from broker.matching.match import Likeness, Match, MatchDocument, MatchNode
 from oracle.lines import match_id
 from oracle.operators import Rules, Tuple
 from oracle.output import build_output
+from oracle.similarity import likeness
 from oracle.tree import Node
-from xscl.query import Query, Repetition, SelectAll
+from xscl.query import (
+    Absence,
+    From,
+    Operator,
+    Query,
+    Repetition,
+    SelectAll,
+    SimilarityJoin,
+    operand_variables,
+)
+from xscl.query import Node as QueryNode
 from xscl.sequence import nodes_below, units_of
 
 __all__ = ["Witness", "describe", "in_order", "visible_nodes"]
@@ -19,8 +31,9 @@ __all__ = ["Witness", "describe", "in_order", "visible_nodes"]
 DOCUMENTS_MAX = 1_000
 WITNESSES_MAX = 1_000
 
-Witness = tuple[tuple[str, Node], ...]
-"""The compared variables of one tuple in order, each with its node."""
+Witness = tuple[tuple[tuple[str, Node], ...], str]
+"""The compared variables of one tuple in order, each with its node, and what its similarity joins
+have found, as JSON."""
 
 
 def describe(query: Query, one: Tuple, witnesses: set[Witness], rules: Rules) -> Match:
@@ -36,6 +49,10 @@ def describe(query: Query, one: Tuple, witnesses: set[Witness], rules: Rules) ->
     shown: dict[str, list[tuple[int, int]]] = {}
     for name, place, node in visible:
         shown.setdefault(name, []).append((place, node.number))
+    similar = tuple(
+        tuple(Likeness(each["score"], tuple(each["shared"])) for each in json.loads(found))
+        for _, found in ordered[:WITNESSES_MAX]
+    )
     output, error = build_output(query, one.documents, shown, one.start_us, one.end_us)
     documents = [
         MatchDocument(
@@ -76,10 +93,11 @@ def describe(query: Query, one: Tuple, witnesses: set[Witness], rules: Rules) ->
         witnesses=tuple(
             {
                 labels[v]: MatchNode(block_of[_block(query, one, v)], node.number, node.value)
-                for v, node in witness
+                for v, node in nodes
             }
-            for witness in ordered[:WITNESSES_MAX]
+            for nodes, _ in ordered[:WITNESSES_MAX]
         ),
+        similar=similar if any(similar) else (),
         witnesses_omitted=max(0, len(ordered) - WITNESSES_MAX),
         parameters=dict(rules.parameters),
         values={name: _shown_value(values) for run in one.runs for name, values in run.folds},
@@ -134,13 +152,44 @@ def _branch(unit: tuple[int, ...], block: int) -> int | None:
     return unit.index(block) if len(unit) > 1 else None
 
 
+def likenesses(
+    query: Query,
+    joins: Collection[SimilarityJoin],
+    nodes: Sequence[tuple[str, Node]],
+    rules: Rules,
+) -> str:
+    """Return what similarity joins have found in a tuple, in the order of the text, as JSON.
+
+    What is asked of an element of a run has no node in it.
+    """
+    values = {variable: node.value for variable, node in nodes}
+    found = [
+        likeness(join, values, rules.parameters)
+        for join in dict.fromkeys(_in_text(query.root))
+        if join in joins and values.keys() >= {*operand_variables(join.measured)}
+    ]
+    return json.dumps(found, ensure_ascii=False)
+
+
+def _in_text(node: QueryNode) -> Iterator[SimilarityJoin]:
+    match node:
+        case Operator(left=left, right=right, disjuncts=disjuncts):
+            yield from _in_text(left)
+            yield from (join for each in disjuncts for join in each.similarity_joins)
+            yield from _in_text(right)
+        case From(node=inner):
+            yield from _in_text(inner)
+        case Absence(operand=operand):
+            yield from _in_text(operand)
+
+
 def _sort_witnesses(query: Query, witnesses: set[Witness]) -> list[Witness]:
     """Sort by node numbers in block order; -1 where an alternative of an OR has no such node."""
     variables = in_order(query, (variable.name for variable in query.variables))
 
-    def numbers(witness: Witness) -> list[int]:
-        nodes = {variable: node.number for variable, node in witness}
-        return [nodes.get(variable, -1) for variable in variables]
+    def numbers(witness: Witness) -> tuple[list[int], str]:
+        nodes = {variable: node.number for variable, node in witness[0]}
+        return [nodes.get(variable, -1) for variable in variables], witness[1]
 
     return sorted(witnesses, key=numbers)
 

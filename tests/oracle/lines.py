@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
+from itertools import zip_longest
 from typing import Any
 
 from broker.documents.document import render_time
@@ -43,7 +44,8 @@ def render(match: Match) -> str:
                 name: {"block": node.block, "node": node.node, "value": node.value}
                 for name, node in witness.items()
             }
-            for witness in match.witnesses
+            | ({"similar": [each._asdict() for each in similar]} if similar else {})
+            for witness, similar in zip_longest(match.witnesses, match.similar, fillvalue=())
         ],
     }
     if match.witnesses_omitted:

@@ -14,7 +14,7 @@ from broker.matching.match import Match
 from oracle.conditions import applied, compared_in, variables_of
 from oracle.contender import Contender, Timeline
 from oracle.decided import Decisions
-from oracle.described import Witness, describe, in_order, visible_nodes
+from oracle.described import Witness, describe, in_order, likenesses, visible_nodes
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
 from oracle.operators import Rules, Tuple, position
 from oracle.paths import bindings
@@ -184,12 +184,13 @@ def _query_matches(
         compared = in_order(query, bound & keys.union(*map(compared_in, choice)))
         kept = {*compared, *keys.union(*map(variables_of, choice)), *query.visible()}
         blocks = [_bound(block, kept, streams, rules, point) for block in query.blocks]
-        nodes = [id(node) for node, _ in conditioned(query.root)]
-        chosen = dict(zip(nodes, choice, strict=True))
+        chosen = dict(zip((id(n) for n, _ in conditioned(query.root)), choice, strict=True))
+        similar = {join for each in choice for join in each.similarity_joins}
         reading = Evaluation(query, chosen, blocks, rules, blocks_read)
         for one in reading.tuples(query.root):
             key = (one.blocks, tuple(map(position, one.documents)), *visible_nodes(query, one))
-            witness = tuple((v, one.nodes[v]) for v in compared if v in one.nodes)
+            nodes = tuple((v, one.nodes[v]) for v in compared if v in one.nodes)
+            witness = nodes, likenesses(query, similar, nodes, rules)
             found.setdefault(key, (one, set()))[1].add(witness)
     return [
         _found(describe(query, one, witnesses, rules), one.documents)
@@ -234,8 +235,9 @@ def _decided_matches(
         )
         _, _, witnesses = found.setdefault(key, (one, contender, set()))
         for row in contender.rows:
-            nodes = dict(row.nodes)
-            witnesses.add(tuple((v, nodes[v]) for v in in_order(query, row.compared)))
+            bound = dict(row.nodes)
+            nodes = tuple((v, bound[v]) for v in in_order(query, row.compared))
+            witnesses.add((nodes, likenesses(query, row.similar, nodes, rules)))
     if not query.is_ordered:
         return [
             _found(describe(query, one, witnesses, rules), one.documents)

@@ -296,7 +296,8 @@ class Runs:
             for row in left.rows:
                 for nodes in decisions.extended(dict(row.nodes), paths):
                     if all_of(asked, replace(facts, nodes={**nodes, **facts.nodes})):
-                        found.add(Row(frozenset(nodes.items()), row.compared | compared))
+                        own = frozenset(nodes.items())
+                        found.add(Row(own, row.compared | compared, row.similar))
         asked_of = [node.disjuncts, node.condition or ()]
         rows = frozenset(found)
         return decisions.with_compared(replace(left, rows=rows), asked_of).rows

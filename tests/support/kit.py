@@ -21,8 +21,8 @@ and, where wanted, `arrival=TIME` and `key=KEY`.  More input lines: `lateness 2 
 
 Every match is expected, by query and docids, sorted by largest docid, query, docids, roots, nodes.
 Indented below it may stand what else must be true of it, one or more lines of a kind: `roots`,
-`nodes`, `witness` (all tuples, in order), `omitted`, `streams`, `keys`, `interval`, `parameters`,
-`output`.
+`nodes`, `witness` (all tuples, in order), `similar` (score and shared words of each witness's
+similarity joins), `omitted`, `streams`, `keys`, `interval`, `parameters`, `output`.
 """
 
 from __future__ import annotations
@@ -247,6 +247,10 @@ _DETAILS: dict[str, Callable[[Match], list[str]]] = {
     "roots": lambda match: [" ".join(map(str, match.roots))],
     "nodes": lambda match: [_nodes(match.nodes)],
     "witness": lambda match: [_witness(witness) for witness in match.witnesses],
+    "similar": lambda match: [
+        " | ".join(f"{score} {','.join(shared)}" for score, shared in each)
+        for each in match.similar
+    ],
     "omitted": lambda match: [str(match.witnesses_omitted)],
     "streams": lambda match: [" ".join(document.stream for document in match.documents)],
     "keys": lambda match: [" ".join(document.key for document in match.documents)],

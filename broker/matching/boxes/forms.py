@@ -19,7 +19,7 @@ from broker.matching.boxes.columns import Doubles, Flags, Hashes, Ints
 from broker.matching.boxes.index import Asks, Box, mixed
 from broker.matching.boxes.points import Points
 from joins import hash_values, ranges
-from templates.clause import SPAN, Clause, Place
+from templates.clause import SPAN, Clause, Measured, Place
 from xpath_eval.wordindex import WordIndex
 from xscl.functions import to_double
 from xscl.path import Parameter
@@ -34,7 +34,7 @@ NOTHING = -np.inf
 class BoundPlace(NamedTuple):
     """A place that is held against bounds: from below, where it is negated, or from above."""
 
-    place: Place
+    place: Place | Measured
     is_from_below: bool
     is_strict: bool
 
@@ -55,8 +55,8 @@ class Form:
         box = clause.box
         return cls(
             query_class,
-            tuple([test.place for test in box if test.operator == "="]),
-            tuple([test.place for test in box if test.operator == "!="]),
+            tuple([of_value(test.place) for test in box if test.operator == "="]),
+            tuple([of_value(test.place) for test in box if test.operator == "!="]),
             tuple(
                 [
                     BoundPlace(test.place, test.operator[0] == ">", len(test.operator) == 1)
@@ -64,8 +64,20 @@ class Form:
                     if test.operator in INEQUALITIES
                 ]
             ),
-            tuple([(test.place, test.operator) for test in box if test.operator in WORD_TESTS]),
+            tuple(
+                [
+                    (of_value(test.place), test.operator)
+                    for test in box
+                    if test.operator in WORD_TESTS
+                ]
+            ),
         )
+
+
+def of_value(place: Place | Measured) -> Place:
+    """Return a place that has a value of its own, as those of strings do."""
+    assert isinstance(place, Place)
+    return place
 
 
 class _Words:
@@ -180,6 +192,11 @@ class Forms:
         return _Asking(points, forms, np.array(met, np.int64), words).asks(rows, which)
 
 
+def _read(bound: BoundPlace) -> Place:
+    """Return the place whose value is read for a bound; of a number that is made, some place."""
+    return bound.place.left if isinstance(bound.place, Measured) else bound.place
+
+
 def box_of(clause: Clause, values: Mapping[str, Any], window_us: int, point: int) -> Box:
     """Return the box of a clause under an assignment, its words behind what must be equal."""
     equal: list[str] = []
@@ -277,12 +294,16 @@ class _Asking:
     def _bounds(self, rows: Ints, which: Ints) -> tuple[list[Doubles], list[Flags]]:
         values: list[Doubles] = []
         are_strict: list[Flags] = []
-        places = self._places(rows, which, lambda form: [each.place for each in form.bounds])
+        places = self._places(rows, which, lambda form: [_read(each) for each in form.bounds])
         for k, (own, at) in enumerate(places):
             bounds = [form.bounds[k] if len(form.bounds) > k else None for form in self.forms]
             is_negated = np.array([b is not None and b.is_from_below for b in bounds], np.bool_)
             is_strict = np.array([b is not None and b.is_strict for b in bounds], np.bool_)
             doubles = self.points.operands.doubles(at)
+            for i, bound in enumerate(bounds):
+                if bound is not None and isinstance(bound.place, Measured):
+                    of_form = np.flatnonzero(which[own] == i)
+                    doubles[of_form] = self.points.measured(bound.place, rows[own[of_form]])
             column = np.full(len(rows), NOTHING)
             column[own] = np.where(is_negated[which[own]], -doubles, doubles)
             values.append(column)

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from broker.matching.boxes.columns import Doubles, Flags, Hashes, Ints
 from joins import Instance, hash_values, read_instances
 from xscl.functions import to_double
+from xscl.measures import WordSet, sets_of
+from xscl.query import Call
 
 __all__ = ["Operands"]
 
@@ -96,6 +98,17 @@ class Operands:
         strings = self.values.take(pa.array(distinct)).to_pylist()
         found = np.array([np.nan if s is None else to_double(s) for s in strings], np.float64)
         return found[inverse]
+
+    def sets(self, call: Call, places: Ints) -> dict[int, list[WordSet]]:
+        """Return the sets that `words` and the like make of the values at some places, by place.
+
+        What is not known has none.
+        """
+        distinct = np.unique(places)
+        return {
+            place: [] if text is None else sets_of(call, text)
+            for place, text in zip(distinct.tolist(), self.texts(distinct), strict=True)
+        }
 
     def overlap(self, left: Ints, right: Ints) -> Flags:
         """Return where two instances, by their places, have a leaf in common."""

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from broker.matching.boxes.columns import Ints
+from broker.matching.boxes.columns import Doubles, Ints
 from broker.matching.boxes.operands import Operands
 from joins import TupleTable
+from templates.clause import Measured
+from xscl.measures import number_of
 
 __all__ = ["Points"]
 
@@ -62,6 +64,26 @@ class Points:
     def spans(self) -> Ints:
         """The smallest window that holds each tuple, in microseconds."""
         return self.tuples.spans
+
+    def measured(self, number: Measured, rows: Ints) -> Doubles:
+        """Return the doubles that stand for a measure in some tuples; see `Measured`."""
+        lefts, rights = (
+            self.values_at(rows, *np.array([place]).T) for place in (number.left, number.right)
+        )
+        both, inverse = np.unique(np.stack([lefts, rights]), axis=1, return_inverse=True)
+        sets = [
+            self.operands.sets(call, side)
+            for call, side in zip((number.left_set, number.right_set), both, strict=True)
+        ]
+        found = [
+            number_of(
+                number.measure,
+                number.operator,
+                *(of[place] for of, place in zip(sets, pair, strict=True)),
+            )
+            for pair in both.T.tolist()
+        ]
+        return np.array(found, np.float64)[inverse.ravel()]
 
     def values_at(self, rows: Ints, sides: Ints, metas: Ints, positions: Ints) -> Ints:
         """Return where the values of some tuples at places (`Place`) are in the operands."""

@@ -1,0 +1,44 @@
+"""What similarity joins have found in a tuple: their scores, and the words that are shared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from broker.matching.fanout import FoundTuple, TupleReading
+from xscl.evaluation import Reading, compile_sets
+from xscl.measures import WordSet, best
+from xscl.query import Operand, SimilarityJoin
+
+__all__ = ["SHARED_MAX", "spell_likenesses"]
+
+SHARED_MAX = 50
+"""Shared words listed for a similarity join (semantics, section 10)."""
+
+_spell = json.JSONEncoder(ensure_ascii=False).encode
+
+
+def spell_likenesses(found: FoundTuple, parameters: Mapping[str, Any]) -> str:
+    """Return what the similarity joins of a tuple have found, as JSON; nothing without any.
+
+    Of several sets on a side it is the first choice with the largest score.
+    """
+    joins = found.clause.similar
+    if not joins:
+        return ""
+    reading = TupleReading(found, parameters)
+    return _spell([_likeness(join, reading) for join in joins])
+
+
+def _likeness(join: SimilarityJoin, reading: Reading) -> dict[str, Any]:
+    left, right = (_sets(call)(reading) for call in join.measured.arguments)
+    score, a, b = best(join.measure, left, right)
+    shown = int(score) if join.measure == "overlap" else float(score)
+    return {"score": shown, "shared": sorted(a & b)[:SHARED_MAX]}
+
+
+@lru_cache(maxsize=1_024)
+def _sets(call: Operand) -> Callable[[Reading], list[WordSet]]:
+    return compile_sets(call)

@@ -1,0 +1,78 @@
+"""Measures of sets in a clause: tests of a number that is worked out of a tuple's values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from templates.clause import Clause, Measured, Place, Test
+from templates.derived import is_of_strings
+from xscl.path import Literal, Parameter
+from xscl.pattern import INEQUALITIES, derivation, term_variable
+from xscl.query import (
+    Call,
+    Disjunct,
+    Operand,
+    Residual,
+    SimilarityJoin,
+    operand_parameters,
+    operand_variables,
+)
+from xscl.signatures import MEASURES
+
+__all__ = ["in_text", "split_measured", "test_of"]
+
+
+def in_text(below: Sequence[Clause | None], own: Disjunct) -> tuple[SimilarityJoin, ...]:
+    """Return the similarity joins of an operator and of the clauses of its operands, in order."""
+    first, *others = [() if each is None else each.similar for each in below]
+    return tuple(dict.fromkeys((*first, *own.similarity_joins, *(j for o in others for j in o))))
+
+
+def split_measured(
+    disjunct: Disjunct, others: Iterable[Residual]
+) -> tuple[list[Residual], list[Residual]]:
+    """Return the comparisons of a measure with a number that is data, and the other residuals.
+
+    What makes a set must not depend on an assignment: then it is no data alone.
+    """
+    rest: list[Residual] = []
+    measured: list[Residual] = []
+    for each in (*(join.residual for join in disjunct.similarity_joins), *others):
+        is_measured = each.operator in INEQUALITIES and _is_measure(each.left)
+        is_data = isinstance(each.right, Parameter) or (
+            isinstance(each.right, Literal) and isinstance(each.right.value, (int, float))
+        )
+        (measured if is_measured and is_data else rest).append(each)
+    return measured, rest
+
+
+def _is_measure(operand: Operand) -> bool:
+    """Whether an operand is a measure of sets, each of one variable's text and of literals."""
+    match operand:
+        case Call(function, arguments) if function in MEASURES:
+            return all(
+                isinstance(each, Call)
+                and len(operand_variables(each)) == 1
+                and all(map(_is_of_text, each.arguments))
+                for each in arguments
+            )
+    return False
+
+
+def _is_of_text(operand: Operand) -> bool:
+    return is_of_strings(operand) and not operand_parameters(operand)
+
+
+def test_of(measured: Residual, place_of: Callable[[str], Place]) -> Test:
+    """Return the comparison of a measure with data as a test of tuples."""
+    call, operator, data = measured.left, measured.operator, measured.right
+    assert isinstance(call, Call)
+    sets: list[Any] = list(call.arguments)
+    places = [place_of(term_variable(each)) for each in sets]
+    left, right = (derivation(each) for each in sets)
+    assert isinstance(left, Call)
+    assert isinstance(right, Call)
+    number = Measured(call.function, places[0], left, places[1], right, operator)
+    assert isinstance(data, (Literal, Parameter))
+    return Test(number, operator, data.value if isinstance(data, Literal) else data)

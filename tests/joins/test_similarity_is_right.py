@@ -1,0 +1,49 @@
+"""Similarity is right: engines find what the oracle finds, whatever texts and thresholds are."""
+
+from __future__ import annotations
+
+import random
+from functools import partial
+
+import pytest
+from generators.choosers import RandomChooser
+from generators.similar_cases import similar_case
+from support.examples import examples, some
+from support.kit import cases, check, parse_case
+from support.runners import ENGINES, EngineName, lines, run_engine, run_oracle
+
+ALL = {name: text for name, text in cases() if name.startswith("similarity:")}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_finds_what_a_case_expects(engine: EngineName) -> None:
+    for text in some(ALL.values(), 6):
+        check(text, partial(run_engine, engine=engine))
+
+
+@pytest.mark.parametrize("name", some(ALL, 6))
+def test_it_is_found_document_by_document_and_after_a_restart(name: str) -> None:
+    check(ALL[name], partial(run_engine, batch_size=1, restart_after=2))
+
+
+def test_the_engine_finds_what_the_oracle_finds() -> None:
+    wrong: list[int] = []
+    for seed in range(examples(25)):
+        case = parse_case(similar_case(RandomChooser(seed)))
+        cut = random.Random(seed)
+        batch_size, restart = cut.randint(1, 4), cut.randint(0, len(case.lines) - 1)
+        if lines(run_engine(case, batch_size=batch_size, restart_after=restart)) != lines(
+            run_oracle(case)
+        ):
+            wrong.append(seed)
+    assert not wrong, "cases of similar_case(RandomChooser(seed)) with these seeds"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_finds_what_the_oracle_finds(engine: EngineName) -> None:
+    wrong: list[int] = []
+    for seed in range(1_000, 1_000 + examples(3)):
+        case = parse_case(similar_case(RandomChooser(seed)))
+        if lines(run_engine(case, engine)) != lines(run_oracle(case)):
+            wrong.append(seed)
+    assert not wrong, "cases of similar_case(RandomChooser(seed)) with these seeds"
