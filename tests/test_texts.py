@@ -90,6 +90,7 @@ def test_the_sections_of_the_semantics_have_their_numbers() -> None:
         "7",
         "8",
         "9",
+        "10",
         "12",
         "12.1",
         "12.2",

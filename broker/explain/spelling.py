@@ -209,6 +209,10 @@ def spell_operand(operand: Operand | Derived, labels: dict[str, str] | None = No
         case DerivedCall(function, arguments) if function in _ARITHMETIC:
             sides = [_spell_side(each, labels) for each in arguments]
             return f" {function} ".join(sides) if len(sides) > 1 else f"{function}{sides[0]}"
+        case DerivedCall(
+            "jaccard", (DerivedCall("words", (left,)), DerivedCall("words", (right,)))
+        ):
+            return f"similar({spell_operand(left, labels)}, {spell_operand(right, labels)})"
         case DerivedCall(function, arguments):
             return f"{function}({', '.join(spell_operand(each, labels) for each in arguments)})"
         case Conditional(condition, then, otherwise):
