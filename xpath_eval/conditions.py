@@ -89,7 +89,7 @@ class Conditions:
         self._tree = tree
         self._structure = structure
         self._selected = {} if selected is None else selected
-        self._known_values: dict[tuple[int, int], Sequence[str | float]] = {}
+        self._known_values: dict[tuple[int, int], Sequence[functions.Atom]] = {}
         self._known_opaque: dict[tuple[str, object, int, int, int], bool] = {}
 
     def survivors(self, filters: Filters, candidates: Sequence[int]) -> tuple[int, ...]:
@@ -171,7 +171,7 @@ class Conditions:
                 return self._known_opaque[key]
         assert_never(condition)
 
-    def values(self, value: Value, node: int) -> Sequence[str | float]:
+    def values(self, value: Value, node: int) -> Sequence[functions.Atom]:
         """Return the values of an operand at a node."""
         key = (id(value), node)
         found = self._known_values.get(key)
@@ -197,7 +197,7 @@ class Conditions:
         known = self._selected[key] = SelectedNodes(value, nodes, leaves)
         return known
 
-    def _values(self, value: Value, node: int) -> Sequence[str | float]:
+    def _values(self, value: Value, node: int) -> Sequence[functions.Atom]:
         match value:
             case PathValue(path):
                 return [self.value(n) for n in self.select(path, node)]

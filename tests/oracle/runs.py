@@ -356,7 +356,10 @@ def with_optional(disjunct: Disjunct, paths: Mapping[str, FreshPath]) -> Disjunc
         return Disjunct(
             tuple(ValueJoin(of(j.left), of(j.right)) for j in each.value_joins),  # type: ignore[arg-type]
             tuple(Residual(of(r.left), r.operator, of(r.right)) for r in each.residuals),
-            (),
+            tuple(
+                replace(join, left=of(join.left), right=of(join.right))  # type: ignore[arg-type]
+                for join in each.similarity_joins
+            ),
             tuple(Call(test.function, tuple(map(of, test.arguments))) for test in each.tests),
         )
 
