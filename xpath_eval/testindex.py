@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from xpath_eval.wordindex import WordIndex
-from xscl.functions import apply, to_double
+from xscl.functions import Atom, apply, to_double
 from xscl.path import (
     And,
     Comparison,
@@ -37,7 +37,6 @@ from xscl.path import (
 
 __all__ = ["TestIndex", "access_tests"]
 
-Atom = str | float
 Values = Callable[[Value, int], Sequence[Atom]]
 """The values of an operand at a node."""
 
