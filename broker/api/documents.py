@@ -17,6 +17,7 @@ from broker.api.body import bytes_of
 from broker.api.problem import Problem
 from broker.api.querystring import bounded, moment, number
 from broker.documents.document import (
+    CLOCK,
     DocumentError,
     DocumentLine,
     check_stream,
@@ -105,6 +106,7 @@ def _answer(request: web.Request, receipts: Sequence[tuple[int, Receipt]]) -> we
             "key": receipt.key,
             "reason": receipt.reason,
             "late": receipt.is_late,
+            "settled": receipt.is_settled,
         }
         for number, receipt in receipts
     ]
@@ -113,10 +115,18 @@ def _answer(request: web.Request, receipts: Sequence[tuple[int, Receipt]]) -> we
 
 
 async def list_documents(request: web.Request) -> web.Response:
-    """Answer documents with docids above `?after=`, at most `?limit=`, that are still kept."""
+    """Answer documents with docids above `?after=`, at most `?limit=`, that are still kept.
+
+    Ticks of the clock are left out.
+    """
     spool = request.app[BACKEND].spool
     after, limit = number(request, "after", 0), bounded(request, "limit", 100, _LIMIT_MAX)
-    found = await in_thread(lambda: list(islice(_documents_after(spool, after), limit)))
+
+    def read() -> list[dict[str, Any]]:
+        kept = (row for row in _documents_after(spool, after) if row["stream"] != CLOCK)
+        return list(islice(kept, limit))
+
+    found = await in_thread(read)
     return web.json_response({"documents": found})
 
 

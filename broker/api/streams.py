@@ -31,8 +31,15 @@ async def list_streams(request: web.Request) -> web.Response:
     """Answer the streams that have documents, or that an active query names, by name."""
     backend = request.app[BACKEND]
     found = await in_thread(backend.streams.streams, backend.registry, _now_us())
-    late = backend.ingest.late.by_stream
-    rows = [{**rendered(each), "late": late.get(each.name, 0)} for each in found]
+    late = backend.ingest.late
+    rows = [
+        {
+            **rendered(each),
+            "late": late.by_stream.get(each.name, 0),
+            "settled": late.settled.get(each.name, 0),
+        }
+        for each in found
+    ]
     return web.json_response({"streams": rows})
 
 
@@ -90,6 +97,7 @@ def statistics(backend: Backend) -> dict[str, Any]:
         "documents": sum(each.documents for each in streams),
         "documents_per_second": sum(each.recent for each in streams) / (RECENT_US / 1e6),
         "late": late_data(late.total, late.newest),
+        "settled": sum(late.settled.values()),
         "queries": dict(Counter(query.state.value for query in queries)),
         "subscriptions": sum(backend.registry.subscriptions.counts().values()),
         "matches": sum(backend.outbox.matches.counts().values()),

@@ -21,7 +21,7 @@ from broker.cli.terminal import (
     message,
     text_or_json,
 )
-from broker.documents.late import spell_late
+from broker.documents.late import spell_late, spell_settled
 
 __all__ = ["publish"]
 
@@ -57,7 +57,7 @@ def publish(
       xscl publish S examples/documents/books-and-blogs.jsonl
     """
     connection = connect(context)
-    taken = refused = 0
+    taken = refused = settled = 0
     results: list[dict[str, Any]] = []
     late: dict[str, Any] = {}
     for file in files:
@@ -70,11 +70,14 @@ def publish(
                 message(f"{name}:{result['line']}: refused: {result['reason']}")
             else:
                 taken += 1
+                settled += result.get("settled", False)
             if output == "text" and result["outcome"] != "refused":
                 echo(f"{result['docid']}\t{result['outcome']}\t{result['key']}")
     if output == "json":
         echo_json(results)
     message(f"{taken} taken, {refused} refused")
+    if settled:
+        message(spell_settled(settled))
     if late:
         message(spell_late(late))
         message("hint: `xscl replay` joins recorded documents by their own times alone")

@@ -16,6 +16,7 @@ _STREAM_COLUMNS = [
     "newest",
     "time",
     "late",
+    "settled",
     "readers",
     "publisher",
 ]
@@ -29,7 +30,8 @@ def streams(context: click.Context, output: str) -> None:
     """List the streams: what is kept of each, how fast it comes, how many queries read it.
 
     A stream that a query names and that has no document is listed too.  `late` counts the
-    documents, since the broker's start, that are older than anything that can still be joined.
+    documents, since the broker's start, that are older than anything that can still be joined,
+    `settled` those that came when a query with NEXT, UNLESS or NOT may have answered without them.
 
     \b
     Examples:

@@ -21,7 +21,7 @@ from broker.cli.terminal import (
     format_option,
     table_lines,
 )
-from broker.documents.late import spell_late
+from broker.documents.late import spell_late, spell_settled
 from broker.operations.printable import printable
 
 __all__ = ["TopReading", "render", "top"]
@@ -190,6 +190,9 @@ def _summary(reading: TopReading, before: TopReading | None) -> Iterator[tuple[s
     )
     if statistics.get("late"):
         yield "late", spell_late(statistics["late"], "documents")
+    if statistics.get("settled"):
+        count = statistics["settled"]
+        yield "settled", spell_settled(count, "document" if count == 1 else "documents")
     pace = _pace(reading, before, "matches_total")
     yield "matches", f"{statistics['matches']:,} kept, {pace} a second"
     states = statistics["queries"]

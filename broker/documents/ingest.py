@@ -49,7 +49,8 @@ class IngestOutcome(Enum):
 class Receipt:
     """The answer to one line.  A duplicate has the docid of the document that it repeats.
 
-    One that `is_late` is older than anything that can still be joined with it.
+    One that `is_late` is older than anything that can still be joined with it.  One that
+    `is_settled` came when its time was settled already for a query that decides.
     """
 
     outcome: IngestOutcome
@@ -57,6 +58,7 @@ class Receipt:
     key: str | None = None
     reason: str | None = None
     is_late: bool = False
+    is_settled: bool = False
 
 
 class Ingest:
@@ -81,6 +83,8 @@ class Ingest:
         self.recorded_time_us = recorded_time_us
         self.closed_streams: Collection[str] = ()
         self.too_late: TooLate = never
+        self.settled: TooLate = never
+        self._settled: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
         self._newest = Newest(spool.watermark_us, stream_at(spool, spool.watermark_us))
 
@@ -97,7 +101,7 @@ class Ingest:
         """
         hashed = list(map(HashedLine.of, lines))
         keys = self._keys.begin(hashed, arrival_us=arrival_us)
-        rows = _AcceptedRows(self._spool.next_docid, self._newest, self.too_late)
+        rows = _AcceptedRows(self._spool.next_docid, self._newest, self.too_late, self.settled)
         newest = self._spool.newest
         if arrival_us is not None and newest is not None:
             arrival_us = max(arrival_us, newest.arrival_us + 1)
@@ -114,13 +118,15 @@ class Ingest:
             self._keys.remember(segment, batch)
             self._newest = rows.newest
             self._late += rows.late
+            self._settled += rows.settled
         return receipts
 
     @property
     def late(self) -> LateDocuments:
         """The documents that were too late, since this was made."""
         known = self._newest.end_us != FIRST_WATERMARK_US
-        return LateDocuments(dict(self._late), self._newest if known else None)
+        newest = self._newest if known else None
+        return LateDocuments(dict(self._late), newest, dict(self._settled))
 
     @property
     def remembered(self) -> tuple[int, int]:
@@ -163,11 +169,15 @@ class Ingest:
 class _AcceptedRows:
     """The documents of one segment while it is put together."""
 
-    def __init__(self, first_docid: int, newest: Newest, too_late: TooLate) -> None:
+    def __init__(
+        self, first_docid: int, newest: Newest, too_late: TooLate, settled: TooLate
+    ) -> None:
         self._first_docid = first_docid
         self._too_late = too_late
+        self._is_settled = settled
         self.newest = newest
         self.late: Counter[str] = Counter()
+        self.settled: Counter[str] = Counter()
         self._rows: list[tuple[object, ...]] = []
 
     @property
@@ -201,12 +211,21 @@ class _AcceptedRows:
                 line.xml,
             )
         )
-        is_late = self._too_late(line.stream, end_us, watermark_us)
+        is_late = not line.is_tick and self._too_late(line.stream, end_us, watermark_us)
         if is_late:
             self.late[line.stream] += 1
+        is_settled = not line.is_tick and self._is_settled(line.stream, end_us, watermark_us)
+        if is_settled:
+            self.settled[line.stream] += 1
         if end_us > watermark_us:
             self.newest = Newest(end_us, line.stream)
-        return Receipt(IngestOutcome.ACCEPTED, docid=docid, key=key.text, is_late=is_late)
+        return Receipt(
+            IngestOutcome.ACCEPTED,
+            docid=docid,
+            key=key.text,
+            is_late=is_late,
+            is_settled=is_settled,
+        )
 
     def batch(self) -> pa.RecordBatch:
         """Return the rows as `SEGMENT_SCHEMA`."""

@@ -6,9 +6,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from broker.documents.document import render_time
+from broker.documents.document import CLOCK, render_time
 
-__all__ = ["LateDocuments", "Newest", "TooLate", "late_data", "never", "spell_late"]
+__all__ = [
+    "LateDocuments",
+    "Newest",
+    "TooLate",
+    "late_data",
+    "never",
+    "spell_late",
+    "spell_settled",
+]
 
 
 class TooLate(Protocol):
@@ -33,15 +41,31 @@ class Newest:
 
 @dataclass(frozen=True, slots=True)
 class LateDocuments:
-    """The documents since the broker's start that were too late, by stream."""
+    """The documents since the broker's start that were too late, by stream.
+
+    Those in `settled` were not: their time was settled before they came, for a query that decides.
+    """
 
     by_stream: Mapping[str, int] = field(default_factory=dict)
     newest: Newest | None = None
+    settled: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
         """How many they are."""
         return sum(self.by_stream.values())
+
+
+def spell_settled(count: int, of: str = "of these") -> str:
+    """Return how many documents came when answers may have been given without them.
+
+    >>> spell_settled(1)
+    '1 of these came after its time was settled: it is judged by what was known then'
+    """
+    whose, verb = ("its", "it is") if count == 1 else ("their", "they are")
+    return (
+        f"{count:,} {of} came after {whose} time was settled: {verb} judged by what was known then"
+    )
 
 
 def late_data(count: int, newest: Newest | None) -> dict[str, Any] | None:
@@ -65,6 +89,8 @@ def spell_late(late: Mapping[str, Any], of: str = "of these") -> str:
     count = late["documents"]
     verb = "is" if count == 1 else "are"
     where = f", from stream `{late['stream']}`" if late["stream"] else ""
+    if late["stream"] == CLOCK:
+        where = ", which is the time of the broker's clock"
     return (
         f"{count:,} {of} {verb} older than anything that can still be joined:"
         f" the newest event time is {late['newest']}{where}"

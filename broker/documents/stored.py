@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow.compute as pc
 
-from broker.documents.document import Document
+from broker.documents.document import CLOCK, Document
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
 
@@ -50,17 +50,16 @@ def documents_between(spool: Spool, first: int, last: int) -> list[Document]:
 
 
 def newest_documents(spool: Spool, limit: int) -> list[Document]:
-    """Return the newest documents, at most `limit`, in the order of their arrival."""
-    waiting, chosen = limit, list[Segment]()
+    """Return the newest documents in the order of their arrival, at most `limit`; no ticks."""
+    waiting, chosen = limit, list[list[Document]]()
     for segment in reversed(spool.all_segments()):
         if waiting <= 0:
             break
-        chosen.append(segment)
-        waiting -= segment.documents
-    found: Sequence[Document] = [
-        document for segment in reversed(chosen) for document in documents_of(spool, segment)
-    ]
-    return list(found[-limit:])
+        found = [each for each in documents_of(spool, segment) if each.stream != CLOCK]
+        chosen.append(found)
+        waiting -= len(found)
+    newest = [document for found in reversed(chosen) for document in found]
+    return newest[-limit:]
 
 
 def stream_at(spool: Spool, end_us: int) -> str | None:

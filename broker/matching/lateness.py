@@ -15,6 +15,10 @@ The largest of these spans, `T` or `2T`, over all blocks that read a stream is t
 of a nested query holds a tuple of the operator next to the block, so only that one counts.  What
 a query of one block publishes is joined in its stead.
 
+Where something is decided nothing is too late: what comes late is judged at once, by what is known
+then.  But its time may have been **settled** before it came, for the grace of a query that reads
+its stream: then the query may have answered without it.
+
 Invariant: what is too late is in no match of a query with an operator, and decides of none.  That
 some document is not too late promises nothing.
 """
@@ -27,7 +31,7 @@ from dataclasses import dataclass, field
 
 from broker.matching.member import name_of
 from broker.matching.registration import Assignment, RegisteredQuery, SetChange
-from joins import Durations
+from joins import Durations, Largest
 from templates.plain import plain_statements
 from xscl.query import INFINITE_US, Operator, OperatorKind, Query, Window
 
@@ -41,10 +45,11 @@ _Span = tuple[str, int]
 
 @dataclass(slots=True)
 class _Asked:
-    """What a query asks: the spans under each of its assignments, by name."""
+    """What a query asks: the spans under each of its assignments, by name, and its grace."""
 
     query: Query
     spans: dict[str, list[_Span]] = field(default_factory=dict)
+    grace_us: int = 0
 
 
 class Lateness:
@@ -60,10 +65,14 @@ class Lateness:
         # The queries of one block that publish: what their stream's documents become.
         self._passed_on: dict[str, dict[str, str]] = defaultdict(dict)
         self._known: dict[str, int | None] = {}
+        self._graces: dict[str, Largest[int]] = defaultdict(Largest)
+        self._published_graces: dict[str, Largest[int]] = defaultdict(Largest)
+        self._shortest: dict[str, int | None] = {}
 
     def follow(self, change: SetChange) -> None:
         """Take over a change of the queries, or of their assignments."""
         self._known.clear()
+        self._shortest.clear()
         for query_id in (*change.gone, *(each.query.id for each in change.queries)):
             self._remove(query_id)
         for registered in change.queries:
@@ -79,6 +88,18 @@ class Lateness:
         """
         bound_us = self.bound_us(stream, watermark_us)
         return bound_us is not None and end_us < bound_us
+
+    def is_settled(self, stream: str, end_us: int, watermark_us: int) -> bool:
+        """Return whether the time of a document was settled before it came.
+
+        So it was for the shortest grace of the queries that read the stream and decide.
+        """
+        if stream not in self._shortest:
+            names = [name for name in (stream, _EVERY_STREAM) if name in self._graces]
+            graces = [-self._graces[name].largest for name in names]
+            self._shortest[stream] = min(graces, default=None)
+        grace_us = self._shortest[stream]
+        return grace_us is not None and watermark_us > end_us + grace_us
 
     def bound_us(self, stream: str, watermark_us: int) -> int | None:
         """Return the earliest end of a document that is not too late; None where none is."""
@@ -105,6 +126,20 @@ class Lateness:
                 self._passed_on[stream][query.id] = query.publish
         for values, _ in registered.pointed():
             self._assign(asked, values, is_wanted=True)
+        if not query.is_ordered:
+            return
+        asked.grace_us = self._grace_us(query)
+        for stream in {block.stream for block in query.blocks}:
+            self._graces[stream].add(-asked.grace_us)
+        if query.publish is not None:
+            self._published_graces[query.publish].add(asked.grace_us)
+
+    def _grace_us(self, query: Query) -> int:
+        """Return what a query says, and at least the grace of those whose streams it reads."""
+        own_us = self._lateness_us if query.grace is None else query.grace
+        read = {block.stream for block in query.blocks} & self._published_graces.keys()
+        graces = (self._published_graces[stream].largest for stream in read)
+        return max(min(own_us, self._lateness_us), *graces, 0)
 
     def _remove(self, query_id: str) -> None:
         asked = self._asked.pop(query_id, None)
@@ -114,6 +149,12 @@ class Lateness:
             self._forget(spans)
         for stream in _passed_on(asked.query):
             self._passed_on[stream].pop(query_id, None)
+        if not asked.query.is_ordered:
+            return
+        for stream in {block.stream for block in asked.query.blocks}:
+            _take_out(self._graces, stream, -asked.grace_us)
+        if asked.query.publish is not None:
+            _take_out(self._published_graces, asked.query.publish, asked.grace_us)
 
     def _assign(self, asked: _Asked, values: Assignment, *, is_wanted: bool) -> None:
         name = name_of(values)
@@ -129,6 +170,12 @@ class Lateness:
             self._spans[stream].remove(span_us)
             if not self._spans[stream]:
                 del self._spans[stream]
+
+
+def _take_out(graces: dict[str, Largest[int]], stream: str, grace_us: int) -> None:
+    graces[stream].remove(grace_us)
+    if not graces[stream]:
+        del graces[stream]
 
 
 def _passed_on(query: Query) -> set[str]:

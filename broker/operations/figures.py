@@ -70,7 +70,7 @@ class Figures:
 
     def count(self, step: StepSummary) -> None:
         """Count a step that was committed."""
-        self._documents += step.documents
+        self._documents += step.documents - step.ticks
         self._evaluated_docid += step.documents
         self._matches += step.matches
         self._matches_by_query.update(step.matches_by_query)
@@ -138,9 +138,12 @@ class Figures:
 
 
 def late_figures(late: LateDocuments) -> dict[str, float]:
-    """Return how many documents were too late, for the streams with most of them."""
-    most = Counter(late.by_stream).most_common(_STREAMS_MAX)
-    return {f'late_documents_total{{stream="{label(stream)}"}}': count for stream, count in most}
+    """Return how many documents were too late, or settled, for the streams with most of them."""
+    return {
+        f'{name}_documents_total{{stream="{label(stream)}"}}': count
+        for name, counts in (("late", late.by_stream), ("settled", late.settled))
+        for stream, count in Counter(counts).most_common(_STREAMS_MAX)
+    }
 
 
 def query_figures(metric: str, values: Mapping[str, float]) -> dict[str, float]:

@@ -26,9 +26,14 @@ HELP: Mapping[str, str] = {
         "documents that came too late to be joined with anything, since the start; for the "
         "hundred streams with most of them"
     ),
+    "settled_documents_total": (
+        "documents that came after their time was settled for a query with NEXT, UNLESS or NOT, "
+        "which may have answered without them, since the start; for the hundred streams with most "
+        "of them"
+    ),
     "ready": "1 where documents are taken and evaluated, else 0, as /readyz says it",
     "uptime_seconds": "how long the process has run",
-    "documents_evaluated_total": "documents evaluated",
+    "documents_evaluated_total": "documents evaluated; ticks of the clock are none",
     "documents_waiting": "the lag in documents: accepted and not yet evaluated",
     "lag_seconds": "the lag in time: how long ago the oldest of these arrived",
     "matches_total": "matches found",

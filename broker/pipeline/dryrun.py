@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import xscl
-from broker.documents.document import render_time
+from broker.documents.document import CLOCK, render_time
 from broker.documents.late import Newest, late_data, spell_late
 from broker.documents.spool import Spool
 from broker.matching.budget import Budget, Pause
@@ -79,6 +79,7 @@ class _Findings:
     """What was looked at, from the oldest event time to the newest, and what was found."""
 
     documents: int = 0
+    ticks: int = 0
     matches: int = 0
     dead_letters: int = 0
     oldest_us: int | None = None
@@ -106,16 +107,16 @@ def dry_run(asked: DryRun, progress: Callable[[int, int], None]) -> dict[str, An
         seen = _before(batch, found.pause)
         _note(found, asked.query[0], seen, step)
         found.late += sum(map(lateness.is_too_late, *_times(seen)))
-        progress(found.documents, wanted)
+        progress(found.documents + found.ticks, wanted)
         is_over = time.monotonic() - started > asked.seconds_max or found.matches > MATCHES_MAX
         if is_over or found.pause is not None:
             break
     return {
         "query": asked.query[0],
         "documents": found.documents,
-        "retained": retained,
-        "wanted": wanted,
-        "is_complete": found.documents == retained,
+        "retained": retained - found.ticks,
+        "wanted": wanted - found.ticks,
+        "is_complete": found.documents + found.ticks == retained,
         "oldest": None if found.oldest_us is None else render_time(found.oldest_us),
         "newest": None if found.newest_us is None else render_time(found.newest_us),
         "seconds": round(time.monotonic() - started, 2),
@@ -187,7 +188,9 @@ def _note(found: _Findings, query: str, batch: pa.RecordBatch, step: StepResult)
         found.newest_us = times["max"]
         at = pc.index(batch.column("end_us"), times["max"]).as_py()
         found.newest_stream = batch.column("stream")[at].as_py()
-    found.documents += batch.num_rows
+    ticks = pc.sum(pc.equal(batch.column("stream"), CLOCK)).as_py()
+    found.ticks += ticks
+    found.documents += batch.num_rows - ticks
     found.dead_letters += len(step.dead_letters)
     last = batch.column("docid")[-1].as_py()
     matches = [each for each in step.matches if each.query == query and each.position <= last]

@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.documents.disk import Reached, nothing
+from broker.documents.document import CLOCK
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
 from broker.matching.stepresult import StepResult
@@ -51,7 +52,7 @@ class PipelineError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class StepSummary:
-    """What one step committed, and how long its parts took."""
+    """What one step committed, and how long its parts took; `ticks` are counted in `documents`."""
 
     through: int
     documents: int
@@ -62,6 +63,7 @@ class StepSummary:
     commit_s: float
     segments: tuple[Segment, ...] = ()
     matches_by_query: Mapping[str, int] = field(default_factory=dict)
+    ticks: int = 0
 
 
 class Pipeline:
@@ -189,6 +191,7 @@ class Pipeline:
             commit_s=time.perf_counter() - processed,
             segments=tuple(run),
             matches_by_query=Counter(match.query for match in step.matches),
+            ticks=pc.sum(pc.equal(rows.column("stream"), CLOCK)).as_py(),
         )
         _log_dead_letters(step.dead_letters)
         self._on_step(summary)

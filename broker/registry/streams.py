@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker.documents.document import CLOCK
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
 from broker.registry.queries import RegisteredText, Registry
@@ -55,9 +56,14 @@ class Streams:
         self._users: tuple[int, Counter[str], dict[str, str]] = (-1, Counter(), {})
 
     def streams(self, registry: Registry, now_us: int) -> list[Stream]:
-        """Return every stream that has documents, or that an active query names, by name."""
+        """Return every stream that has documents, or that an active query names, by name.
+
+        That of the clock is no stream of anybody's.
+        """
         kept: dict[str, Stream] = {}
         for each in self._kept(now_us - RECENT_US):
+            if each.name == CLOCK:
+                continue
             before = kept.get(each.name)
             kept[each.name] = each if before is None else _sum(before, each)
         readers, publishers = self._users_of(registry)

@@ -24,6 +24,7 @@ class Planning:
         self._pipeline = pipeline
         self._ingest = ingest
         ingest.too_late = engines.lateness.is_too_late
+        ingest.settled = engines.lateness.is_settled
         self._version = 0
         self._is_planned = True
 

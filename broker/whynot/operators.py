@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
 
-from broker.documents.document import Document, render_time
+from broker.documents.document import CLOCK, Document, render_time
 from broker.explain.spelling import spell_comparison, spell_operand
 from broker.whynot.blocks import Binding
 from broker.whynot.likeness import similarity_reason
@@ -158,7 +158,7 @@ class Joining:
         )
         if stream := self.stream_at(watermark):
             facts["stream"] = stream
-            text += f", from stream `{stream}`"
+            text += f", from stream `{stream}`" if stream != CLOCK else ", by the broker's clock"
         need = spell_length(watermark - earlier.end_us - self.window_us)
         return Reason("lateness", False, text, f"an allowed lateness of {need} keeps it", facts)
 

@@ -158,6 +158,43 @@ def test_the_newest_event_time_is_known_after_a_restart(tmp_path: Path) -> None:
     assert Ingest(writer).late.newest == Newest(9, "T")
 
 
+NEXT = "S NEXT {, 3 h} T GRACE 30 min"
+
+
+@pytest.mark.parametrize(
+    ("texts", "stream", "minutes"),
+    [
+        ([NEXT], "S", 30),
+        ([NEXT, "S UNLESS {, 1 h} U GRACE 5 min"], "S", 5),
+        ([NEXT, "S UNLESS {, 1 h} U GRACE 5 min"], "T", 30),
+        (["S NOT FOLLOWED BY {, 3 h} *"], "other", 120),
+        (["S NOT JOIN {, 3 h} T GRACE 1 d"], "S", 120),
+        (["SELECT * FROM S NEXT {, 3 h} T GRACE 1 h PUBLISH p", "p NEXT {, 1 h} U"], "U", 60),
+    ],
+)
+def test_a_time_is_settled_for_the_shortest_grace_that_reads_it(
+    texts: list[str], stream: str, minutes: int
+) -> None:
+    texts[1:] = [f"{text} GRACE 0 s" if text.startswith("p") else text for text in texts[1:]]
+    lateness, watermark_us = lateness_of(*texts), 100 * HOUR_US
+    at_us = watermark_us - minutes * HOUR_US // 60
+    assert not lateness.is_settled(stream, at_us, watermark_us)
+    assert lateness.is_settled(stream, at_us - 1, watermark_us)
+    assert not lateness.is_too_late(stream, at_us - 1, watermark_us)
+    assert not lateness.is_settled("nobody's" if "*" not in texts[0] else "", at_us, watermark_us)
+
+
+def test_a_grace_goes_with_its_query() -> None:
+    short, long = parsed([NEXT, "S NEXT {, 3 h} T GRACE 1 h"])
+    lateness = Lateness(LATENESS_US)
+    lateness.follow(SetChange([RegisteredQuery(short), RegisteredQuery(long)]))
+    assert lateness.is_settled("S", 0, 40 * 60_000_000)
+    lateness.follow(SetChange(gone=[short.id]))
+    assert not lateness.is_settled("S", 0, 40 * 60_000_000)
+    lateness.follow(SetChange(gone=[long.id]))
+    assert not lateness.is_settled("S", 0, 40 * HOUR_US)
+
+
 # -- who is told -----------------------------------------------------------------------------------
 
 SAME = "news//item->a FOLLOWED BY {a/title = b/title, 1 d} news//item->b"
@@ -213,6 +250,28 @@ async def test_one_document_of_now_makes_old_ones_late_and_all_are_told(
                 answer = await response.json()
         assert answer["documents"][0]["late"] is True
         assert (answer["late"]["documents"], answer["late"]["stream"]) == (1, "other")
+
+
+async def test_who_comes_when_its_time_is_settled_is_told_so_and_judged_all_the_same(
+    tmp_path: Path, query_file: Path
+) -> None:
+    query_file.write_text("news//item NOT FOLLOWED BY {, 1 h} T//x GRACE 10 min")
+    async with small_broker(tmp_path / "data") as url:
+        await verb(url, "register", str(query_file), "--id", "quiet")
+        await verb(url, "publish", "other", "-", given='{"xml": "<x/>"}\n')
+        told = await verb(url, "publish", "news", "-", given=f"{news(0)}\n")
+        assert "1 of these came after its time was settled: it is judged" in told.stderr
+        assert "older than anything" not in told.stderr
+        seen = (await verb(url, "top", "--once")).stdout
+        assert "settled     1 document came after its time was settled" in seen
+        rows = json.loads((await verb(url, "streams", "--format", "json")).stdout)
+        assert {row["name"]: (row["late"], row["settled"]) for row in rows} == {
+            "T": (0, 0),
+            "news": (0, 1),
+            "other": (0, 0),
+        }
+        why = await verb(url, "explain", "--why-not", "quiet", "2")
+        assert "decided at document 2" in why.stdout
 
 
 async def test_a_dry_run_says_how_many_came_too_late(tmp_path: Path) -> None:

@@ -60,7 +60,8 @@ class DocumentToPublish:
 class Receipt:
     """What became of a published document; `docid` is None, with a reason, if it was refused.
 
-    One that `is_late` is older than anything that can still be joined with it.
+    One that `is_late` is older than anything that can still be joined with it.  One that
+    `is_settled` came when a query with NEXT, UNLESS or NOT may have answered without it.
     """
 
     outcome: str
@@ -68,6 +69,7 @@ class Receipt:
     key: str | None
     reason: str | None
     is_late: bool = False
+    is_settled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,6 +274,7 @@ def read_receipt(fields: Mapping[str, Any]) -> Receipt:
         fields["key"],
         fields["reason"],
         fields.get("late", False),
+        fields.get("settled", False),
     )
 
 
