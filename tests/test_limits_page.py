@@ -18,20 +18,22 @@ from support.tiny_limits import ALL_LIMITS, CHOICES
 PAGE = Path(__file__).parent.parent / "docs" / "limits.md"
 
 _HEAD = """\
-# Sizes at which the join works
+# Sizes of what is worked on at a time
 
-The join works in pieces, keeps what it may need again, and forgets; here is how much of each, and
-why. These are no settings: they decide what the join costs in time and memory, never what it finds
-(tests set each so small that a few documents reach it). What one query and one document may cost is
-[set](settings.md): `budget.*`.
+Evaluation, join and matching work in pieces, keep what they may need again, and forget; here is how
+much of each, and why. These are no settings: they decide what documents cost in time and memory,
+never what is found (tests set each so small that a few documents reach it). What one query and one
+document may cost is [set](settings.md): `budget.*`.
 """
 
 _TITLES = {
+    "EvaluatorLimits": "Stage 1: evaluation",
     "MemoryLimits": "What is remembered",
     "SignatureLimits": "The default engine",
     "ShardLimits": "Shards",
     "SqlLimits": "Engines for reference",
     "MatchingLimits": "From tuples to matches",
+    "PipelineLimits": "From the spool to the outbox",
 }
 
 

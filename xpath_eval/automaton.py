@@ -17,7 +17,7 @@ What changes when a step is added or removed: the transitions of the states that
 are forgotten, and states that select a removed step.  Nothing else.  All steps removed, it is as
 new.
 
-Bounds: at most `STATES_MAX` states are kept; then all are dropped and found again as needed.
+Bounds: at most `states_max` states are kept; then all are dropped and found again as needed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,6 @@ from typing import Any
 from xpath_eval.steps import AutomatonStep
 
 __all__ = ["Automaton", "State"]
-
-STATES_MAX = 100_000
-"""Bounds the memory of the lazily built automaton: with 10,000 patterns, to about a gigabyte in
-the worst case; measured, 200 documents with 10,000 patterns have some 2,000 states."""
 
 
 class State:
@@ -54,7 +50,7 @@ class State:
 class Automaton:
     """The lazily determinised automaton of a tree of steps."""
 
-    def __init__(self, *, states_max: int = STATES_MAX) -> None:
+    def __init__(self, *, states_max: int) -> None:
         self._states_max = states_max
         self._states: dict[tuple[tuple[AutomatonStep, ...], tuple[AutomatonStep, ...]], State] = {}
         self.dropped = 0

@@ -24,10 +24,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from lxml import etree
 
-from xpath_eval.automaton import STATES_MAX, Automaton, State
+from xpath_eval.automaton import Automaton, State
 from xpath_eval.catalog import ANY_STREAM, EvaluationPlan
 from xpath_eval.conditions import Conditions, Selected
 from xpath_eval.counters import Counters
+from xpath_eval.limits import DEFAULT_EVALUATOR_LIMITS, EvaluatorLimits
 from xpath_eval.nested import NestedOutput, NestedPatterns, is_nested
 from xpath_eval.nodesets import DOCUMENT, NodeSets, node_set
 from xpath_eval.parsing import parse_elements
@@ -41,20 +42,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["Evaluator", "Shape", "Witnesses"]
-
-RAW_SHAPES_MAX = 4_096
-OUTCOMES_MAX = 1_024
-"""Kept raw shapes, and kept stages of each.  936 real items had 126 and 55 shapes in all."""
-
-EDGES_KEPT_MAX = 4_000_000
-"""Edges of all kept shapes together, some 64 MB: with very many queries a shape is large."""
-
-NESTED_MIN = 5
-"""Fewer variables with nested paths than this are walked: following them together costs some 50
-microseconds for a document of seventy elements, and walking one some 10."""
-
-SELECTED_MAX = 10_000
-"""Kept answers of a raw shape to which nodes an operand selects at a node."""
 
 _RawKey = tuple[str, bool, StructureKey]
 
@@ -118,22 +105,14 @@ class Evaluator:
     """Evaluates a plan on documents."""
 
     def __init__(
-        self,
-        plan: EvaluationPlan,
-        *,
-        raw_shapes_max: int = RAW_SHAPES_MAX,
-        outcomes_max: int = OUTCOMES_MAX,
-        states_max: int = STATES_MAX,
-        nested_min: int = NESTED_MIN,
+        self, plan: EvaluationPlan, limits: EvaluatorLimits = DEFAULT_EVALUATOR_LIMITS
     ) -> None:
+        self.limits = limits
         self.plan = EvaluationPlan((), (), frozenset())
         self._counters = Counters()
-        self._raw_shapes_max = raw_shapes_max
-        self._outcomes_max = outcomes_max
-        self._nested_min = nested_min
-        self._automaton = Automaton(states_max=states_max)
+        self._automaton = Automaton(states_max=limits.states)
         self._tree = StepTree()
-        self._nested = NestedPatterns(self._tree)
+        self._nested = NestedPatterns(self._tree, limits.nested_bytes)
         self._raw_shapes: dict[_RawKey, _RawShape] = {}
         self._edges_kept = 0
         self._detail = Detail.NAMES
@@ -184,7 +163,7 @@ class Evaluator:
                     nested.append(variable)
                 else:
                     variable.walk()
-        if len(nested) < self._nested_min:
+        if len(nested) < self.limits.nested_variables:
             for variable in nested:
                 variable.walk()
             nested = []
@@ -235,9 +214,10 @@ class Evaluator:
         return counters
 
     def _keep(self, key: _RawKey, raw: _RawShape) -> None:
-        if len(self._raw_shapes) >= self._raw_shapes_max or self._edges_kept > EDGES_KEPT_MAX:
+        is_full = len(self._raw_shapes) >= self.limits.raw_shapes
+        if is_full or self._edges_kept > self.limits.edges:
             self._evict()
-        if self._raw_shapes_max:
+        if self.limits.raw_shapes:
             self._raw_shapes[key] = raw
 
     def _evict(self) -> None:
@@ -335,7 +315,7 @@ class Evaluator:
     ) -> tuple[Stage, DerivedValues]:
         """Follow the stages of a raw shape by the answers of a document, to the last."""
         structure, stage = raw.structure, raw.stage
-        if len(raw.selected) > SELECTED_MAX:
+        if len(raw.selected) > self.limits.selected:
             raw.selected.clear()
         conditions = Conditions(NodeTree(elements), structure, raw.selected)
         asker = Asker(conditions, structure, self._tree.variables)
@@ -354,9 +334,9 @@ class Evaluator:
         following = walk.go_on(stage, answers)
         if not following.questions:
             self._finish(raw, following)
-        if self._edges_kept > EDGES_KEPT_MAX:
+        if self._edges_kept > self.limits.edges:
             self._evict()
-        if raw.stages >= self._outcomes_max:
+        if raw.stages >= self.limits.outcomes:
             self._counters.witness_shape_evictions += raw.stages
             raw.stages = 0
             raw.stage.next.clear()

@@ -21,7 +21,7 @@ This says it all as long as no element of a place is inside another one.  Where 
 in sets of nodes.
 
 Cost: some five operations on integers of one bit for each guard, for each element.
-Bounds: what is kept is dropped together when it takes `KEPT_BYTES_MAX`.
+Bounds: what is kept is dropped together when it takes `bytes_max`.
 """
 
 from __future__ import annotations
@@ -47,9 +47,6 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
 
 __all__ = ["NestedOutput", "NestedPatterns", "is_nested"]
-
-KEPT_BYTES_MAX = 64 * 1024 * 1024
-"""Bytes of the answers that are kept."""
 
 ENTRY_BYTES = 300
 """What a kept answer takes beside the bits of its key and its variables."""
@@ -106,8 +103,9 @@ class NestedPatterns:
     of all variables.
     """
 
-    def __init__(self, tree: StepTree) -> None:
+    def __init__(self, tree: StepTree, bytes_max: int) -> None:
         self._tree = tree
+        self._bytes_max = bytes_max
         self.variables: tuple[StepVariable, ...] = ()
         self._paths: list[AutomatonStep] = []
         self._kept_bytes = 0
@@ -222,7 +220,7 @@ class NestedPatterns:
         passed = np.ones(len(output.variables), np.bool_)
         for guards in self._guards:
             passed &= flags[guards[output.variables]]
-        if self._kept_bytes > KEPT_BYTES_MAX:
+        if self._kept_bytes > self._bytes_max:
             for each in self._outputs:
                 each.kept.clear()
             self._outputs, self._kept_bytes = [], 0

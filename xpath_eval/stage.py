@@ -21,10 +21,11 @@ import pyarrow as pa
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.counters import counted
 from xpath_eval.evaluator import Evaluator, Shape, Witnesses
+from xpath_eval.limits import DEFAULT_EVALUATOR_LIMITS, EvaluatorLimits
 from xpath_eval.parsing import XmlError
 from xpath_eval.witnesses import EDGE, IDENTITY, WITNESS_SCHEMA
 
-__all__ = ["VALUES_CHARACTERS_MAX", "evaluate_batches"]
+__all__ = ["evaluate_batches"]
 
 _IDLE: list[Evaluator] = []
 """Evaluators that no call uses, the last used at the end."""
@@ -32,25 +33,19 @@ _IDLE: list[Evaluator] = []
 _CHOOSING = Lock()
 """Held while one of them is chosen: calls come from several threads."""
 
-VALUES_CHARACTERS_MAX = 64 << 20
-"""Characters of the values in one batch of witnesses, before the document that goes beyond.  That
-one has at most `NESTED_TEXT_BYTES_MAX`, `DERIVED_CHARACTERS_MAX` and its own bytes, so that a batch
-has less than the 2 GB that the offsets of an Arrow column reach."""
-
-IDLE_MAX = 2
-"""Kept evaluators: the one of the documents from outside, and one for what runs beside it."""
-
 
 def evaluate_batches(
-    plan: EvaluationPlan, batches: Iterable[pa.RecordBatch]
+    plan: EvaluationPlan,
+    batches: Iterable[pa.RecordBatch],
+    limits: EvaluatorLimits = DEFAULT_EVALUATOR_LIMITS,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the witnesses of documents: `DOCUMENT_SCHEMA` in, `WITNESS_SCHEMA` out, row by row.
 
     Each batch carries what its evaluation has counted (`xpath_eval.counters`).  A batch is cut
-    behind the document with which its values have more than `VALUES_CHARACTERS_MAX`; what follows
+    behind the document with which its values have more than `limits.characters`; what follows
     spells all its shapes out again, so the pieces need not stay together.
     """
-    evaluator = _take(plan)
+    evaluator = _take(plan, limits)
     spelled: set[str] = set()
     try:
         for batch in batches:
@@ -65,16 +60,16 @@ def evaluate_batches(
         _put_back(evaluator)
 
 
-def _take(plan: EvaluationPlan) -> Evaluator:
+def _take(plan: EvaluationPlan, limits: EvaluatorLimits) -> Evaluator:
     """Return an evaluator that nobody else uses: of this plan if there is one."""
     with _CHOOSING:
-        evaluator = next((e for e in _IDLE if e.plan.version == plan.version), None)
-        if evaluator is None and _IDLE:
-            evaluator = _IDLE[-1]
+        idle = [evaluator for evaluator in _IDLE if evaluator.limits == limits]
+        of_plan = [evaluator for evaluator in idle if evaluator.plan.version == plan.version]
+        evaluator = of_plan[0] if of_plan else idle[-1] if idle else None
         if evaluator is not None:
             _IDLE.remove(evaluator)
     if evaluator is None:
-        return Evaluator(plan)
+        return Evaluator(plan, limits)
     if evaluator.plan.version != plan.version:
         evaluator.update(plan)
     return evaluator
@@ -83,7 +78,7 @@ def _take(plan: EvaluationPlan) -> Evaluator:
 def _put_back(evaluator: Evaluator) -> None:
     with _CHOOSING:
         _IDLE.append(evaluator)
-        del _IDLE[:-IDLE_MAX]
+        del _IDLE[: -evaluator.limits.idle]
 
 
 def _found(evaluator: Evaluator, batch: pa.RecordBatch) -> Iterator[list[Witnesses | XmlError]]:
@@ -93,7 +88,7 @@ def _found(evaluator: Evaluator, batch: pa.RecordBatch) -> Iterator[list[Witness
     characters = 0
     for row in zip(*columns, strict=True):
         stream, depth, xml = (value.as_py() for value in row)
-        if characters > VALUES_CHARACTERS_MAX:
+        if characters > evaluator.limits.characters:
             yield found
             found, characters = [], 0
         try:

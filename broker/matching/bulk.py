@@ -13,17 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker.matching.limits import MatchingLimits
+
 __all__ = ["Bulk"]
-
-LARGE_BYTES = 8 << 10
-"""Bytes of values above which an instance is large: 50,000 smaller ones have 400 MB at most."""
-
-READ_BYTES = 64 << 20
-"""Bytes of large instances that are read at once; one that has more is read alone."""
-
-LARGE_MIN = 1_000
-"""The fewest large instances among which useless ones are looked for.  They are looked for again
-when twice as many are known as were left."""
 
 T = TypeVar("T")
 
@@ -31,9 +23,10 @@ T = TypeVar("T")
 class Bulk:
     """The large instances of a join, by number."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: MatchingLimits) -> None:
+        self._limits = limits
         self._large: dict[int, tuple[int, int]] = {}
-        self._large_max = LARGE_MIN
+        self._large_max = limits.large_instances
 
     def note(self, first: int, rows: pa.Table) -> None:
         """Note the large instances of rows of `INSTANCE_SCHEMA`, numbered from `first` on."""
@@ -42,7 +35,7 @@ class Bulk:
             lengths = pc.binary_length(pc.list_flatten(values)).fill_null(0).to_numpy()
             owners = pc.list_parent_indices(values).to_numpy()
             sizes = np.bincount(owners, lengths, batch.num_rows)
-            for row in np.flatnonzero(sizes > LARGE_BYTES).tolist():
+            for row in np.flatnonzero(sizes > self._limits.large_bytes).tolist():
                 self._large[first + row] = int(sizes[row]), ends[row].as_py()
             first += batch.num_rows
 
@@ -50,7 +43,8 @@ class Bulk:
         """Forget instances that end before a time, once enough are known."""
         if len(self._large) > self._large_max:
             kept = {n: held for n, held in self._large.items() if held[1] >= before_us}
-            self._large, self._large_max = kept, max(LARGE_MIN, 2 * len(kept))
+            self._large = kept
+            self._large_max = max(self._limits.large_instances, 2 * len(kept))
 
     def is_large(self, number: int) -> bool:
         """Return whether an instance is large."""
@@ -59,13 +53,13 @@ class Bulk:
     def sub_batches(
         self, items: Sequence[T], instances_of: Callable[[T], Iterable[int | None]]
     ) -> Iterator[Sequence[T]]:
-        """Yield items in order, in sub-batches with at most `READ_BYTES` of large instances."""
+        """Yield items in order, in sub-batches with at most `read_bytes` of large instances."""
         start, held, total = 0, set[int](), 0
         for i, item in enumerate(items if self._large else ()):
             large = {n for n in instances_of(item) if n is not None and n in self._large}
             total += sum(self._large[number][0] for number in large - held)
             held |= large
-            if total > READ_BYTES and i > start:
+            if total > self._limits.read_bytes and i > start:
                 yield items[start:i]
                 start, held = i, large
                 total = sum(self._large[number][0] for number in large)

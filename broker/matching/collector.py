@@ -32,15 +32,22 @@ class Collector:
     """Gathers the tuples of one stratum in a batch, as far as the budgets of queries go.
 
     Where the matches of the batch are known, only tuples that other operators read are gathered.
-    `shape_of` gives the shape of a clause's tuples as instances.
+    `shape_of` gives the shape of a clause's tuples as instances.  Equal values of matches
+    that have `long` characters or more are held once.
     """
 
     def __init__(
-        self, accounts: Accounts, shape_of: Callable[[Clause], int], *, is_known: bool
+        self,
+        accounts: Accounts,
+        shape_of: Callable[[Clause], int],
+        *,
+        is_known: bool,
+        long: int,
     ) -> None:
         self._accounts = accounts
         self._shape_of = shape_of
         self._is_known = is_known
+        self._long = long
         self._handed_on: dict[tuple[Any, ...], _HandedOn] = {}
         self._builders: dict[Subscriber, MatchBuilder] = {}
         self._leaves: dict[int, Leaf] = {}
@@ -87,7 +94,7 @@ class Collector:
     def _match(self, found: FoundTuple, subscriber: Subscriber, tally: Tally) -> None:
         builder = self._builders.get(subscriber)
         if builder is None:
-            builder = self._builders[subscriber] = MatchBuilder(subscriber)
+            builder = self._builders[subscriber] = MatchBuilder(subscriber, self._long)
         if builder.add(found):
             tally.match(found.account)
             for one in found.instances:

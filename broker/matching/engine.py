@@ -114,11 +114,11 @@ class Engine:
             limits=limits.join,
         )
         self._processor = DecidingProcessor(join, lateness_us)
-        self._queries = QuerySet(self._processor, numbering, lateness_us=lateness_us)
+        self._queries = QuerySet(self._processor, numbering, lateness_us=lateness_us, limits=limits)
         self._accounts = Accounts(budget, self._queries, self._processor)
-        self._bulk = Bulk()
+        self._bulk = Bulk(limits)
         self._last_docid = 0
-        self._publications = Publications()
+        self._publications = Publications(limits.published)
         self._watermark_us = WATERMARK_MIN_US
         for registered in publishers_first(queries):
             self._queries.add(registered)
@@ -187,7 +187,7 @@ class Engine:
         parts = in_sub_batches(
             documents, lambda document: len(document.xml), self._limits.characters
         )
-        batches = evaluate_batches(self.plan, map(document_batch, parts))
+        batches = evaluate_batches(self.plan, map(document_batch, parts), self._limits.evaluator)
         return pa.Table.from_batches(batches, WITNESS_SCHEMA)
 
     def process(
@@ -300,7 +300,12 @@ class Engine:
         )
 
     def _probe(self, stratum: int, batch: _Batch) -> None:
-        collector = Collector(self._accounts, self._tuple_shape, is_known=batch.is_known)
+        collector = Collector(
+            self._accounts,
+            self._tuple_shape,
+            is_known=batch.is_known,
+            long=self._limits.shared_characters,
+        )
         for part in in_tables(self._processor.tuples(stratum), self._limits.tuples):
             self._accounts.stop_overrun()
             for some in self._portions(part):
@@ -347,7 +352,7 @@ class Engine:
         behind = {leaf for each in builders for leaf in each.leaves()}
         leaves |= self._leaves(behind - leaves.keys())
         made: list[BuiltMatch] = []
-        outputs = Outputs()
+        outputs = Outputs(self._limits.output_characters)
         for builder in builders:
             query = builder.subscriber.query
             is_wanted = partial(self._is_wanted, batch, query.publish)
@@ -391,7 +396,7 @@ class Engine:
         return found
 
     def _trees(self, documents: Documents) -> Trees:
-        return Trees(partial(self._xml, documents))
+        return Trees(partial(self._xml, documents), self._limits.trees)
 
     def _xml(self, documents: Documents, leaf: Leaf) -> bytes:
         """Return the text of a document, from outside or published."""

@@ -226,8 +226,8 @@ class FoundTuple:
 class FanOut:
     """All uses of classes, by their boxes."""
 
-    def __init__(self) -> None:
-        self._index = BoxIndex()
+    def __init__(self, boxes_max: int) -> None:
+        self._index = BoxIndex(boxes_max)
         self._forms = Forms()
         self._uses: list[Use | None] = []
         self._by_class: dict[int, dict[Use, int]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from joins import DEFAULT_LIMITS, SignatureLimits
-from xpath_eval.stage import VALUES_CHARACTERS_MAX
+from xpath_eval.limits import DEFAULT_EVALUATOR_LIMITS, EvaluatorLimits
 
 __all__ = ["DEFAULT_MATCHING_LIMITS", "MatchingLimits"]
 
@@ -17,12 +17,44 @@ class MatchingLimits:
     join: SignatureLimits = DEFAULT_LIMITS
     """Those of its join."""
 
+    evaluator: EvaluatorLimits = DEFAULT_EVALUATOR_LIMITS
+    """Those of its evaluator, for documents that queries publish."""
+
     tuples: int = 50_000
     """Tuples that are fanned out at a time: a query that explodes is noticed before it fills
     memory."""
 
-    characters: int = VALUES_CHARACTERS_MAX
+    boxes: int = 1_000_000
+    """Boxes that are listed at a time for tuples, unless one tuple alone has more: 24 MB."""
+
+    characters: int = 64 << 20
     """Characters of documents that are evaluated at a time, and of tuples that become instances."""
+
+    large_bytes: int = 8 << 10
+    """Bytes of values above which an instance is large: 50,000 smaller ones have 400 MB at most."""
+
+    read_bytes: int = 64 << 20
+    """Bytes of large instances that are read at a time; one that has more is read alone."""
+
+    large_instances: int = 1_000
+    """The fewest large instances among which useless ones are looked for.  They are looked for
+    again when twice as many are known as were left."""
+
+    published: int = 1_000
+    """The fewest published documents among which useless ones are looked for, and again in the same
+    way."""
+
+    trees: int = 64 << 20
+    """The cost of all trees of documents that are kept, the last one aside; they take three to ten
+    times as much memory.  It is more than a query may read for one document by default
+    (`budget.match_bytes`), so no document behind the matches of one is parsed twice."""
+
+    output_characters: int = 32 << 20
+    """Characters of all outputs that are kept, the last one aside."""
+
+    shared_characters: int = 1_000
+    """Characters from which on equal values in matches are held once, however often they have been
+    read."""
 
 
 DEFAULT_MATCHING_LIMITS = MatchingLimits()

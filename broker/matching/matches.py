@@ -35,9 +35,6 @@ WITNESSES_MAX = 1_000
 PUBLISHED_COST = 7
 """What a byte of output costs besides where it is published: it is evaluated as a document."""
 
-LONG = 1_000
-"""Characters from which on equal values are held once, however often they have been read."""
-
 
 @dataclass(slots=True)
 class _Gathered:
@@ -77,9 +74,10 @@ class Making(NamedTuple):
 
 
 class MatchBuilder:
-    """Gathers the tuples of a query's root within one batch."""
+    """Gathers the tuples of a query's root within one batch; equal long values are held once."""
 
-    def __init__(self, subscriber: Subscriber) -> None:
+    def __init__(self, subscriber: Subscriber, long: int) -> None:
+        self._long_min = long
         self.subscriber = subscriber
         query = subscriber.query
         self._order = sorted(query.variables, key=lambda variable: variable.block)
@@ -137,7 +135,7 @@ class MatchBuilder:
 
     def _held(self, node: BoundNode) -> BoundNode:
         """Return a node with a value that is held once."""
-        if node.value is None or len(node.value) < LONG:
+        if node.value is None or len(node.value) < self._long_min:
             return node
         return BoundNode(node.number, self._long.setdefault(node.value, node.value))
 

@@ -17,9 +17,6 @@ from broker.matching.trees import DocumentTree
 
 __all__ = ["Output", "Outputs", "Reading"]
 
-OUTPUTS_BYTES = 32 << 20
-"""The characters of all outputs that are kept, the last one aside."""
-
 
 class Reading(NamedTuple):
     """What reading a document costs, in bytes: see `DocumentTree`."""
@@ -54,9 +51,10 @@ class Output:
 
 
 class Outputs:
-    """The outputs used last, by what was asked for."""
+    """The outputs used last, by what was asked for, with so many characters, the last one aside."""
 
-    def __init__(self) -> None:
+    def __init__(self, characters_max: int) -> None:
+        self._characters_max = characters_max
         self._outputs: OrderedDict[Hashable, Output] = OrderedDict()
         self._characters = 0
 
@@ -71,7 +69,7 @@ class Outputs:
         """Keep an output for those who ask for the same."""
         self._outputs[asked] = output
         self._characters += _characters(output)
-        while self._characters > OUTPUTS_BYTES and len(self._outputs) > 1:
+        while self._characters > self._characters_max and len(self._outputs) > 1:
             _, gone = self._outputs.popitem(last=False)
             self._characters -= _characters(gone)
 

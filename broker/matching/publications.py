@@ -8,19 +8,16 @@ from operator import attrgetter
 from broker.documents.document import Document
 from broker.matching.leaf import Leaf
 
-__all__ = ["HELD_MIN", "Publications", "published_document"]
-
-HELD_MIN = 1_000
-"""The fewest documents among which useless ones are looked for.  They are looked for again when
-twice as many are held as were left."""
+__all__ = ["Publications", "published_document"]
 
 
 class Publications:
-    """Published documents by stream and key."""
+    """Published documents by stream and key; useless ones are looked for among `held_min`."""
 
-    def __init__(self) -> None:
+    def __init__(self, held_min: int) -> None:
+        self._held_min = held_min
         self._held: dict[tuple[str, str], Document] = {}
-        self._held_max = HELD_MIN
+        self._held_max = held_min
 
     def add(self, documents: Iterable[Document]) -> None:
         """Hold documents."""
@@ -47,7 +44,7 @@ class Publications:
             for (stream, key), document in self._held.items()
             if document.end_us >= horizon_us - kept[stream]
         }
-        self._held_max = max(HELD_MIN, 2 * len(self._held))
+        self._held_max = max(self._held_min, 2 * len(self._held))
 
 
 def published_document(

@@ -17,6 +17,7 @@ from typing import Protocol
 from broker.matching.boxes.index import Box
 from broker.matching.fanout import FanOut, Subscriber, Use
 from broker.matching.handedon import HandedOn
+from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.member import Member, name_of, retention_of
 from broker.matching.registration import Assignment, RegisteredQuery, SetChange, publishers_first
 from templates.clause import Alternative, Clause, Published, is_prepared
@@ -62,10 +63,11 @@ class QuerySet:
         *,
         plans_only: bool = False,
         lateness_us: int = 0,
+        limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
     ) -> None:
         self._lateness_us = lateness_us
         self.catalog = PatternCatalog(numbering or Numbering())
-        self.fan_out = FanOut()
+        self.fan_out = FanOut(limits.boxes)
         self._classes = classes
         self._plans_only = plans_only
         self._members: dict[str, Member] = {}

@@ -19,11 +19,6 @@ ELEMENT_BYTES = 64
 XPATH_ELEMENT_BYTES = 256
 """The further cost of an element that a constructor sees."""
 
-TREES_BYTES = 64 << 20
-"""The cost of all trees that are kept, the last one aside; they take three to ten times as much
-memory.  It is more than a query may read for one document by default (`budget`), so no document
-behind the matches of one is parsed twice."""
-
 _count = etree.XPath("count(//*)")
 
 
@@ -51,15 +46,19 @@ class DocumentTree(NumberedTree):
 
     @property
     def weight(self) -> int:
-        """How much of `TREES_BYTES` it takes."""
+        """How much of the cost of all trees that are kept is its own."""
         return self.cost + len(self.xpath) * self.xpath_cost
 
 
 class Trees:
-    """The trees of the documents used last; `xml_of` returns the text of one."""
+    """The trees of the documents used last; `xml_of` returns the text of one.
 
-    def __init__(self, xml_of: Callable[[Leaf], bytes]) -> None:
+    Together they cost `cost_max` at most, the last one aside.
+    """
+
+    def __init__(self, xml_of: Callable[[Leaf], bytes], cost_max: int) -> None:
         self._xml_of = xml_of
+        self._cost_max = cost_max
         self._trees: OrderedDict[int, tuple[DocumentTree, int]] = OrderedDict()
         self._weight = 0
 
@@ -71,7 +70,7 @@ class Trees:
         # It may have grown since it was used last.
         self._weight += tree.weight - weight
         self._trees[leaf.instance] = tree, tree.weight
-        while self._weight > TREES_BYTES and len(self._trees) > 1:
+        while self._weight > self._cost_max and len(self._trees) > 1:
             _, (_, weight) = self._trees.popitem(last=False)
             self._weight -= weight
         return tree

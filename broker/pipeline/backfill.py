@@ -36,6 +36,7 @@ from broker.matching.engine import Engine
 from broker.matching.match import FoundMatch, parameters_key
 from broker.matching.registration import RegisteredQuery
 from broker.matching.stepresult import StepResult
+from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.outbox import Outbox
 from broker.registry.queries import Backfill, Registry
 from broker.registry.registered import fits, queries_of, statement
@@ -55,12 +56,6 @@ __all__ = [
 ]
 
 _log = logging.getLogger(__name__)
-
-_BATCH_DOCUMENTS = 1_000
-"""Documents between two looks at whether to stop, and between two commits."""
-
-_BATCH_BYTES = 4 << 20
-"""Bytes of these, and of one document more: their values may be many times as many."""
 
 
 class LookBackError(ValueError):
@@ -245,8 +240,10 @@ def _streams(registered: RegisteredQuery) -> set[str]:
     return {block.stream for block in registered.query.blocks}
 
 
-def retained_documents(spool: Spool, docid: int, through: int) -> Iterator[pa.RecordBatch]:
-    """Yield the retained documents from one docid through another."""
+def retained_documents(
+    spool: Spool, docid: int, through: int, limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS
+) -> Iterator[pa.RecordBatch]:
+    """Yield the retained documents from one docid through another, some at a time."""
     segments = spool.all_segments()
     docid = max(docid, segments[0].first_docid) if segments else through + 1
     while docid <= through:
@@ -258,13 +255,15 @@ def retained_documents(spool: Spool, docid: int, through: int) -> Iterator[pa.Re
             segment = spool.segment_of(docid)
             assert segment is not None, f"document {docid} is not in the spool"
         start = docid - segment.first_docid
-        stop = min(start + _BATCH_DOCUMENTS, segment.documents, through + 1 - segment.first_docid)
+        stop = min(segment.documents, through + 1 - segment.first_docid)
+        stop = min(stop, start + limits.looked_back_documents)
         try:
             rows = spool.rows(segment)
         except FileNotFoundError:  # a compaction has replaced it
             spool.refresh()
             continue
         lengths = pc.binary_length(rows.column("xml").slice(start, stop - start)).to_numpy()
-        count = min(stop - start, 1 + int(np.searchsorted(np.cumsum(lengths), _BATCH_BYTES)))
+        fitting = int(np.searchsorted(np.cumsum(lengths), limits.looked_back_bytes))
+        count = min(stop - start, 1 + fitting)
         yield document_batch(segment, rows, start, start + count)
         docid += count

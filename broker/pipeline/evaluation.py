@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from broker.documents.segment import Segment, document_batch, read_header, read_rows
 from broker.documents.spool import Spool
+from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.slices import Slice
 from xpath_eval.catalog import EvaluationPlan
 from xpath_eval.counters import witness_table
@@ -42,19 +43,6 @@ __all__ = [
 ]
 
 PlanOf = Callable[[int], EvaluationPlan]
-
-_BATCH_DOCUMENTS_MAX = 2_000
-"""Documents that a worker holds as witnesses at a time."""
-
-WITNESS_BYTES_MAX = 128 << 20
-"""Bytes of nodes and values that are passed from the evaluation of one batch to the join, by all
-tasks together: they are in the JVM and in this process at once.  What is beyond is evaluated where
-it is joined (`in_sub_batches`).  Values of nested elements make many times the bytes of their
-documents; shapes are left out of account, since each task spells them out once."""
-
-SUB_BATCH_BYTES_MAX = 64 << 20
-"""Bytes of witnesses that are joined at a time, of those that are evaluated where they are joined:
-at most those of one more batch of stage 1."""
 
 
 class PlanStore:
@@ -107,42 +95,52 @@ def _write(path: Path, content: bytes) -> None:
     temporary.rename(path)
 
 
-def evaluate_slices(plan_of: PlanOf, slices: Iterable[Slice]) -> Iterator[pa.RecordBatch]:
+def evaluate_slices(
+    plan_of: PlanOf, slices: Iterable[Slice], limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS
+) -> Iterator[pa.RecordBatch]:
     """Yield the witnesses of the documents of slices, in order.
 
     `plan_of` names the plan of a registry version.  Each run of slices with one version is one
     stream of batches: the first row of each shape in it spells the shape out.
     """
     for version, run in groupby(_pieces(slices), key=lambda pair: pair[0].registry_version):
-        yield from evaluate_batches(plan_of(version), _document_batches(run))
+        documents = _document_batches(run, limits.evaluated_documents)
+        yield from evaluate_batches(plan_of(version), documents, limits.evaluator)
 
 
 def _pieces(slices: Iterable[Slice]) -> Iterator[tuple[Segment, Slice]]:
     return ((read_header(Path(piece.path)), piece) for piece in slices)
 
 
-def _document_batches(pieces: Iterable[tuple[Segment, Slice]]) -> Iterator[pa.RecordBatch]:
+def _document_batches(
+    pieces: Iterable[tuple[Segment, Slice]], documents_max: int
+) -> Iterator[pa.RecordBatch]:
     for segment, piece in pieces:
         rows = read_rows(Path(piece.path))
-        for start in range(piece.start, piece.stop, _BATCH_DOCUMENTS_MAX):
-            stop = min(piece.stop, start + _BATCH_DOCUMENTS_MAX)
+        for start in range(piece.start, piece.stop, documents_max):
+            stop = min(piece.stop, start + documents_max)
             yield document_batch(segment, rows, start, stop)
 
 
-def evaluated(plan_of: PlanOf, slices: Sequence[Slice], tasks: int = 1) -> Iterator[pa.RecordBatch]:
+def evaluated(
+    plan_of: PlanOf,
+    slices: Sequence[Slice],
+    tasks: int = 1,
+    limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS,
+) -> Iterator[pa.RecordBatch]:
     """Yield the witnesses of the documents of slices, in order.
 
-    They have up to `WITNESS_BYTES_MAX`, shared by so many tasks.  Documents behind that are **left
-    out**: their rows have neither a shape nor an error.
+    They have up to `limits.witness_bytes`, shared by so many tasks.  Documents behind that are
+    **left out**: their rows have neither a shape nor an error.
     """
     done = nbytes = 0
-    for witnesses in evaluate_slices(plan_of, slices):
+    for witnesses in evaluate_slices(plan_of, slices, limits):
         nbytes += witnesses.column("nodes").nbytes + witnesses.column("values").nbytes
-        if nbytes > WITNESS_BYTES_MAX // tasks:
+        if nbytes > limits.witness_bytes // tasks:
             break
         done += witnesses.num_rows
         yield witnesses
-    for documents in _document_batches(_pieces(slices)):
+    for documents in _document_batches(_pieces(slices), limits.evaluated_documents):
         left_out = documents.slice(min(done, documents.num_rows))
         done -= documents.num_rows - left_out.num_rows
         if left_out.num_rows:
@@ -169,10 +167,15 @@ def are_evaluated(witnesses: pa.Table) -> npt.NDArray[np.bool_]:
     return flags
 
 
-def in_sub_batches(spool: Spool, plan_of: PlanOf, witnesses: pa.Table) -> Iterator[pa.Table]:
+def in_sub_batches(
+    spool: Spool,
+    plan_of: PlanOf,
+    witnesses: pa.Table,
+    limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS,
+) -> Iterator[pa.Table]:
     """Yield witnesses in parts, in order; documents that are left out are evaluated here.
 
-    At most `WITNESS_BYTES_MAX` are given; beside them one part is held at a time.
+    At most `limits.witness_bytes` are given; beside them one part is held at a time.
     """
     flags = are_evaluated(witnesses)
     starts = [0, *(np.flatnonzero(np.diff(flags)) + 1).tolist(), len(flags)]
@@ -182,11 +185,17 @@ def in_sub_batches(spool: Spool, plan_of: PlanOf, witnesses: pa.Table) -> Iterat
             yield rows
         else:
             first, last = (rows.column("docid")[i].as_py() for i in (0, -1))
-            yield from evaluate_documents(spool, plan_of, first, last)
+            yield from evaluate_documents(spool, plan_of, first, last, limits)
 
 
-def evaluate_documents(spool: Spool, plan_of: PlanOf, first: int, last: int) -> Iterator[pa.Table]:
-    """Yield the witnesses of documents `first` to `last`, some at a time (`SUB_BATCH_BYTES_MAX`).
+def evaluate_documents(
+    spool: Spool,
+    plan_of: PlanOf,
+    first: int,
+    last: int,
+    limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS,
+) -> Iterator[pa.Table]:
+    """Yield the witnesses of documents `first` to `last`, some at a time.
 
     Each table spells its shapes out.  Segments may be merged with others meanwhile, or deleted; it
     goes on with what is still there.
@@ -200,7 +209,8 @@ def evaluate_documents(spool: Spool, plan_of: PlanOf, first: int, last: int) -> 
         stop = min(segment.documents, last + 1 - segment.first_docid)
         try:
             piece = Slice(str(spool.directory / segment.name), start, stop)
-            witnesses = _first_part(evaluate_slices(plan_of, [piece]))
+            batches = evaluate_slices(plan_of, [piece], limits)
+            witnesses = _first_part(batches, limits.sub_batch_bytes)
         except FileNotFoundError:  # merged with others meanwhile
             spool.refresh()
             continue
@@ -208,29 +218,29 @@ def evaluate_documents(spool: Spool, plan_of: PlanOf, first: int, last: int) -> 
         first += witnesses.num_rows
 
 
-def _first_part(batches: Iterable[pa.RecordBatch]) -> pa.Table:
+def _first_part(batches: Iterable[pa.RecordBatch], bytes_max: int) -> pa.Table:
     part: list[pa.RecordBatch] = []
     nbytes = 0
     for batch in batches:
         part.append(batch)
         nbytes += batch.nbytes
-        if nbytes > SUB_BATCH_BYTES_MAX:
+        if nbytes > bytes_max:
             break
     return pa.Table.from_batches(part, WITNESS_SCHEMA)
 
 
 def evaluation_task(
-    plans: Path, tasks: int = 1
+    plans: Path, tasks: int = 1, limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """Return what each of some tasks runs: slices in, Arrow streams of witnesses out.
 
-    They stand in a binary column; together the tasks send up to `WITNESS_BYTES_MAX`.
+    They stand in a binary column; together the tasks send up to `limits.witness_bytes`.
     """
     directory = str(plans)
 
     def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         slices = [Slice(*row.values()) for batch in batches for row in batch.to_pylist()]
-        found = evaluated(PlanStore(Path(directory)).get, slices, tasks)
+        found = evaluated(PlanStore(Path(directory)).get, slices, tasks, limits)
         encoded = [_encode(batch) for batch in found]
         yield pa.RecordBatch.from_pydict({"witnesses": pa.array(encoded, pa.binary())})
 

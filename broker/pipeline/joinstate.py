@@ -20,6 +20,7 @@ from broker.documents.spool import Spool
 from broker.matching.budget import Spent
 from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import evaluate_documents
+from broker.pipeline.limits import PipelineLimits
 from broker.pipeline.results import Results
 from broker.pipeline.snapshot import Snapshot
 from xpath_eval.catalog import EvaluationPlan
@@ -81,6 +82,7 @@ class EngineState:
         follow: Callable[[Any, int], bool],
         snapshot: Snapshot | None,
         done: Callable[[], list[Segment]],
+        limits: PipelineLimits,
     ) -> None:
         self._spool = spool
         self._results = results
@@ -88,6 +90,7 @@ class EngineState:
         self._follow = follow
         self._snapshot = snapshot
         self._done = done
+        self._limits = limits
         self._current: _Current | None = None
         self._figures: Mapping[str, int] = {}
 
@@ -150,7 +153,9 @@ class EngineState:
         """Yield the witnesses of documents that are committed, some at a time."""
 
         def evaluate(first: int, last: int) -> Iterator[pa.Table]:
-            return evaluate_documents(self._spool, lambda version: engine.plan, first, last)
+            return evaluate_documents(
+                self._spool, lambda version: engine.plan, first, last, self._limits
+            )
 
         if self._snapshot is None:
             return evaluate(first, last)

@@ -8,10 +8,7 @@ from typing import NamedTuple
 from broker.documents.segment import Segment
 from broker.documents.spool import Spool
 
-__all__ = ["BATCH_BYTES_MAX", "Slice", "next_batch", "slice_segments"]
-
-BATCH_BYTES_MAX = 64 << 20
-"""Bytes of documents in one batch, unless its first segment alone has more."""
+__all__ = ["Slice", "next_batch", "slice_segments"]
 
 
 class Slice(NamedTuple):
@@ -22,17 +19,17 @@ class Slice(NamedTuple):
     stop: int
 
 
-def next_batch(segments: Iterable[Segment], documents_max: int) -> Segment | None:
+def next_batch(segments: Iterable[Segment], documents_max: int, bytes_max: int) -> Segment | None:
     """Return the last segment of the next batch.
 
-    It has one segment at least, then up to `documents_max` and `BATCH_BYTES_MAX`.
+    It has one segment at least, then up to `documents_max` and `bytes_max`.
     """
     last: Segment | None = None
     documents = nbytes = 0
     for segment in segments:
         documents += segment.documents
         nbytes += segment.nbytes
-        if last is not None and (documents > documents_max or nbytes > BATCH_BYTES_MAX):
+        if last is not None and (documents > documents_max or nbytes > bytes_max):
             break
         last = segment
     return last

@@ -35,6 +35,7 @@ from broker.pipeline.compaction import (
     rows_in,
     stream_facts,
 )
+from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from joins.files.variablenames import Asked, VariableNames
 from joins.files.witnessfile import (
     Header,
@@ -49,16 +50,6 @@ from xpath_eval.catalog import EvaluationPlan
 __all__ = ["Evaluate", "Looking", "Snapshot"]
 
 _log = logging.getLogger(__name__)
-
-FILE_DOCUMENTS = 10_000
-"""Documents of a file, at least: as many may have to be evaluated again, in half a second."""
-
-FILE_BYTES = 128 << 20
-"""Bytes of witnesses at which a file is written, however few their documents.  They wait in memory;
-a batch adds at most `broker.pipeline.evaluation.WITNESS_BYTES_MAX`."""
-
-SMALL_DOCUMENTS = 200
-"""Fewer documents than these between two changes of the plan are not worth a file."""
 
 Evaluate = Callable[[int, int], Iterator[pa.Table]]
 """Evaluates the documents from one number to another, some at a time."""
@@ -93,17 +84,20 @@ class _Named(NamedTuple):
 class Snapshot:
     """The files of a directory; one process writes them.
 
-    Only `FILE_DOCUMENTS` documents (or as many as `documents` says) or `FILE_BYTES`, and more, make
-    a file.
+    Only `limits.file_documents` or `limits.file_bytes`, and more, make a file.
     """
 
     def __init__(
-        self, directory: Path, *, disk: Disk | None = None, documents: int = FILE_DOCUMENTS
+        self,
+        directory: Path,
+        *,
+        disk: Disk | None = None,
+        limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS,
     ) -> None:
         # What power failure takes is evaluated again: nothing waits for the disk here.
         self._disk = disk or Disk(is_durable=False)
         self._directory = directory
-        self._documents = documents
+        self._limits = limits
         self._release = version("xscl-broker")
         self._names = VariableNames()
         self._files: list[_File] = []
@@ -156,13 +150,14 @@ class Snapshot:
         stream.  A file that cannot be written is a warning.
         """
         if self._plan is not None and self._plan.version != plan.version:
-            self._write(SMALL_DOCUMENTS, horizon_us, needed_from)
+            self._write(self._limits.small_documents, horizon_us, needed_from)
         if not self._follows(witnesses):
             self._waiting = []
         self._plan = plan
         self._waiting.append(witnesses)
         documents = sum(table.num_rows for table in self._waiting)
-        if documents >= self._documents or self._waiting_bytes() >= FILE_BYTES:
+        is_large = self._waiting_bytes() >= self._limits.file_bytes
+        if documents >= self._limits.file_documents or is_large:
             self._write(1, horizon_us, needed_from)
 
     def _waiting_bytes(self) -> int:
@@ -230,8 +225,9 @@ class Snapshot:
         """Return whether two files can be one that is not large."""
         a, b = earlier.header, later.header
         is_like = a.facts["asked"] == b.facts["asked"] and a.last_docid + 1 == b.first_docid
-        is_few = "whole_since" in a.facts and rows_in(a) < self._documents // 2
-        return is_like and is_few and _size(earlier) + _size(later) <= 2 * FILE_BYTES
+        is_few = "whole_since" in a.facts and rows_in(a) < self._limits.file_documents // 2
+        size = _size(earlier) + _size(later)
+        return is_like and is_few and size <= 2 * self._limits.file_bytes
 
     def _replace(self, start: int, stop: int, needed: Needed) -> None:
         before, tables, names = self._files[start:stop], [], dict[int, bytes]()

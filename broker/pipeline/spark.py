@@ -39,6 +39,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from broker.pipeline.checkpoint import is_ahead
 from broker.pipeline.evaluation import evaluation_task, read_witnesses
 from broker.pipeline.jvm import Java, Jvm, find_java, start_jvm, worker_environment
+from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.querystart import started
 from broker.pipeline.shards import ShardTask, carry_out
 from broker.pipeline.spoolsource import FORMAT, SLICE_SCHEMA, SpoolSource
@@ -92,6 +93,7 @@ class StreamSource:
     through: int
     batch_documents_max: int = 10_000
     parallelism: int = 2
+    limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS
 
     def options(self) -> dict[str, str]:
         """Return these as options of a Spark source."""
@@ -100,6 +102,7 @@ class StreamSource:
             "plans": str(self.plans),
             "through": str(self.through),
             "batchDocumentsMax": str(self.batch_documents_max),
+            "batchBytesMax": str(self.limits.batch_bytes),
             "parallelism": str(self.parallelism),
         }
 
@@ -181,7 +184,7 @@ class Spark:
         query = SparkQuery(step, on_evaluated)
         slices = self._session.readStream.format(FORMAT).options(**source.options()).load()
         evaluated = slices.mapInArrow(
-            evaluation_task(source.plans, source.parallelism), "witnesses binary"
+            evaluation_task(source.plans, source.parallelism, source.limits), "witnesses binary"
         )
         query.start(evaluated, checkpoint, interval_s)
         return query

@@ -58,6 +58,7 @@ class _SpoolReader(DataSourceStreamReader):
         self._directory = Path(options["spool"])
         self._through = int(options["through"])
         self._batch_documents_max = int(options["batchDocumentsMax"])
+        self._batch_bytes_max = int(options["batchBytesMax"])
         self._parallelism = int(options["parallelism"])
         self._spool: Spool | None = None
         self._is_warm = False
@@ -71,7 +72,7 @@ class _SpoolReader(DataSourceStreamReader):
         after = max(start["segment"], self._through)
         # The first batch takes seconds however small it is, and what is behind it waits.
         documents_max = self._batch_documents_max if self._is_warm else 1
-        last = next_batch(spool.segments(after), documents_max)
+        last = next_batch(spool.segments(after), documents_max, self._batch_bytes_max)
         self._is_warm = self._is_warm or last is not None
         return {"segment": after if last is None else last.last}
 

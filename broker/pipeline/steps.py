@@ -33,6 +33,7 @@ from broker.documents.spool import Spool
 from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import PlanOf, PlanStore, are_evaluated, evaluated, in_sub_batches
 from broker.pipeline.joinstate import EngineState, JoinEngine, watermark_us
+from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.results import Results
 from broker.pipeline.slices import next_batch, slice_segments
 from broker.pipeline.snapshot import Snapshot
@@ -86,6 +87,7 @@ class Pipeline:
         plan_of: PlanOf | None = None,
         follow: Callable[[Any, int], bool] = lambda engine, registry_version: False,
         snapshot: Snapshot | None = None,
+        limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS,
     ) -> None:
         self._spool = spool
         self._outbox = outbox
@@ -94,8 +96,9 @@ class Pipeline:
         self._on_step = on_step
         self._plan_of = plan_of or (lambda version: engines(version).plan)
         self._snapshot = snapshot
+        self._limits = limits
         self._through = outbox.through()
-        self._state = EngineState(spool, outbox, engines, follow, snapshot, self._done)
+        self._state = EngineState(spool, outbox, engines, follow, snapshot, self._done, limits)
 
     @property
     def through(self) -> int:
@@ -146,7 +149,8 @@ class Pipeline:
         """Evaluate and process what the spool holds, in this process, batch by batch."""
         while True:
             self._spool.refresh()
-            batch = next_batch(self._spool.segments(self._through), batch_documents_max)
+            waiting = self._spool.segments(self._through)
+            batch = next_batch(waiting, batch_documents_max, self._limits.batch_bytes)
             if batch is None:
                 return
             yield from self.step(self._evaluate(self._through, batch.last))
@@ -199,7 +203,7 @@ class Pipeline:
 
     def _process(self, engine: JoinEngine, rows: pa.Table) -> StepResult:
         """Have a batch joined, in parts where its witnesses were too many to be passed here."""
-        parts = in_sub_batches(self._spool, self._plans.get, rows)
+        parts = in_sub_batches(self._spool, self._plans.get, rows, self._limits)
         return StepResult.of_parts([engine.process(part, self._spool.documents) for part in parts])
 
     def _commit(self, through: int, step: StepResult) -> None:
@@ -212,7 +216,8 @@ class Pipeline:
 
     def _evaluate(self, after: int, through: int) -> pa.Table:
         [slices] = slice_segments(self._spool, after, through, parallelism=1)
-        return pa.Table.from_batches(evaluated(self._plans.get, slices), WITNESS_SCHEMA)
+        batches = evaluated(self._plans.get, slices, limits=self._limits)
+        return pa.Table.from_batches(batches, WITNESS_SCHEMA)
 
 
 def _log_dead_letters(dead_letters: Sequence[tuple[int, str]]) -> None:

@@ -120,7 +120,7 @@ def asked(points: Sequence[Point]) -> Asks:
 def test_boxes_are_found_that_a_look_at_each_finds(
     steps: list[tuple[list[tuple[int, Box]], float]], tried: list[Point]
 ) -> None:
-    index, there = BoxIndex(), dict[int, tuple[int, Box]]()
+    index, there = BoxIndex(1_000), dict[int, tuple[int, Box]]()
     asks = asked(tried)
     for added, share in steps:
         for form, box in added:
@@ -145,7 +145,7 @@ def test_boxes_are_found_that_a_look_at_each_finds(
 
 
 def test_many_boxes_come_and_go() -> None:
-    index = BoxIndex()
+    index = BoxIndex(1_000)
     (point,) = [Point(1, ("a",), (), (0.5,), 0, 9)]
     for round_ in range(3):
         numbers = [index.add(1, Box(("a",), (), (float(i),), 1, 0)) for i in range(3_000)]
@@ -160,7 +160,7 @@ def test_many_boxes_come_and_go() -> None:
 
 
 def test_a_box_that_excludes_stands_before_many_that_do_not() -> None:
-    index = BoxIndex()
+    index = BoxIndex(1_000)
     tried = [Point(0, (), (), (), 0, 9), Point(3, (), ("b", "a"), (0.0, 0.0), 0, 9)]
     excluding = index.add(3, Box((), ("a", "b"), (1.0, 1.0), 1, 0))
     assert len(list(index.find(asked(tried)))) == 1

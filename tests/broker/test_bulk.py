@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Any
-from unittest import mock
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,13 +13,12 @@ from hypothesis import strategies as st
 from support.budgets import UNLIMITED
 from support.runners import SOME_ENGINES
 
-import broker.matching.bulk
-import broker.matching.trees
 import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.bulk import Bulk
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.leaf import Leaf
+from broker.matching.limits import MatchingLimits
 from broker.matching.trees import Trees
 from joins.engines import EngineName
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
@@ -48,12 +46,11 @@ def test_parts_are_whole_in_order_and_small(
     sizes: list[int], pairs: list[tuple[int, int | None]], cut: int
 ) -> None:
     held = dict(enumerate(sizes, 1))
-    with mock.patch.multiple(broker.matching.bulk, LARGE_BYTES=4, READ_BYTES=20):
-        bulk = Bulk()
-        table = rows(sizes)
-        bulk.note(1, pa.concat_tables([table.slice(0, cut), table.slice(cut)]))
-        assert {n for n in held if bulk.is_large(n)} == {n for n in held if held[n] > 4}
-        parts = [list(part) for part in bulk.sub_batches(pairs, lambda pair: pair)]
+    bulk = Bulk(MatchingLimits(large_bytes=4, read_bytes=20))
+    table = rows(sizes)
+    bulk.note(1, pa.concat_tables([table.slice(0, cut), table.slice(cut)]))
+    assert {n for n in held if bulk.is_large(n)} == {n for n in held if held[n] > 4}
+    parts = [list(part) for part in bulk.sub_batches(pairs, lambda pair: pair)]
     assert [pair for part in parts for pair in part] == pairs
     for part in parts:
         numbers = {number for pair in part for number in pair}
@@ -62,10 +59,9 @@ def test_parts_are_whole_in_order_and_small(
 
 
 def test_large_instances_that_no_window_reaches_are_forgotten() -> None:
-    with mock.patch.multiple(broker.matching.bulk, LARGE_MIN=2):
-        bulk = Bulk()
-        bulk.note(1, rows([LARGE] * 5))
-        bulk.forget(before_us=3)
+    bulk = Bulk(MatchingLimits(large_instances=2))
+    bulk.note(1, rows([LARGE] * 5))
+    bulk.forget(before_us=3)
     assert [bulk.is_large(number) for number in range(1, 6)] == [False] * 3 + [True] * 2
 
 
@@ -80,10 +76,9 @@ def test_trees_are_parsed_again_when_others_have_taken_their_room() -> None:
         read.append(one.instance)
         return b"<i>0123456789</i>"
 
-    trees = Trees(xml_of)
-    with mock.patch.object(broker.matching.trees, "TREES_BYTES", 200):
-        for number in (1, 2, 1, 3, 1, 2):
-            assert trees.tree(Leaf.of(instance(number))).root.tag == "i"
+    trees = Trees(xml_of, 200)
+    for number in (1, 2, 1, 3, 1, 2):
+        assert trees.tree(Leaf.of(instance(number))).root.tag == "i"
     assert read == [1, 2, 3, 2]
 
 
@@ -97,7 +92,8 @@ def test_matches_of_large_documents_are_made_of_a_few_at_a_time(
         "S//i->a FOLLOWED BY {a/long = b/long, 1 h} S//i->b",
     ]
     queries = [RegisteredQuery(xscl.parse(text, id=f"q{i}")[0]) for i, text in enumerate(texts)]
-    running = Engine(queries, lateness_us=0, engine=engine, budget=UNLIMITED)
+    limits = MatchingLimits(read_bytes=4 * LARGE)
+    running = Engine(queries, lateness_us=0, engine=engine, budget=UNLIMITED, limits=limits)
     documents, watermark_us = [], FIRST_WATERMARK_US
     for docid in range(1, 31):
         times = (docid, docid, docid, watermark_us)
@@ -114,7 +110,6 @@ def test_matches_of_large_documents_are_made_of_a_few_at_a_time(
         return iter(found)
 
     monkeypatch.setattr(type(running.processor), "rows", listen)
-    monkeypatch.setattr(broker.matching.bulk, "READ_BYTES", 4 * LARGE)
     witnesses = running.evaluate(documents)
     step = running.process(witnesses, lambda ids: {n: documents[n - 1].xml for n in ids})
     assert len(step.matches) == 30 * 29 // 2

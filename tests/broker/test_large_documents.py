@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from types import ModuleType
 from unittest import mock
 
 import pyarrow as pa
@@ -18,21 +16,14 @@ from support.matching_broker import MatchingBroker
 from support.runners import case_with_joins, run_engine
 
 import broker.documents.spool
-import broker.matching.bulk
-import broker.matching.matches
-import broker.matching.trees
-import broker.pipeline.backfill
-import broker.pipeline.evaluation
 import broker.pipeline.replay
-import broker.pipeline.slices
-import broker.pipeline.snapshot
 import xpath_eval.parsing
-import xpath_eval.stage
 import xpath_eval.walk
 import xscl
 from broker.documents.document import DocumentLine
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.pipeline.evaluation import are_evaluated, evaluation_task, read_witnesses
+from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.replay import replay
 from broker.pipeline.shards import Join
 from broker.pipeline.slices import Slice, next_batch
@@ -40,33 +31,27 @@ from broker.pipeline.snapshot import Snapshot
 from joins.memory.limits import MemoryLimits
 from joins.shards.limits import ShardLimits
 from joins.signature.limits import SignatureLimits
+from xpath_eval.limits import EvaluatorLimits
 
 NESTED = "S//*->a FOLLOWED BY {a = b, 1 h} S//*->b"
 
-TINY: dict[ModuleType, dict[str, int]] = {
-    broker.pipeline.backfill: {"_BATCH_BYTES": 1},
-    broker.matching.bulk: {"LARGE_BYTES": 2, "READ_BYTES": 50, "LARGE_MIN": 3},
-    broker.pipeline.slices: {"BATCH_BYTES_MAX": 400},
-    broker.pipeline.evaluation: {"WITNESS_BYTES_MAX": 300, "SUB_BATCH_BYTES_MAX": 200},
-    broker.matching.matches: {"LONG": 1},
-    broker.pipeline.snapshot: {"FILE_BYTES": 400},
-    broker.matching.trees: {"TREES_BYTES": 60},
-    xpath_eval.stage: {"VALUES_CHARACTERS_MAX": 3},
-}
-
-
+# Every bound on bytes is so small that a few short documents reach it.
+EVALUATOR = EvaluatorLimits(characters=3)
 JOIN = SignatureLimits(memory=MemoryLimits(sub_batch_bytes=100))
-LIMITS = MatchingLimits(join=JOIN, characters=3)
+LIMITS = MatchingLimits(
+    join=JOIN,
+    evaluator=EVALUATOR,
+    characters=3,
+    large_bytes=2,
+    read_bytes=50,
+    large_instances=3,
+    trees=60,
+    shared_characters=1,
+)
 SHARDS = ShardLimits(shard=JOIN, pending_bytes=100)
-
-
-@contextmanager
-def tiny() -> Iterator[None]:
-    """Every bound on bytes is so small that a few short documents reach it."""
-    with ExitStack() as stack:
-        for module, bounds in TINY.items():
-            stack.enter_context(mock.patch.multiple(module, **bounds))
-        yield
+PIPELINE = PipelineLimits(
+    evaluator=EVALUATOR, batch_bytes=400, witness_bytes=300, sub_batch_bytes=200, file_bytes=400
+)
 
 
 def nested(number: int) -> DocumentLine:
@@ -80,17 +65,29 @@ def query(text: str = NESTED, name: str = "q") -> xscl.Query:
 
 
 def fed(
-    directory: Path, sizes: Sequence[int], limits: MatchingLimits = DEFAULT_MATCHING_LIMITS
+    directory: Path,
+    sizes: Sequence[int],
+    limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
+    pipeline_limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS,
 ) -> list[str]:
     """Return what a broker finds that takes so many documents at a time, and restarts half-way."""
+
+    def start() -> MatchingBroker:
+        return MatchingBroker(
+            directory,
+            snapshot=Snapshot(directory / "state", limits=pipeline_limits),
+            limits=limits,
+            pipeline_limits=pipeline_limits,
+        )
+
     directory.mkdir()
     number = 0
-    stand = MatchingBroker(directory, snapshot=Snapshot(directory / "state"), limits=limits)
+    stand = start()
     stand.register(query())
     for i, size in enumerate(sizes):
         if i == len(sizes) // 2:
             stand.close()
-            stand = MatchingBroker(directory, snapshot=Snapshot(directory / "state"), limits=limits)
+            stand = start()
         stand.take([nested(n) for n in range(number, number + size)])
         number += size
     found = stand.found()
@@ -100,8 +97,7 @@ def fed(
 
 def test_a_batch_is_joined_in_parts_where_its_values_do_not_fit(tmp_path: Path) -> None:
     expected = fed(tmp_path / "whole", [1, 12, 2, 9])
-    with tiny():
-        assert fed(tmp_path / "parts", [1, 12, 2, 9], LIMITS) == expected
+    assert fed(tmp_path / "parts", [1, 12, 2, 9], LIMITS, PIPELINE) == expected
     assert len(expected) > 50
 
 
@@ -110,13 +106,12 @@ def test_a_batch_is_joined_in_parts_where_its_values_do_not_fit(tmp_path: Path) 
 def test_an_engine_finds_the_same_in_parts(number: int, shards: int) -> None:
     case = case_with_joins(number)
     expected = [render(match) for match in run_engine(case)]
-    with tiny():
-        found = run_engine(
-            case,
-            batch_size=5,
-            processors=lambda: Join(case.lateness_us, shards, limits=SHARDS).processor(None),
-            limits=LIMITS,
-        )
+    found = run_engine(
+        case,
+        batch_size=5,
+        processors=lambda: Join(case.lateness_us, shards, limits=SHARDS).processor(None),
+        limits=LIMITS,
+    )
     assert [render(match) for match in found] == expected
 
 
@@ -130,9 +125,8 @@ def test_a_task_leaves_out_what_does_not_fit_and_sends_the_numbers_of_the_docume
     path = str(stand.writer.directory / segment.name)
     slices = [Slice(path, 0, 4), Slice(path, 4, 8)]
     rows = [pa.RecordBatch.from_pylist([piece._asdict()]) for piece in slices]
-    task = evaluation_task(tmp_path / "plans", tasks=2)
-    with tiny():
-        sent = pa.Table.from_batches([batch for row in rows for batch in task([row])])
+    task = evaluation_task(tmp_path / "plans", 2, PIPELINE)
+    sent = pa.Table.from_batches([batch for row in rows for batch in task([row])])
     stand.close()
     witnesses = read_witnesses(sent)
     assert witnesses.column("docid").to_pylist() == list(range(1, 9))
@@ -147,8 +141,7 @@ def test_a_batch_has_one_segment_at_least_and_then_as_many_bytes_as_fit(tmp_path
     nbytes = segments[0].nbytes
     assert 40 < nbytes < 400
     for bytes_max, last in ((1, 1), (nbytes, 1), (3 * nbytes, 3), (5 * nbytes, 4)):
-        with mock.patch.object(broker.pipeline.slices, "BATCH_BYTES_MAX", bytes_max):
-            assert next_batch(segments, 1_000) == segments[last - 1]
+        assert next_batch(segments, 1_000, bytes_max) == segments[last - 1]
     stand.close()
 
 

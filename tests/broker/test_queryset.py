@@ -12,6 +12,7 @@ from support.runners import SOME_ENGINES
 import xscl
 from broker.documents.document import Document
 from broker.matching.engine import Engine
+from broker.matching.limits import MatchingLimits
 from broker.matching.match import Match
 from broker.matching.registration import RegisteredQuery, SetChange
 from joins.engines import EngineName
@@ -275,16 +276,13 @@ def test_a_nested_query_with_a_new_text_finds_what_one_that_was_never_another_fi
 
 
 @pytest.mark.parametrize("kept", [0, 1_000])
-def test_what_a_query_published_stays_for_its_readers_when_it_is_gone(
-    kept: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("broker.matching.publications.HELD_MIN", kept)
+def test_what_a_query_published_stays_for_its_readers_when_it_is_gone(kept: int) -> None:
     stream = documents(5, count=40)
     texts = {**TEXTS, "more": "FROM S//i->a JOIN {a/t = b/t, 2 h} S//i->b PUBLISH Q"}
     names = ("pairs", "reader", "more")
     queries = [RegisteredQuery(query(name, texts[name])) for name in names]
     running = Running(queries, "signatures")
-    running.engine = Engine(queries, lateness_us=0)
+    running.engine = Engine(queries, lateness_us=0, limits=MatchingLimits(published=kept))
     running.feed(stream[:20])
     assert running.engine.follow(SetChange(gone=["pairs"]))
     before = len(running.matches)

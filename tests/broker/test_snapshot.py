@@ -18,6 +18,7 @@ import xscl
 from broker.documents.document import DocumentLine
 from broker.pipeline import snapshot as snapshot_module
 from broker.pipeline.compaction import rows_in
+from broker.pipeline.limits import PipelineLimits
 from broker.pipeline.snapshot import Snapshot
 from broker.registry.queries import QueryState
 from joins.files.witnessfile import read_header
@@ -30,7 +31,10 @@ class Broker(MatchingBroker):
     """A file of the snapshot has some documents only."""
 
     def __init__(self, directory: Path, *, lateness_us: int = DAY_US, documents: int = 3) -> None:
-        snapshot = Snapshot(directory / "state", documents=documents) if documents else None
+        snapshot = None
+        if documents:
+            limits = PipelineLimits(file_documents=documents)
+            snapshot = Snapshot(directory / "state", limits=limits)
         super().__init__(directory, lateness_us=lateness_us, snapshot=snapshot)
 
 

@@ -7,18 +7,15 @@ the bounds at which the engines work in pieces, spill, forget and start again.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from support.budgets import UNLIMITED
-from support.tiny_limits import random_limits
+from support.tiny_limits import random_limits, random_pipeline_limits
 
-import broker.pipeline.evaluation
-import xpath_eval.stage
 import xscl
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
@@ -47,7 +44,7 @@ from histories.history import (
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor, make_processor
 from xscl.query import Query
 
-__all__ = ["BOUNDS", "Way", "bounded", "random_way", "run_history"]
+__all__ = ["Way", "random_way", "run_history"]
 
 PULL = Destination.parse("pull")
 STATES = {
@@ -55,12 +52,6 @@ STATES = {
     "resume": QueryState.ACTIVE,
     "remove": QueryState.REMOVED,
 }
-
-BOUNDS: Mapping[ModuleType, Mapping[str, tuple[int, ...]]] = {
-    broker.pipeline.evaluation: {"WITNESS_BYTES_MAX": (0, 200), "SUB_BATCH_BYTES_MAX": (0, 100)},
-    xpath_eval.stage: {"VALUES_CHARACTERS_MAX": (1, 10)},
-}
-"""Named bounds of evaluation, with values so small that these cases reach them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,35 +84,17 @@ def random_way(seed: int, engines: Sequence[EngineName] = ENGINES) -> Way:
     )
 
 
-@contextmanager
-def bounded(seed: int | None) -> Iterator[None]:
-    """Make every named bound of evaluation tiny, or leave it; None leaves all."""
-    chance = random.Random(seed)
-    before = [
-        (module, name, getattr(module, name)) for module, names in BOUNDS.items() for name in names
-    ]
-    try:
-        if seed is not None:
-            for module, name, usual in before:
-                setattr(module, name, chance.choice([*BOUNDS[module][name], usual]))
-        yield
-    finally:
-        for module, name, usual in before:
-            setattr(module, name, usual)
-
-
 def run_history(history: History, directory: Path, way: Way) -> list[str]:
     """Return the lines of all matches that a broker finds, sorted; its files go to a directory."""
-    with bounded(way.bounds_seed):
-        broker = _Broker(directory, history.lateness_us, way)
-        try:
-            for number, event in enumerate(history.events, 1):
-                broker.take(event)
-                if number in way.restarts:
-                    broker.restart()
-            return broker.found()
-        finally:
-            broker.close()
+    broker = _Broker(directory, history.lateness_us, way)
+    try:
+        for number, event in enumerate(history.events, 1):
+            broker.take(event)
+            if number in way.restarts:
+                broker.restart()
+        return broker.found()
+    finally:
+        broker.close()
 
 
 class _Broker:
@@ -132,13 +105,15 @@ class _Broker:
         self._lateness_us = lateness_us
         self._way = way
         self._limits, self._shard_limits = random_limits(way.bounds_seed)
+        pipeline = random_pipeline_limits(way.bounds_seed)
+        self._pipeline_limits = replace(pipeline, file_documents=way.snapshot_documents)
         self._names: dict[str, str] = {}
         self._recorded_us: int | None = None
         self._waiting: list[DocumentLine] = []
         self._open()
 
     def _open(self) -> None:
-        directory, way = self._directory, self._way
+        directory = self._directory
         self._files = ExitStack()
         self._registry = self._files.enter_context(closing(Registry(directory / "registry.db")))
         self._outbox = self._files.enter_context(closing(Outbox(directory / "outbox.db")))
@@ -161,7 +136,8 @@ class _Broker:
             PlanStore(directory / "plans"),
             plan_of=engines.plan,
             follow=engines.follow,
-            snapshot=Snapshot(directory / "state", disk=disk, documents=way.snapshot_documents),
+            snapshot=Snapshot(directory / "state", disk=disk, limits=self._pipeline_limits),
+            limits=self._pipeline_limits,
         )
         self._pipeline.recover(self._registry.revision())
 

@@ -38,6 +38,7 @@ from broker.documents.ingest import Ingest, IngestOutcome
 from broker.documents.spool import Spool, SpoolWriter
 from broker.matching.stepresult import StepResult
 from broker.pipeline.evaluation import PlanStore, evaluate_slices
+from broker.pipeline.limits import PipelineLimits
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.slices import slice_segments
 from broker.pipeline.snapshot import Snapshot
@@ -161,7 +162,9 @@ class Process:
             raise
         try:
             spool = Spool(directory / "spool")
-            snapshot = Snapshot(directory / "state", disk=disk, documents=4)
+            snapshot = Snapshot(
+                directory / "state", disk=disk, limits=PipelineLimits(file_documents=4)
+            )
             self._pipeline = self._queries.pipeline(
                 spool, self._outbox, self._plans, reached=fate, snapshot=snapshot
             )

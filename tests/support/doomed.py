@@ -27,6 +27,7 @@ from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
 from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.limits import PipelineLimits
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.snapshot import Snapshot
 from broker.pipeline.steps import Pipeline
@@ -68,7 +69,7 @@ def run(directory: Path, reached: Callable[[str], None], *, chunk: int = 5) -> N
         snapshot=Snapshot(
             directory / "state",
             disk=Disk(is_durable=False, reached=lambda point: reached(f"state {point}")),
-            documents=4,
+            limits=PipelineLimits(file_documents=4),
         ),
     )
     pipeline.recover(1)

@@ -12,6 +12,7 @@ from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.pipeline.evaluation import PlanStore
+from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from broker.pipeline.outbox import Outbox
 from broker.pipeline.snapshot import Snapshot
 from broker.pipeline.steps import Pipeline
@@ -33,6 +34,7 @@ class MatchingBroker:
         lateness_us: int = DAY_US,
         snapshot: Snapshot | None = None,
         limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
+        pipeline_limits: PipelineLimits = DEFAULT_PIPELINE_LIMITS,
     ) -> None:
         self.lateness_us = lateness_us
         self.registry = Registry(directory / "registry.db")
@@ -49,6 +51,7 @@ class MatchingBroker:
             plan_of=engines.plan,
             follow=engines.follow,
             snapshot=snapshot,
+            limits=pipeline_limits,
         )
         self.pipeline.recover(self.registry.revision())
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from xpath_eval.catalog import PatternCatalog
 from xpath_eval.evaluator import Evaluator, Witnesses
+from xpath_eval.limits import EvaluatorLimits
 from xscl.pattern import DOCUMENT, TreePattern, tree_pattern
 from xscl.query import Block
 
@@ -57,8 +58,8 @@ class Registered:
         return [(n1, n2) for v1, v2, n1, n2 in witnesses.shape.edges if (v1, v2) == wanted]
 
 
-def register(blocks: Sequence[Block], **caches: int) -> tuple[list[Registered], Evaluator]:
+def register(blocks: Sequence[Block], **limits: int) -> tuple[list[Registered], Evaluator]:
     """Return blocks registered in one catalog, and an evaluator of its plan."""
     catalog = PatternCatalog()
     registered = [Registered(catalog, block) for block in blocks]
-    return registered, Evaluator(catalog.plan(), **caches)
+    return registered, Evaluator(catalog.plan(), EvaluatorLimits(**limits))

@@ -8,16 +8,43 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
+from broker.pipeline.limits import DEFAULT_PIPELINE_LIMITS, PipelineLimits
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.shards.limits import DEFAULT_SHARD_LIMITS, ShardLimits
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.sql.limits import SqlLimits
+from xpath_eval.limits import DEFAULT_EVALUATOR_LIMITS, EvaluatorLimits
 
-__all__ = ["ALL_LIMITS", "TINY", "TINY_MEMORY", "TINY_SHARDS", "matching", "random_limits"]
+__all__ = [
+    "ALL_LIMITS",
+    "CHOICES",
+    "TINY",
+    "TINY_MEMORY",
+    "TINY_SHARDS",
+    "matching",
+    "random_limits",
+    "random_pipeline_limits",
+]
 
-Limits = TypeVar("Limits", MemoryLimits, SignatureLimits, ShardLimits, MatchingLimits)
+Limits = TypeVar(
+    "Limits",
+    EvaluatorLimits,
+    MemoryLimits,
+    SignatureLimits,
+    ShardLimits,
+    MatchingLimits,
+    PipelineLimits,
+)
 
-ALL_LIMITS = (MemoryLimits, SignatureLimits, ShardLimits, SqlLimits, MatchingLimits)
+ALL_LIMITS = (
+    EvaluatorLimits,
+    MemoryLimits,
+    SignatureLimits,
+    ShardLimits,
+    SqlLimits,
+    MatchingLimits,
+    PipelineLimits,
+)
 
 TINY_MEMORY = MemoryLimits(
     shapes_kept=0,
@@ -90,7 +117,38 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "first_asked": (1,),
         "counted_instances": (1,),
     },
-    MatchingLimits: {"tuples": (1, 3), "characters": (1, 10)},
+    EvaluatorLimits: {
+        "raw_shapes": (0, 1),
+        "outcomes": (1, 2),
+        "edges": (0, 5),
+        "selected": (0, 1),
+        "states": (1, 3),
+        "nested_variables": (0,),
+        "nested_bytes": (0,),
+        "characters": (1, 10),
+    },
+    MatchingLimits: {
+        "tuples": (1, 3),
+        "boxes": (1, 3),
+        "characters": (1, 10),
+        "large_bytes": (0, 5),
+        "read_bytes": (1, 20),
+        "large_instances": (0, 2),
+        "published": (0, 2),
+        "trees": (0, 300),
+        "output_characters": (0, 30),
+        "shared_characters": (0, 3),
+    },
+    PipelineLimits: {
+        "batch_bytes": (1, 200),
+        "evaluated_documents": (1, 2),
+        "witness_bytes": (0, 200),
+        "sub_batch_bytes": (0, 100),
+        "file_bytes": (1, 400),
+        "small_documents": (1,),
+        "looked_back_documents": (1, 2),
+        "looked_back_bytes": (0, 50),
+    },
 }
 
 
@@ -106,10 +164,21 @@ def random_limits(seed: int | None) -> tuple[MatchingLimits, ShardLimits]:
     chance = random.Random(seed)
     memory = _some(chance, DEFAULT_MEMORY_LIMITS)
     join = _some(chance, dataclasses.replace(DEFAULT_LIMITS, memory=memory))
+    evaluator = _some(chance, DEFAULT_EVALUATOR_LIMITS)
+    usual = dataclasses.replace(DEFAULT_MATCHING_LIMITS, join=join, evaluator=evaluator)
     return (
-        _some(chance, dataclasses.replace(DEFAULT_MATCHING_LIMITS, join=join)),
+        _some(chance, usual),
         _some(chance, dataclasses.replace(DEFAULT_SHARD_LIMITS, shard=join)),
     )
+
+
+def random_pipeline_limits(seed: int | None) -> PipelineLimits:
+    """Return limits of which most are tiny; None leaves all."""
+    if seed is None:
+        return DEFAULT_PIPELINE_LIMITS
+    chance = random.Random(f"pipeline {seed}")
+    evaluator = _some(chance, DEFAULT_EVALUATOR_LIMITS)
+    return _some(chance, dataclasses.replace(DEFAULT_PIPELINE_LIMITS, evaluator=evaluator))
 
 
 def _some(chance: random.Random, usual: Limits) -> Limits:

@@ -15,6 +15,7 @@ from support.registered import Registered, register
 import xscl
 from xpath_eval.catalog import PatternCatalog
 from xpath_eval.evaluator import Evaluator
+from xpath_eval.limits import EvaluatorLimits
 from xscl.pattern import tree_pattern
 from xscl.query import Block
 
@@ -42,7 +43,7 @@ def test_bindings_are_right(seed: int) -> None:
 @given(st.randoms(use_true_random=False))
 def test_bindings_are_right_whatever_the_patterns_and_the_document(random_: random.Random) -> None:
     blocks = [random_block(random_), random_nested_block(random_)]
-    registered, evaluator = register(blocks, nested_min=random_.choice((0, 5)))
+    registered, evaluator = register(blocks, nested_variables=random_.choice((0, 5)))
     xml = random_xml(random_)
     witnesses = evaluator.evaluate("S", xml)
     for block, one in zip(blocks, registered, strict=True):
@@ -82,7 +83,7 @@ def test_elements_that_pass_nested_paths_are_right(seed: int, nested_min: int) -
         pattern = tree_pattern(block, ())
         variables.append(catalog.add(pattern)[pattern.node_of(block.root)])
         catalog.want([(variables[-1], variables[-1])], [])
-    evaluator = Evaluator(catalog.plan(), nested_min=nested_min)
+    evaluator = Evaluator(catalog.plan(), EvaluatorLimits(nested_variables=nested_min))
     for _ in range(8):
         xml = random_xml(random_)
         witnesses = evaluator.evaluate("S", xml)
@@ -103,7 +104,7 @@ def test_caches_that_are_off_or_tiny_change_nothing(caches: tuple[int, int]) -> 
     blocks = [random_block(random_) for _ in range(10)]
     documents = [random_xml(random_) for _ in range(12)]
     _, large = register(blocks)
-    _, small = register(blocks, raw_shapes_max=caches[0], outcomes_max=caches[1])
+    _, small = register(blocks, raw_shapes=caches[0], outcomes=caches[1])
     for xml in documents * 2:
         assert small.evaluate("S", xml) == large.evaluate("S", xml)
 
@@ -167,7 +168,7 @@ def test_an_automaton_of_few_states_changes_nothing(states_max: int) -> None:
     random_ = random.Random(13)
     blocks = [random_block(random_) for _ in range(15)]
     _, large = register(blocks)
-    _, small = register(blocks, states_max=states_max)
+    _, small = register(blocks, states=states_max)
     for _ in range(20):
         xml = random_xml(random_)
         assert small.evaluate("S", xml) == large.evaluate("S", xml)

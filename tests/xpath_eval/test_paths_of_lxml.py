@@ -89,7 +89,7 @@ def test_a_path_selects_what_lxml_selects_with_its_text(random_: random.Random) 
     writer = Paths(random_)
     paths = [writer.path() for _ in range(5)]
     blocks = [xscl.parse(f"{DECLARE} S{path}")[0].blocks[0] for path in paths]
-    registered, evaluator = register(blocks, nested_min=random_.choice((0, 5)))
+    registered, evaluator = register(blocks, nested_variables=random_.choice((0, 5)))
     xml = random_xml(random_)
     witnesses = evaluator.evaluate("S", xml)
     for path, block, one in zip(paths, blocks, registered, strict=True):

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -15,10 +14,10 @@ from generators.random_paths import random_block, random_xml
 from support.registered import Registered
 
 import xscl
-from xpath_eval import stage
 from xpath_eval.catalog import EvaluationPlan, PatternCatalog
 from xpath_eval.counters import Counters, counters_of, witness_table
 from xpath_eval.evaluator import Evaluator
+from xpath_eval.limits import EvaluatorLimits
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import DOCUMENT_SCHEMA, WITNESS_SCHEMA
 
@@ -146,7 +145,7 @@ def test_what_a_bound_pushes_out_is_counted() -> None:
     catalog = PatternCatalog()
     (query,) = xscl.parse("S//item[contains(title, 'a')]->x")
     Registered(catalog, query.blocks[0])
-    evaluator = Evaluator(catalog.plan(), raw_shapes_max=1, outcomes_max=1, states_max=1)
+    evaluator = Evaluator(catalog.plan(), EvaluatorLimits(raw_shapes=1, outcomes=1, states=1))
     for xml in (b"<item><title>a</title></item>", b"<item><title/></item>", b"<item/>"):
         evaluator.evaluate("S", xml)
     counters = evaluator.take_counters()
@@ -170,8 +169,7 @@ def test_a_batch_is_cut_where_its_values_are_many_and_each_piece_stands_alone() 
     plan = catalog.plan()
     documents = [b"<i><b>xxxx</b></i>"] * 5
     [whole] = evaluate_batches(plan, [batch_of(documents)])
-    with mock.patch.object(stage, "VALUES_CHARACTERS_MAX", 10):
-        pieces = list(evaluate_batches(plan, [batch_of(documents)]))
+    pieces = list(evaluate_batches(plan, [batch_of(documents)], EvaluatorLimits(characters=10)))
     assert [piece.num_rows for piece in pieces] == [2, 2, 1]
     assert all(piece.column("edges")[0].is_valid for piece in pieces)
     columns = ("docid", "shape", "nodes", "values")

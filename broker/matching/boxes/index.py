@@ -31,9 +31,6 @@ from joins import hash_values, ranges
 
 __all__ = ["Asks", "Box", "BoxIndex", "mixed"]
 
-HITS_MAX = 1_000_000
-"""Boxes that are listed at once: 40 MB."""
-
 LOOSE = np.inf
 """A bound that all numbers pass."""
 
@@ -98,9 +95,13 @@ class _Run:
 
 
 class BoxIndex:
-    """Boxes by number.  The number of a box that is gone is given again, once no run has it."""
+    """Boxes by number.  The number of a box that is gone is given again, once no run has it.
 
-    def __init__(self) -> None:
+    Some `listed_max` are listed at a time, unless one tuple alone asks for more.
+    """
+
+    def __init__(self, listed_max: int) -> None:
+        self._listed_max = listed_max
         self._next = 0
         self._alive = 0
         self._free: list[int] = []
@@ -237,7 +238,7 @@ class BoxIndex:
         while at < len(some):
             # At least one ask; one that has more boxes is listed alone.
             before = int(ends[at - 1]) if at else 0
-            until = max(at + 1, int(np.searchsorted(ends, before + HITS_MAX, "right")))
+            until = max(at + 1, int(np.searchsorted(ends, before + self._listed_max, "right")))
             part = slice(at, until)
             at = until
             if ends[until - 1] == before:
