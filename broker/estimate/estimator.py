@@ -71,6 +71,7 @@ class _Join:
 
     estimate: JoinEstimate
     pairs: Interval
+    sampled: int
     left: Occurrences
     right: Occurrences
 
@@ -143,6 +144,7 @@ class _Estimator:
             anchor=None,
             pairs_per_day=None,
             partners=0.0,
+            sampled=0,
             matches=None,
             matches_per_day=None,
             remembered=remembered,
@@ -227,6 +229,7 @@ class _Estimator:
             anchor=anchor.estimate.text if anchor else None,
             pairs_per_day=self.sample.per_day(pairs.expected),
             partners=pairs.expected / most if most else 0.0,
+            sampled=round(pairs.expected) if anchor is None else anchor.sampled,
             matches=matches,
             matches_per_day=self._interval_per_day(matches),
             remembered=remembered,
@@ -253,8 +256,8 @@ class _Estimator:
                 within = places[side]
                 sides.append(occurrences if within is None else occurrences.restricted(within))
             left, right = sides
-            counted = heaps(self.sample.pairs(left, right, timing).values())
-            pairs = counted * self.sample.unseen(timing.window_us)
+            sampled = self.sample.pairs(left, right, timing)
+            pairs = heaps(sampled.values()) * self.sample.unseen(timing.window_us)
             most = max(len(left.bound), len(right.bound))
             found = JoinEstimate(
                 comparison.text,
@@ -262,7 +265,7 @@ class _Estimator:
                 pairs.expected / most if most else 0.0,
                 *_commonest(left),
             )
-            yield _Join(found, pairs, left, right)
+            yield _Join(found, pairs, sampled.total(), left, right)
 
     def _of(self, clause: ClauseView, side: int, node: int) -> Occurrences:
         """Return the occurrences of a node; of what an inner operator hands on, of its source."""

@@ -32,10 +32,11 @@ class JoinEstimate:
 class OperatorEstimate:
     """One operator under one alternative.
 
-    `partners` is how many candidates a document meets, by the anchor; `matches` are those of as
-    many documents as the sample has, None where they were not estimated.  `remembered` documents
-    take about `bytes`.  Of a decision `grace_us` says how long its answers wait.  What depends on a
-    day is None where the sample says nothing of one.
+    `partners` is how many candidates a document meets, by the anchor, and `sampled` how many pairs
+    of the sample say so.  `matches` are those of as many documents as the sample has, None where
+    they were not estimated.  `remembered` documents take about `bytes`.  Of a decision `grace_us`
+    says how long its answers wait.  What depends on a day is None where the sample says nothing of
+    one.
     """
 
     alternative: int
@@ -45,6 +46,7 @@ class OperatorEstimate:
     anchor: str | None
     pairs_per_day: float | None
     partners: float
+    sampled: int
     matches: Interval | None
     matches_per_day: Interval | None
     remembered: int | None

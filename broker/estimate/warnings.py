@@ -30,6 +30,10 @@ language.
 MATCHES_PER_DAY_MAX = 100_000
 """Matches a day beyond which nobody reads them: more than one a second."""
 
+PAIRS_MIN = 10
+"""Pairs of the sample that warn of what it costs: a few equal values among rare ones are chance,
+and would be multiplied by however much longer than the sample the window is."""
+
 LATE_SHARE_MIN = 0.05
 """The share of documents that came too late from which on it is warned of; a few always do."""
 
@@ -54,9 +58,11 @@ def warnings(
         yield f"none of the documents is of the stream `{stream}`: matches are not estimated"
     if late and late["documents"] >= LATE_SHARE_MIN * len(sample.documents):
         yield spell_late(late, f"of the {len(sample.documents):,} documents")
-    yield from _over_budget(view, operators, matches, sample, budget)
+    has_few = any(one.partners and one.sampled < PAIRS_MIN for one in operators)
+    if not has_few:
+        yield from _over_budget(view, operators, matches, sample, budget)
     for one in operators:
-        if one.partners > PARTNERS_MAX:
+        if one.partners > PARTNERS_MAX and one.sampled >= PAIRS_MIN:
             yield _bomb(one)
         if one.is_unbounded:
             text = f"{one.text}: nothing is forgotten"
@@ -67,7 +73,7 @@ def warnings(
                 )
             yield text
     per_day = None if matches is None else sample.per_day(matches.expected)
-    if per_day is not None and per_day > MATCHES_PER_DAY_MAX:
+    if per_day is not None and per_day > MATCHES_PER_DAY_MAX and not has_few:
         yield f"about {spell_number(per_day)} matches a day: nobody reads them"
 
 

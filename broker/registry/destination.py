@@ -113,7 +113,9 @@ class Destination:
         """
         if text == "pull":
             return cls(DestinationKind.PULL)
-        if text.startswith(_WEB):
+        if text.lower().startswith(_WEB):
+            scheme, _, rest = text.partition(":")
+            text = f"{scheme.lower()}:{rest}"
             return cls(DestinationKind.WEBHOOK, _checked_url(text))
         kind, colon, address = text.partition(":")
         if colon and kind == DestinationKind.APPRISE:
@@ -233,6 +235,11 @@ def checked_address(text: str) -> str:
 
 
 def _checked_url(text: str) -> str:
+    if "@" in text.partition("://")[2].partition("/")[0]:
+        raise SubscriptionError(
+            "a URL with a user or a password is not called, since lists would show them: leave"
+            " them out; each message carries a signature that says who sends it"
+        )
     if not _is_url(text):
         raise SubscriptionError(f"{text!r} is not a usable URL")
     return text

@@ -146,6 +146,14 @@ def test_a_join_on_a_common_value_is_a_bomb() -> None:
     assert any("'en' is on 90% of them" in warning for warning in found.warnings)
 
 
+def test_keys_that_are_nearly_unique_are_no_bomb() -> None:
+    """One key came twice in some minutes: in thirty days that is no thousand times."""
+    documents = [item(i, i / 600, lang=str(i if i != 20 else 19)) for i in range(1, 60)]
+    found = of("S//item->a JOIN {a/lang = b/lang, 30 days} S//item->b", documents)
+    assert found.operators[0].partners > PARTNERS_MAX
+    assert found.warnings == ()
+
+
 def test_a_query_that_would_be_paused_is_warned_of() -> None:
     documents = [item(i, i / 60, lang="en") for i in range(1, 100)]
     queries = xscl.parse("S//item->a JOIN {a/lang = b/lang, 1 h} S//item->b", id="q")

@@ -20,6 +20,7 @@ from broker.delivery.attempt import OutcomeKind
 from broker.delivery.letter import Letters, Sender
 from broker.delivery.links import link_token
 from broker.delivery.mail import MailChannel
+from broker.delivery.sinks.channel import SinkChannel
 from broker.delivery.webhook import WebhookChannel
 from broker.registry.subscription import (
     Destination,
@@ -70,6 +71,38 @@ async def test_what_can_never_be_reached_is_refused_with_what_would_help(
     refusal = await pickup.refusal(Destination.parse(destination), "")
     assert refusal is not None
     assert reason in refusal
+
+
+SPELLINGS = (
+    *("2130706433", "017700000001", "0x7f000001", "0177.0.0.1", "0x7f.0.0.1", "127.1", "0"),
+    *("[::ffff:127.0.0.1]", "[::ffff:7f00:1]", "[::127.0.0.1]", "[::ffff:0:127.0.0.1]"),
+    *("[64:ff9b::7f00:1]", "[2002:7f00:1::]", "0xa9fea9fe", "１２７.0.0.1", "127。0。0。1"),
+)
+"""Ways to write addresses inside, which the system's resolver reads as such."""
+
+
+@pytest.mark.parametrize("host", SPELLINGS)
+async def test_an_address_inside_is_refused_however_it_is_written(
+    pickup: Pickup, tmp_path: Path, host: str
+) -> None:
+    reason = "is a private or reserved address"
+    hook = await pickup.refusal(Destination.parse(f"https://{host}/hook"), "")
+    sinks = SinkChannel(tmp_path)
+    topic = await sinks.refusal(Destination.parse(f"kafkas://{host}/topic"))
+    await sinks.close()
+    assert reason in str(hook)
+    assert reason in str(topic)
+
+
+@pytest.mark.parametrize("destination", ["https://ann:hush@a.example/", "HTTPS://hush@a.example"])
+def test_a_url_with_a_password_is_refused_and_not_repeated(destination: str) -> None:
+    with pytest.raises(SubscriptionError, match="a user or a password") as refused:
+        Destination.parse(destination)
+    assert "hush" not in str(refused.value)
+
+
+def test_a_scheme_may_be_in_capitals() -> None:
+    assert Destination.parse("HTTPS://A.example/Hook").address == "https://A.example/Hook"
 
 
 @pytest.mark.parametrize("destination", ["pull", "https://192.0.2.1.invalid/", "https://9.9.9.9/"])
