@@ -12,6 +12,12 @@ from broker.cli.terminal import Failure, clean_warnings, echo
 
 __all__ = ["VERBS", "Verb", "VerbGroup"]
 
+_NO_ROOM = {
+    errno.ENOSPC: "make room where the output or the data go",
+    errno.EDQUOT: "your share of that disk is used up: make room, or have it raised",
+    errno.EFBIG: "a file may not become that large here: see `ulimit -f`",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Verb:
@@ -112,9 +118,9 @@ class VerbGroup(click.Group):
         try:
             return super().invoke(ctx)
         except OSError as error:
-            if error.errno != errno.ENOSPC:
+            if error.errno not in _NO_ROOM:
                 raise
-            raise Failure(str(error), hint="make room where the output or the data go") from error
+            raise Failure(str(error), hint=_NO_ROOM[error.errno]) from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -15,6 +15,7 @@ Invariants:
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -27,7 +28,7 @@ from broker.matching.budget import Pause, Spent
 from broker.matching.match import FoundMatch
 from broker.matching.stepresult import StepResult
 from broker.pipeline.matchlog import MatchLog
-from broker.settings.database import connect, transaction
+from broker.settings.database import DatabaseError, connect, transaction, why_unwritten
 
 __all__ = ["DeadLetter", "Outbox"]
 
@@ -163,6 +164,9 @@ class Outbox:
                     self._insert(rows)
             except _AlreadyCommittedError:
                 return False
+            except sqlite3.OperationalError as error:
+                text = f"{self.path} cannot be written: {error}{why_unwritten(error)}"
+                raise DatabaseError(text) from error
         self._announce()
         return True
 

@@ -7,6 +7,7 @@ one that is ahead is refused, because an older program would misread it.
 
 from __future__ import annotations
 
+import resource
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-__all__ = ["DatabaseError", "connect", "transaction"]
+__all__ = ["DatabaseError", "connect", "transaction", "why_unwritten"]
 
 _BUSY_TIMEOUT_S = 30.0
 """Longer than any transaction of ours, so that processes wait for one another and do not fail."""
@@ -45,7 +46,18 @@ def connect(
     try:
         return _connected(path, steps, synchronous, page_bytes)
     except sqlite3.Error as error:
-        raise DatabaseError(f"{path} cannot be used: {error}") from error
+        raise DatabaseError(f"{path} cannot be used: {error}{why_unwritten(error)}") from error
+
+
+def why_unwritten(error: sqlite3.Error) -> str:
+    """Return what SQLite does not say where it could not write."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code not in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL):
+        return ""
+    most, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if most != resource.RLIM_INFINITY:
+        return f"; a file may have {most:,} bytes at most here: see `ulimit -f`"
+    return "; is the disk full?"
 
 
 def _connected(

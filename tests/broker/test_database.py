@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -39,3 +41,15 @@ def test_what_is_no_database_is_told_at_once(tmp_path: Path) -> None:
     with pytest.raises(DatabaseError, match="cannot be used") as found:
         connect(tmp_path / "t.db", STEPS)
     assert isinstance(found.value.__cause__, sqlite3.DatabaseError)
+
+
+def test_a_bound_on_the_size_of_files_is_named(tmp_path: Path) -> None:
+    script = (
+        "import resource, sys; from broker.settings.database import connect;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (8192, resource.RLIM_INFINITY));"
+        "connect(sys.argv[1], [f'CREATE TABLE t{n} (n INTEGER)' for n in range(9)])"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "t.db")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "t.db cannot be used: disk I/O error; a file may have 8,192 bytes" in done.stderr
+    assert "see `ulimit -f`" in done.stderr

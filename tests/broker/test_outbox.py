@@ -78,6 +78,15 @@ def test_a_commit_that_fails_keeps_nothing(outbox: Outbox) -> None:
     assert outbox.commit(after=0, through=1, step=StepResult([found(1)]))
 
 
+def test_a_commit_for_which_there_is_no_room_says_where(outbox: Outbox) -> None:
+    [pages] = outbox._db.execute("PRAGMA page_count").fetchone()
+    outbox._db.execute(f"PRAGMA max_page_count = {pages}")
+    step = StepResult([found(number) for number in range(2_000)])
+    with pytest.raises(DatabaseError, match=r"outbox\.db cannot be written: .*is the disk full\?"):
+        outbox.commit(after=0, through=1, step=step)
+    assert outbox.through() == 0
+
+
 def test_pages_hold_several_lines_and_a_file_that_is_there_keeps_its_own(tmp_path: Path) -> None:
     old = sqlite3.connect(tmp_path / "old.db")
     old.executescript("PRAGMA page_size = 4096; PRAGMA journal_mode = WAL; CREATE TABLE t (x);")

@@ -109,6 +109,19 @@ def full(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
+def test_a_bound_on_the_size_of_files_is_told_from_a_full_disk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def too_large(*_: object, **__: object) -> None:
+        raise OSError(errno.EFBIG, "File too large")
+
+    monkeypatch.setattr("broker.cli.context.emit_rows", too_large)
+    result = xscl("context", "list")
+    assert result.exit_code == 1
+    assert "File too large" in result.stderr
+    assert "ulimit -f" in result.stderr
+
+
 def test_output_to_a_disk_that_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker.cli.context.emit_rows", full)
     result = xscl("context", "list")
