@@ -23,7 +23,8 @@ from templates.queryclass import QueryClass
 from xscl.evaluation import Condition
 from xscl.path import Parameter, condition_parameters
 from xscl.pattern import WORD_TESTS, Constant, PatternNode, TreePattern
-from xscl.query import INFINITE_US, Call, Residual, SimilarityJoin, operand_parameters
+from xscl.query import INFINITE_US, Call, Residual, Row, SimilarityJoin, operand_parameters
+from xscl.table import Action
 
 __all__ = [
     "SPAN",
@@ -31,6 +32,7 @@ __all__ = [
     "Clause",
     "ClauseSource",
     "Edge",
+    "Guard",
     "Measured",
     "Place",
     "Published",
@@ -86,6 +88,14 @@ class Test(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Guard:
+    """What a match asks of tables: the conjuncts of WHERE that mention rows, and their rows."""
+
+    condition: Condition
+    rows: tuple[Row, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ClauseSource:
     """One operand of a clause: a block, or the clause below whose tuples it reads.
 
@@ -124,7 +134,8 @@ class Clause:
     clauses above.  `tuple_variables` are the variables of all those nodes, that of the root first.
     `similar` are the similarity joins of the tuples, in the order of the text, those of the clauses
     below included.  Where the tuples are decided, `deciding` are the clauses that the decision
-    reads, and `origin` is its place among the decisions of the query.
+    reads, and `origin` is its place among the decisions of the query.  `guard` is what is asked of
+    tables, None where nothing is; `actions` are done for each match of a root.
     """
 
     query_class: QueryClass
@@ -144,6 +155,8 @@ class Clause:
     similar: tuple[SimilarityJoin, ...] = ()
     deciding: tuple[Clause, ...] = ()
     origin: int = -1
+    guard: Guard | None = None
+    actions: tuple[Action, ...] = ()
 
     def window_under(self, values: Mapping[str, object]) -> int:
         """Return the window under an assignment."""

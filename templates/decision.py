@@ -33,6 +33,7 @@ class DecisionKind(enum.Enum):
 
     `PAIRS` are all that follow one another, of which UNLESS takes some away; `NEXT` are the first;
     `BEFORE` is UNLESS behind the first operand, `AFTER` NOT FOLLOWED BY, `AROUND` NOT JOIN.
+    `SETTLED` are all tuples of an operand, each when its end is settled: where tables are used.
     """
 
     PAIRS = "FOLLOWED BY"
@@ -40,6 +41,7 @@ class DecisionKind(enum.Enum):
     BEFORE = "UNLESS"
     AFTER = "NOT FOLLOWED BY"
     AROUND = "NOT JOIN"
+    SETTLED = ""
 
     @property
     def has_right(self) -> bool:
@@ -121,6 +123,8 @@ class Decision:
         """How far behind a tuple's end a document may lie that decides of it."""
         if self.kind is DecisionKind.BEFORE:
             return max(absent.window_us for absent in self.absences)
+        if self.kind is DecisionKind.SETTLED:
+            return 1  # of a clause without a window no documents are kept, until they are settled
         return self.window_us
 
     def streams(self) -> set[str]:

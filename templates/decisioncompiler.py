@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from templates.clause import Alternative, Clause, ClauseSource, Edge, Published
+from templates.clause import Alternative, Clause, ClauseSource, Edge, Guard, Published
 from templates.clausecompiler import Catalog, Compiler, Side
 from templates.decision import (
     Absent,
@@ -36,18 +36,24 @@ from templates.ordered import (
 )
 from templates.queryclass import QueryClass
 from templates.template import template_of
+from xscl.comparison import operands_below
 from xscl.evaluation import compile_condition
 from xscl.pattern import TreePattern, term_variable
 from xscl.query import (
+    Call,
     Disjunct,
     From,
+    Operand,
     Query,
+    Residual,
+    Row,
     ValueJoin,
     VariableValue,
     operand_terms,
     term,
 )
 from xscl.sequence import nodes_below
+from xscl.table import DeleteRow, SetCell
 
 __all__ = ["DecisionCompiler", "Decisions"]
 
@@ -88,6 +94,14 @@ class Decisions:
             for statement in self.statements
             for disjunct in predicates_of(statement.root)
             for operand in disjunct.operands()
+            for each in operand_terms(operand)
+            if isinstance(each, VariableValue)
+            for variable in [each.variable]
+        }
+        asked |= {
+            variable
+            for statement in self.statements
+            for operand in action_operands(statement)
             for each in operand_terms(operand)
             if isinstance(each, VariableValue)
             for variable in [each.variable]
@@ -204,11 +218,18 @@ class DecisionCompiler(Compiler):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.look_at(o for d in predicates_of(self.query.root) for o in d.operands())
+        asked = [o for d in predicates_of(self.query.root) for o in d.operands()]
+        self.look_at([*asked, *action_operands(self.query)])
 
     def compile(self) -> Alternative:
         """Return the alternative, with each clause once."""
-        found = super().compile()
+        acted = (each for o in action_operands(self.query) for each in operand_terms(o))
+        self.clause(self.query.root, frozenset({*self.visible(), *map(term, acted)}))
+        self.clauses[-1] = replace(self.clauses[-1], actions=self.query.actions)
+        self.catalog.want(self.edges, self.valued)
+        found = Alternative(
+            tuple(self.clauses), tuple(self.patterns), tuple(self.edges), tuple(self.valued)
+        )
         clauses: dict[str, Clause] = {}
         for clause in found.clauses:
             clauses.setdefault(clause.stream, clause)
@@ -254,6 +275,7 @@ class DecisionCompiler(Compiler):
         read = (*below, *built.deciding)
         stratum = 1 + max(each.query_class.stratum for each in read)
         own = built.compared & self.decisions.chosen(blocks)
+        residuals, tests, guard = _split(where)
         compared = own.union(_compared(fit), _compared(where), *(each.compared for each in below))
         reach_us = decision.reach_us
         clause = Clause(
@@ -265,14 +287,15 @@ class DecisionCompiler(Compiler):
             ),
             places={},
             box=(),
-            residuals=where.residuals,
-            tests=where.tests,
-            condition=compile_condition(where.residuals, where.tests),
+            residuals=residuals,
+            tests=tests,
+            condition=compile_condition(residuals, tests),
             compared=compared,
             carried=tuple(sorted(needed_above | compared)),
             similar=in_text(below, fit),
             deciding=built.deciding,
             origin=node.origin,
+            guard=guard,
         )
         self.clauses.append(clause)
         return clause
@@ -289,6 +312,38 @@ class DecisionCompiler(Compiler):
         self.edges += built.edges
         self.valued += built.valued
         return built
+
+
+def action_operands(statement: Query) -> list[Operand]:
+    """Return what the actions of a statement read."""
+    found: list[Operand] = []
+    for action in statement.actions:
+        match action:
+            case SetCell(cell, value):
+                found += [cell, value]
+            case DeleteRow(row):
+                found.append(row)
+    return found
+
+
+def _split(where: Disjunct) -> tuple[tuple[Residual, ...], tuple[Call, ...], Guard | None]:
+    """Return a conjunction without what asks tables, and that."""
+    residuals = [(each, _rows(each.left, each.right)) for each in where.residuals]
+    tests = [(each, _rows(each)) for each in where.tests]
+    rows = tuple(dict.fromkeys(row for _, own in (*residuals, *tests) for row in own))
+    condition = compile_condition(
+        [each for each, own in residuals if own], [each for each, own in tests if own]
+    )
+    return (
+        tuple(each for each, own in residuals if not own),
+        tuple(each for each, own in tests if not own),
+        Guard(condition, rows) if rows else None,
+    )
+
+
+def _rows(*operands: Operand) -> list[Row]:
+    below = (each for operand in operands for each in operands_below(operand))
+    return [each for each in below if isinstance(each, Row)]
 
 
 def _conjunction(disjunct: Disjunct) -> Conjunction:

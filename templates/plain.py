@@ -6,7 +6,8 @@ What is sugar over joins is taken out here, before anything is compiled (semanti
                 which the choice does not bind is left out
     SAME        a variable for each block and key, and value joins of neighbours
     WITHIN      the window of operators that have none, and `dur() <= T` of each operator
-    WHERE       further conditions of the operator whose tuples it keeps
+    WHERE       further conditions of the operator whose tuples it keeps; where the statement uses
+                tables, of its decided tuples
     of a block  conditions of the operator that reads it; `dur()` is that of its document
 
 All of these are open: a further tuple below adds tuples above.  So it does not matter whether a
@@ -34,6 +35,7 @@ from xscl.query import (
     AbsenceKind,
     Block,
     Call,
+    Cell,
     Conditional,
     Disjunct,
     From,
@@ -45,6 +47,7 @@ from xscl.query import (
     PathFrom,
     Query,
     Residual,
+    Row,
     Unit,
     ValueJoin,
     VariableValue,
@@ -52,6 +55,7 @@ from xscl.query import (
     operand_variables,
 )
 from xscl.sequence import blocks_below, decides, nodes_below
+from xscl.table import Action, DeleteRow, SetCell
 
 __all__ = ["plain_statements"]
 
@@ -65,7 +69,8 @@ def plain_statements(query: Query) -> tuple[Query, ...]:
     are those of the blocks that are.
     """
     nodes = list(nodes_below(query.root))
-    if not any(isinstance(node, (From, Unit)) or decides(node) for node in nodes):
+    is_plain = not any(isinstance(node, (From, Unit)) or decides(node) for node in nodes)
+    if is_plain and not query.tables:
         return (query,)
     absent = [node.absent for node in nodes if isinstance(node, Absence)]
     apart = {block for unit in absent for block in blocks_below(unit)}
@@ -80,7 +85,15 @@ def plain_statements(query: Query) -> tuple[Query, ...]:
         if root is not None:
             blocks = plain.blocks()
             source: Any = root
-            statements.append(replace(query, blocks=blocks, root=source, variables=variables))
+            statements.append(
+                replace(
+                    query,
+                    blocks=blocks,
+                    root=source,
+                    variables=variables,
+                    actions=tuple(plain.actions()),
+                )
+            )
     return tuple(statements)
 
 
@@ -123,12 +136,51 @@ class _Plain:
     def root(self) -> PlainNode | None:
         """Return the root of the plain statement, None where it can have no match."""
         try:
+            if self.query.tables:
+                return self._settled()
             part = self._part(self.query.root, _Around())
         except _ImpossibleError:
             return None
         if isinstance(part.node, int) and part.conditions != (Disjunct(),):
             return From(part.node, where=part.conditions)
         return part.node
+
+    def _settled(self) -> PlainNode:
+        """Return the root of a statement that uses tables: decided, and WHERE behind that."""
+        source = self.query.root
+        where: _Disjuncts = (Disjunct(),)
+        if isinstance(source, From) and source.where is not None:
+            where = self._bound(source.where)
+            source = replace(source, where=None)
+        around = _Around()
+        part = self._part(source, around)
+        match part.node:
+            case Kept(node, kept):
+                return Kept(node, self._all_of(kept, where))
+            case Ordered():
+                return Kept(part.node, where)
+        operands = (self._source(part, around),)
+        settled = Ordered(
+            len(self._origins),
+            DecisionKind.SETTLED,
+            operands,
+            (Disjunct(),),
+            (),
+            INFINITE_US,
+            INFINITE_US,
+        )
+        return Kept(settled, where)
+
+    def actions(self) -> Iterator[Action]:
+        """Yield the actions whose variables are bound."""
+        for action in self.query.actions:
+            match action:
+                case DeleteRow(row) if self._operand(row) != UNBOUND:
+                    yield action
+                case SetCell(cell, value):
+                    bound = self._operand(value)
+                    if self._operand(cell) != UNBOUND and bound != UNBOUND:
+                        yield SetCell(cell, bound)
 
     def blocks(self) -> tuple[Block, ...]:
         """Return the blocks with the paths of their keys."""
@@ -307,6 +359,10 @@ class _Plain:
             case Call(function, arguments):
                 inner = tuple(map(self._operand, arguments))
                 return UNBOUND if UNBOUND in inner else Call(function, inner)
+            case Row(key=key):
+                return UNBOUND if self._operand(key) == UNBOUND else operand
+            case Cell(row=row):
+                return UNBOUND if self._operand(row) == UNBOUND else operand
             case Conditional(condition, then, otherwise):
                 then, otherwise = self._operand(then), self._operand(otherwise)
                 return Conditional(self._bound(condition), then, otherwise)

@@ -77,6 +77,7 @@ CODES = {
     "XS703": "A PUBLISH name that is taken",
     "XS704": "A cycle of PUBLISH names",
     "XS705": "A table that exists",
+    "XS706": "A cycle through a table and a published stream",
     "XS800": "Not run yet",
     "XS801": "A repetition behind JOIN",
     "XS802": "WHILE without NEXT",

@@ -10,7 +10,7 @@ or an aggregate, in FOLD, SET, HAVING), it is a `PathFrom` a variable, and may h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from xscl.path import (
@@ -42,6 +42,7 @@ __all__ = [
     "operand_terms",
     "operand_variables",
     "operands_below",
+    "tables_of",
     "term",
 ]
 
@@ -137,6 +138,12 @@ def operands_below(operand: Operand) -> Iterator[Operand]:
             return
     for each in inner:
         yield from operands_below(each)
+
+
+def tables_of(operands: Iterable[Operand]) -> Iterator[str]:
+    """Yield the table of each row that operands mention."""
+    for operand in operands:
+        yield from (each.table for each in operands_below(operand) if isinstance(each, Row))
 
 
 def operand_variables(operand: Operand) -> tuple[str, ...]:

@@ -14,18 +14,20 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 from xscl import functions, measures
 from xscl.comparison import (
     INSTANTS,
     UNBOUND,
     Call,
+    Cell,
     Conditional,
     Disjunct,
     Operand,
     PathFrom,
     Residual,
+    Row,
     ValueJoin,
     VariableValue,
     operands_below,
@@ -37,6 +39,7 @@ from xscl.signatures import MEASURES
 __all__ = [
     "Condition",
     "Reading",
+    "TableReading",
     "UnboundError",
     "Values",
     "compile_condition",
@@ -44,6 +47,7 @@ __all__ = [
     "compile_operand",
     "compile_sets",
     "compile_test",
+    "key_reader",
     "optional_values",
 ]
 
@@ -68,6 +72,19 @@ class Reading(Protocol):
 
     def value(self, name: str) -> str:
         """Return the value of a term."""
+
+
+class TableReading(Reading, Protocol):
+    """A tuple beside tables, as conditions and actions read both."""
+
+    def cell(self, table: str, key: str, column: str) -> str | float:
+        """Return a cell; of a row that is not there the default."""
+
+    def has_row(self, table: str, key: str) -> bool:
+        """Return whether a row is there."""
+
+    def bound_key(self, row: Row) -> str | None:
+        """Return the key of a row that is being set; None for all others."""
 
 
 Condition = Callable[[Reading], bool]
@@ -149,6 +166,10 @@ def compile_operand(operand: Operand) -> _Reader:
         case PathFrom():
             name = term(operand)
             return lambda reading: json.loads(reading.value(name))
+        case Row():
+            return _rows(operand)
+        case Cell(row, column):
+            return _cells(row, column)
         case Literal(value):
             constant = (_atom(value),)
             return lambda reading: constant
@@ -191,6 +212,35 @@ def compile_sets(call: Operand) -> Callable[[Reading], list[measures.WordSet]]:
     return lambda reading: measures.sets_of_values(
         call.function, text(reading), [each(reading) for each in others]
     )
+
+
+def key_reader(row: Row) -> Callable[[Reading], list[str]]:
+    """Return what gives the keys of a row, each once: a path may have several values."""
+    keys = compile_operand(row.key)
+    return lambda reading: list(dict.fromkeys(map(functions.spell, keys(reading))))
+
+
+def _rows(row: Row) -> _Reader:
+    """Return what gives the keys of the rows that are there."""
+    keys = key_reader(row)
+
+    def present(reading: Reading) -> Values:
+        beside = cast(TableReading, reading)
+        return [key for key in keys(reading) if beside.has_row(row.table, key)]
+
+    return present
+
+
+def _cells(row: Row, column: str) -> _Reader:
+    keys = key_reader(row)
+
+    def cells(reading: Reading) -> Values:
+        beside = cast(TableReading, reading)
+        bound = beside.bound_key(row)
+        those = keys(reading) if bound is None else [bound]
+        return [beside.cell(row.table, key, column) for key in those]
+
+    return cells
 
 
 def _atom(value: str | float | int) -> str | float:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequenc
 from itertools import chain
 from pathlib import Path
 
+from xscl.dependencies import Part, dependencies, groups
 from xscl.diagnostics import Diagnostic, Severity, XsclError
 from xscl.path import Span
 from xscl.query import Query
@@ -82,7 +83,12 @@ def _read(path: Path, diagnostics: list[Diagnostic]) -> str | None:
 
 def check_set(located: Sequence[tuple[Query, str, str]]) -> list[Diagnostic]:
     """Return what is wrong with queries together; each is given with its file and its text."""
-    return [*_shared_ids(located), *_shared_names(located), *_cycles(located)]
+    return [
+        *_shared_ids(located),
+        *_shared_names(located),
+        *_cycles(located),
+        *_table_cycles(located),
+    ]
 
 
 def check_added(query: Query, publishers: MutableMapping[str, Query]) -> list[Diagnostic]:
@@ -118,7 +124,8 @@ def _shared_ids(located: Sequence[tuple[Query, str, str]]) -> Iterator[Diagnosti
     for query, path, source in located:
         other, owner = first.setdefault(query.id, (path, query))
         both_publish = owner.publish is not None and query.publish is not None
-        if owner is not query and not both_publish:  # two PUBLISH names have a code of their own
+        both_publish = both_publish or (owner.table is not None and query.table is not None)
+        if owner is not query and not both_publish:  # two names of streams or tables have a code
             yield _finding(
                 "XS702",
                 query,
@@ -168,6 +175,32 @@ def _cycle(query: Query, path: str, source: str, cycle: Sequence[str]) -> Diagno
         "queries publish in a cycle: " + " reads ".join((*cycle, cycle[0])),
         "no query may read, even through others, what it publishes",
     )
+
+
+def _table_cycles(located: Sequence[tuple[Query, str, str]]) -> Iterator[Diagnostic]:
+    """Find guarded publishers whose tables are written because of what they publish."""
+    if not any(query.guards and query.publish for query, _, _ in located):
+        return
+    streams = {
+        node.name: nodes
+        for nodes in groups(dependencies(query for query, _, _ in located))
+        if any(node.part is Part.TABLE for node in nodes)
+        for node in nodes
+        if node.part is Part.STREAM
+    }
+    for query, path, source in located:
+        if query.publish in streams:
+            tables = sorted(n.name for n in streams[query.publish] if n.part is Part.TABLE)
+            named = " and ".join(f"`{name}`" for name in tables)
+            yield _finding(
+                "XS706",
+                query,
+                path,
+                source,
+                f"`{query.publish}` depends on {named}, which is written because of what it has",
+                "have the queries that write the table read what this query reads; or leave out"
+                " this WHERE, set a table ON MATCH, and ask it in the queries that read the stream",
+            )
 
 
 def _path_back(name: str, publishers: Mapping[str, Query]) -> list[str]:

@@ -25,7 +25,7 @@ from xscl.statement import FromSyntax, RepetitionSyntax, Statement, UnitSyntax, 
 from xscl.support import check_support
 from xscl.syntax import BlockSyntax
 
-__all__ = ["normalise"]
+__all__ = ["normalise", "query_version"]
 
 
 def normalise(statement: Statement, query_id: str, report: Report) -> Query | None:

@@ -35,6 +35,7 @@ from xscl.comparison import (
     operand_parameters,
     operand_terms,
     operand_variables,
+    tables_of,
     term,
 )
 from xscl.path import Parameter, Path, Span
@@ -233,7 +234,8 @@ class Query:
     canonical text (`xscl fmt`, without comments); `version` is a hash of it.  `variables` has
     all variables of all blocks, fresh ones included.  `parameters` maps each parameter's name to
     its type: `string`, `number`, `duration`, or `value` for a string or a number.  `grace` is a
-    number of microseconds.  `tables` are the tables that it reads and writes.
+    number of microseconds.  `tables` are the tables that it reads and writes.  `table` is what
+    CREATE TABLE creates: then the query is the one that loads it (`xscl.loads`).
     """
 
     id: str
@@ -252,6 +254,7 @@ class Query:
     grace: int | None = None
     actions: tuple[Action, ...] = ()
     tables: tuple[TableUse, ...] = ()
+    table: Table | None = None
 
     def operators(self) -> Iterator[Operator]:
         """Yield the operators, inner ones before outer ones, left before right."""
@@ -263,12 +266,26 @@ class Query:
         nodes = list(nodes_below(self.root))
         strategies = {node.strategy for node in nodes if isinstance(node, From)}
         return (
-            any(map(decides, nodes))
+            bool(self.tables)
+            or any(map(decides, nodes))
             or not strategies <= {None, Strategy.ANY}
             or self.kind is not SelectKind.ALL
             or self.rows is not None
             or self.limit is not None
         )
+
+    @property
+    def guards(self) -> frozenset[str]:
+        """The tables that WHERE asks."""
+        root = self.root
+        where = root.where or () if isinstance(root, From) else ()
+        asked = (o for disjunct in where for o in disjunct.operands())
+        return frozenset(tables_of(asked))
+
+    @property
+    def table_names(self) -> frozenset[str]:
+        """The names of the tables that it reads and writes."""
+        return frozenset(use.table for use in self.tables)
 
     def visible(self) -> tuple[str, ...]:
         """Return the visible variables: the block roots, then what a SELECT clause mentions."""

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from xscl.diagnostics import Diagnostic, XsclError
+from xscl.layout import statement_text
+from xscl.loads import loading_query
 from xscl.normalise import normalise
 from xscl.parser import parse_file
 from xscl.path import Span
@@ -33,7 +35,8 @@ TEXT_LIMIT = 1_000_000
 class Reading:
     """What a text says: its queries and tables without errors, and all diagnostics.
 
-    What a query says of tables has not been looked at: these may stand in other texts.
+    Of a table that it creates there is also the query that loads it.  What a query says of tables
+    has not been looked at: these may stand in other texts.
     """
 
     queries: tuple[Query, ...]
@@ -113,6 +116,7 @@ def _read_anew(text: str, given: str | None, path: str | None) -> Reading:
             check_support(statement, report)
             if table is not None and not statement.is_broken:
                 tables.append(table)
+                queries.append(loading_query(table, statement_text(statement)))
             continue
         query = normalise(statement, _id(statement, index, len(statements), given, path), report)
         if query is not None and not _has_error(statement, report):

@@ -30,6 +30,7 @@ def substitute(
         query,
         blocks=_put(query.blocks, literals, into_opaque),
         root=_put(query.root, literals, into_opaque),
+        actions=_put(query.actions, literals, into_opaque),
         parameters=(),
     )
 

@@ -22,7 +22,6 @@ from xscl.statement import (
     RepetitionSyntax,
     SelectSyntax,
     Statement,
-    TableSyntax,
     UnitSyntax,
 )
 from xscl.syntax import (
@@ -38,6 +37,9 @@ __all__ = ["NOT_RUN", "NOT_YET", "check_support", "refused"]
 NOT_RUN = "XS800"
 """The code of a construct that is read and not run."""
 
+UNCREATED = "XS912"
+"""The code of a table that no text creates."""
+
 NOT_YET = {
     "repetition": "`+`",
     "MATCH": "MATCH",
@@ -46,10 +48,8 @@ NOT_YET = {
     "WINDOW": "WINDOW",
     "LIMIT": "LIMIT",
     "CONFIDENCE": "CONFIDENCE",
-    "ON MATCH": "ON MATCH",
     "LOSS": "LOSS",
-    "CREATE TABLE": "CREATE TABLE",
-    "table": "a table in a condition",
+    "inner table": "a table within parentheses",
     "revision": "`revision`",
     "elements": "a function of the elements of a repetition, or of rows",
 }
@@ -63,9 +63,7 @@ _CONSTRUCTS = frozenset(
         FunctionCall,
         PartSyntax,
         RepetitionSyntax,
-        RowSyntax,
         SelectSyntax,
-        TableSyntax,
         UnitSyntax,
     }
 )
@@ -94,15 +92,18 @@ def check_support(statement: Statement, report: Report) -> None:
 
 
 def refused(diagnostic: Diagnostic) -> Diagnostic:
-    """Return a diagnostic as where a statement is to be run: what is not run is an error there."""
-    if diagnostic.code != NOT_RUN:
+    """Return a diagnostic as where a statement is to be run: what is not run is an error there.
+
+    So is a table that nothing creates.
+    """
+    if diagnostic.code not in (NOT_RUN, UNCREATED):
         return diagnostic
     return Diagnostic(
         diagnostic.code,
         Severity.ERROR,
         diagnostic.span,
         diagnostic.message,
-        None,
+        None if diagnostic.code == NOT_RUN else diagnostic.hint,
         diagnostic.related,
         diagnostic.path,
         diagnostic.source,
@@ -116,7 +117,6 @@ def _constructs(statement: Statement) -> Iterator[tuple[str, Span]]:
         "LIMIT": statement.limit.span if statement.limit else None,
         "CONFIDENCE": statement.confidence_span,
         "GRACE": statement.grace_span,
-        "ON MATCH": statement.actions_span,
     }
     yield from ((what, span) for what, span in clauses.items() if span is not None)
     yield from _below(statement)
@@ -124,14 +124,20 @@ def _constructs(statement: Statement) -> Iterator[tuple[str, Span]]:
 
 def _below(value: object) -> Iterator[tuple[str, Span]]:
     """Go through syntax, but not into paths and expressions of SELECT: these are XPath."""
+    for each in _walk(value):
+        if type(each) in _CONSTRUCTS:
+            yield from _own(each)
+
+
+def _walk(value: object) -> Iterator[object]:
+    """Yield syntax and what is below it."""
     stack = [value]
     while stack:
         value = stack.pop()
         if isinstance(value, list):
             stack += value
             continue
-        if type(value) in _CONSTRUCTS:
-            yield from _own(value)
+        yield value
         if value is not None:
             stack += [getattr(value, name) for name in _inner_fields(type(value))]
 
@@ -149,8 +155,9 @@ def _inner_fields(syntax: type) -> tuple[str, ...]:
 
 def _own(value: Any) -> Iterator[tuple[str, Span]]:
     match value:
-        case PartSyntax(keyword="NEXT", keyword_span=span):
-            yield "NEXT", span
+        case PartSyntax(operand=FromSyntax(where=where)) if where is not None:
+            rows = (each for each in _walk(where) if isinstance(each, RowSyntax))
+            yield from (("inner table", each.span) for each in rows)
         case AbsenceSyntax(keyword=keyword, keyword_span=span):
             yield keyword, span
         case RepetitionSyntax(plus_span=span):
@@ -163,10 +170,6 @@ def _own(value: Any) -> Iterator[tuple[str, Span]]:
             yield kind, span
         case BlockSyntax(loss=loss) if loss is not None:
             yield "LOSS", loss.span
-        case TableSyntax(span=span):
-            yield "CREATE TABLE", span
-        case RowSyntax(span=span):
-            yield "table", span
         case FunctionCall(name=name, span=span):
             yield from ((what, span) for what in _function(name))
 

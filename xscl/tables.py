@@ -79,7 +79,7 @@ def check_tables(
             found.append(Diagnostic("XS705", Severity.ERROR, span, message, hint, None, file, text))
         known.setdefault(table.name, table)
     for query, path, source in queries:
-        for use in query.tables:
+        for use in query.tables if query.table is None else ():
             for severity, code, message, advice in _wrong_use(use, known, is_all):
                 found.append(
                     Diagnostic(code, severity, use.span, message, advice, None, path, source)

@@ -7,6 +7,7 @@ it can.  When the batch is done the query is paused, and taken out of the set.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -81,6 +82,23 @@ class Accounts:
             f"{met} by `{left} = {right}`, its most selective value join; join on something rarer"
             " as well, or shorten the window"
         )
+
+    def saved(self, queries: Iterable[str]) -> dict[str, Tally]:
+        """Return copies of the tallies of some queries, to be put back."""
+        return {query: copy.deepcopy(self.of(query)) for query in queries}
+
+    def first_stopped(self, before: Mapping[str, Tally]) -> str | None:
+        """Return the query that was stopped first since tallies were saved, None if none was."""
+        stopped = [(self.of(q).limit, q) for q, tally in before.items()]
+        lower = [each for each in stopped if each[0] < before[each[1]].limit]
+        return min(lower)[1] if lower else None
+
+    def put_back(self, before: Mapping[str, Tally], stopped: str) -> None:
+        """Put tallies back, with one query stopped where it was stopped since."""
+        limit, reason = self.of(stopped).limit, self.of(stopped).reason()
+        for tally in before.values():
+            self._spending.put_back(tally)
+        self.of(stopped).stop(limit, reason)
 
     def close(self) -> None:
         """Limit the classes that only stopped queries use to the documents before these stop."""

@@ -307,6 +307,10 @@ class Spending:
             tally = self._tallies[query] = Tally(query, revision, self.budget, begun)
         return tally
 
+    def put_back(self, tally: Tally) -> None:
+        """Take a tally in the place of the query's present one."""
+        self._tallies[tally.query] = tally
+
     def end_batch(self, last_docid: int) -> list[Tally]:
         """Keep the counts of the last document's block; return the queries over the budget."""
         block = block_of(last_docid)

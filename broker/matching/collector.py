@@ -12,6 +12,7 @@ from broker.matching.budget import Tally
 from broker.matching.fanout import FoundTuple, Subscriber, Use, holds
 from broker.matching.leaf import Leaf
 from broker.matching.matches import MatchBuilder
+from broker.matching.rules.candidates import Candidates
 from templates.clause import Clause
 
 __all__ = ["TUPLE_COST", "Collector"]
@@ -32,20 +33,23 @@ class Collector:
     """Gathers the tuples of one stratum in a batch, as far as the budgets of queries go.
 
     Where the matches of the batch are known, only tuples that other operators read are gathered.
-    `shape_of` gives the shape of a clause's tuples as instances.  Equal values of matches
-    that have `long` characters or more are held once.
+    `shape_of` gives the shape of a clause's tuples as instances.  What asks tables, or writes them,
+    is gathered in `candidates`.  Equal values of matches that have `long` characters or more are
+    held once.
     """
 
     def __init__(
         self,
         accounts: Accounts,
         shape_of: Callable[[Clause], int],
+        candidates: Candidates,
         *,
         is_known: bool,
         long: int,
     ) -> None:
         self._accounts = accounts
         self._shape_of = shape_of
+        self._candidates = candidates
         self._is_known = is_known
         self._long = long
         self._handed_on: dict[tuple[Any, ...], _HandedOn] = {}
@@ -56,7 +60,8 @@ class Collector:
     def take(self, found: FoundTuple, use: Use) -> None:
         """Add a tuple to the instances of its clause, or to its query's matches."""
         is_inner = bool(found.clause.stream)
-        if self._is_known and not is_inner and use.subscriber.query.publish is None:
+        query = use.subscriber.query
+        if self._is_known and not is_inner and (query.publish is None or query.guards):
             return
         tally = self._tally(use)
         account = found.account
@@ -92,6 +97,13 @@ class Collector:
                 tally.hand_on(found.clause.stream, found.account)
 
     def _match(self, found: FoundTuple, subscriber: Subscriber, tally: Tally) -> None:
+        query = subscriber.query
+        if query.tables and not self._is_known:
+            is_new = self._candidates.add(found, subscriber)
+            if is_new and query.guards:
+                tally.match(found.account)
+        if query.guards or query.table is not None:
+            return
         builder = self._builders.get(subscriber)
         if builder is None:
             builder = self._builders[subscriber] = MatchBuilder(subscriber, self._long)

@@ -7,6 +7,7 @@ One step takes the witnesses of a batch of documents from outside, in docid orde
     hand on   tuples of inner operators, and documents that queries publish, become instances that
               the next stratum reads
     gather    tuples of a query's root become matches: one for each assignment of visible nodes
+    act       what asks or writes tables is run in transactions (`acting`)
 
 A query that costs more than its budget is paused (`accounts`): its matches from one document on are
 dropped, the step's result names that document, and the query is out of the set after the batch.
@@ -43,8 +44,11 @@ from broker.matching.outputs import Outputs
 from broker.matching.publications import Publications
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange, publishers_first
+from broker.matching.rules.acting import Acting
 from broker.matching.stepresult import StepResult
 from broker.matching.trees import Trees
+from broker.tables.store import RowChange, Tables
+from broker.tables.transactions import Schedule
 from joins import (
     DEFAULT_ENGINE,
     DecidingProcessor,
@@ -103,6 +107,7 @@ class Engine:
         spill_directory: Path | None = None,
         processor: Processor | None = None,
         limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
+        schedule: Schedule | None = None,
     ) -> None:
         self._lateness_us = lateness_us
         self._limits = limits
@@ -119,7 +124,11 @@ class Engine:
         self._bulk = Bulk(limits)
         self._last_docid = 0
         self._publications = Publications(limits.published)
+        self._acting = Acting(
+            self._queries, self._accounts, self._leaves, limits.shared_characters, schedule
+        )
         self._watermark_us = WATERMARK_MIN_US
+        self._candidates = self._acting.begin_batch()
         for registered in publishers_first(queries):
             self._queries.add(registered)
 
@@ -204,7 +213,8 @@ class Engine:
         batch = _Batch(self._trees(documents))
         dead = self._run(witnesses, batch, published)
         pauses, spent = self._accounts.pauses(), self._accounts.spent()
-        return StepResult(sorted(batch.matches), batch.published, dead, pauses, spent)
+        rows = self._acting.end_batch()
+        return StepResult(sorted(batch.matches), batch.published, dead, pauses, spent, rows)
 
     def absorb(
         self, witnesses: pa.Table, documents: Documents, published: Iterable[Document] = ()
@@ -231,15 +241,25 @@ class Engine:
                 self._probe(stratum, batch)
             self._accounts.end_batch(self._last_docid, self._horizon_us())
 
-    def resume(self, spent: Iterable[Spent]) -> None:
-        """Take over what queries have spent in the last block of documents, between two batches."""
+    def resume(self, spent: Iterable[Spent], rows: Iterable[RowChange] = ()) -> None:
+        """Take over what queries have spent in the last block of documents, and rows of tables.
+
+        To be called between two batches.
+        """
         self._accounts.resume(spent)
+        self._acting.tables.restore(rows)
+
+    @property
+    def tables(self) -> Tables:
+        """The tables, to be read between two batches."""
+        return self._acting.tables
 
     def _run(
         self, witnesses: pa.Table, batch: _Batch, published: Iterable[Document]
     ) -> list[tuple[int, str]]:
         self._accounts.begin_batch(is_known=batch.is_known)
         self._processor.begin_batch()
+        self._candidates = self._acting.begin_batch()
         dead = self._absorb_witnesses(witnesses, {})
         self._absorb_published([d for d in published if self._queries.is_read(d.stream)])
         if batch.is_known:
@@ -303,6 +323,7 @@ class Engine:
         collector = Collector(
             self._accounts,
             self._tuple_shape,
+            self._candidates,
             is_known=batch.is_known,
             long=self._limits.shared_characters,
         )
@@ -314,7 +335,9 @@ class Engine:
         self._accounts.stop_overrun()
         self._accounts.close()
         self._absorb(of_rows(collector.rows(), self._limits.characters))
-        self._make_matches(collector.builders(), collector.leaves(), batch)
+        self._keep(self._build(batch, collector.builders(), collector.leaves()), batch)
+        for made in self._acting.run(stratum, partial(self._build, batch)):
+            self._keep(made, batch)
 
     def _portions(self, table: TupleTable) -> Iterator[TupleTable]:
         """Yield rows in order, as many at once as may be read; mostly it is all of them."""
@@ -342,9 +365,9 @@ class Engine:
         assert number is not None
         return number
 
-    def _make_matches(
-        self, builders: list[MatchBuilder], leaves: dict[int, Leaf], batch: _Batch
-    ) -> None:
+    def _build(
+        self, batch: _Batch, builders: list[MatchBuilder], leaves: dict[int, Leaf]
+    ) -> list[BuiltMatch]:
         """Make matches of the tuples of roots, and documents of the matches that are published.
 
         `leaves` are the documents that have been read for tuples.
@@ -358,6 +381,10 @@ class Engine:
             is_wanted = partial(self._is_wanted, batch, query.publish)
             tally = self._accounts.of(query.id)
             made += builder.build(leaves, batch.trees.tree, outputs, is_wanted, tally)
+        return made
+
+    def _keep(self, made: list[BuiltMatch], batch: _Batch) -> None:
+        """Keep matches and remember the documents that they publish, as far as budgets go."""
         news: list[Document] = []
         for match, document in made:
             # What a match costs is known when it is made: then its document may be one too many.

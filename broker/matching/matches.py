@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from broker.documents.document import Document
 from broker.matching.blocks import Account
@@ -27,13 +27,17 @@ from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
 from xscl.query import Constructor, SelectNodes
 
-__all__ = ["WITNESSES_MAX", "MatchBuilder"]
+__all__ = ["WITNESSES_MAX", "BuiltMatch", "MatchBuilder", "MatchKey"]
 
 WITNESSES_MAX = 1_000
 """Witness tuples listed in a match; the rest is counted (semantics, section 6)."""
 
 PUBLISHED_COST = 7
 """What a byte of output costs besides where it is published: it is evaluated as a document."""
+
+
+MatchKey = tuple[tuple[int, ...], tuple[int, ...], tuple[int | None, ...]]
+"""What the tuples of a match have in common: documents, numbers of visible nodes, branches."""
 
 
 @dataclass(slots=True)
@@ -87,7 +91,8 @@ class MatchBuilder:
         self._parameters = parameters_key(subscriber.parameters)
         self._selections: dict[Form, Hashable] = {}
         self._compared: dict[Clause, list[str]] = {}
-        self._gathered: dict[tuple[Any, ...], _Gathered] = {}
+        self._gathered: dict[MatchKey, _Gathered] = {}
+        self._lines: dict[Form, MatchLines] = {}
         self._long: dict[str, str] = {}
 
     def _selection(self, form: Form) -> Hashable:
@@ -102,14 +107,33 @@ class MatchBuilder:
             return tuple([(places[v], form.visible.index(v)) for v in shown])
         return None
 
-    def add(self, found: FoundTuple) -> bool:
-        """Add one tuple; return whether it begins a match."""
-        nodes, blocks = found.nodes, found.clause.blocks
+    def _form(self, found: FoundTuple) -> Form:
+        blocks = found.clause.blocks
         form = self._forms.get(blocks)
         if form is None:
             form = self._forms[blocks] = Form.of(self.subscriber.query, blocks)
             self._selections[form] = self._selection(form)
-        key = found.leaves, tuple([nodes[v].number for v in form.visible]), form.branches
+        return form
+
+    def key(self, found: FoundTuple) -> MatchKey:
+        """Return what the tuples of one match have in common."""
+        form = self._form(found)
+        numbers = tuple([found.nodes[v].number for v in form.visible])
+        return found.leaves, numbers, form.branches
+
+    def name(self, found: FoundTuple, key: MatchKey, behind: Sequence[Leaf]) -> str:
+        """Return the id of the match of a tuple, by its key and its documents in order."""
+        form = self._form(found)
+        lines = self._lines.get(form)
+        if lines is None:
+            subscriber = self.subscriber
+            lines = MatchLines(subscriber.query, subscriber.parameters, form)
+            self._lines[form] = lines
+        return lines.id(behind, key[1])
+
+    def add(self, found: FoundTuple) -> bool:
+        """Add one tuple; return whether it begins a match."""
+        nodes, form, key = found.nodes, self._form(found), self.key(found)
         gathered = self._gathered.get(key)
         is_new = gathered is None
         if gathered is None:

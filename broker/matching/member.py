@@ -33,6 +33,7 @@ class Member:
     alternatives: list[Alternative] = field(default_factory=list)
     uses: dict[str, list[Use]] = field(default_factory=dict)
     compiled: dict[str, list[Alternative]] = field(default_factory=dict)
+    grace_us: int = 0
 
     def all_uses(self) -> Iterator[Use]:
         """Yield the uses of roots and of inner operators."""

@@ -11,7 +11,8 @@ the queries that read the stream are compiled again, in place.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Set
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
+from dataclasses import replace
 from typing import Protocol
 
 from broker.matching.boxes.index import Box
@@ -20,6 +21,8 @@ from broker.matching.handedon import HandedOn
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.member import Member, name_of, retention_of
 from broker.matching.registration import Assignment, RegisteredQuery, SetChange, publishers_first
+from broker.tables.groups import Group
+from broker.tables.users import TableUsers
 from templates.clause import Alternative, Clause, Published, is_prepared
 from templates.compiler import compile_query
 from templates.queryclass import QueryClass
@@ -76,6 +79,8 @@ class QuerySet:
         self._retentions: Counter[int] = Counter()
         self._readers: dict[str, dict[str, Member]] = {}
         self._publishers: dict[str, dict[str, Member]] = {}
+        self._using = TableUsers()
+        self._is_settling = False
 
     def __contains__(self, query_id: object) -> bool:
         return query_id in self._members
@@ -96,6 +101,15 @@ class QuerySet:
     def is_read(self, stream: str) -> bool:
         """Return whether some query reads a stream."""
         return stream in self._readers
+
+    @property
+    def groups(self) -> Sequence[Group]:
+        """What asks and writes tables, in the order in which it runs."""
+        return self._using.groups
+
+    def creating(self) -> Iterator[Query]:
+        """Yield the queries of CREATE TABLE."""
+        return (query for query in self._using.queries() if query.table is not None)
 
     def hands_on(self, query_id: str) -> bool:
         """Return whether a query's tuples or matches are read by other operators."""
@@ -211,10 +225,12 @@ class QuerySet:
         )
         for streams, stream in self._streams_of(query):
             streams.setdefault(stream, {})[query.id] = member
+        self._using.add(query)
         self._compile(member)
         for values, point in registered.pointed():
             self.assign(query.id, values, point)
         self._settle(query.publish)
+        self._settle_tables(query)
 
     def remove(self, query_id: str) -> None:
         """Remove a query with all its assignments."""
@@ -228,7 +244,9 @@ class QuerySet:
             del streams[stream][query_id]
             if not streams[stream]:
                 del streams[stream]
+        self._using.remove(member.query)
         self._settle(member.query.publish)
+        self._settle_tables(member.query)
 
     def _streams_of(self, query: Query) -> Iterator[tuple[dict[str, dict[str, Member]], str]]:
         """Yield each stream of a query, after the index that has the query under the stream."""
@@ -303,6 +321,9 @@ class QuerySet:
         alternatives = member.prepared_for(values)
         if alternatives is None:
             plain = substitute(member.query, values)
+            if plain.tables:
+                member.grace_us = self._grace_us(plain)
+                plain = replace(plain, grace=member.grace_us)
             alternatives = compile_query(
                 plain, point, self.catalog, self._streams, self._lateness_us
             )
@@ -421,15 +442,56 @@ class QuerySet:
         if not publishers:
             return None
         roots = [a.root for m in publishers for a in m.alternatives]
+        decided = (self._using.stratum_of(member.query) for member in publishers)
         return Published(
-            max((root.query_class.stratum + 1 for root in roots), default=1),
+            max((*(1 + root.query_class.stratum for root in roots), *(1 + s for s in decided), 1)),
             max(member.retention_us() for member in publishers),
             max(self._grace_us(member.query) for member in publishers),
         )
 
-    def _grace_us(self, query: Query) -> int:
-        """Return the grace of a query: what it says, and at least that of what it reads."""
+    # -- tables
+
+    def _settle_tables(self, changed: Query) -> None:
+        """Bring queries up to date with the graces of tables, and readers with when guards run."""
+        if not self._using or not (changed.tables or changed.publish) or self._is_settling:
+            return
+        self._is_settling = True
+        is_settled = False
+        while not is_settled:
+            self._using.order(self._stratum_of, self._own_grace_us)
+            is_settled = True
+            for query in list(self._using.queries()):
+                member = self._members.get(query.id)
+                if member is None or not member.alternatives:
+                    continue
+                if member.grace_us != self._grace_us(query):
+                    registered = member.registered()
+                    self.remove(query.id)
+                    self.add(registered)
+                    is_settled = False
+            for query in list(self._using.queries()):
+                if query.publish is not None:
+                    before = self._streams.get(query.publish)
+                    self._settle(query.publish)
+                    is_settled = is_settled and before == self._streams.get(query.publish)
+        self._is_settling = False
+
+    def _stratum_of(self, query_id: str) -> int:
+        member = self._members.get(query_id)
+        roots = [a.root.query_class.stratum for a in member.alternatives] if member else []
+        return max(roots, default=0)
+
+    def _own_grace_us(self, query: Query) -> int:
+        """Return the grace of a query but for its tables': at least that of what it reads.
+
+        A load has that of its table.
+        """
         own_us = self._lateness_us if query.grace is None else query.grace
         read = {block.stream for block in query.blocks}
         graces = (each.grace_us for name, each in self._streams.items() if name in read)
-        return max(min(own_us, self._lateness_us), *graces, 0)
+        own_us = 0 if query.table is not None else min(own_us, self._lateness_us)
+        return max(own_us, *graces, 0)
+
+    def _grace_us(self, query: Query) -> int:
+        """Return the grace of a query: what it says, and at least that of what it reads."""
+        return max(self._own_grace_us(query), self._using.grace_us(query))

@@ -9,6 +9,7 @@ from itertools import chain
 from broker.documents.document import Document
 from broker.matching.budget import Pause, Spent
 from broker.matching.match import FoundMatch
+from broker.tables.store import RowChange
 
 __all__ = ["StepResult"]
 
@@ -19,6 +20,7 @@ class StepResult:
 
     The newest document of a match is in the batch.  A dead letter is the docid of a document that
     could not be evaluated, with the reason.
+    `rows` are the rows of tables that it changed, each as often as it did.
     `pauses` are the queries that went over their budget, `spent` is what the others have found in
     the last block of documents.
     """
@@ -28,6 +30,7 @@ class StepResult:
     dead_letters: Sequence[tuple[int, str]] = ()
     pauses: Sequence[Pause] = ()
     spent: Sequence[Spent] = ()
+    rows: Sequence[RowChange] = ()
 
     @classmethod
     def of_parts(cls, parts: Sequence[StepResult]) -> StepResult:
@@ -38,4 +41,5 @@ class StepResult:
             dead_letters=list(chain.from_iterable(part.dead_letters for part in parts)),
             pauses=list(chain.from_iterable(part.pauses for part in parts)),
             spent=parts[-1].spent,
+            rows=list(chain.from_iterable(part.rows for part in parts)),
         )

@@ -21,6 +21,7 @@ from broker.matching.registration import RegisteredQuery, SetChange
 from broker.registry.queries import RegisteredText, Registry
 from joins import ClassRegistry, Processor
 from xpath_eval.catalog import EvaluationPlan, Numbering
+from xscl.diagnostics import Diagnostic, Severity
 from xscl.files import check_added
 
 __all__ = [
@@ -218,6 +219,9 @@ def check_among(registry: Registry, query: xscl.Query) -> None:
 
     A PUBLISH name belongs to one query, and queries that publish form no cycle.
     """
+    if query.tables:
+        message = "this broker does not keep tables yet; `xscl replay` and `xscl test` run them"
+        raise xscl.XsclError([Diagnostic("XS800", Severity.ERROR, query.tables[0].span, message)])
     others = _publishers_of(registry).by_stream(registry, without=query.id)
     diagnostics = check_added(query, others)
     if diagnostics:

@@ -36,7 +36,9 @@ __all__ = ["SWEPT_MIN", "Evaluation"]
 SWEPT_MIN = 1_000
 """The fewest contenders among which useless ones are looked for."""
 
-_NEXT, _BEFORE = KINDS.index(DecisionKind.NEXT), KINDS.index(DecisionKind.BEFORE)
+_NEXT, _BEFORE, _SETTLED = (
+    KINDS.index(kind) for kind in (DecisionKind.NEXT, DecisionKind.BEFORE, DecisionKind.SETTLED)
+)
 
 
 class Evaluation:
@@ -116,7 +118,8 @@ class Evaluation:
         )
         start_us, end_us = contenders["start_us"][rows], contenders["end_us"][rows]
         until_us = np.minimum(end_us + window_us, start_us + within_us)
-        return np.where(kinds == _BEFORE, end_us, np.minimum(until_us, UNBOUNDED))
+        is_own = (kinds == _BEFORE) | (kinds == _SETTLED)
+        return np.where(is_own, end_us, np.minimum(until_us, UNBOUNDED))
 
     def _settled(self, stratum: int, clock: Clock) -> Ints:
         """Return the rows that count from documents of the batch on, in no order."""

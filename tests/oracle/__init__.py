@@ -8,7 +8,8 @@ values, operators, numbering, positions and lateness it does by itself.
 
 from __future__ import annotations
 
-from oracle.matching import InForce, matches, matches_of
+from oracle.matching import matches, matches_and_rows, matches_of
 from oracle.numbering import number_documents
+from oracle.transactions import InForce
 
-__all__ = ["InForce", "matches", "matches_of", "number_documents"]
+__all__ = ["InForce", "matches", "matches_and_rows", "matches_of", "number_documents"]

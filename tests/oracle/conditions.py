@@ -11,30 +11,63 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import product
+from typing import Protocol
 
 from broker.documents.document import Document
 from oracle import similarity
 from oracle.paths import select
 from oracle.tree import Node
-from oracle.values import OPERATORS, Atom, apply, calculate, compare_operands, number, passes
+from oracle.values import (
+    OPERATORS,
+    Atom,
+    apply,
+    calculate,
+    compare_operands,
+    number,
+    passes,
+    string,
+)
 from xscl.path import Literal, Parameter
 from xscl.query import (
     Call,
+    Cell,
     Conditional,
     Disjunct,
     Operand,
     PathFrom,
     Residual,
+    Row,
     SimilarityJoin,
     ValueJoin,
     VariableValue,
     operand_variables,
 )
 
-__all__ = ["Facts", "all_of", "applied", "compared_in", "holds", "values_of", "variables_of"]
+__all__ = [
+    "Facts",
+    "TableRows",
+    "all_of",
+    "applied",
+    "can_have_a_value",
+    "compared",
+    "compared_in",
+    "holds",
+    "values_of",
+    "variables_of",
+]
 
 ARITHMETIC = ("+", "-", "*", "div", "mod")
 NO_NUMBER = float("nan")
+
+
+class TableRows(Protocol):
+    """Rows of tables, as conditions read them."""
+
+    def cell(self, table: str, key: str, column: str) -> Atom:
+        """Return a cell."""
+
+    def has(self, table: str, key: str) -> bool:
+        """Return whether a row is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +76,8 @@ class Facts:
 
     `owners` has for each variable that is bound the document that binds it, also where nothing asks
     for its node.  `elements` has for each variable of a complete repetition its elements, `before`
-    those of a repetition that goes on, before the candidate; None where there is none.
+    those of a repetition that goes on, before the candidate; None where there is none.  `rows` are
+    those of tables, `setting` is the row that is being set, with its key.
     """
 
     nodes: Mapping[str, Node]
@@ -54,6 +88,8 @@ class Facts:
     elements: Mapping[str, tuple[Facts, ...]] = field(default_factory=dict)
     before: tuple[Facts, ...] | None = None
     folds: Mapping[str, tuple[Atom, ...]] = field(default_factory=dict)
+    rows: TableRows | None = None
+    setting: tuple[Row, str] | None = None
 
 
 def holds(disjunct: Disjunct, facts: Facts) -> bool:
@@ -81,11 +117,12 @@ def _compares(residual: Residual, facts: Facts) -> bool:
             a is not None and b is not None and bool(OPERATORS[residual.operator](a, b))
             for a, b in product(*numbers)
         )
-    return compare_operands(
-        left,
-        residual.operator,
-        right,
-        with_number=any(isinstance(value, float) for value in (*left, *right)),
+    return any(
+        compare_operands(
+            [a], residual.operator, [b], with_number=isinstance(a, float) or isinstance(b, float)
+        )
+        for a in left
+        for b in right
     )
 
 
@@ -134,7 +171,21 @@ def values_of(operand: Operand, facts: Facts) -> list[Atom] | None:
             if variable not in facts.owners:
                 return None
             nodes = {node for node, _ in select(path, facts.nodes[variable], facts.parameters)}
-            return [node.value for node in nodes]
+            return [node.value for node in sorted(nodes, key=lambda node: node.number)]
+        case Row(table, key):
+            assert facts.rows is not None
+            keys = values_of(key, facts)
+            known = [string(each) for each in keys or ()]
+            return None if keys is None else [k for k in known if facts.rows.has(table, k)]
+        case Cell(row, column):
+            assert facts.rows is not None
+            if facts.setting is not None and facts.setting[0] == row:
+                return [facts.rows.cell(row.table, facts.setting[1], column)]
+            keys = values_of(row.key, facts)
+            if keys is None:
+                return None
+            each_once = dict.fromkeys(map(string, keys))
+            return [facts.rows.cell(row.table, key, column) for key in each_once]
         case Literal(value):
             return [value]
         case Parameter(name):
@@ -242,7 +293,7 @@ def all_of(disjunct: Disjunct, facts: Facts) -> bool:
 def applied(disjunct: Disjunct, bound: Collection[str]) -> Disjunct | None:
     """Return what of a conjunction applies where these variables are bound, None if it is false."""
     for test in disjunct.tests:
-        if test.function == "exists" and not _can_have_a_value(test.arguments[0], bound):
+        if test.function == "exists" and not can_have_a_value(test.arguments[0], bound):
             return None
         if test.function == "empty" and test.arguments[0] in map(VariableValue, bound):
             return None
@@ -263,16 +314,18 @@ def applied(disjunct: Disjunct, bound: Collection[str]) -> Disjunct | None:
 
 
 def _rests_on(bound: Collection[str], *operands: Operand) -> bool:
-    return all(_can_have_a_value(each, bound) for each in operands)
+    return all(can_have_a_value(each, bound) for each in operands)
 
 
-def _can_have_a_value(operand: Operand, bound: Collection[str]) -> bool:
+def can_have_a_value(operand: Operand, bound: Collection[str]) -> bool:
     """Return whether all variables are bound, those within an `if` left aside."""
     match operand:
         case VariableValue(variable) | PathFrom(variable):
             return variable in bound
         case Call(_, arguments):
             return _rests_on(bound, *arguments)
+        case Row(_, key) | Cell(Row(_, key), _):
+            return can_have_a_value(key, bound)
     return True
 
 
@@ -299,7 +352,7 @@ def compared_in(disjunct: Disjunct) -> set[str]:
 
     A time is of a document, and a path that need not be there has no node.
     """
-    return {variable for operand in _sides(disjunct) for variable in _compared(operand)}
+    return {variable for operand in _sides(disjunct) for variable in compared(operand)}
 
 
 def variables_of(disjunct: Disjunct) -> set[str]:
@@ -319,7 +372,8 @@ def _sides(disjunct: Disjunct) -> Iterator[Operand]:
     yield from disjunct.tests
 
 
-def _compared(operand: Operand) -> Iterator[str]:
+def compared(operand: Operand) -> Iterator[str]:
+    """Yield the variables whose values an operand looks at."""
     match operand:
         case VariableValue(variable):
             yield variable
@@ -329,12 +383,14 @@ def _compared(operand: Operand) -> Iterator[str]:
             return
         case Call(_, arguments):
             for each in arguments:
-                yield from _compared(each)
+                yield from compared(each)
+        case Row(_, key) | Cell(Row(_, key), _):
+            yield from compared(key)
         case Conditional(condition, then, otherwise):
             for each in condition:
                 yield from compared_in(each)
-            yield from _compared(then)
-            yield from _compared(otherwise)
+            yield from compared(then)
+            yield from compared(otherwise)
 
 
 def _optional(operand: Operand) -> Iterator[str]:
@@ -346,6 +402,8 @@ def _optional(operand: Operand) -> Iterator[str]:
         case Call(_, arguments):
             for each in arguments:
                 yield from _optional(each)
+        case Row(_, key) | Cell(Row(_, key), _):
+            yield from _optional(key)
         case Conditional(condition, then, otherwise):
             for disjunct in condition:
                 for side in _sides(disjunct):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 
 from oracle.chains import chains
-from oracle.conditions import Facts, all_of, applied, compared_in
+from oracle.conditions import Facts, TableRows, all_of, applied, compared, compared_in
 from oracle.contender import (
     Around,
     Contender,
@@ -38,6 +38,7 @@ from xscl.query import (
     From,
     Key,
     Node,
+    Operand,
     Operator,
     OperatorKind,
     Query,
@@ -46,6 +47,7 @@ from xscl.query import (
     Unit,
 )
 from xscl.sequence import blocks_below, nodes_below
+from xscl.table import Action, DeleteRow, SetCell
 
 __all__ = ["Decisions"]
 
@@ -94,7 +96,33 @@ class Decisions:
             for d in each
             for v in bases_in(with_optional(d, every))
         }
-        self.looked_at = (asked | keys | set(query.visible()) | of_elements) - self.paths
+        acted = {v for operand in operands_of(query.actions) for v in compared(operand)}
+        shown = set(query.visible())
+        self.looked_at = (asked | acted | keys | shown | of_elements) - self.paths
+        self.rows: TableRows | None = None
+
+    def settled(self) -> tuple[list[Contender], Sequence[Disjunct] | None]:
+        """Return the decided tuples of a statement with tables, and what WHERE asks of them."""
+        root, where = self.query.root, None
+        if isinstance(root, From):
+            root, where = replace(root, where=None), root.where
+        found = self.contenders(root)
+        if not _is_decided(root):
+            alone = (self.decided((o,), o.rows, o.start_us, o.end_us) for o in found)
+            found = [one for one in alone if one is not None]
+        return found, where
+
+    def matching(
+        self, where: Sequence[Disjunct] | None, one: Contender, rows: TableRows
+    ) -> list[tuple[Row, Facts]]:
+        """Return the rows of a contender for which WHERE holds beside tables, with their facts."""
+        self.rows = rows
+        kept = one.rows if where is None else self.holding(where, one)
+        facts = self.facts(one)
+        return [
+            (row, replace(facts, nodes=dict(row.nodes)))
+            for row in sorted(kept, key=lambda row: sorted((v, n.number) for v, n in row.nodes))
+        ]
 
     def _predicates(self) -> Iterator[Sequence[Disjunct]]:
         for node in nodes_below(self.query.root):
@@ -426,6 +454,7 @@ class Decisions:
             self.rules.parameters,
             elements,
             folds={name: values for run in runs for name, values in run.folds},
+            rows=self.rows,
         )
 
     def element(self, one: Contender) -> Facts:
@@ -464,3 +493,23 @@ def _plain(parts: Sequence[Contender], runs: tuple[Run, ...] | None) -> Sequence
     """Return the parts that are no elements of a run."""
     elements = [] if runs is None else [id(each) for run in runs for each in run.elements]
     return [each for each in parts if id(each) not in elements]
+
+
+def _is_decided(node: Node) -> bool:
+    """Return whether a node's tuples are decided already."""
+    if isinstance(node, From):
+        return _is_decided(node.node)
+    is_next = isinstance(node, Operator) and node.kind is OperatorKind.NEXT
+    return is_next or isinstance(node, Absence)
+
+
+def operands_of(actions: Sequence[Action]) -> list[Operand]:
+    """Return what actions read: keys and values, in the order of the text."""
+    found: list[Operand] = []
+    for action in actions:
+        match action:
+            case SetCell(cell, value):
+                found += [cell.row.key, value]
+            case DeleteRow(row):
+                found.append(row.key)
+    return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -11,38 +12,22 @@ from support.query_parts import parts
 
 from broker.documents.document import Document
 from broker.matching.match import Match
-from oracle.conditions import applied, compared_in, variables_of
-from oracle.contender import Contender, Timeline
+from oracle.conditions import Facts, applied, compared_in, variables_of
+from oracle.contender import Contender, Row, Timeline
 from oracle.decided import Decisions
 from oracle.described import Witness, describe, in_order, likenesses, visible_nodes
 from oracle.freshpaths import fresh_paths, with_fresh, without_fresh
 from oracle.operators import Rules, Tuple, position
 from oracle.paths import bindings
+from oracle.rows import Rows
 from oracle.sequences import Bound, Evaluation, conditioned, keys_of
+from oracle.transactions import Found, InForce, Possible, Sweep, graces, run
 from oracle.tree import Node as DocumentNode
 from oracle.tree import is_well_formed, parse_tree
 from xscl.query import Block, Disjunct, Query, Repetition, Unit
 from xscl.sequence import nodes_below
 
-__all__ = ["InForce", "matches", "matches_of"]
-
-
-@dataclass(frozen=True, slots=True)
-class InForce:
-    """A query under one assignment, while it is registered: section 7.
-
-    It sees documents above `point`; the newest document of a match is in (`after`, `through`].
-    """
-
-    query: Query
-    parameters: Mapping[str, Any]
-    point: int = 0
-    after: int = 0
-    through: int = 1 << 62
-
-    def has(self, match: Match) -> bool:
-        """Return whether a match was found while the query was in force."""
-        return self.after < match.position <= self.through
+__all__ = ["matches", "matches_and_rows", "matches_of"]
 
 
 def matches(
@@ -70,35 +55,34 @@ def matches_of(
     in_force: Iterable[InForce], documents: Sequence[Document], *, lateness_us: int
 ) -> list[Match]:
     """Return the matches of queries that come and go, each once, sorted as `matches` does."""
-    streams = _Streams(documents)
-    found: dict[str, Match] = {}
-    graces_us: dict[str, int] = {}
-    for one in _publishers_first(in_force):
-        rules = Rules(one.parameters, lateness_us)
-        grace_us = _grace_us(one.query, graces_us, lateness_us)
-        if one.query.publish is not None:
-            graces_us[one.query.publish] = max(grace_us, graces_us.get(one.query.publish, 0))
-        for each in _query_matches(one.query, streams, rules, one.point, grace_us):
-            if one.has(each.match) and each.match.id not in found:
-                found[each.match.id] = each.match
-                streams.publish(one.query, each)
-    return sorted(found.values(), key=lambda match: (match.position, match.query, match.id))
+    return matches_and_rows(in_force, documents, lateness_us=lateness_us)[0]
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """A match, and where it stands: its position's document and depth, and its `W`."""
+def matches_and_rows(
+    in_force: Iterable[InForce], documents: Sequence[Document], *, lateness_us: int
+) -> tuple[list[Match], Rows]:
+    """Return the same, and the rows that are left of tables."""
+    ordered = list(_publishers_first(in_force))
+    graces_us = graces([one.query for one in ordered], lateness_us)
 
-    match: Match
-    depth: int
-    arrival_us: int
-    watermark_us: int
+    def sweep(accept: Callable[[Possible], Found | None]) -> Sweep:
+        streams, swept = _Streams(documents), Sweep()
+        for one in ordered:
+            rules, grace_us = Rules(one.parameters, lateness_us), graces_us[one.query.id]
+            if one.query.tables:
+                own = _possible_matches(one, streams, rules, grace_us)
+                swept.possible += own
+                for found in filter(None, map(accept, own)):
+                    streams.publish(one.query, found)
+                continue
+            for each in _query_matches(one.query, streams, rules, one.point, grace_us):
+                if one.has(each.match) and each.match.id not in swept.found:
+                    swept.found[each.match.id] = each.match
+                    streams.publish(one.query, each)
+        return swept
 
-
-def _grace_us(query: Query, graces_us: Mapping[str, int], lateness_us: int) -> int:
-    """Return the grace of a query: section 12."""
-    own_us = lateness_us if query.grace is None else min(query.grace, lateness_us)
-    return max(own_us, *(graces_us.get(block.stream, 0) for block in query.blocks))
+    rows = Rows(one.query.table for one in ordered if one.query.table is not None)
+    return run(sweep, rows), rows
 
 
 def _publishers_first(in_force: Iterable[InForce]) -> Iterator[InForce]:
@@ -150,7 +134,7 @@ class _Streams:
             self._trees[id(document)] = parse_tree(document.xml)
         return self._trees[id(document)]
 
-    def publish(self, query: Query, found: _Found) -> None:
+    def publish(self, query: Query, found: Found) -> None:
         """Add a match's output to the stream that its query publishes, if it does."""
         if query.publish is None:
             return
@@ -173,7 +157,7 @@ class _Streams:
 
 def _query_matches(
     query: Query, streams: _Streams, rules: Rules, point: int, grace_us: int
-) -> list[_Found]:
+) -> list[Found]:
     """Return the matches of one query under one assignment."""
     if query.is_ordered or any(isinstance(each, Repetition) for each in nodes_below(query.root)):
         return _decided_matches(query, streams, rules, point, grace_us)
@@ -198,41 +182,22 @@ def _query_matches(
     ]
 
 
-def _found(match: Match, documents: Sequence[Document]) -> _Found:
+def _found(match: Match, documents: Sequence[Document]) -> Found:
     newest = max(documents, key=position)
     depth = max(document.depth for document in documents)
-    return _Found(match, depth, newest.arrival_us, newest.watermark_us)
+    return Found(match, depth, newest.arrival_us, newest.watermark_us)
 
 
 def _decided_matches(
     query: Query, streams: _Streams, rules: Rules, point: int, grace_us: int
-) -> list[_Found]:
+) -> list[Found]:
     """Return the matches of a query in which something is decided, or repeated."""
     read = [streams.read(block.stream, point) for block in query.blocks]
     decisions = Decisions(query, read, rules, Timeline(streams.outside, grace_us))
     found: dict[tuple[Any, ...], tuple[Tuple, Contender, set[Witness]]] = {}
     for contender in decisions.contenders(query.root):
-        one = Tuple(
-            contender.documents,
-            dict(contender.chosen),
-            {
-                variable.name: document
-                for block, document in zip(contender.blocks, contender.documents, strict=True)
-                for variable in query.variables
-                if variable.block == block
-            },
-            contender.start_us,
-            contender.end_us,
-            contender.position,
-            contender.blocks,
-            contender.runs,
-        )
-        key = (
-            one.blocks,
-            tuple(map(position, one.documents)),
-            *visible_nodes(query, one),
-            _ends(one),
-        )
+        one = _tuple_of(query, contender)
+        key = _key_of(query, one)
         _, _, witnesses = found.setdefault(key, (one, contender, set()))
         for row in contender.rows:
             bound = dict(row.nodes)
@@ -244,7 +209,7 @@ def _decided_matches(
             for one, _, witnesses in found.values()
         ]
     return [
-        _Found(
+        Found(
             replace(describe(query, one, witnesses, rules), decided=contender.position[0]),
             contender.position[1],
             contender.end_us,
@@ -254,9 +219,72 @@ def _decided_matches(
     ]
 
 
+def _key_of(query: Query, one: Tuple) -> tuple[Any, ...]:
+    """Return what the tuples of one match have in common."""
+    documents = tuple(map(position, one.documents))
+    return (one.blocks, documents, *visible_nodes(query, one), _ends(one))
+
+
 def _ends(one: Tuple) -> tuple[int, ...]:
     """Return where the runs of a tuple begin and end, which its documents do not say."""
     return tuple(end for run in one.runs for end in (run.places.start, run.places.stop))
+
+
+def _possible_matches(
+    one: InForce, streams: _Streams, rules: Rules, grace_us: int
+) -> list[Possible]:
+    """Return what would be the matches of a statement that uses tables, if WHERE asked none."""
+    query = one.query
+    read = [streams.read(block.stream, one.point) for block in query.blocks]
+    decisions = Decisions(query, read, rules, Timeline(streams.outside, grace_us))
+    found, where = decisions.settled()
+    by_key: dict[tuple[Any, ...], list[Contender]] = {}
+    for contender in found:
+        by_key.setdefault(_key_of(query, _tuple_of(query, contender)), []).append(contender)
+
+    def ask(contenders: list[Contender], rows: Rows) -> tuple[Found, list[Facts]] | None:
+        held = [each for one in contenders for each in decisions.matching(where, one, rows)]
+        if not held:
+            return None
+        return match_of(contenders, [row for row, _ in held]), [facts for _, facts in held]
+
+    def match_of(contenders: list[Contender], rows: Iterable[Row]) -> Found:
+        first = contenders[0]
+        witnesses: set[Witness] = set()
+        for row in rows:
+            nodes = tuple((v, dict(row.nodes)[v]) for v in in_order(query, row.compared))
+            witnesses.add((nodes, likenesses(query, row.similar, nodes, rules)))
+        match = describe(query, _tuple_of(query, first), witnesses, rules)
+        decided = replace(match, decided=first.position[0])
+        return Found(decided, first.position[1], first.end_us, first.watermark_us)
+
+    return [
+        Possible(
+            one,
+            (contenders[0].position[0], contenders[0].end_us),
+            match_of(contenders, contenders[0].rows).match.id,
+            partial(ask, contenders),
+        )
+        for contenders in by_key.values()
+    ]
+
+
+def _tuple_of(query: Query, contender: Contender) -> Tuple:
+    return Tuple(
+        contender.documents,
+        dict(contender.chosen),
+        {
+            variable.name: document
+            for block, document in zip(contender.blocks, contender.documents, strict=True)
+            for variable in query.variables
+            if variable.block == block
+        },
+        contender.start_us,
+        contender.end_us,
+        contender.position,
+        contender.blocks,
+        contender.runs,
+    )
 
 
 def _choices(query: Query) -> Iterator[tuple[set[int], list[Disjunct]]]:

@@ -62,12 +62,13 @@ def compare_operands(
 
 def _compare(left: Atom, comparison: str, right: Atom, *, as_numbers: bool) -> bool:
     if not as_numbers and comparison in ("=", "!="):
-        return bool(OPERATORS[comparison](_string(left), _string(right)))
+        return bool(OPERATORS[comparison](string(left), string(right)))
     a, b = number(left), number(right)
     return a is not None and b is not None and bool(OPERATORS[comparison](a, b))
 
 
-def _string(value: Atom) -> str:
+def string(value: Atom) -> str:
+    """Return a value as a string; numbers as XPath writes them."""
     if isinstance(value, str):
         return value
     return str(_xpath("string", (value,))[0])
@@ -93,7 +94,7 @@ def _operation(operation: str) -> Any:
 def passes(function: str, value: Atom, argument: Atom, flags: str = "") -> bool:
     """Return whether `contains`, `starts-with`, `ends-with` or `matches` holds."""
     more = (flags,) if flags else ()
-    return _xpath(function, (_string(value), _string(argument), *more)) == [True]
+    return _xpath(function, (string(value), string(argument), *more)) == [True]
 
 
 def _call(function: str, arguments: tuple[Atom, ...]) -> list[Atom]:

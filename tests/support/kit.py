@@ -23,6 +23,8 @@ Every match is expected, by query and docids, sorted by largest docid, query, do
 Indented below it may stand what else must be true of it, one or more lines of a kind: `roots`,
 `nodes`, `witness` (all tuples, in order), `similar` (score and shared words of each witness's
 similarity joins), `omitted`, `streams`, `keys`, `interval`, `parameters`, `output`.
+
+`table worker` stands for what is left of a table, with indented rows: `w7 status=safe`.
 """
 
 from __future__ import annotations
@@ -115,6 +117,7 @@ class Case:
     registered: dict[str, int] = field(default_factory=dict)
     assignments: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     expected: list[Expected] = field(default_factory=list)
+    rows: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
 
 
 Runner = Callable[[Case], Sequence[Match]]
@@ -146,6 +149,10 @@ def parse_case(text: str) -> Case:
     for head, body in entries(above):
         _read_input(case, head, body)
     for head, body in entries(below):
+        if head.startswith("table "):
+            for key, *cells in map(str.split, body):
+                case.rows[head.split()[1], key] = dict(cell.split("=", 1) for cell in cells)
+            continue
         query, *docids = head.split()
         details: dict[str, list[str]] = {}
         for kind, _, rest in (detail.partition(" ") for detail in body):

@@ -157,10 +157,8 @@ NOT_RUN = {
     "LIMIT": f"{A} LIMIT 1 PER 1 h",
     "CONFIDENCE": f"{A} CONFIDENCE 0.5",
     "GRACE": f"{A} GRACE 1 h",
-    "ON MATCH": f"{A} ON MATCH DELETE t[a]",
     "LOSS": f"{A} NOT JOIN {{, 1 h}} {B} LOSS 0.1 DELAY learned",
-    "CREATE TABLE": "CREATE TABLE t (id KEY)",
-    "table": f"{A} WHERE t[a].n = 3",
+    "inner table": f"({A} WHERE t[a].n = 3) JOIN {{, 1 h}} {B}",
     "revision": f"{A} JOIN {{a = b AND revision(a) = 0, 1 h}} {B}",
     "elements": f"{A}+ {{a > prev(a), 1 h}}",
 }

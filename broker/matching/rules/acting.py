@@ -1,0 +1,95 @@
+"""Runs the transactions of a batch, group by group, as the strata are probed.
+
+What a match costs is known when it is made, and may be too much for its query: then the query is
+paused at that document, and must not have acted there.  So the group is run again from the rows of
+its beginning, without that query from that document on; what came before is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from broker.matching.accounts import Accounts
+from broker.matching.leaf import Leaf
+from broker.matching.matches import BuiltMatch, MatchBuilder
+from broker.matching.queryset import QuerySet
+from broker.matching.rules.candidates import Candidate, Candidates, Turn
+from broker.tables.groups import Group
+from broker.tables.store import RowChange, Tables
+from broker.tables.transactions import Schedule, run
+
+__all__ = ["Acting"]
+
+Build = Callable[[list[MatchBuilder], dict[int, Leaf]], list[BuiltMatch]]
+
+
+class Acting:
+    """The tables of an engine, and what its queries do to them.
+
+    `leaves_of` returns documents of the join by number.  Equal values of matches that have `long`
+    characters or more are held once.
+    """
+
+    def __init__(
+        self,
+        queries: QuerySet,
+        accounts: Accounts,
+        leaves_of: Callable[[Iterable[int]], dict[int, Leaf]],
+        long: int,
+        schedule: Schedule | None = None,
+    ) -> None:
+        self.tables = Tables()
+        self.waves = 0
+        self._queries = queries
+        self._accounts = accounts
+        self._leaves_of = leaves_of
+        self._schedule = schedule
+        self._long = long
+        self._candidates = Candidates(long)
+
+    def begin_batch(self) -> Candidates:
+        """Start a batch; return where its candidates are gathered."""
+        self._candidates = Candidates(self._long)
+        self.waves = 0
+        for query in self._queries.creating():
+            assert query.table is not None
+            self.tables.define(query.table)
+        return self._candidates
+
+    def run(self, stratum: int, build: Build) -> Iterator[list[BuiltMatch]]:
+        """Run the groups behind a stratum; yield the matches of each group."""
+        for group in self._queries.groups:
+            if group.stratum == stratum:
+                turns = self._candidates.turns(group, self._rank)
+                if turns:
+                    yield self._run(group, turns, build)
+
+    def end_batch(self) -> list[RowChange]:
+        """Return the rows that the batch has changed."""
+        return self.tables.end_batch()
+
+    def _run(self, group: Group, turns: Sequence[Turn], build: Build) -> list[BuiltMatch]:
+        while True:
+            live = [each for each in turns if each.order[0] < self._limit(each)]
+            waves = run(live, self.tables, self._schedule)
+            asking = sorted({each.candidate.subscriber.query.id for each in live if each.is_asked})
+            before = self._accounts.saved(asking)
+            builders = self._candidates.builders(live)
+            leaves = self._leaves_of({leaf for each in builders for leaf in each.leaves()})
+            made = build(builders, leaves)
+            stopped = self._accounts.first_stopped(before)
+            if stopped is None:
+                self.waves += waves
+                return made
+            self._accounts.put_back(before, stopped)
+            self.tables.undo(group.tables)
+
+    def _limit(self, turn: Turn) -> int:
+        return self._accounts.of(turn.candidate.subscriber.query.id).limit
+
+    def _rank(self, candidates: list[Candidate]) -> None:
+        leaves = self._leaves_of({leaf for each in candidates for leaf in each.leaves})
+        for each in candidates:
+            behind = [leaves[number] for number in each.leaves]
+            newest = max(leaf.docid for leaf in behind)
+            each.rank = (newest, each.subscriber.query.id, self._candidates.name(each, behind))

@@ -1,0 +1,159 @@
+"""What ON MATCH does, compiled, and what it locks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from broker.tables.locks import Lock
+from broker.tables.store import Cell, Order, Tables
+from xscl.comparison import Operand, PathFrom, Row, operand_terms, operands_below, term
+from xscl.evaluation import Reading, Values, compile_operand, key_reader
+from xscl.table import Action, SetCell
+
+__all__ = ["Actions", "Beside", "Tuple", "row_locks", "values_of"]
+
+
+class Tuple(Protocol):
+    """A tuple under one assignment, as conditions read it."""
+
+    @property
+    def start_us(self) -> int:
+        """The start of its interval."""
+
+    @property
+    def end_us(self) -> int:
+        """The end of its interval."""
+
+    @property
+    def parameters(self) -> Mapping[str, str | float | int]:
+        """The values of parameters."""
+
+    def value(self, name: str) -> str:
+        """Return the value of a term."""
+
+
+class Beside:
+    """A tuple beside the tables as a transaction sees them; see `xscl.evaluation.TableReading`.
+
+    With `is_own` it sees what its transaction has written so far.  `setting` is the row that is
+    being set, with its key.
+    """
+
+    def __init__(
+        self,
+        tuple_: Tuple,
+        tables: Tables,
+        order: Order,
+        *,
+        is_own: bool = False,
+        setting: tuple[Row, str] | None = None,
+    ) -> None:
+        self.start_us, self.end_us = tuple_.start_us, tuple_.end_us
+        self.parameters = tuple_.parameters
+        self.value = tuple_.value
+        self._tables = tables
+        self._order = order
+        self._is_own = is_own
+        self._setting = setting
+
+    def cell(self, table: str, key: str, column: str) -> Cell:
+        """Return a cell."""
+        return self._tables.cell(table, key, column, self._order, is_own=self._is_own)
+
+    def has_row(self, table: str, key: str) -> bool:
+        """Return whether a row is there."""
+        return self._tables.has_row(table, key, self._order, is_own=self._is_own)
+
+    def bound_key(self, row: Row) -> str | None:
+        """Return the key of the row that is being set."""
+        return self._setting[1] if self._setting is not None and self._setting[0] == row else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    """One action; it removes a row where it has no column."""
+
+    row: Row
+    column: str
+    keys: Callable[[Reading], list[str]]
+    value: Callable[[Reading], Values] | None
+
+
+class Actions:
+    """The actions of a statement; `terms` are what they read of a tuple, in order.
+
+    They happen for each different choice of the values of these terms.
+    """
+
+    def __init__(self, actions: Sequence[Action]) -> None:
+        operands: list[Operand] = []
+        self._compiled: list[_Compiled] = []
+        for action in actions:
+            if isinstance(action, SetCell):
+                row, column = action.cell.row, action.cell.column
+                operands += [row.key, action.value]
+                value = compile_operand(action.value)
+                self._compiled.append(_Compiled(row, column, key_reader(row), value))
+            else:
+                operands.append(action.row.key)
+                row = action.row
+                self._compiled.append(_Compiled(row, "", key_reader(row), None))
+        self._terms = dict.fromkeys(each for operand in operands for each in operand_terms(operand))
+        self._read = tuple(dict.fromkeys(row for each in operands for row in _rows_in(each)))
+
+    def choices(self, tuples: Iterable[Tuple]) -> list[Tuple]:
+        """Return a tuple for each different choice of values, in the order of the values."""
+        found: dict[tuple[tuple[str, ...], ...], Tuple] = {}
+        for each in tuples:
+            found.setdefault(tuple([values_of(one, each) for one in self._terms]), each)
+        return [found[key] for key in sorted(found)]
+
+    def reads(self, tuples: Iterable[Tuple]) -> set[Lock]:
+        """Return the locks of what the actions read."""
+        return row_locks(self._read, tuples)
+
+    def writes(self, tuples: Iterable[Tuple]) -> set[Lock]:
+        """Return the locks of what the actions may write."""
+        return row_locks([each.row for each in self._compiled], tuples)
+
+    def act(self, choices: Sequence[Tuple], tables: Tables, order: Order) -> None:
+        """Do the actions for some choices, one action after the other."""
+        for action in self._compiled:
+            for choice in choices:
+                now = Beside(choice, tables, order, is_own=True)
+                for key in action.keys(now):
+                    if action.value is None:
+                        tables.delete(action.row.table, key, order)
+                    else:
+                        setting = (action.row, key)
+                        at_row = Beside(choice, tables, order, is_own=True, setting=setting)
+                        values = action.value(at_row)
+                        if values:
+                            value = values[0] if isinstance(values[0], str) else float(values[0])
+                            tables.set(action.row.table, key, action.column, value, order)
+
+
+def values_of(read: Operand, one: Tuple) -> tuple[str, ...]:
+    """Return the values of a term in a tuple: an optional path may have none, or several."""
+    value = one.value(term(read))
+    return tuple(json.loads(value)) if isinstance(read, PathFrom) else (value,)
+
+
+def row_locks(rows: Iterable[Row], tuples: Iterable[Tuple]) -> set[Lock]:
+    """Return the locks of rows: whole tables where a key depends on another row."""
+    tuples = list(tuples)
+    found: set[Lock] = set()
+    for row in rows:
+        if any(True for _ in _rows_in(row.key)):
+            found.add(Lock(row.table, None))
+            continue
+        keys = key_reader(row)
+        found |= {Lock(row.table, key) for each in tuples for key in keys(each)}
+    return found
+
+
+def _rows_in(operand: Operand) -> Iterable[Row]:
+    return (each for each in operands_below(operand) if isinstance(each, Row))

@@ -1,0 +1,75 @@
+"""Runs candidates as transactions: guards, then actions, in order, wave by wave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+from typing import Protocol
+
+from broker.tables.locks import Granularity, Locks, Scheduler, waves
+from broker.tables.store import Order, Tables
+
+__all__ = ["Candidate", "Schedule", "run"]
+
+
+class Candidate(Protocol):
+    """A match but for what it asks tables."""
+
+    @property
+    def order(self) -> Order:
+        """The place of its transaction."""
+
+    @property
+    def rank(self) -> tuple[int, str, str]:
+        """Its place among those that act in one transaction: newest document, query, id."""
+
+    def locks(self) -> Locks:
+        """Return what it reads, and what it may write."""
+
+    def ask(self, tables: Tables) -> bool:
+        """Return whether its guard holds before its transaction."""
+
+    def act(self, tables: Tables) -> None:
+        """Do its actions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How transactions are scheduled; it changes cost, never what they leave."""
+
+    scheduler: Scheduler = Scheduler.LWM
+    granularity: Granularity = Granularity.ROW
+
+
+def run(candidates: Iterable[Candidate], tables: Tables, schedule: Schedule | None = None) -> int:
+    """Run the transactions of one group in a batch; return the number of their waves."""
+    ordered = sorted(candidates, key=attrgetter("order"))
+    transactions = [list(some) for _, some in groupby(ordered, key=attrgetter("order"))]
+    schedule = schedule or Schedule()
+    locked = list(map(_locks, transactions))
+    wave_of = waves(locked, schedule.scheduler, schedule.granularity)
+    by_wave: dict[int, list[list[Candidate]]] = {}
+    for wave, transaction in zip(wave_of, transactions, strict=True):
+        by_wave.setdefault(wave, []).append(transaction)
+    for wave in sorted(by_wave):
+        for transaction in by_wave[wave]:
+            _run(transaction, tables)
+    return len(by_wave)
+
+
+def _locks(transaction: Sequence[Candidate]) -> Locks:
+    own = [each.locks() for each in transaction]
+    return Locks(
+        frozenset().union(*(each.reads for each in own)),
+        frozenset().union(*(each.writes for each in own)),
+    )
+
+
+def _run(transaction: Sequence[Candidate], tables: Tables) -> None:
+    matches = [each for each in transaction if each.ask(tables)]
+    if len(matches) > 1:
+        matches.sort(key=attrgetter("rank"))
+    for each in matches:
+        each.act(tables)
