@@ -33,8 +33,10 @@ EXPECTED = {
     "book-and-blog": 2,
     "book-and-blog-by-category": 2,
     "cross-posting": 1,
+    "quiet-gauge": 1,
     "same-author-other-feed": 2,
     "same-story": 4,
+    "standing-correction": 1,
 }
 """The matches that the example documents have, by query."""
 

@@ -59,14 +59,19 @@ def document_line(item: Item) -> RenderableType:
 def match_block(
     match: Mapping[str, Any], items: Sequence[Item], deliveries: Iterable[ReceivedDelivery]
 ) -> RenderableType:
-    """Return a match: its query, the documents, the joined values, the time between, the ways."""
-    apart = abs(items[-1].time - items[0].time)
+    """Return a match: its query, the documents, the joined values, the time between, the ways.
+
+    A match of one document is of what did not come behind it.
+    """
+    start, end = (datetime.fromisoformat(match[name]) for name in ("start", "end"))
     heading = Text.assemble(("= ", "bold yellow"), (match["query"], "bold yellow"))
-    heading.append(f"  {spoken(apart)} apart", "magenta")
+    is_pair = len(items) > 1
+    heading.append(f"  {spoken(end - start)} {'apart' if is_pair else 'of silence'}", "magenta")
     body = Table.grid(padding=(0, 1))
     body.add_column(width=8, style="dim")
     body.add_column()
-    for name, item in zip(("earlier", "later"), sorted(items, key=lambda i: i.time), strict=False):
+    names = ("earlier", "later") if is_pair else ("last",)
+    for name, item in zip(names, sorted(items, key=lambda i: i.time), strict=False):
         origin = f"  {item.source}, {item.time:%a %H:%M}"
         body.add_row(name, Text.assemble(item.title, (origin, "dim")))
     for label, value in joined_values(match):

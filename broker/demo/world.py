@@ -34,6 +34,9 @@ allow_networks = ["127.0.0.0/8"]
 [http]
 port = {api}
 
+[clock]
+every = "1 s"
+
 [smtp]
 host = "127.0.0.1"
 port = {smtp}
@@ -48,7 +51,7 @@ url = "http://127.0.0.1:{port}/{feed}.xml"
 stream = "{stream}"
 every = "2 s"
 """
-STREAMS = {"lighthouse-press": "announcements"}
+STREAMS = {"lighthouse-press": "announcements", "tide-gauge": "gauges"}
 """The streams of feeds that do not go into `news`."""
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
@@ -7,8 +8,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from broker.demo.play import EXPECTED
+from broker.demo.screen import match_block, read_item
 from broker.documents.spool import SpoolWriter
 
 
@@ -24,6 +27,20 @@ def demo(directory: Path, timeout_s: float) -> subprocess.CompletedProcess[str]:
     )
 
 
+def test_a_silence_is_shown_with_its_length_and_the_last_that_came() -> None:
+    xml = "<item><title>Level 0.94 m</title><source>Tide Gauge 7</source></item>"
+    times = {"start": "2026-03-02T08:30:00Z", "end": "2026-03-02T10:30:00Z"}
+    item = read_item({"stream": "gauges", "xml": xml, "time": times["start"]})
+    match = {**times, "query": "quiet-gauge", "witnesses": []}
+    console = Console(record=True, width=100, file=io.StringIO())
+    console.print(match_block(match, [item], []))
+    shown = [line.rstrip() for line in console.export_text().splitlines()]
+    assert shown == [
+        "= quiet-gauge  2 h of silence",
+        "  last     Level 0.94 m  Tide Gauge 7, Mon 08:30",
+    ]
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 @pytest.mark.timeout(600)
@@ -33,11 +50,12 @@ def test_the_demonstration_ends_well_and_shows_what_happened(tmp_path: Path) -> 
     for query, count in EXPECTED.items():
         assert done.stdout.count(f"= {query} ") == count
         assert f"{count} × {query}" in done.stdout
+    assert "= quiet-gauge  2 h of silence" in done.stdout
     assert "joined   first/title = second/title" in done.stdout
     assert "sent to  the webhook and reader@demo.example" in done.stdout
     assert "the first was answered with 500" in done.stdout
     received = [json.loads(line) for line in (tmp_path / "received.jsonl").read_text().splitlines()]
-    assert len(received) == len({row["delivery_id"] for row in received}) == 17
+    assert len(received) == len({row["delivery_id"] for row in received}) == 19
 
 
 def test_a_demonstration_whose_broker_does_not_start_says_why(tmp_path: Path) -> None:
