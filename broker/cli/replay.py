@@ -288,8 +288,8 @@ def _summarise(summary: ReplaySummary) -> None:
     for pause in summary.pauses:
         message(f"warning: {pause.query} was paused at document {pause.docid}: {pause.reason}")
     parts = [
-        f"{summary.documents:,} documents",
-        f"{summary.matches:,} matches",
+        f"{summary.documents:,} document{'' if summary.documents == 1 else 's'}",
+        f"{summary.matches:,} match{'' if summary.matches == 1 else 'es'}",
         f"{summary.seconds:.1f} s",
         f"{summary.documents_per_s:,.0f} documents/s",
     ]

@@ -10,7 +10,6 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,10 @@ START_WAIT_S = 180.0
 
 
 class Broker:
-    """`xscl run` on a directory, begun by `starter`.  It may be killed and started again."""
+    """`xscl run` on a directory.  It may be killed and started again."""
 
-    def __init__(self, directory: Path, settings: str = "", *, starter: Sequence[str] = ()) -> None:
+    def __init__(self, directory: Path, settings: str = "") -> None:
         self.directory = directory
-        self._starter = starter
         self.log = directory / "broker.log"
         directory.mkdir(parents=True, exist_ok=True)
         self.configure(settings)
@@ -42,7 +40,7 @@ class Broker:
         address.unlink(missing_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._starter, sys.executable, "-m", "broker.cli", "run", "--until-eof"],
+                [sys.executable, "-m", "broker.cli", "run", "--until-eof"],
                 cwd=self.directory,
                 stdin=subprocess.PIPE,
                 stdout=log,
