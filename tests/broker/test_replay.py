@@ -156,7 +156,7 @@ def test_the_command_writes_matches_and_a_summary(tmp_path: Path) -> None:
     )
     assert result.exit_code == 0
     assert [json.loads(line)["query"] for line in result.stdout.splitlines()] == ["q"]
-    assert result.stderr.startswith("2 documents, 1 matches, ")
+    assert result.stderr.startswith("2 documents, 1 match, ")
 
 
 def test_the_command_points_at_an_error_in_a_query(tmp_path: Path) -> None:
