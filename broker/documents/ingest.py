@@ -11,7 +11,7 @@ becomes depends on the documents before it and its arrival time, not on how line
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -67,6 +67,7 @@ class Ingest:
     `closed_streams` are those that queries publish; they take no documents from outside.
     `recorded_time_us` is the largest time on a line so far, which only recorded streams need.
     `too_late` says which documents are of no use, to be told and counted; they are accepted.
+    `waits_for_time` says whether a tick would change anything.
     """
 
     def __init__(
@@ -84,6 +85,7 @@ class Ingest:
         self.closed_streams: Collection[str] = ()
         self.too_late: TooLate = never
         self.settled: TooLate = never
+        self.waits_for_time: Callable[[], bool] = lambda: True
         self._settled: Counter[str] = Counter()
         self._late: Counter[str] = Counter()
         self._newest = Newest(spool.watermark_us, stream_at(spool, spool.watermark_us))

@@ -86,7 +86,7 @@ class IngestThread:
     `registry_version` is read for each segment.  `behind` returns a reason when the pipeline is so
     far behind that no more documents should be taken, else None.  `on_written` gets the seconds
     that each segment took to be durable, and the receipts of its documents.  A tick is written
-    when nothing has been for `tick_s`, unless that is 0.
+    when nothing has been for `tick_s`, unless that is 0 or nothing waits for time to pass.
     """
 
     def __init__(
@@ -188,6 +188,8 @@ class IngestThread:
                 if not self._queue and self._is_stopping:
                     return
                 is_silent = not self._queue
+                if is_silent and not self._unwritten and not self._ingest.waits_for_time():
+                    continue
                 if (
                     not is_silent
                     and not self._is_stopping

@@ -81,6 +81,11 @@ class Lateness:
             if query_id in self._asked:
                 self._assign(self._asked[query_id], values, is_wanted=point is not None)
 
+    @property
+    def is_decided(self) -> bool:
+        """Whether any query decides something, for which time has to pass."""
+        return bool(self._graces)
+
     def is_too_late(self, stream: str, end_us: int, watermark_us: int) -> bool:
         """Return whether a document that ends then is in no match of an operator.
 

@@ -25,6 +25,7 @@ class Planning:
         self._ingest = ingest
         ingest.too_late = engines.lateness.is_too_late
         ingest.settled = engines.lateness.is_settled
+        ingest.waits_for_time = lambda: engines.lateness.is_decided
         self._version = 0
         self._is_planned = True
 

@@ -230,6 +230,25 @@ def test_a_silent_clock_ticks_and_a_busy_one_does_not(tmp_path: Path) -> None:
     assert written == [1]
 
 
+def test_nothing_ticks_where_nothing_waits_for_time(tmp_path: Path) -> None:
+    """A tick would make what is recorded too late for those that follow in a minute."""
+    spool = SpoolWriter(tmp_path, Disk(is_durable=False))
+    ingest = Ingest(spool)
+    asked: queue.Queue[None] = queue.Queue()
+
+    def waits_for_time() -> bool:
+        asked.put(None)
+        return False
+
+    ingest.waits_for_time = waits_for_time
+    thread = IngestThread(ingest, spool, registry_version=lambda: 1, linger_s=0, tick_s=0.01)
+    thread.start()
+    for _ in range(3):
+        asked.get(timeout=10)
+    assert thread.submit([line(1)]).result(10)[0].docid == 1
+    thread.stop()
+
+
 def test_nobody_publishes_to_the_clock(stand: Stand) -> None:
     [receipt] = stand.thread.submit([DocumentLine(CLOCK, b"<v/>")]).result(10)
     assert receipt.outcome is IngestOutcome.REFUSED

@@ -134,6 +134,16 @@ def test_the_widest_window_counts_and_goes_with_its_query() -> None:
     assert lateness.bound_us("S", 0) is None
 
 
+def test_time_has_to_pass_only_while_a_query_decides() -> None:
+    lateness = lateness_of("S FOLLOWED BY {, 1 h} T")
+    assert not lateness.is_decided
+    (query,) = parsed(["S NEXT {, 1 h} T"])
+    lateness.follow(SetChange([RegisteredQuery(query)]))
+    assert lateness.is_decided
+    lateness.follow(SetChange(gone=[query.id]))
+    assert not lateness.is_decided
+
+
 def test_windows_of_parameters_are_those_of_the_assignments() -> None:
     (query,) = parsed(["S JOIN {, $within} T"])
     lateness = Lateness(0)
