@@ -78,6 +78,7 @@ CODES = {
     "XS704": "A cycle of PUBLISH names",
     "XS705": "A table that exists",
     "XS706": "A cycle through a table and a published stream",
+    "XS707": "A grace other than that of the table",
     "XS800": "Not run yet",
     "XS801": "A repetition behind JOIN",
     "XS802": "WHILE without NEXT",

@@ -14,9 +14,9 @@ from xscl.query import Query
 from xscl.reader import read
 from xscl.support import refused
 from xscl.table import Table
-from xscl.tables import check_tables
+from xscl.tables import check_graces, check_tables
 
-__all__ = ["check_added", "check_files", "check_set", "load", "query_files"]
+__all__ = ["check_added", "check_files", "check_set", "check_table_cycles", "load", "query_files"]
 
 SUFFIX = ".xscl"
 
@@ -56,6 +56,8 @@ def check_files(
         tables += [(table, name, text) for table in reading.tables]
     diagnostics += check_set(located)
     diagnostics += check_tables(located, tables, is_all=True)
+    if not any(each.is_error for each in diagnostics):
+        diagnostics += check_graces(located)
     return queries, diagnostics
 
 
@@ -87,7 +89,7 @@ def check_set(located: Sequence[tuple[Query, str, str]]) -> list[Diagnostic]:
         *_shared_ids(located),
         *_shared_names(located),
         *_cycles(located),
-        *_table_cycles(located),
+        *check_table_cycles(located),
     ]
 
 
@@ -177,7 +179,7 @@ def _cycle(query: Query, path: str, source: str, cycle: Sequence[str]) -> Diagno
     )
 
 
-def _table_cycles(located: Sequence[tuple[Query, str, str]]) -> Iterator[Diagnostic]:
+def check_table_cycles(located: Sequence[tuple[Query, str, str]]) -> Iterator[Diagnostic]:
     """Find guarded publishers whose tables are written because of what they publish."""
     if not any(query.guards and query.publish for query, _, _ in located):
         return

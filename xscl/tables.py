@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from xscl.diagnostics import Diagnostic, Severity
@@ -13,7 +14,7 @@ from xscl.statement import ColumnSyntax, TableSyntax
 from xscl.syntax import ParameterRef
 from xscl.table import Column, Table, TableUse
 
-__all__ = ["build_table", "check_tables"]
+__all__ = ["build_table", "check_graces", "check_tables"]
 
 
 def build_table(syntax: TableSyntax, report: Report) -> Table | None:
@@ -84,6 +85,36 @@ def check_tables(
                 found.append(
                     Diagnostic(code, severity, use.span, message, advice, None, path, source)
                 )
+    return found
+
+
+def check_graces(queries: Sequence[Located]) -> list[Diagnostic]:
+    """Return where a statement says another grace than the largest of the statements of a table."""
+    publishers = {query.publish: query for query, _, _ in queries if query.publish is not None}
+
+    def grace_us(query: Query) -> float:
+        own = math.inf if query.grace is None else query.grace
+        read = (publishers.get(block.stream) for block in query.blocks)
+        return max([own, *(grace_us(each) for each in read if each is not None)])
+
+    users = [each for each in queries if each[0].tables and each[0].table is None]
+    largest: dict[str, tuple[float, str]] = {}
+    for query, _, _ in users:
+        for name in query.table_names:
+            largest[name] = max((grace_us(query), query.id), largest.get(name, (-1.0, "")))
+    found: list[Diagnostic] = []
+    for query, path, source in users:
+        own_us = grace_us(query)
+        name = max(query.table_names, key=lambda name: (largest[name][0], name))
+        most_us, other = largest[name]
+        if own_us < most_us:
+            said = "no GRACE" if most_us == math.inf else f"GRACE {most_us / 1e6:g} s"
+            message = f"`{other}` uses `{name}` too, with {said}: that is this statement's, too"
+            hint = "statements of one table have the largest of their graces: say the same"
+            span = query.tables[0].span
+            found.append(
+                Diagnostic("XS707", Severity.WARNING, span, message, hint, None, path, source)
+            )
     return found
 
 

@@ -19,7 +19,7 @@ from broker.documents.document import NAME_CHARACTERS_MAX, NAME_RULE, render_tim
 from broker.pipeline.backfill import check_unread, look_back
 from broker.registry.file import RegistryError
 from broker.registry.queries import QueryState, RegisteredText
-from broker.registry.registered import check_among, parsed
+from broker.registry.registered import check_among, parsed, users_among
 from xscl.diagnostics import Severity
 from xscl.lexer import is_name, tokenise
 from xscl.reader import check
@@ -131,9 +131,12 @@ async def _change(request: web.Request, state: QueryState) -> web.Response:
     await in_thread(present_query, backend, query_id)
 
     def change(newest_docid: int) -> RegisteredText:
-        if state is QueryState.ACTIVE:
+        query = parsed(present_query(backend, query_id))
+        if state is not QueryState.ACTIVE:
+            _check_unused(backend, query)
+        else:
             # Others may have been registered while it was paused.
-            check_among(backend.registry, parsed(present_query(backend, query_id)))
+            check_among(backend.registry, query)
         return backend.registry.set_state(query_id, state, effective=newest_docid)
 
     return await _answer(backend, await backend.change(change))
@@ -170,10 +173,22 @@ def _same(backend: Backend, query: xscl.Query) -> RegisteredText | None:
 def one_query(text: str, query_id: str) -> xscl.Query:
     """Return the query that a text is; what is none, or several, ends the request with 422."""
     queries = xscl.parse(text, id=query_id)
+    if len(queries) == 1 and queries[0].id != query_id:
+        detail = f"the id of a table is its name: {queries[0].id!r}, not {query_id!r}"
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
     if len(queries) != 1:
         detail = f"the body holds {len(queries)} statements; a query is one"
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
     return queries[0]
+
+
+def _check_unused(backend: Backend, query: xscl.Query) -> None:
+    """End the request with 409 if others use the table that a query creates."""
+    users = users_among(backend.registry, query)
+    if users:
+        named = ", ".join(map(repr, users[:5]))
+        detail = f"the table {query.id!r} is used by {named}: remove these first"
+        raise Problem(HTTPStatus.CONFLICT, detail)
 
 
 def present_query(backend: Backend, query_id: str) -> RegisteredText:

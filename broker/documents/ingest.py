@@ -61,10 +61,15 @@ class Receipt:
     is_settled: bool = False
 
 
+LOADS = "TABLE."
+"""What the names of streams begin with whose documents are loads of tables."""
+
+
 class Ingest:
     """Turns lines into numbered documents in the spool.  One at a time; the spool is its memory.
 
     `closed_streams` are those that queries publish; they take no documents from outside.
+    `tables` are those that can be loaded, None where all can.
     `recorded_time_us` is the largest time on a line so far, which only recorded streams need.
     `too_late` says which documents are of no use, to be told and counted; they are accepted.
     `waits_for_time` says whether a tick would change anything.
@@ -83,6 +88,7 @@ class Ingest:
         self._keys = AcceptedKeys(spool, dedup_horizon_us)
         self.recorded_time_us = recorded_time_us
         self.closed_streams: Collection[str] = ()
+        self.tables: Collection[str] | None = None
         self.too_late: TooLate = never
         self.settled: TooLate = never
         self.waits_for_time: Callable[[], bool] = lambda: True
@@ -159,6 +165,9 @@ class Ingest:
             raise DocumentError(f"stream {CLOCK!r} is the broker's own")
         if line.stream in self.closed_streams:
             raise DocumentError(f"stream {line.stream!r} is published by a query")
+        table = line.stream.removeprefix(LOADS)
+        if self.tables is not None and table != line.stream and table not in self.tables:
+            raise DocumentError(f"no query uses a table {table!r}")
 
     def _recorded_arrival(self, line: DocumentLine) -> int:
         if line.arrival_us is not None:

@@ -130,7 +130,10 @@ class Accounts:
         most = self._budget.remembered_documents
         while self._remembered(most, horizon_us) > most > 0:
             retaining = self._processor.retaining(horizon_us)
-            for query in self._queries.retaining(retaining.classes, retaining.retention_us):
+            queries = self._queries.retaining(retaining.classes, retaining.retention_us)
+            if not queries:
+                return
+            for query in queries:
                 self._pause(
                     query,
                     last_docid + 1,

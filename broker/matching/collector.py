@@ -65,9 +65,10 @@ class Collector:
             return
         tally = self._tally(use)
         account = found.account
-        tally.find(account)
-        tally.spend(account, TUPLE_COST + found.nbytes)
-        tally.keep(found.docid, found.nbytes)
+        if query.table is None:  # a load costs nobody's budget
+            tally.find(account)
+            tally.spend(account, TUPLE_COST + found.nbytes)
+            tally.keep(found.docid, found.nbytes)
         if not tally.takes(account) or not holds(found, use):
             return
         if is_inner:

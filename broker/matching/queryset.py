@@ -136,7 +136,8 @@ class QuerySet:
         return sorted(
             name
             for name, member in self._members.items()
-            if any(
+            if member.query.table is None  # others use the table
+            and any(
                 use.kept_us == kept_us and use.query_class in classes for use in member.all_uses()
             )
         )

@@ -93,10 +93,13 @@ def _last_before(spool: Spool, arrival_us: int, point: int) -> int:
 
 
 def check_unread(registry: Registry, query: Query) -> None:
-    """Raise `LookBackError` if others read what a query publishes, and it is to look back.
+    """Raise `LookBackError` if a query is to look back and cannot.
 
-    They would have to find again what they join with documents that come this late.
+    Those who read what it publishes would have to find again what they join with documents that
+    come this late; and rows of tables are as they are now.
     """
+    if query.tables:
+        raise LookBackError("a query that uses tables cannot look back: rows have no past")
     if query.publish is None:
         return
     for other in queries_of(registry, registry.revision()):

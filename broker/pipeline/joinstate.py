@@ -23,6 +23,7 @@ from broker.pipeline.evaluation import evaluate_documents
 from broker.pipeline.limits import PipelineLimits
 from broker.pipeline.results import Results
 from broker.pipeline.snapshot import Snapshot
+from broker.tables.store import RowChange
 from xpath_eval.catalog import EvaluationPlan
 
 __all__ = ["EngineState", "JoinEngine", "watermark_us"]
@@ -45,8 +46,8 @@ class JoinEngine(Protocol):
     ) -> None:
         """Remember a batch whose matches are known, and what they published."""
 
-    def resume(self, spent: Iterable[Spent]) -> None:
-        """Hear what queries have spent in the last block of documents, before the next batch."""
+    def resume(self, spent: Iterable[Spent], rows: Iterable[RowChange]) -> None:
+        """Hear what queries have spent, and the rows of tables, before the next batch."""
 
     def horizon_us(self, watermark_us: int) -> int:
         """Return the oldest event time that is still needed when `W` is `watermark_us`."""
@@ -139,7 +140,7 @@ class EngineState:
             first, last = needed.first_docid, done[-1].last_docid
             for witnesses in self._remembered(engine, first, last):
                 engine.absorb(witnesses, self._spool.documents, self._published(witnesses))
-        engine.resume(self._results.spent())
+        engine.resume(self._results.spent(), self._results.rows())
 
     def _published(self, witnesses: pa.Table) -> list[Document]:
         """Return what has been published at the documents of a table.

@@ -14,6 +14,7 @@ Invariants:
 
 from __future__ import annotations
 
+import json
 import logging
 import sqlite3
 import threading
@@ -29,6 +30,7 @@ from broker.matching.match import FoundMatch
 from broker.matching.stepresult import StepResult
 from broker.pipeline.matchlog import MatchLog
 from broker.settings.database import DatabaseError, connect, transaction, why_unwritten
+from broker.tables.store import RowChange
 
 __all__ = ["DeadLetter", "Outbox"]
 
@@ -101,6 +103,14 @@ _STEPS = (
     INSERT INTO spent SELECT query, revision, block, block, matches, nbytes FROM spent_before;
     DROP TABLE spent_before;
     ALTER TABLE published ADD COLUMN docid_max INTEGER NOT NULL DEFAULT 0;
+    """,
+    """
+    CREATE TABLE table_row (
+        name TEXT NOT NULL,
+        key TEXT NOT NULL,
+        cells TEXT NOT NULL,
+        docid INTEGER NOT NULL,
+        PRIMARY KEY (name, key)) WITHOUT ROWID;
     """,
 )
 
@@ -215,9 +225,43 @@ class Outbox:
             f"INSERT INTO pause VALUES (?, ?, ?, ?, {now_us}) ON CONFLICT DO NOTHING",
             rows.pauses,
         )
+        for table, key, cells, docid in rows.rows:
+            if cells is None:
+                self._db.execute("DELETE FROM table_row WHERE name = ? AND key = ?", (table, key))
+            else:
+                self._db.execute(
+                    "INSERT OR REPLACE INTO table_row VALUES (?, ?, ?, ?)",
+                    (table, key, _spell_cells(cells), docid),
+                )
         if rows.spent:
             self._db.execute("DELETE FROM spent WHERE block < ?", (rows.spent[0].block,))
         self._db.executemany("INSERT OR REPLACE INTO spent VALUES (?, ?, ?, ?, ?, ?)", rows.spent)
+
+    def rows(self) -> list[RowChange]:
+        """Return the rows of all tables."""
+        return list(map(_row_of, self._rows("SELECT name, key, cells, docid FROM table_row")))
+
+    def rows_of(self, table: str, *, after: str = "", limit: int = 1_000) -> list[RowChange]:
+        """Return rows of a table in the order of their keys, those with a larger key."""
+        rows = self._rows(
+            "SELECT name, key, cells, docid FROM table_row WHERE name = ? AND key > ?"
+            " ORDER BY key LIMIT ?",
+            table,
+            after,
+            limit,
+        )
+        return list(map(_row_of, rows))
+
+    def row_of(self, table: str, key: str) -> RowChange | None:
+        """Return a row of a table, None where it is not there."""
+        rows = self._rows(
+            "SELECT name, key, cells, docid FROM table_row WHERE name = ? AND key = ?", table, key
+        )
+        return _row_of(rows[0]) if rows else None
+
+    def row_counts(self) -> dict[str, int]:
+        """Return how many rows each table has that has some."""
+        return dict(self._rows("SELECT name, count(*) FROM table_row GROUP BY name"))
 
     def pauses(self) -> list[Pause]:
         """Return the statements of queries that went over their budget, by query."""
@@ -290,6 +334,7 @@ class _Rows:
     dead_letters: Sequence[tuple[int, str]]
     pauses: Sequence[tuple[object, ...]]
     spent: Sequence[Spent]
+    rows: Sequence[RowChange]
 
     @classmethod
     def of(cls, step: StepResult) -> _Rows:
@@ -300,7 +345,17 @@ class _Rows:
             step.dead_letters,
             list(map(astuple, step.pauses)),
             step.spent,
+            step.rows,
         )
+
+
+_spell_cells = json.JSONEncoder(ensure_ascii=False).encode
+"""Spells numbers that are none as `NaN` and `Infinity`, which `_row_of` reads."""
+
+
+def _row_of(row: tuple[Any, ...]) -> RowChange:
+    table, key, cells, docid = row
+    return RowChange(table, key, json.loads(cells), docid)
 
 
 def _published_row(document: Document) -> tuple[object, ...]:

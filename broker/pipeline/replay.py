@@ -40,6 +40,7 @@ from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.joinstate import JoinEngine
 from broker.pipeline.shards import Join, Tasks
 from broker.pipeline.steps import Pipeline, StepSummary
+from broker.tables.store import RowChange
 from joins import DEFAULT_ENGINE, EngineName
 from xscl.query import Query
 
@@ -242,6 +243,10 @@ class _MatchFile:
 
     def spent(self) -> list[Spent]:
         """Return nothing: the engine lives as long as the replay."""
+        return []
+
+    def rows(self) -> list[RowChange]:
+        """Return nothing, for the same reason."""
         return []
 
     def published(self, *, after: int, through: int) -> list[Document]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from broker.documents.document import Document
 from broker.matching.budget import Spent
 from broker.matching.stepresult import StepResult
+from broker.tables.store import RowChange
 
 __all__ = ["Results"]
 
@@ -22,6 +24,9 @@ class Results(Protocol):
 
     def spent(self) -> list[Spent]:
         """Return what queries have spent in the last block of documents."""
+
+    def rows(self) -> Sequence[RowChange]:
+        """Return the rows of all tables."""
 
     def published(self, *, after: int, through: int) -> list[Document]:
         """Return the documents published at positions in (after, through], in order."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from dataclasses import replace
 from functools import lru_cache
@@ -18,22 +17,23 @@ from broker.matching.lateness import Lateness
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange
+from broker.registry.among import among, by_stream, check_query, used_tables, users_of
 from broker.registry.queries import RegisteredText, Registry
 from joins import ClassRegistry, Processor
 from xpath_eval.catalog import EvaluationPlan, Numbering
-from xscl.diagnostics import Diagnostic, Severity
-from xscl.files import check_added
 
 __all__ = [
     "Engines",
     "Pauses",
     "check_among",
     "fits",
+    "loaded_tables",
     "parsed",
     "published_streams",
     "queries_of",
     "statement",
     "unreadable",
+    "users_among",
 ]
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -58,11 +58,16 @@ def queries_of(
     """Return the queries that were active at a registry version, but for those that are paused."""
     paused = _statements(pauses)
     texts = registry.queries(as_of=registry_version)
-    return [
+    found = [
         _registered(registry, text, registry_version)
         for text in texts
         if (text.id, text.revision) not in paused
     ]
+    created = [each.query.id for each in found if each.query.table is not None]
+    if not created:
+        return found
+    loading, _ = _loading(registry, created, registry_version)
+    return [*(each for each in found if each.query.table is None), *loading]
 
 
 def _statements(pauses: Iterable[Pause]) -> set[tuple[str, int]]:
@@ -152,42 +157,12 @@ class Engines:
             if query is not None and is_same and fits(query, values):
                 assigned.append((query_id, values, point))
         queries = [_registered(self._registry, text, registry_version) for text in texts]
-        return SetChange(queries, gone, assigned)
-
-
-class _Publishers:
-    """The active queries that publish, by stream; kept up to date at the cost of what changed."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._version = 0
-        self._streams: dict[str, str] = {}
-        self._queries: dict[str, xscl.Query] = {}
-
-    def by_stream(self, registry: Registry, *, without: str = "") -> dict[str, xscl.Query]:
-        """Return them as the registry has them now, except the query of one id."""
-        with self._lock:
-            version = registry.revision()
-            if version != self._version:
-                self._follow(*registry.changed_queries(self._version, version))
-                self._version = version
-            found = dict(self._queries)
-            found.pop(self._streams.get(without, ""), None)
-            return found
-
-    def _follow(self, texts: list[RegisteredText], gone: frozenset[str]) -> None:
-        for query_id in (*gone, *(text.id for text in texts)):
-            stream = self._streams.pop(query_id, None)
-            if stream is not None:
-                del self._queries[stream]
-        for text in texts:
-            query = parsed(text)
-            if query.publish is not None:
-                self._streams[query.id] = query.publish
-                self._queries[query.publish] = query
-
-
-_publishers: MutableMapping[Registry, _Publishers] = WeakKeyDictionary()
+        replaced = (present.get(query_id) for query_id in {*gone, *changed})
+        those = [*(each.query for each in queries), *filter(None, replaced)]
+        tables = {name for query in those for name in query.table_names}
+        loading, unused = _loading(self._registry, tables, registry_version)
+        queries = [each for each in queries if each.query.table is None] + loading
+        return SetChange(queries, gone | set(unused), assigned)
 
 
 def statement(registry: Registry, query_id: str, revision: int) -> RegisteredQuery:
@@ -211,25 +186,51 @@ def unreadable(registry: Registry, registry_version: int) -> Iterator[tuple[Regi
 
 def published_streams(registry: Registry) -> frozenset[str]:
     """Return the streams that active queries publish; they take no documents from outside."""
-    return frozenset(_publishers_of(registry).by_stream(registry))
+    return frozenset(by_stream(_among(registry).values()))
+
+
+def loaded_tables(registry: Registry) -> frozenset[str]:
+    """Return the tables that active queries use: they can be loaded, since their grace is known."""
+    return used_tables(_among(registry).values())
 
 
 def check_among(registry: Registry, query: xscl.Query) -> None:
-    """Raise `XsclError` if a query does not go with the active ones.
+    """Raise `XsclError` if a query does not go with the active ones."""
+    check_query(query, _among(registry, without=query.id))
 
-    A PUBLISH name belongs to one query, and queries that publish form no cycle.
+
+def users_among(registry: Registry, query: xscl.Query) -> list[str]:
+    """Return the active queries, by id, that use the table which a query creates."""
+    return users_of(query, _among(registry, without=query.id).values())
+
+
+def _among(registry: Registry, *, without: str = "") -> dict[str, xscl.Query]:
+    return among(registry, parsed).queries(registry, without=without)
+
+
+def _loading(
+    registry: Registry, tables: Iterable[str], registry_version: int
+) -> tuple[list[RegisteredQuery], list[str]]:
+    """Return the queries that load some tables, and the tables that no query uses.
+
+    A table is loaded from the registration of the first of its queries on: then its grace is known.
     """
-    if query.tables:
-        message = "this broker does not keep tables yet; `xscl replay` and `xscl test` run them"
-        raise xscl.XsclError([Diagnostic("XS800", Severity.ERROR, query.tables[0].span, message)])
-    others = _publishers_of(registry).by_stream(registry, without=query.id)
-    diagnostics = check_added(query, others)
-    if diagnostics:
-        raise xscl.XsclError(diagnostics)
-
-
-def _publishers_of(registry: Registry) -> _Publishers:
-    return _publishers.setdefault(registry, _Publishers())
+    wanted = set(tables)
+    first: dict[str, int] = {}
+    creating: list[RegisteredText] = []
+    for text in registry.queries(as_of=registry_version) if wanted else ():
+        query = parsed(text)
+        if query.table is not None and query.table.name in wanted:
+            creating.append(text)
+        elif query.table is None:
+            for name in query.table_names & wanted:
+                first[name] = min(text.effective, first.get(name, text.effective))
+    loading = [
+        replace(_stated(registry, text), registration_point=max(text.point, first[text.id]))
+        for text in creating
+        if text.id in first
+    ]
+    return loading, sorted(wanted - {each.query.id for each in loading})
 
 
 def _registered(registry: Registry, text: RegisteredText, registry_version: int) -> RegisteredQuery:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from broker.documents.ingest import Ingest
 from broker.pipeline.steps import Pipeline
 from broker.registry.queries import Registry
-from broker.registry.registered import Engines, published_streams
+from broker.registry.registered import Engines, loaded_tables, published_streams
 
 __all__ = ["Planning"]
 
@@ -49,4 +49,5 @@ class Planning:
         self._pipeline.prepare(version)
         self._version = version
         self._ingest.closed_streams = published_streams(self._registry)
+        self._ingest.tables = loaded_tables(self._registry)
         self._is_planned = True

@@ -24,11 +24,15 @@ _Row = tuple[Cell, ...]
 
 
 class RowChange(NamedTuple):
-    """A row as it is now, by columns without the key; None where it is not there any more."""
+    """A row as it is now, by columns without the key; None where it is not there any more.
+
+    `docid` is the position of the transaction that left it so.
+    """
 
     table: str
     key: str
     cells: Mapping[str, Cell] | None
+    docid: int = 0
 
 
 class _Version(NamedTuple):
@@ -87,7 +91,7 @@ class Tables:
 
     def restore(self, rows: Iterable[RowChange]) -> None:
         """Take rows as they were committed, between two batches."""
-        for table, key, cells in rows:
+        for table, key, cells, _ in rows:
             assert cells is not None
             if table not in self._held:  # it was removed: it may be there again
                 self._held[table] = _Held(tuple(cells), tuple(cells.values()))
@@ -136,14 +140,14 @@ class Tables:
         changes: list[RowChange] = []
         for name, held in self._held.items():
             for key, versions in held.versions.items():
-                row = versions[-1].row
+                (docid, _), row = versions[-1]
                 if row == held.rows.get(key):
                     continue
                 if row is None:
                     del held.rows[key]
                 else:
                     held.rows[key] = row
-                changes.append(RowChange(name, key, _cells(held, row)))
+                changes.append(RowChange(name, key, _cells(held, row), docid))
             held.versions.clear()
         return changes
 

@@ -16,6 +16,7 @@ from broker.documents.document import Document
 from broker.matching.budget import Spent
 from broker.matching.match import Match, MatchDocument
 from broker.matching.stepresult import StepResult
+from broker.tables.store import RowChange
 from xpath_eval.catalog import EvaluationPlan
 
 Documents = Callable[[Iterable[int]], Mapping[int, bytes]]
@@ -60,7 +61,7 @@ class StandInEngine:
     ) -> None:
         self.process(witnesses, documents)
 
-    def resume(self, spent: Iterable[Spent]) -> None:
+    def resume(self, spent: Iterable[Spent], rows: Iterable[RowChange] = ()) -> None:
         """It has no budget."""
 
     def horizon_us(self, watermark_us: int) -> int:
