@@ -21,7 +21,7 @@ from broker.matching.engine import Engine, RegisteredQuery
 from joins.sequences.clock import Clock
 from joins.sequences.contenders import StreamRows
 from joins.sequences.evaluation import Evaluation
-from joins.sequences.plan import Plan
+from joins.sequences.plan import Classes, Plan
 from templates.compiler import compile_query
 from templates.decision import Decided, Decision
 from xpath_eval.catalog import PatternCatalog
@@ -80,7 +80,7 @@ def ready(text: str, events: int) -> float:
     plan = Plan()
     evaluation = Evaluation(plan, 0)
     plan.take(decided.decision, 0)
-    classes = [(1, plan.hand_on(decided))]
+    classes = Classes.of([plan.hand_on(1, decided)])
     rows = rows_of(events, streams_of(decided.decision))
     clock = Clock()
     started = time.process_time()

@@ -118,7 +118,7 @@ class Engine:
             spill_directory=spill_directory,
             limits=limits.join,
         )
-        self._processor = DecidingProcessor(join, lateness_us)
+        self._processor = DecidingProcessor(join, lateness_us, limits.join.memory)
         self._queries = QuerySet(self._processor, numbering, lateness_us=lateness_us, limits=limits)
         self._accounts = Accounts(budget, self._queries, self._processor)
         self._bulk = Bulk(limits)

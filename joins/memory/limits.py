@@ -69,5 +69,12 @@ class MemoryLimits:
     """Entries of a value that are looked at to find that all are of the instance that asks.  One
     that has a value more often, as under many variables, is taken to share it."""
 
+    listed_pairs: int = 1 << 14
+    """Pairs of contenders that are listed at once, about: behind each portion a left that is done
+    is looked at no more. """
+
+    contenders: int = 1_000
+    """The fewest contenders among which useless ones are looked for."""
+
 
 DEFAULT_MEMORY_LIMITS = MemoryLimits()

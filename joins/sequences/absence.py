@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from joins.memory.limits import MemoryLimits
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.sequences.conditions import Conditions
@@ -53,11 +54,13 @@ class _Asked:
 class Absence:
     """The contenders of all absent units."""
 
-    def __init__(self, plan: Plan, contenders: Contenders, conditions: Conditions) -> None:
+    def __init__(
+        self, plan: Plan, contenders: Contenders, conditions: Conditions, limits: MemoryLimits
+    ) -> None:
         self._plan = plan
         self._contenders = contenders
         self._conditions = conditions
-        self.cancelling = Timeline()
+        self.cancelling = Timeline(limits)
 
     def add(self, rows: Ints) -> None:
         """Take rows that came of absent units."""

@@ -14,12 +14,12 @@ their rows do.  Section 1.1 of the semantics is asked of any two that are held t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 
 import numpy as np
 
 from joins.memory.durations import UNBOUNDED
-from joins.memory.slots import Ints, ranges
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
+from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.memory.tupletable import TupleTable
 from joins.sequences.absence import Absence
@@ -27,14 +27,11 @@ from joins.sequences.clock import Clock
 from joins.sequences.conditions import Conditions
 from joins.sequences.contenders import Contenders, StreamRows
 from joins.sequences.pairs import DecidedTuples, Pairs
-from joins.sequences.plan import KINDS, HandedOn, Plan, Role
+from joins.sequences.plan import KINDS, Classes, Plan, Role
 from joins.sequences.waiting import Waiting
 from templates.decision import DecisionKind
 
-__all__ = ["SWEPT_MIN", "Evaluation"]
-
-SWEPT_MIN = 1_000
-"""The fewest contenders among which useless ones are looked for."""
+__all__ = ["Evaluation"]
 
 _NEXT, _BEFORE, _SETTLED = (
     KINDS.index(kind) for kind in (DecisionKind.NEXT, DecisionKind.BEFORE, DecisionKind.SETTLED)
@@ -44,15 +41,17 @@ _NEXT, _BEFORE, _SETTLED = (
 class Evaluation:
     """The contenders of all decisions of a plan, and what waits to be decided."""
 
-    def __init__(self, plan: Plan, lateness_us: int) -> None:
+    def __init__(
+        self, plan: Plan, lateness_us: int, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS
+    ) -> None:
         self.plan = plan
         self._contenders = Contenders(plan, lateness_us)
         self._conditions = Conditions(plan, self._contenders)
-        self._pairs = Pairs(plan, self._contenders, self._conditions)
-        self._absence = Absence(plan, self._contenders, self._conditions)
+        self._pairs = Pairs(plan, self._contenders, self._conditions, limits)
+        self._absence = Absence(plan, self._contenders, self._conditions, limits)
         self._came: dict[int, list[StreamRows]] = defaultdict(list)
         self._waiting: dict[int, Waiting] = defaultdict(Waiting)
-        self._swept = SWEPT_MIN
+        self._swept = self._contenders_min = limits.contenders
 
     def __len__(self) -> int:
         return len(self._contenders)
@@ -137,59 +136,31 @@ class Evaluation:
 
     # -- what is handed on ---------------------------------------------------------------------
 
-    def rows(self, tuples: DecidedTuples, classes: Sequence[tuple[int, HandedOn]]) -> TupleTable:
-        """Return the rows of decided tuples that classes hand on, given by their numbers."""
-        contenders, seats = self._contenders, self._contenders["seat"]
-        order = np.argsort([each.decision for _, each in classes], kind="stable").tolist()
-        columns = np.array(
-            [
-                (number, each.decision, each.left, -1 if each.right is None else each.right)
-                for number, each in (classes[i] for i in order)
-            ],
-            np.int64,
-        ).reshape(-1, 4)
-        numbers, decisions, lefts, rights = columns.T
-        rules = np.array([classes[i][1].rule for i in order], np.int64)
-        low, high = (
-            np.searchsorted(decisions, tuples.decision, side) for side in ("left", "right")
-        )
-        which, at = _products(low, high - low)
-        again, left = contenders.rows_of(tuples.left[which])
-        which, at = which[again], at[again]
-        own = seats[left] == lefts[at]
-        which, at, left = which[own], at[own], left[own]
-        right = np.full(len(which), -1, np.int64)
-        parts = []
-        for is_pair in (False, True):
-            some = np.flatnonzero((rights[at] >= 0) == is_pair)
-            parts.append(
-                self._with_rights(tuples, which[some], at[some], left[some], rights, rules)
-                if is_pair
-                else (which[some], at[some], left[some], right[some])
-            )
-        which, at, left, right = (np.concatenate(each) for each in zip(*parts, strict=True))
-        order = np.lexsort((tuples.docid[which], numbers[at]))
-        which, at, left, right = which[order], at[order], left[order], right[order]
-        return self._table(tuples.some(which), numbers[at], left, right)
+    def rows(self, tuples: DecidedTuples, classes: Classes) -> TupleTable:
+        """Return the rows of decided tuples that classes hand on."""
+        which, at = classes.of_decisions(tuples.decision)
+        which, at, left = self._of_seats(tuples.left, which, at, classes.left)
+        is_pair = classes.right[at] >= 0
+        single, pairs = np.flatnonzero(~is_pair), np.flatnonzero(is_pair)
+        again, both, right = self._of_seats(tuples.right[which], pairs, at[pairs], classes.right)
+        start_us, end_us = self._contenders["start_us"][left[again]], tuples.end_us[which[again]]
+        sides = [left[again], right]
+        fits = self._conditions.hold(classes.rules[both], sides, start_us, end_us)
+        rows = np.concatenate([single, again[fits]])
+        rights = np.concatenate([np.full(len(single), -1, np.int64), right[fits]])
+        order = np.lexsort((tuples.docid[which[rows]], classes.numbers[at[rows]]))
+        rows, rights = rows[order], rights[order]
+        numbers = classes.numbers[at[rows]]
+        return self._table(tuples.some(which[rows]), numbers, left[rows], rights)
 
-    def _with_rights(
-        self,
-        tuples: DecidedTuples,
-        which: Ints,
-        at: Ints,
-        left: Ints,
-        rights: Ints,
-        rules: Ints,
-    ) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return the rows of pairs that fit."""
-        contenders = self._contenders
-        again, right = contenders.rows_of(tuples.right[which])
-        which, at, left = which[again], at[again], left[again]
-        own = contenders["seat"][right] == rights[at]
-        which, at, left, right = which[own], at[own], left[own], right[own]
-        start_us = contenders["start_us"][left]
-        fits = self._conditions.hold(rules[at], [left, right], start_us, tuples.end_us[which])
-        return which[fits], at[fits], left[fits], right[fits]
+    def _of_seats(
+        self, contenders: Ints, which: Ints, at: Ints, seats: Ints
+    ) -> tuple[Ints, Ints, Ints]:
+        """Return the rows that contenders have in the seats of classes, each behind its numbers."""
+        again, rows = self._contenders.rows_of(contenders[which])
+        which, at = which[again], at[again]
+        own = self._contenders["seat"][rows] == seats[at]
+        return which[own], at[own], rows[own]
 
     def _table(self, tuples: DecidedTuples, classes: Ints, left: Ints, right: Ints) -> TupleTable:
         contenders = self._contenders
@@ -233,7 +204,7 @@ class Evaluation:
         for waiting in self._waiting.values():
             waiting.renumber(numbers)
         self._contenders.keep(of_use, numbers)
-        self._swept = max(SWEPT_MIN, 2 * len(self))
+        self._swept = max(self._contenders_min, 2 * len(self))
 
     def _of_use(self, horizon_us: int) -> Flags:
         contenders = self._contenders
@@ -248,8 +219,3 @@ class Evaluation:
             of_use |= waits[contenders["contender"]]
         of_use &= self.plan.decisions["is_used"][decisions]
         return of_use
-
-
-def _products(starts: Ints, counts: Ints) -> tuple[Ints, Ints]:
-    """Return, for each range of numbers, which range it is, and each number."""
-    return np.repeat(np.arange(len(starts)), counts), ranges(starts, counts)

@@ -19,6 +19,7 @@ import numpy as np
 
 from joins.memory.durations import UNBOUNDED
 from joins.memory.instancetable import Hashes
+from joins.memory.limits import MemoryLimits
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.sequences.clock import Clock
@@ -28,10 +29,7 @@ from joins.sequences.plan import KINDS, Plan
 from joins.sequences.timeline import Run, Spans, Timeline
 from templates.decision import DecisionKind
 
-__all__ = ["LISTED_MAX", "DecidedTuples", "Pairs"]
-
-LISTED_MAX = 1 << 14
-"""About how many pairs are listed at once."""
+__all__ = ["DecidedTuples", "Pairs"]
 
 _NEXT = KINDS.index(DecisionKind.NEXT)
 
@@ -125,11 +123,14 @@ class _Questions:
 class Pairs:
     """The left and the right contenders of all decisions that have both."""
 
-    def __init__(self, plan: Plan, contenders: Contenders, conditions: Conditions) -> None:
+    def __init__(
+        self, plan: Plan, contenders: Contenders, conditions: Conditions, limits: MemoryLimits
+    ) -> None:
         self._plan = plan
         self._contenders = contenders
         self._conditions = conditions
-        self.lefts, self.rights = Timeline(), Timeline()
+        self._listed = limits.listed_pairs
+        self.lefts, self.rights = Timeline(limits), Timeline(limits)
 
     def __len__(self) -> int:
         return len(self.lefts) + len(self.rights)
@@ -201,7 +202,7 @@ class Pairs:
     def _every(self, asked: _Questions) -> DecidedTuples:
         """Return all pairs that are asked for."""
         found = [DecidedTuples.none()]
-        for questions, run, places in self._spans(asked).listed(LISTED_MAX):
+        for questions, run, places in self._spans(asked).listed(self._listed):
             fitting = self._fit_ahead(asked, questions, run, places)
             lefts, rights = asked.entries.rows[questions[fitting]], run.rows[places[fitting]]
             found.append(self._tuples(lefts, rights, self._contenders["docid"][lefts]))
@@ -243,7 +244,7 @@ class Pairs:
 
     def _portion(self, enter: _Entries, counts: Ints) -> int:
         """Return how many rights are taken now: what enters at one place and time is together."""
-        some = max(1, int(np.searchsorted(np.cumsum(counts), LISTED_MAX, "right")))
+        some = max(1, int(np.searchsorted(np.cumsum(counts), self._listed, "right")))
         if some >= len(enter):
             return len(enter)
         columns = [self._contenders[name][enter.rows] for name in ("counts_from", "end_us")]

@@ -21,7 +21,7 @@ from joins.sequences.columns import Columns
 from templates.decision import Conjunction, Decided, Decision, DecisionKind, TupleStream
 from templates.rule import Rule
 
-__all__ = ["KINDS", "HandedOn", "Plan", "Role"]
+__all__ = ["KINDS", "Classes", "HandedOn", "Plan", "Role"]
 
 KINDS = list(DecisionKind)
 """Kinds by their numbers in columns."""
@@ -35,14 +35,39 @@ class Role(enum.IntEnum):
     ABSENT = 2
 
 
-@dataclass(frozen=True, slots=True)
-class HandedOn:
-    """What a class hands on of a decision: the rows of one or two seats that a rule holds of."""
+class HandedOn(NamedTuple):
+    """What a class hands on of a decision: the rows of one or two seats that a rule holds of.
 
+    `right` is -1 in a class of one operand.
+    """
+
+    query_class: int
     decision: int
     left: int
-    right: int | None
+    right: int
     rule: int
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """What classes hand on, in columns, in the order of decisions."""
+
+    numbers: Ints
+    decisions: Ints
+    left: Ints
+    right: Ints
+    rules: Ints
+
+    @classmethod
+    def of(cls, handed_on: Sequence[HandedOn]) -> Classes:
+        """Return what classes hand on as columns."""
+        rows = np.array(sorted(handed_on, key=lambda each: each.decision), np.int64)
+        return cls(*rows.reshape(-1, len(HandedOn._fields)).T)
+
+    def of_decisions(self, decisions: Ints) -> tuple[Ints, Ints]:
+        """Return, for each of some decisions, its classes: which of them it is, and the place."""
+        low, high = (np.searchsorted(self.decisions, decisions, side) for side in ("left", "right"))
+        return np.repeat(np.arange(len(decisions)), high - low), ranges(low, high - low)
 
 
 class Read(NamedTuple):
@@ -143,15 +168,14 @@ class Plan:
             self._cases.append(1, rule=rule, window_us=min(window_us, UNBOUNDED), blocks=blocks)
             self._sit(number, own, self._operand(), Role.ABSENT, case.stream, [rule])
 
-    def hand_on(self, decided: Decided) -> HandedOn:
+    def hand_on(self, query_class: int, decided: Decided) -> HandedOn:
         """Take what a class hands on of a decision that is there."""
         number = self.numbers[decided.decision]
         own = self._operands[number]
-        left = self._seat(number, own, own.left, Role.LEFT, decided.left)
-        right = None
+        left, right = self._seat(number, own, own.left, Role.LEFT, decided.left), -1
         if decided.right is not None:
             right = self._seat(number, own, own.right, Role.RIGHT, decided.right)
-        return HandedOn(number, left, right, self._rule(number, decided.asked))
+        return HandedOn(query_class, number, left, right, self._rule(number, decided.asked))
 
     def remove(self, decision: Decision) -> None:
         """Leave a decision out from now on."""

@@ -19,6 +19,7 @@ from joins.classes import Retaining
 from joins.engines import Processor
 from joins.memory.durations import CLOSED
 from joins.memory.instance import Instance
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.shapes import Edge
 from joins.memory.slots import Ints
 from joins.memory.tupletable import ClassTuple, TupleTable
@@ -26,7 +27,7 @@ from joins.sequences.clock import Clock
 from joins.sequences.contenders import StreamRows
 from joins.sequences.evaluation import Evaluation
 from joins.sequences.pairs import DecidedTuples
-from joins.sequences.plan import HandedOn, Plan
+from joins.sequences.plan import Classes, HandedOn, Plan
 from templates.decision import Decision
 from templates.queryclass import QueryClass
 from templates.template import Template
@@ -40,14 +41,17 @@ NEVER = -1
 class DecidingProcessor:
     """A join, `inner`, and the decisions over its tuples; see `engines.Processor`."""
 
-    def __init__(self, inner: Processor, lateness_us: int) -> None:
+    def __init__(
+        self, inner: Processor, lateness_us: int, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS
+    ) -> None:
         self.inner = inner
         self._clock = Clock()
         self._uses: dict[int, int] = {}
         self._classes: dict[int, QueryClass] = {}
         self._plan = Plan()
-        self._evaluation = Evaluation(self._plan, lateness_us)
+        self._evaluation = Evaluation(self._plan, lateness_us, limits)
         self._handed_on: dict[int, HandedOn] = {}
+        self._of_strata: dict[int, Classes] = {}
         self._decided: list[DecidedTuples] = []
         self._has_changed = False
 
@@ -108,7 +112,11 @@ class DecidingProcessor:
             self._evaluation.move()
         for number, each in self._classes.items():
             if each.decided is not None and number not in self._handed_on:
-                self._handed_on[number] = self._plan.hand_on(each.decided)
+                self._handed_on[number] = self._plan.hand_on(number, each.decided)
+        of_strata: dict[int, list[HandedOn]] = {}
+        for number, each in self._classes.items():
+            of_strata.setdefault(each.stratum, []).append(self._handed_on[number])
+        self._of_strata = {stratum: Classes.of(own) for stratum, own in of_strata.items()}
         self._has_changed = False
 
     # -- a batch -------------------------------------------------------------------------------
@@ -159,17 +167,12 @@ class DecidingProcessor:
         """Yield the tuples of `probe` as they are found; decided tuples come last."""
         if stratum in self.inner.strata:
             yield from self.inner.tuples(stratum)
-        classes = [
-            (number, self._handed_on[number])
-            for number, query_class in self._classes.items()
-            if query_class.stratum == stratum
-        ]
-        if not classes:
+        if stratum not in self._of_strata:
             return
         self._decided.append(self._evaluation.decide(stratum, self._clock))
-        table = self._evaluation.rows(DecidedTuples.concat(self._decided), classes)
-        if len(table):
-            yield table
+        decided = DecidedTuples.concat(self._decided)
+        if len(decided):
+            yield self._evaluation.rows(decided, self._of_strata[stratum])
 
     def limit(self, number: int, docid: int, window_us: int = CLOSED) -> None:
         """Leave out tuples of a class, where that saves work."""

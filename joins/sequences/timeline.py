@@ -19,11 +19,12 @@ write it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from joins.memory.instancetable import Hashes
+from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 
@@ -176,11 +177,12 @@ class Spans:
         return wanted, at
 
 
-@dataclass(slots=True)
 class Timeline:
     """Runs, oldest first."""
 
-    runs: list[Run] = field(default_factory=list)
+    def __init__(self, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS) -> None:
+        self._entries_max = limits.run_entries
+        self.runs: list[Run] = []
 
     def __len__(self) -> int:
         return sum(map(len, self.runs))
@@ -196,7 +198,7 @@ class Timeline:
         if not len(keys):
             return
         self.runs.append(Run.of(keys, ends_us, rows))
-        while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
+        while self._is_worth_merging():
             merged = [run.some(is_of_use(run.rows)) for run in self.runs[-2:]]
             self.runs[-2:] = [
                 Run.of(
@@ -206,6 +208,11 @@ class Timeline:
                     )
                 )
             ]
+
+    def _is_worth_merging(self) -> bool:
+        """Return whether the last two runs are of like size."""
+        sizes = [len(run) for run in self.runs[-2:]]
+        return len(sizes) > 1 and sizes[0] < 2 * sizes[1] and sum(sizes) <= self._entries_max
 
     def between(self, keys: Hashes, first_us: Ints, last_us: Ints) -> Spans:
         """Return where the entries under keys stand that end in closed intervals."""

@@ -11,6 +11,7 @@ from generators.ordered_cases import ordered_case
 from support.examples import examples, some
 from support.kit import CASES, Case, cases, check, parse_case
 from support.runners import ENGINES, EngineName, lines, run_engine, run_oracle
+from support.tiny_limits import TINY
 
 from broker.matching.match import Match
 from broker.pipeline.shards import Join
@@ -37,6 +38,11 @@ def test_shards_decide_so_too(name: str) -> None:
     check(ALL[name], in_shards)
 
 
+@pytest.mark.parametrize("name", some(ALL, 8))
+def test_it_decides_so_in_pieces(name: str) -> None:
+    check(ALL[name], partial(run_engine, batch_size=3, limits=TINY))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_decides_so(engine: EngineName) -> None:
     name = next(name for name in ALL if "Misplaced" in name)
@@ -49,8 +55,11 @@ def test_it_decides_as_the_oracle_does() -> None:
         case = parse_case(ordered_case(RandomChooser(seed)))
         cut = random.Random(seed)
         batch_size, restart = cut.randint(1, 3), cut.randint(0, len(case.lines) - 1)
-        if lines(run_engine(case, batch_size=batch_size, restart_after=restart)) != lines(
-            run_oracle(case)
-        ):
+        found = [
+            run_engine(case, batch_size=batch_size, restart_after=restart),
+            run_engine(case, batch_size=2 * batch_size, limits=TINY),
+        ]
+        expected = lines(run_oracle(case))
+        if any(lines(each) != expected for each in found):
             wrong.append(seed)
     assert not wrong, "cases of ordered_case(RandomChooser(seed)) with these seeds"

@@ -61,6 +61,8 @@ TINY_MEMORY = MemoryLimits(
     swept_rows=3,
     run_entries=4,
     filtered_entries=2,
+    listed_pairs=1,
+    contenders=0,
 )
 
 TINY = MatchingLimits(join=SignatureLimits(memory=TINY_MEMORY))
@@ -91,6 +93,8 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "run_entries": (2, 8),
         "filtered_entries": (1, 4),
         "own_entries": (1,),
+        "listed_pairs": (1, 3),
+        "contenders": (0, 3),
     },
     SignatureLimits: {
         "pairs": (1, 5),
