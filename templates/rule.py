@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from templates.decision import NOTHING, Conjunction
-from xscl.evaluation import compile_conjunction
+from xscl.evaluation import Condition, compile_conjunction
 from xscl.functions import to_double
 from xscl.query import Residual, VariableValue
 
-__all__ = ["OPERATORS", "Rule", "numbers_of"]
+__all__ = ["OPERATORS", "Condition", "Rule", "numbers_of"]
 
 OPERATORS = ("=", "!=", "<", "<=", ">", ">=")
 """Operators of comparisons, by number: from the third on they compare numbers."""

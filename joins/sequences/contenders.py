@@ -92,10 +92,7 @@ class Contenders:
         """Add rows to the seats of their streams in a stratum; return their numbers here."""
         [came] = rows.table.combine_chunks().to_batches()
         streams = came.column("stream").dictionary_encode()
-        seats = [
-            [s for s in self._plan.seats_of(name) if self._is_of(s, stratum)]
-            for name in streams.dictionary.to_pylist()
-        ]
+        seats = [self._plan.seats_of(name, stratum) for name in streams.dictionary.to_pylist()]
         counts = np.array([len(each) for each in seats], np.int64)
         starts = np.cumsum(counts) - counts
         codes = streams.indices.to_numpy()
@@ -126,10 +123,6 @@ class Contenders:
         )
         self._remember_rare(came, vectors, which, numbers)
         return numbers
-
-    def _is_of(self, seat: int, stratum: int) -> bool:
-        decision = self._plan.seats["decision"][seat]
-        return bool(self._plan.decisions["stratum"][decision] == stratum)
 
     def _grouped(self, vectors: _Vectors, which: Ints, seats: Ints) -> tuple[Ints, Ints, Ints]:
         """Return an order in which the rows of contenders stand together.

@@ -71,7 +71,7 @@ class Evaluation:
         self._waiting.clear()
         for times_us, rows in waiting:
             decisions = self.plan.seats["decision"][self._contenders["seat"][rows]]
-            strata = self.plan.decisions["stratum"][decisions]
+            strata = self.plan.strata(decisions)
             for stratum in np.unique(strata).tolist():
                 own = strata == stratum
                 self._waiting[stratum].add(times_us[own], rows[own])

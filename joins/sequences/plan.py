@@ -17,7 +17,9 @@ import numpy as np
 
 from joins.memory.durations import UNBOUNDED
 from joins.memory.slots import Ints, ranges
+from joins.sequences.asked import Asked
 from joins.sequences.columns import Columns
+from joins.sequences.terms import Terms
 from templates.decision import Conjunction, Decided, Decision, DecisionKind, TupleStream
 from templates.rule import Rule
 
@@ -101,25 +103,30 @@ class Plan:
     """Decisions, seats and rules.  A number is never given twice."""
 
     def __init__(self) -> None:
+        self.terms = Terms()
         times = ("window_us", "within_us", "grace_us", "reach_us")
         self.decisions = Columns(
-            {"kind": np.int8, **dict.fromkeys(times, np.int64), "stratum": np.int64}
+            {"kind": np.int8, **dict.fromkeys(times, np.int64)}
             | {"is_used": np.bool_, "cases": np.int64, "case_count": np.int64}
             | {"has_numbers": np.bool_, "has_texts": np.bool_}
         )
         self.seats = Columns(
             {"decision": np.int64, "role": np.int8, "operand": np.int64, "blocks": np.int64}
             | {"rules": np.int64, "rule_count": np.int64, "is_deciding": np.bool_}
+            | {"layout": np.int64}
         )
+        self.asked = Asked(self.terms)
         self._seat_rules = Columns({"rule": np.int64})
         self.streams: list[TupleStream] = []
-        self.rules: list[Rule] = []
         self.numbers: dict[Decision, int] = {}
         self._operands: dict[int, _Operands] = {}
         self._operand_count = 0
         self._blocks = _Numbers()
-        self._cases = Columns({"rule": np.int64, "window_us": np.int64, "blocks": np.int64})
-        self._read: dict[str, dict[int, None]] = {}
+        self._cases = Columns(
+            dict.fromkeys(("rule", "window_us", "left_blocks", "right_blocks"), np.int64)
+        )
+        self._read: dict[str, dict[int, int]] = {}
+        self._strata: dict[int, int] = {}
 
     # -- decisions -----------------------------------------------------------------------------
 
@@ -129,14 +136,19 @@ class Plan:
         if number is None:
             self._add(decision, stratum)
             return False
-        has_moved = bool(self.decisions["stratum"][number] != stratum)
-        self.decisions["stratum"][number] = stratum
+        has_moved = self._strata[number] != stratum
+        self._strata[number] = stratum
         return has_moved
 
     def _add(self, decision: Decision, stratum: int) -> None:
         number = len(self.decisions)
-        self.numbers[decision] = number
-        cases = [(absent.window_us, case) for absent in decision.absences for case in absent.cases]
+        self.numbers[decision], self._strata[number] = number, stratum
+        cases = [
+            (absent.window_us, case, sides)
+            for absent in decision.absences
+            for case in absent.cases
+            for sides in _sides_of(decision, case.blocks)
+        ]
         self.decisions.append(
             1,
             kind=KINDS.index(decision.kind),
@@ -144,7 +156,6 @@ class Plan:
             within_us=min(decision.within_us, UNBOUNDED),
             grace_us=decision.grace_us,
             reach_us=min(decision.reach_us, UNBOUNDED),
-            stratum=stratum,
             is_used=True,
             cases=len(self._cases),
             case_count=len(cases),
@@ -162,10 +173,15 @@ class Plan:
         for (operand, stream), rules in fits.items():
             role = Role.LEFT if operand == own.left else Role.RIGHT
             self._sit(number, own, operand, role, stream, rules)
-        for window_us, case in cases:
+        for window_us, case, (left, right) in cases:
             rule = self._rule(number, case.asked)
-            blocks = self._blocks.of(case.blocks)
-            self._cases.append(1, rule=rule, window_us=min(window_us, UNBOUNDED), blocks=blocks)
+            self._cases.append(
+                1,
+                rule=rule,
+                window_us=min(window_us, UNBOUNDED),
+                left_blocks=self._blocks.of(left),
+                right_blocks=self._blocks.of(right),
+            )
             self._sit(number, own, self._operand(), Role.ABSENT, case.stream, [rule])
 
     def hand_on(self, query_class: int, decided: Decided) -> HandedOn:
@@ -181,6 +197,7 @@ class Plan:
         """Leave a decision out from now on."""
         number = self.numbers.pop(decision)
         self.decisions["is_used"][number] = False
+        del self._strata[number]
         for seat in self._operands.pop(number).seats.values():
             readers = self._read[self.streams[seat].name]
             del readers[seat]
@@ -193,10 +210,9 @@ class Plan:
 
     def _rule(self, decision: int, asked: Conjunction) -> int:
         rule = Rule(asked)
-        self.rules.append(rule)
         self.decisions["has_numbers"][decision] |= rule.has_numbers
         self.decisions["has_texts"][decision] |= rule.condition is not None
-        return len(self.rules) - 1
+        return self.asked.add(rule)
 
     def _seat(
         self, decision: int, own: _Operands, operand: int, role: Role, stream: TupleStream
@@ -228,21 +244,26 @@ class Plan:
             rules=len(self._seat_rules),
             rule_count=len(rules),
             is_deciding=is_deciding,
+            layout=self.terms.layout(stream.terms),
         )
         self._seat_rules.append(len(rules), rule=np.array(rules, np.int64))
-        self._read.setdefault(stream.name, {})[seat] = None
+        self._read.setdefault(stream.name, {})[seat] = decision
         return seat
 
     # -- what is read --------------------------------------------------------------------------
 
-    def seats_of(self, stream: str) -> Sequence[int]:
-        """Return the seats of a stream."""
-        return list(self._read.get(stream, ()))
+    def seats_of(self, stream: str, stratum: int) -> list[int]:
+        """Return the seats of a stream in the decisions of a stratum."""
+        readers = self._read.get(stream, {}).items()
+        return [seat for seat, decision in readers if self._strata[decision] == stratum]
 
     def strata_of(self, stream: str) -> set[int]:
         """Return the strata in which a stream is read."""
-        decisions = self.seats["decision"][np.array(self.seats_of(stream), np.int64)]
-        return set(self.decisions["stratum"][decisions].tolist())
+        return {self._strata[decision] for decision in self._read.get(stream, {}).values()}
+
+    def strata(self, decisions: Ints) -> Ints:
+        """Return the strata of decisions, -1 of the ones that are not in use any more."""
+        return np.array([self._strata.get(each, -1) for each in decisions.tolist()], np.int64)
 
     def reads(self, seats: Ints) -> Read:
         """Return as what the values of some seats are read, beside their hashes."""
@@ -265,18 +286,19 @@ class Plan:
         counts = self.decisions["case_count"][decisions]
         cases = ranges(self.decisions["cases"][decisions], counts)
         which = np.repeat(np.arange(len(decisions)), counts)
-        if len(cases):
-            own = self._cases["blocks"][cases] == self._together(left[which], right[which])
-            cases, which = cases[own], which[own]
+        blocks = self.seats["blocks"]
+        nothing = self._blocks.of(())
+        own = self._cases["left_blocks"][cases] == blocks[left[which]]
+        behind = np.where(right < 0, nothing, blocks[right])
+        own &= self._cases["right_blocks"][cases] == behind[which]
+        cases, which = cases[own], which[own]
         return which, self._cases["rule"][cases], self._cases["window_us"][cases]
 
-    def _together(self, left: Ints, right: Ints) -> Ints:
-        """Return the numbers of the blocks of tuples of two seats."""
-        pairs, inverse = np.unique(np.stack([left, right]), axis=1, return_inverse=True)
-        numbers = [
-            self._blocks.of(
-                self.streams[one].blocks + (() if other < 0 else self.streams[other].blocks)
-            )
-            for one, other in pairs.T.tolist()
-        ]
-        return np.array(numbers, np.int64)[inverse.reshape(-1)]
+
+def _sides_of(
+    decision: Decision, blocks: tuple[int, ...]
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Return how the blocks of tuples are those of a left and of a right one, if they are."""
+    sides = [(fit.left.blocks, fit.right.blocks) for fit in decision.fits]
+    sides += [(stream.blocks, ()) for stream in decision.lefts]
+    return list(dict.fromkeys(each for each in sides if each[0] + each[1] == blocks))
