@@ -92,7 +92,9 @@ class Contenders:
         """Add rows to the seats of their streams in a stratum; return their numbers here."""
         [came] = rows.table.combine_chunks().to_batches()
         streams = came.column("stream").dictionary_encode()
-        seats = [self._plan.seats_of(name, stratum) for name in streams.dictionary.to_pylist()]
+        seats = [
+            self._plan.seats_of(name).get(stratum, []) for name in streams.dictionary.to_pylist()
+        ]
         counts = np.array([len(each) for each in seats], np.int64)
         starts = np.cumsum(counts) - counts
         codes = streams.indices.to_numpy()

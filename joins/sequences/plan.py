@@ -127,11 +127,14 @@ class Plan:
         )
         self._read: dict[str, dict[int, int]] = {}
         self._strata: dict[int, int] = {}
+        # Of streams that are read now: a batch may have rows of as many streams as it has rows.
+        self._by_stratum: dict[str, dict[int, list[int]]] = {}
 
     # -- decisions -----------------------------------------------------------------------------
 
     def take(self, decision: Decision, stratum: int) -> bool:
         """Take a decision, decided in a stratum; return whether it was decided in another one."""
+        self._by_stratum = {}
         number = self.numbers.get(decision)
         if number is None:
             self._add(decision, stratum)
@@ -201,6 +204,7 @@ class Plan:
         for seat in self._operands.pop(number).seats.values():
             readers = self._read[self.streams[seat].name]
             del readers[seat]
+            self._by_stratum.pop(self.streams[seat].name, None)
             if not readers:
                 del self._read[self.streams[seat].name]
 
@@ -248,18 +252,22 @@ class Plan:
         )
         self._seat_rules.append(len(rules), rule=np.array(rules, np.int64))
         self._read.setdefault(stream.name, {})[seat] = decision
+        self._by_stratum.pop(stream.name, None)
         return seat
 
     # -- what is read --------------------------------------------------------------------------
 
-    def seats_of(self, stream: str, stratum: int) -> list[int]:
-        """Return the seats of a stream in the decisions of a stratum."""
-        readers = self._read.get(stream, {}).items()
-        return [seat for seat, decision in readers if self._strata[decision] == stratum]
-
-    def strata_of(self, stream: str) -> set[int]:
-        """Return the strata in which a stream is read."""
-        return {self._strata[decision] for decision in self._read.get(stream, {}).values()}
+    def seats_of(self, stream: str) -> dict[int, list[int]]:
+        """Return the seats of a stream, by the strata of their decisions."""
+        found = self._by_stratum.get(stream)
+        if found is None:
+            found = {}
+            if stream not in self._read:
+                return found
+            for seat, decision in self._read[stream].items():
+                found.setdefault(self._strata[decision], []).append(seat)
+            self._by_stratum[stream] = found
+        return found
 
     def strata(self, decisions: Ints) -> Ints:
         """Return the strata of decisions, -1 of the ones that are not in use any more."""

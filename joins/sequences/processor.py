@@ -152,7 +152,7 @@ class DecidingProcessor:
         by_stratum: dict[int, list[bool]] = {}
         names = streams.dictionary.to_pylist()
         for i, name in enumerate(names):
-            for stratum in self._plan.strata_of(name):
+            for stratum in self._plan.seats_of(name):
                 by_stratum.setdefault(stratum, [False] * len(names))[i] = True
         for stratum, is_read in by_stratum.items():
             rows = np.flatnonzero(np.array(is_read)[streams.indices.to_numpy()])
