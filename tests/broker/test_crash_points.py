@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 import shutil
 import signal
+from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
 from support import doomed
 from support.doomed import Forks
-from support.examples import examples
+from support.examples import examples, some
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +41,26 @@ def test_a_kill_at_a_commit_point_changes_nothing(
     assert forks.run("die_at", tmp_path, point, visit) == -signal.SIGKILL
     assert forks.run("live", tmp_path) == 0
     assert doomed.contents(tmp_path) == undisturbed
+
+
+@pytest.fixture(scope="module")
+def decided(forks: Forks, tmp_path_factory: pytest.TempPathFactory) -> list[tuple[object, ...]]:
+    directory = tmp_path_factory.mktemp("decided")
+    assert forks.run("live", directory, "real") == 0
+    found = doomed.contents(directory)
+    counts = Counter(row[3] for row in found if row[0] == "match")
+    assert counts.keys() == doomed.DECIDING.keys()
+    assert sum(row[0] == "published" for row in found) == counts["quiet"] > 5
+    return found
+
+
+@pytest.mark.parametrize(("point", "visit"), some(product(doomed.POINTS, [2, 5]), 6))
+def test_a_kill_at_a_commit_point_changes_nothing_that_is_decided(
+    forks: Forks, tmp_path: Path, decided: list[tuple[object, ...]], point: str, visit: int
+) -> None:
+    assert forks.run("die_at", tmp_path, point, visit, "real") == -signal.SIGKILL
+    assert forks.run("live", tmp_path, "real") == 0
+    assert doomed.contents(tmp_path) == decided
 
 
 def test_a_broker_that_is_killed_again_and_again_gets_there(

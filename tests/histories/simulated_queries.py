@@ -43,11 +43,16 @@ TEXTS = (
     "S//d->a JOIN {a/v = b/v, 20 us} S//d->b",
     "S//d[v = '1']->a",
     "(S//d->a FOLLOWED BY {a/v = b/v, 20 us} S//d->b) FOLLOWED BY {b/v = c/v, 20 us} S//d->c",
+    "S//d->a NEXT {a/v = b/v, 40 us} S//d->b GRACE 10 us",
+    "S//d->a NOT FOLLOWED BY {a/v = b/v, 20 us} S//d->b GRACE 5 us",
+    "S//d->a FOLLOWED BY {a/v = b/v, 30 us} S//d->b UNLESS {a/v > c/v} S//d->c",
 )
 FIRST = {
     "publisher": "FROM S//d->a FOLLOWED BY {a/v = b/v, 10 us} S//d->b PUBLISH P",
     "reader": "P//d->a FOLLOWED BY {a/v = b/v, 30 us} S//d->b",
     "shared": "S//d->a FOLLOWED BY {a/v = b/v, $within} S//d->b",
+    "quiet": "FROM S//d->a NOT FOLLOWED BY {a/v = b/v, 10 us} S//d->b GRACE 5 us PUBLISH Q",
+    "after": "Q//d->a JOIN {a/v = b/v, 30 us} S//d->b",
     "q0": TEXTS[0],
 }
 

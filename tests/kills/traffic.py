@@ -28,6 +28,9 @@ TEXTS = (
     "S//d->a JOIN {a/v = b/v, 20 s} S//d->b",
     "S//d[v = '1']->a",
     "(S//d->a FOLLOWED BY {a/v = b/v, 20 s} S//d->b) FOLLOWED BY {b/v = c/v, 20 s} S//d->c",
+    "S//d->a NEXT {a/v = b/v, 40 s} S//d->b GRACE 10 s",
+    "S//d->a NOT FOLLOWED BY {a/v = b/v, 20 s} S//d->b GRACE 5 s",
+    "S//d->a FOLLOWED BY {a/v = b/v, 20 s} S//d->b UNLESS {a/v > c/v} S//d->c GRACE 5 s",
 )
 SHARED = "S//d->a FOLLOWED BY {a/v = b/v, $within} S//d->b"
 OPTIONS: tuple[dict[str, Any], ...] = (

@@ -47,6 +47,8 @@ QUERIES = {
     "same": "FROM S//a[v->x1] JOIN {x1 = x2, 2 h} S//a[w->x2] SELECT <s>{x1}</s> PUBLISH same",
     "again": "same//v->p FOLLOWED BY {p = x2, 2 h} S//a[v->x2]",
     "filter": "S//a[v = '7']",
+    "next": "S//a[v->x1] NEXT {x1 = x2, 9 h} S//a[v->x2] UNLESS {, 30 min} S//rare GRACE 1 h",
+    "quiet": "S//a[v->x1] NOT FOLLOWED BY {x1 = x2, 9 h} S//a[v->x2] GRACE 10 min",
 }
 
 

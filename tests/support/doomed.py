@@ -19,13 +19,16 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pandas as pd  # noqa: F401 - pyarrow imports it at first use, which costs each fork a second
 
+import xscl
 from broker.documents.disk import Disk
 from broker.documents.document import DocumentLine
 from broker.documents.ingest import Ingest
 from broker.documents.spool import Spool, SpoolWriter
+from broker.matching.engine import Engine, RegisteredQuery
 from broker.pipeline.evaluation import PlanStore
 from broker.pipeline.limits import PipelineLimits
 from broker.pipeline.outbox import Outbox
@@ -53,7 +56,31 @@ def document_lines(count: int) -> list[DocumentLine]:
     return lines
 
 
-def run(directory: Path, reached: Callable[[str], None], *, chunk: int = 5) -> None:
+DECIDING = {
+    "next": "S//d->a NEXT {a/v = b/v, 30 s} S//d->b GRACE 3 s",
+    "quiet": "FROM S//d->a NOT FOLLOWED BY {a/v = b/v, 5 s} S//d->b GRACE 3 s PUBLISH Q",
+    "after": "Q//d->a FOLLOWED BY {a/v = b/v, 20 s} S//d->b UNLESS {} S//d[v = '0'] GRACE 2 s",
+    "pairs": "S//d->a FOLLOWED BY {a/v = b/v, 20 s} S//d->b",
+}
+
+
+def deciding(registry_version: int) -> Engine:
+    """Return the real engine, with queries in which something is decided among others."""
+    queries = [xscl.parse(text, id=name)[0] for name, text in DECIDING.items()]
+    return Engine([RegisteredQuery(query) for query in queries], lateness_us=20 * SECOND_US)
+
+
+def standing_in(registry_version: int) -> StandInEngine:
+    """Return the stand-in for an engine."""
+    return StandInEngine()
+
+
+ENGINES: dict[str, Callable[[int], Any]] = {"stand-in": standing_in, "real": deciding}
+
+
+def run(
+    directory: Path, reached: Callable[[str], None], engine: str = "stand-in", *, chunk: int = 5
+) -> None:
     """Accept and process everything, in chunks."""
     directory.mkdir(exist_ok=True)
     outbox = Outbox(directory / "outbox.db", now_us=lambda: 0)
@@ -63,7 +90,7 @@ def run(directory: Path, reached: Callable[[str], None], *, chunk: int = 5) -> N
     pipeline = Pipeline(
         Spool(directory / "spool"),
         outbox,
-        lambda registry_version: StandInEngine(),
+        ENGINES[engine],
         PlanStore(directory / "plans"),
         reached=reached,
         snapshot=Snapshot(
@@ -106,14 +133,14 @@ class KillAt:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def live(directory: str) -> None:
+def live(directory: str, engine: str = "stand-in") -> None:
     """Run to the end."""
-    run(Path(directory), lambda point: None)
+    run(Path(directory), lambda point: None, engine)
 
 
-def die_at(directory: str, point: str, visit: int) -> None:
+def die_at(directory: str, point: str, visit: int, engine: str = "stand-in") -> None:
     """Run, to be killed at a commit point."""
-    run(Path(directory), KillAt(point, visit))
+    run(Path(directory), KillAt(point, visit), engine)
 
 
 def die_after(directory: str, seconds: float) -> None:
