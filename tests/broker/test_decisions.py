@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from generators.choosers import RandomChooser
 from generators.ordered_cases import ordered_case
-from support.examples import examples
+from support.examples import examples, some
 from support.kit import Case, parse_case, time_us
 from support.matching_broker import MatchingBroker
 from support.runners import lines, run_oracle
@@ -83,6 +83,52 @@ def test_what_is_not_decided_when_a_query_is_removed_or_paused_is_not_decided(
         found = [json.loads(line)["decided"] for line in broker.found()]
         broker.close()
         assert sorted(found) == docids
+
+
+CHANGES = (QueryState.PAUSED, QueryState.ACTIVE, QueryState.REMOVED)
+
+
+def changed(case: Case, directory: Path, cut: tuple[int, int, int], *, restarts: bool) -> list[int]:
+    """Return at which documents a query decided that was paused, resumed and removed."""
+    broker = MatchingBroker(directory, lateness_us=case.lateness_us)
+    [query] = case.queries
+    broker.register(query)
+    for at, line in enumerate(case.lines):
+        for place, state in zip(cut, CHANGES, strict=True):
+            if place == at:
+                broker.set_state(query, state)
+        if restarts:
+            broker.close()
+            broker = MatchingBroker(directory, lateness_us=case.lateness_us)
+        broker.take([line])
+    found = sorted(json.loads(line)["decided"] for line in broker.found())
+    broker.close()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("cut", "docids"),
+    some(
+        [
+            ((9, 9, 9), [4, 6]),
+            ((3, 4, 9), [6]),
+            ((4, 5, 9), [4, 6]),
+            ((3, 9, 9), []),
+            ((9, 9, 5), [4]),
+            ((3, 4, 5), []),
+        ],
+        3,
+    ),
+)
+def test_a_query_that_was_paused_decides_what_is_settled_when_it_goes_on(
+    cut: tuple[int, int, int], docids: list[int], tmp_path: Path
+) -> None:
+    case = of_text(NEXT)
+    once, again = (
+        changed(case, tmp_path / str(restarts), cut, restarts=restarts)
+        for restarts in (False, True)
+    )
+    assert once == again == docids
 
 
 def test_a_query_that_begins_in_the_middle_sees_nothing_before(tmp_path: Path) -> None:
