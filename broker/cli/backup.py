@@ -91,5 +91,5 @@ _HINT = "`data` in xscl.toml names the broker's data; `xscl backup DIRECTORY` ma
 def _contents(manifest: Manifest) -> str:
     return (
         f"{manifest.documents:,} documents in {manifest.segments:,} segments,"
-        f" {manifest.matches:,} matches"
+        f" {manifest.matches:,} match{'' if manifest.matches == 1 else 'es'}"
     )

@@ -9,6 +9,7 @@ import sys
 import threading
 import warnings
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -28,6 +29,7 @@ from broker.delivery.webhook import WebhookChannel
 from broker.documents.ingest import Ingest
 from broker.documents.ingest_thread import IngestThread
 from broker.documents.spool import Spool, SpoolWriter
+from broker.matching.match import MatchNode
 from broker.registry.streams import Streams
 from broker.registry.subscription import DestinationKind
 from xscl.client import (
@@ -283,6 +285,19 @@ async def test_matches_and_queries_show_themselves_in_a_notebook(
     (match,) = [match async for match in client.matches(subscription.id, follow=False)]
     assert "&lt;match&gt;" in match._repr_html_()
     assert str(match) == "Q1: news/k1 + news/k2 (Ann; 1:00:00 apart)"
+
+
+async def test_what_is_different_has_not_joined_documents(
+    broker: Broker, client: AsyncClient
+) -> None:
+    await client.register("Q1", "S//item[author = '<Ann>']")
+    subscription = await client.subscribe("Q1")
+    feeds = {"a/feed": MatchNode(0, 7, "one"), "b/feed": MatchNode(1, 7, "two")}
+    first = found(1)
+    broker.commit(replace(first, witnesses=({**first.witnesses[0], **feeds},)))
+    (match,) = [match async for match in client.matches(subscription.id, follow=False)]
+    assert match.witnesses[0]["a/feed"]["value"] == "one"
+    assert match.joined == ("Ann",)
 
 
 ELEMENTS = [
