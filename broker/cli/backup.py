@@ -90,6 +90,7 @@ _HINT = "`data` in xscl.toml names the broker's data; `xscl backup DIRECTORY` ma
 
 def _contents(manifest: Manifest) -> str:
     return (
-        f"{manifest.documents:,} documents in {manifest.segments:,} segments,"
+        f"{manifest.documents:,} document{'' if manifest.documents == 1 else 's'}"
+        f" in {manifest.segments:,} segment{'' if manifest.segments == 1 else 's'},"
         f" {manifest.matches:,} match{'' if manifest.matches == 1 else 'es'}"
     )

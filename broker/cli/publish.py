@@ -57,7 +57,7 @@ def publish(
       xscl publish S examples/documents/books-and-blogs.jsonl
     """
     connection = connect(context)
-    taken = refused = settled = 0
+    taken = known = refused = settled = 0
     results: list[dict[str, Any]] = []
     late: dict[str, Any] = {}
     for file in files:
@@ -70,12 +70,13 @@ def publish(
                 message(f"{name}:{result['line']}: refused: {result['reason']}")
             else:
                 taken += 1
+                known += result["outcome"] == "duplicate"
                 settled += result.get("settled", False)
             if output == "text" and result["outcome"] != "refused":
-                echo(f"{result['docid']}\t{result['outcome']}\t{result['key']}")
+                echo(f"{result['docid']}\t{result['outcome']}\t{result['key'] or ''}")
     if output == "json":
         echo_json(results)
-    message(f"{taken} taken, {refused} refused")
+    message(f"{taken} taken{f' ({known} known already)' if known else ''}, {refused} refused")
     if settled:
         message(spell_settled(settled))
     if late:

@@ -10,6 +10,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
+from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 import idna
@@ -70,6 +71,9 @@ _ADDRESS = re.compile(
 )
 
 _WEB = ("http://", "https://")
+_NUMBER = re.compile(r"\d+|0[xX][0-9a-fA-F]*")
+"""What ends the name of no host: who resolves such a name takes it for an address, as numbers were
+written long ago, and who sends to it does not."""
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://")
 
 _FORMS = {
@@ -242,7 +246,18 @@ def _checked_url(text: str) -> str:
         )
     if not _is_url(text):
         raise SubscriptionError(f"{text!r} is not a usable URL")
+    host = urlsplit(text).hostname or ""
+    if _NUMBER.fullmatch(host.rpartition(".")[2]) and not _is_address(host):
+        raise SubscriptionError(f"{host} is no name, and no address: write that as `192.0.2.1`")
     return text
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_url(text: str) -> bool:

@@ -152,6 +152,9 @@ def test_documents_are_published_from_files_and_from_standard_input(
     result = served.xscl("publish", "news", "--key", "a", file, "-", given=line.encode())
     assert result.stdout == "1\taccepted\ta\n2\taccepted\tb\n"
     assert result.stderr == "2 taken, 0 refused\n"
+    again = served.xscl("publish", "news", "--key", "a", file)
+    assert again.stdout == "1\tduplicate\t\n"
+    assert again.stderr == "1 taken (1 known already), 0 refused\n"
 
 
 def test_a_line_that_is_refused_is_named_by_file_and_number(served: ServedRoom) -> None:
