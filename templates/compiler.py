@@ -30,7 +30,7 @@ def compile_query(
     `lateness_us` is the largest grace, which a query has that says none.
     """
     statements = plain_statements(query)
-    if not query.is_ordered:
+    if query.is_plain:
         return [
             Compiler(statement, point, catalog, published, choice).compile()
             for statement in statements

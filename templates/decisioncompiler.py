@@ -7,7 +7,7 @@ of its own, which bind also what is asked above (`docs/decided.md`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from templates.clause import Alternative, Clause, ClauseSource, Edge, Guard, Published
@@ -22,6 +22,7 @@ from templates.decision import (
     TupleStream,
 )
 from templates.derived import as_derived
+from templates.elements import repeated_units
 from templates.joingraph import GraphNode, JoinGraph
 from templates.measured import in_text
 from templates.ordered import (
@@ -29,12 +30,16 @@ from templates.ordered import (
     Kept,
     Ordered,
     PlainNode,
+    Repeated,
     blocks_of,
     choices,
+    mentioned_in,
     ordered_nodes,
     predicates_of,
 )
 from templates.queryclass import QueryClass
+from templates.runcompiler import build_runs, runs_clause
+from templates.rundecision import RunDecision
 from templates.template import template_of
 from xscl.comparison import operands_below
 from xscl.evaluation import compile_condition
@@ -55,14 +60,14 @@ from xscl.query import (
 from xscl.sequence import nodes_below
 from xscl.table import DeleteRow, SetCell
 
-__all__ = ["DecisionCompiler", "Decisions"]
+__all__ = ["Built", "DecisionCompiler", "Decisions", "compared_in"]
 
 
 @dataclass
-class _Built:
+class Built:
     """A decision with the clauses that it reads; `is_taken` says that an alternative has them."""
 
-    decision: Decision
+    decision: Decision | RunDecision
     clauses: tuple[Clause, ...]
     deciding: tuple[Clause, ...]
     patterns: list[TreePattern]
@@ -70,6 +75,25 @@ class _Built:
     valued: list[int]
     compared: frozenset[str]
     is_taken: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        decision: Decision | RunDecision,
+        compilers: Sequence[Compiler],
+        deciding: Sequence[Clause],
+        compared: Iterable[str],
+    ) -> Built:
+        """Return a decision with what was compiled for it."""
+        return cls(
+            decision,
+            tuple(clause for compiler in compilers for clause in compiler.clauses),
+            tuple(deciding),
+            [each for compiler in compilers for each in compiler.patterns],
+            [each for compiler in compilers for each in compiler.edges],
+            [each for compiler in compilers for each in compiler.valued],
+            frozenset(compared),
+        )
 
 
 @dataclass
@@ -82,7 +106,7 @@ class Decisions:
     catalog: Catalog
     published: Mapping[str, Published]
     lateness_us: int
-    built: dict[int, _Built] = field(default_factory=dict)
+    built: dict[int, Built] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         own_us = self.lateness_us if self.query.grace is None else self.query.grace
@@ -113,7 +137,9 @@ class Decisions:
             for key in node.keys
             for _, name in key.variables
         }
-        looked_at = asked | keys | set(self.query.visible())
+        mentioned = {v for statement in self.statements for v in mentioned_in(statement.root)}
+        looked_at = asked | keys | mentioned | set(self.query.visible())
+        self.units = {unit.first: unit for unit in repeated_units(self.query)}
         self.named = [
             v
             for v in self.query.variables
@@ -121,29 +147,47 @@ class Decisions:
         ]
 
     def chosen(self, blocks: Sequence[int]) -> frozenset[str]:
-        """Return the author's variables of blocks that the query looks at."""
-        return frozenset(v.name for v in self.named if v.block in blocks)
+        """Return the author's variables of blocks that the query looks at; of a unit its run."""
+        runs = {unit.run for unit in self.units.values() if unit.first in blocks}
+        of_elements = {block for unit in self.units.values() for block in unit.blocks}
+        plain = (v.name for v in self.named if v.block in blocks and v.block not in of_elements)
+        return frozenset(plain) | runs
 
-    def of(self, origin: int) -> _Built:
+    def chosen_of_elements(self, block: int) -> frozenset[str]:
+        """Return the author's variables of a block of a repeated unit that the query looks at."""
+        return frozenset(v.name for v in self.named if v.block == block)
+
+    def of(self, origin: int) -> Built:
         """Return a decision by the place of its node in the query."""
         if origin not in self.built:
             self.built[origin] = self._build(origin)
         return self.built[origin]
 
-    def _build(self, origin: int) -> _Built:
+    def _build(self, origin: int) -> Built:
+        nodes = [
+            (
+                statement,
+                next(each for each in ordered_nodes(statement.root) if each.origin == origin),
+            )
+            for statement in self.statements
+        ]
+        runs = [(statement, node) for statement, node in nodes if isinstance(node, Repeated)]
+        if runs:
+            return build_runs(self, runs)
+        return self._build_pairs([(s, node) for s, node in nodes if isinstance(node, Ordered)])
+
+    def _build_pairs(self, nodes: Sequence[tuple[Query, Ordered]]) -> Built:
         compilers: list[DecisionCompiler] = []
         lefts: list[TupleStream] = []
         fits: list[Fit] = []
         absences: dict[int, list[AbsentCase]] = {}
         deciding: list[Clause] = []
         compared: set[str] = set()
-        node: Ordered | None = None
-        for statement in self.statements:
-            node = next(each for each in ordered_nodes(statement.root) if each.origin == origin)
+        for statement, node in nodes:
             blocks = tuple(blocks_of(node))
             absent = [d for unit in node.absences for _, own in unit.blocks for d in own]
             for choice in choices(node):
-                compiler = self._compiler(statement, choice)
+                compiler = self.compiler(statement, choice)
                 compilers.append(compiler)
                 fit = choice[id(node)]
                 asked = [fit, *absent]
@@ -161,8 +205,7 @@ class Decisions:
                     compilers.append(compiler)
                     deciding.append(clause)
                     cases.append(AbsentCase(blocks, self.stream(clause), _conjunction(disjunct)))
-                    compared |= self.chosen(blocks) & _compared(disjunct)
-        assert node is not None
+                    compared |= self.chosen(blocks) & compared_in(disjunct)
         decision = Decision(
             node.kind,
             tuple(dict.fromkeys(lefts)),
@@ -175,17 +218,10 @@ class Decisions:
             node.within_us,
             self.grace_us,
         )
-        return _Built(
-            decision,
-            tuple(clause for compiler in compilers for clause in compiler.clauses),
-            tuple(deciding),
-            [each for compiler in compilers for each in compiler.patterns],
-            [each for compiler in compilers for each in compiler.edges],
-            [each for compiler in compilers for each in compiler.valued],
-            frozenset(compared),
-        )
+        return Built.of(decision, compilers, deciding, compared)
 
-    def _compiler(self, statement: Query, choice: Mapping[int, Disjunct]) -> DecisionCompiler:
+    def compiler(self, statement: Query, choice: Mapping[int, Disjunct]) -> DecisionCompiler:
+        """Return what compiles a plain statement under a choice of disjuncts."""
         return DecisionCompiler(
             statement, self.point, self.catalog, self.published, choice, decisions=self
         )
@@ -198,7 +234,7 @@ class Decisions:
             variables = tuple(v for v in statement.variables if v.block in (*blocks, block))
             alone = replace(statement, variables=variables)
             for disjunct in disjuncts:
-                compiler = self._compiler(alone, {})
+                compiler = self.compiler(alone, {})
                 # A key leads from the document, so that the block itself must be asked for.
                 needed = compiler.terms(disjunct) | {self.query.blocks[block].root}
                 clause = compiler.tuples(block, needed)
@@ -237,7 +273,11 @@ class DecisionCompiler(Compiler):
 
     def visible(self) -> tuple[str, ...]:
         """Return the visible variables of the alternative."""
-        return self.query.visible_in(blocks_of(self.query.root))
+        units = self.decisions.units.values()
+        of_elements = {block for unit in units for block in unit.blocks}
+        names = self.query.visible_in(b for b in blocks_of(self.query.root) if b not in of_elements)
+        plain = tuple(v for v in names if self.block_of.get(v) not in of_elements)
+        return plain + tuple(unit.run for unit in units)
 
     def block_side(self, block: int, needed: frozenset[str]) -> Side:
         """Return a block that binds what is needed here, and nothing that is asked elsewhere."""
@@ -249,10 +289,12 @@ class DecisionCompiler(Compiler):
 
     def clause(self, node: PlainNode, needed_above: frozenset[str]) -> Clause:
         """Compile a node after those below it."""
-        if isinstance(node, Kept):
-            return self._decided(node.node, self.choice[id(node)], needed_above)
-        if isinstance(node, Ordered):
-            return self._decided(node, Disjunct(), needed_above)
+        where = self.choice[id(node)] if isinstance(node, Kept) else Disjunct()
+        inner = node.node if isinstance(node, Kept) else node
+        if isinstance(inner, Repeated):
+            return runs_clause(self, inner, where, needed_above)
+        if isinstance(inner, Ordered):
+            return self._decided(inner, where, needed_above)
         clause = super().clause(node, needed_above)
         if isinstance(node, (int, From)):
             # Nothing is joined: what is handed on is kept for those above alone.
@@ -260,8 +302,9 @@ class DecisionCompiler(Compiler):
         return clause
 
     def _decided(self, node: Ordered, where: Disjunct, needed_above: frozenset[str]) -> Clause:
-        built = self._attach(node.origin)
+        built = self.attach(node.origin)
         decision, fit = built.decision, self.choice[id(node)]
+        assert isinstance(decision, Decision)
         blocks = tuple(blocks_of(node))
         needed = needed_above | self.terms(where) | self.terms(fit) | self.decisions.chosen(blocks)
         below = [self.tuples(operand, needed) for operand in node.operands]
@@ -276,7 +319,9 @@ class DecisionCompiler(Compiler):
         stratum = 1 + max(each.query_class.stratum for each in read)
         own = built.compared & self.decisions.chosen(blocks)
         residuals, tests, guard = _split(where)
-        compared = own.union(_compared(fit), _compared(where), *(each.compared for each in below))
+        compared = own.union(
+            compared_in(fit), compared_in(where), *(each.compared for each in below)
+        )
         reach_us = decision.reach_us
         clause = Clause(
             query_class=QueryClass(template, row, False, stratum, decided),
@@ -300,7 +345,7 @@ class DecisionCompiler(Compiler):
         self.clauses.append(clause)
         return clause
 
-    def _attach(self, origin: int) -> _Built:
+    def attach(self, origin: int) -> Built:
         """Return a decision, with what it reads among the clauses of this alternative."""
         built = self.decisions.of(origin)
         if built.is_taken:
@@ -359,6 +404,7 @@ def _conjunction(disjunct: Disjunct) -> Conjunction:
     return Conjunction(tuple(joins), replace(disjunct, value_joins=tuple(others)))
 
 
-def _compared(disjunct: Disjunct) -> frozenset[str]:
+def compared_in(disjunct: Disjunct) -> frozenset[str]:
+    """Return the variables whose values a conjunction compares."""
     read = {each for operand in disjunct.operands() for each in operand_terms(operand)}
     return frozenset(each.variable for each in read if isinstance(each, VariableValue))

@@ -7,15 +7,28 @@ from dataclasses import dataclass
 from itertools import product
 
 from templates.decision import DecisionKind
-from xscl.query import Disjunct, From, Node, Operator
+from templates.elements import RepeatedUnit, element_operands
+from xscl.path import Literal
+from xscl.query import (
+    Disjunct,
+    From,
+    Node,
+    Operand,
+    Operator,
+    Residual,
+    VariableValue,
+    operand_variables,
+)
 
 __all__ = [
     "AbsentUnit",
     "Kept",
     "Ordered",
     "PlainNode",
+    "Repeated",
     "blocks_of",
     "choices",
+    "mentioned_in",
     "operators_of",
     "ordered_nodes",
     "predicates_of",
@@ -50,14 +63,59 @@ class Ordered:
 
 
 @dataclass(frozen=True, slots=True)
+class Repeated:
+    """A repetition in a plain statement: the runs of a unit, behind an operand or without one.
+
+    `begin` is asked of the operand and the first element, `each` of every element, `go_on` (WHILE)
+    of every one that a run takes.  `folds` are names with the values at first and with an element.
+    `keys` are for each block its variables of SAME, `left_keys` those of what stands before, and
+    `run_keys` what tuples carry of them.
+    """
+
+    origin: int
+    unit: RepeatedUnit
+    is_next: bool
+    operand: PlainNode | None
+    begin: _Disjuncts
+    each: _Disjuncts
+    go_on: _Disjuncts | None
+    folds: tuple[tuple[str, Operand, Operand], ...]
+    keys: tuple[tuple[str, ...], ...]
+    left_keys: tuple[str, ...]
+    run_keys: tuple[str, ...]
+    gap_us: int
+    window_us: int
+    within_us: int
+    reach_us: int
+
+    def conditions(self) -> Iterator[Disjunct]:
+        """Yield all that is asked."""
+        yield from self.begin
+        yield from self.further()
+
+    def further(self) -> Iterator[Disjunct]:
+        """Yield what is asked however a run begins: keys and FOLD too, as comparisons."""
+        there = (Residual(VariableValue(key), "!=", Literal("")) for key in self.left_keys)
+        yield Disjunct(residuals=tuple(there))
+        yield from self.each_step()
+        for _, first, following in self.folds:
+            yield Disjunct(residuals=(Residual(first, "=", following),))
+
+    def each_step(self) -> Iterator[Disjunct]:
+        """Yield what is asked of every element."""
+        yield from self.each
+        yield from self.go_on or ()
+
+
+@dataclass(frozen=True, slots=True)
 class Kept:
     """What of a decision's tuples is kept: WHERE behind it, which is asked of what was decided."""
 
-    node: Ordered
+    node: Ordered | Repeated
     where: _Disjuncts
 
 
-PlainNode = Node | Ordered | Kept
+PlainNode = Node | Ordered | Repeated | Kept
 """A part of a plain statement's source."""
 
 
@@ -75,6 +133,8 @@ def _disjuncts(node: PlainNode) -> _Disjuncts:
     match node:
         case Operator(disjuncts=disjuncts) | Ordered(disjuncts=disjuncts):
             return disjuncts
+        case Repeated(begin=begin):
+            return begin
         case From(where=where) | Kept(where=where):
             return where or ()
     raise AssertionError(node)
@@ -86,6 +146,8 @@ def _plain_nodes(node: PlainNode) -> Iterator[PlainNode]:
     match node:
         case Ordered(operands=operands):
             below = operands
+        case Repeated(operand=operand):
+            below = () if operand is None else (operand,)
         case Kept(node=inner):
             below = (inner,)
         case Operator(left=left, right=right):
@@ -110,6 +172,10 @@ def blocks_of(node: PlainNode) -> Iterator[int]:
         case Operator(left=left, right=right):
             yield from blocks_of(left)
             yield from blocks_of(right)
+        case Repeated(operand=operand, unit=unit):
+            if operand is not None:
+                yield from blocks_of(operand)
+            yield unit.first
         case Kept(node=inner) | From(node=inner):
             yield from blocks_of(inner)
 
@@ -122,13 +188,30 @@ def operators_of(root: PlainNode) -> Iterator[Operator]:
 def predicates_of(root: PlainNode) -> Iterator[Disjunct]:
     """Yield all disjuncts of a plain source, those of absent units too."""
     for node in _plain_nodes(root):
-        yield from _disjuncts(node)
+        yield from node.conditions() if isinstance(node, Repeated) else _disjuncts(node)
         if isinstance(node, Ordered):
             for unit in node.absences:
                 for _, disjuncts in unit.blocks:
                     yield from disjuncts
 
 
-def ordered_nodes(root: PlainNode) -> Iterator[Ordered]:
+def ordered_nodes(root: PlainNode) -> Iterator[Ordered | Repeated]:
     """Yield the decisions of a plain source, inner ones first."""
-    return (each for each in _plain_nodes(root) if isinstance(each, Ordered))
+    return (each for each in _plain_nodes(root) if isinstance(each, (Ordered, Repeated)))
+
+
+def mentioned_in(root: PlainNode) -> set[str]:
+    """Return the variables that conditions of repetitions mention, and all of elements.
+
+    A tuple of an operand is one choice of nodes for them, those that paths lead from included.
+    """
+    found: set[str] = set()
+    for disjunct in predicates_of(root):
+        for operand in element_operands(disjunct):
+            found.update(operand_variables(operand))
+    for node in _plain_nodes(root):
+        if isinstance(node, Repeated):
+            for disjunct in node.further():
+                for operand in disjunct.operands():
+                    found.update(operand_variables(operand))
+    return found

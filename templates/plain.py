@@ -4,6 +4,7 @@ What is sugar over joins is taken out here, before anything is compiled (semanti
 
     ( a | b )   a statement for each choice of alternatives; a comparison that mentions a variable
                 which the choice does not bind is left out
+    U+          a `Repeated` node; in conditions its variables are those of elements
     SAME        a variable for each block and key, and value joins of neighbours
     WITHIN      the window of operators that have none, and `dur() <= T` of each operator
     WHERE       further conditions of the operator whose tuples it keeps; where the statement uses
@@ -25,8 +26,14 @@ from itertools import product
 from typing import Any
 
 from templates.decision import DecisionKind
+from templates.elements import (
+    RepeatedUnit,
+    operand_with_elements,
+    repeated_units,
+    with_elements,
+)
 from templates.optionalpaths import fresh_paths, with_optional
-from templates.ordered import AbsentUnit, Kept, Ordered, PlainNode
+from templates.ordered import AbsentUnit, Kept, Ordered, PlainNode, Repeated
 from xscl.comparison import UNBOUND
 from xscl.path import Literal, Parameter, Path
 from xscl.query import (
@@ -38,6 +45,8 @@ from xscl.query import (
     Cell,
     Conditional,
     Disjunct,
+    Elements,
+    Fold,
     From,
     Key,
     Node,
@@ -46,10 +55,12 @@ from xscl.query import (
     OperatorKind,
     PathFrom,
     Query,
+    Repetition,
     Residual,
     Row,
     Unit,
     ValueJoin,
+    Variable,
     VariableValue,
     Window,
     operand_variables,
@@ -69,12 +80,16 @@ def plain_statements(query: Query) -> tuple[Query, ...]:
     are those of the blocks that are.
     """
     nodes = list(nodes_below(query.root))
-    is_plain = not any(isinstance(node, (From, Unit)) or decides(node) for node in nodes)
+    is_plain = not any(
+        isinstance(node, (From, Unit, Repetition)) or decides(node) for node in nodes
+    )
     if is_plain and not query.tables:
         return (query,)
     absent = [node.absent for node in nodes if isinstance(node, Absence)]
+    repeated = [node.unit for node in nodes if isinstance(node, Repetition)]
     apart = {block for unit in absent for block in blocks_below(unit)}
-    units = [node for node in nodes if isinstance(node, Unit) and id(node) not in map(id, absent)]
+    own = {id(unit) for unit in (*absent, *repeated)}
+    units = [node for node in nodes if isinstance(node, Unit) and id(node) not in own]
     statements: list[Query] = []
     for choice in product(*(unit.alternatives for unit in units)):
         left_out = {b for unit in units for b in unit.alternatives}.difference(choice)
@@ -90,7 +105,7 @@ def plain_statements(query: Query) -> tuple[Query, ...]:
                     query,
                     blocks=blocks,
                     root=source,
-                    variables=variables,
+                    variables=(*variables, *plain.carried()),
                     actions=tuple(plain.actions()),
                 )
             )
@@ -114,7 +129,7 @@ class _Around:
 class _Part:
     """A node without sugar, its first and last block, and the conditions of a block."""
 
-    node: Operator | Ordered | Kept | int
+    node: Operator | Ordered | Repeated | Kept | int
     first: int
     last: int
     conditions: _Disjuncts = (Disjunct(),)
@@ -129,9 +144,28 @@ class _Plain:
     bound: set[str]
 
     def __post_init__(self) -> None:
-        decided = [node for node in nodes_below(self.query.root) if decides(node)]
+        nodes = list(nodes_below(self.query.root))
+        decided = [node for node in nodes if decides(node) or isinstance(node, Repetition)]
         self._origins = {id(node): origin for origin, node in enumerate(decided)}
         self._fresh = fresh_paths(self.query)
+        self._units = repeated_units(self.query)
+        self._unit_of = {block: unit for unit in self._units for block in unit.blocks}
+        of_elements = frozenset[str]().union(*(unit.variables for unit in self._units))
+        self._of_elements = {v: p for v, p in self._fresh.items() if v in of_elements}
+        self.bound |= frozenset().union(*(unit.folds for unit in self._units))
+        keys = [key for node in nodes if isinstance(node, From) for key in node.keys]
+        self._key_numbers = {key: number for number, key in enumerate(keys)}
+
+    def carried(self) -> Iterator[Variable]:
+        """Yield what tuples carry of runs, as variables."""
+        for unit in self._units:
+            names = (unit.run, *(unit.key(number) for number in self._key_numbers.values()))
+            yield from (Variable(name, unit.first, name) for name in names)
+
+    def _key(self, key: Key, block: int) -> str:
+        """Return the variable of a key in a block; of a run it is the value that it carries."""
+        unit = self._unit_of.get(block)
+        return key.variable(block) if unit is None else unit.key(self._key_numbers[key])
 
     def root(self) -> PlainNode | None:
         """Return the root of the plain statement, None where it can have no match."""
@@ -200,6 +234,10 @@ class _Plain:
                 return self._block(node, around)
             case Unit():
                 return self._block(self.choice[node], around)
+            case Repetition():
+                return self._repeated(node, None, around)
+            case Operator(right=Repetition() as right):
+                return self._repeated(right, node, around)
             case Operator(kind=OperatorKind.NEXT) | Absence():
                 return self._ordered(node, around)
             case Operator():
@@ -218,7 +256,7 @@ class _Plain:
 
     def _operator(self, operator: Operator, around: _Around) -> _Part:
         left, right = self._part(operator.left, around), self._part(operator.right, around)
-        joins = tuple(_key_joins(around.keys, left.last, right.first))
+        joins = tuple(self._key_joins(around.keys, left.last, right.first))
         own = Disjunct(joins, _at_most(around.within))
         disjuncts = self._all_of(
             self._bound(operator.disjuncts), left.conditions, right.conditions, (own,)
@@ -238,7 +276,7 @@ class _Plain:
         )
         part = self._part(source.node, inside)
         where = (Disjunct(),) if source.where is None else self._bound(source.where)
-        if isinstance(part.node, Ordered):
+        if isinstance(part.node, (Ordered, Repeated)):
             return replace(part, node=Kept(part.node, where)) if source.where is not None else part
         if isinstance(part.node, Kept):
             kept = self._all_of(part.node.where, where)
@@ -254,6 +292,67 @@ class _Plain:
         own = _of_document(self.query.blocks[block].root, asked)
         return replace(part, conditions=self._all_of(part.conditions, own))
 
+    def _key_joins(self, keys: Iterable[Key], left: int, right: int) -> Iterator[ValueJoin]:
+        """Yield the conjuncts of SAME that make two blocks have the same keys."""
+        for key in keys:
+            names = self._key(key, left), self._key(key, right)
+            yield ValueJoin(*map(VariableValue, names))
+
+    # -- what is repeated ----------------------------------------------------------------------
+
+    def _repeated(self, node: Repetition, before: Operator | None, around: _Around) -> _Part:
+        unit = next(u for u in self._units if u.first == next(blocks_below(node)))
+        left = None if before is None else self._part(before.left, around)
+        window_us = INFINITE_US if before is None else _length_us(before.window)
+        literals = tuple(
+            Residual(
+                Elements(None, "candidate", VariableValue(key.variable(block))), "=", key.literal
+            )
+            for key in around.keys
+            if key.literal is not None
+            for block in unit.blocks
+        )
+        each = self._all_of(self._of_step(node.disjuncts, unit), (Disjunct(residuals=literals),))
+        begin: _Disjuncts = (Disjunct(),)
+        if before is not None:
+            # Another alternative may not compare a path: then it need not be there.
+            paths = self._of_elements if len(unit.blocks) == 1 else self._fresh
+            asked = [with_elements(d, self._units, paths, unit) for d in before.disjuncts]
+            begin = self._bound(asked)
+        repeated = Repeated(
+            self._origins[id(node)],
+            unit,
+            before is not None and before.kind is OperatorKind.NEXT,
+            None if left is None else self._source(left, around),
+            begin,
+            each,
+            None if node.condition is None else self._of_step(node.condition, unit),
+            tuple((fold.name, *self._fold(fold, unit)) for fold in node.folds),
+            tuple(tuple(key.variable(b) for key in around.keys) for b in unit.blocks),
+            () if left is None else tuple(self._key(key, left.last) for key in around.keys),
+            tuple(self._key(key, unit.first) for key in around.keys),
+            INFINITE_US if node.gap is None else _length_us(node.gap),
+            window_us,
+            around.within_us,
+            window_us if window_us < INFINITE_US else _length_us(around.within),
+        )
+        first = unit.first if left is None else left.first
+        return _Part(repeated, first, unit.first)
+
+    def _of_step(self, disjuncts: Iterable[Disjunct], unit: RepeatedUnit) -> _Disjuncts:
+        """Return what is asked of each element; no path from a variable need be there."""
+        return self._bound(
+            [with_elements(each, self._units, self._fresh, unit) for each in disjuncts]
+        )
+
+    def _fold(self, fold: Fold, unit: RepeatedUnit) -> tuple[Operand, Operand]:
+        sides = (fold.first, fold.following)
+        first, following = (
+            self._operand(operand_with_elements(each, self._units, self._fresh, unit))
+            for each in sides
+        )
+        return first, following
+
     # -- what is decided -----------------------------------------------------------------------
 
     def _ordered(self, node: Operator | Absence, around: _Around) -> _Part:
@@ -263,7 +362,7 @@ class _Plain:
             assert isinstance(first, Operator)
             parts = [self._part(each, around) for each in (first.left, first.right)]
             kind = DecisionKind.NEXT if first.kind is OperatorKind.NEXT else DecisionKind.PAIRS
-            joined = Disjunct(tuple(_key_joins(around.keys, parts[0].last, parts[1].first)))
+            joined = Disjunct(tuple(self._key_joins(around.keys, parts[0].last, parts[1].first)))
             disjuncts = self._all_of(self._bound(first.disjuncts), (joined,))
             window_us = _length_us(first.window)
         else:
@@ -302,7 +401,7 @@ class _Plain:
             inside = replace(self, bound=self.bound | own)
             bound = inside._bound(absence.disjuncts)
             asked = tuple(with_optional(each, self._fresh, own) for each in bound)
-            joined = Disjunct(tuple(_key_joins(around.keys, last, block)))
+            joined = Disjunct(tuple(self._key_joins(around.keys, last, block)))
             blocks.append((block, tuple(_merged(each) for each in product(asked, (joined,)))))
         is_own = absence.kind in (AbsenceKind.BEFORE, AbsenceKind.BETWEEN)
         return AbsentUnit(tuple(blocks), _length_us(absence.window) if is_own else INFINITE_US)
@@ -313,7 +412,7 @@ class _Plain:
         Where something is decided, an alternative that can have no match competes all the same.
         """
         found = _all_of(*predicates)
-        if not found and not self.query.is_ordered:
+        if not found and self.query.is_plain:
             raise _ImpossibleError
         return found
 
@@ -321,7 +420,8 @@ class _Plain:
 
     def _bound(self, disjuncts: Iterable[Disjunct]) -> _Disjuncts:
         """Return a predicate without what mentions variables that are not bound."""
-        return tuple(found for each in disjuncts if (found := self._conjunction(each)) is not None)
+        asked = [with_elements(d, self._units, self._of_elements) for d in disjuncts]
+        return tuple(found for each in asked if (found := self._conjunction(each)) is not None)
 
     def _conjunction(self, disjunct: Disjunct) -> Disjunct | None:
         """Return what is left of a conjunction, None where it cannot hold."""
@@ -385,12 +485,6 @@ def absences_at(node: Node) -> tuple[list[Absence], Node]:
         found.append(node)
         node = node.operand
     return found, node
-
-
-def _key_joins(keys: Iterable[Key], left: int, right: int) -> Iterator[ValueJoin]:
-    """Yield the conjuncts of SAME that make two blocks have the same keys."""
-    for key in keys:
-        yield ValueJoin(VariableValue(key.variable(left)), VariableValue(key.variable(right)))
 
 
 def _length_us(window: Window | Parameter | None) -> int:

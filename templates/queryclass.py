@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from templates.decision import Decided
+from templates.rundecision import DecidedRuns
 from templates.template import Template, TemplateRow
 
 __all__ = ["QueryClass", "Sides"]
@@ -26,7 +27,7 @@ class QueryClass:
     row: TemplateRow
     is_symmetric: bool
     stratum: int
-    decided: Decided | None = None
+    decided: Decided | DecidedRuns | None = None
 
     def value_pairs(self) -> Iterator[tuple[int, int]]:
         """Yield the pairs of variables whose values are joined."""

@@ -30,6 +30,7 @@ __all__ = [
     "Conditional",
     "Derived",
     "Disjunct",
+    "Elements",
     "Operand",
     "PathFrom",
     "Residual",
@@ -100,7 +101,26 @@ class Conditional:
     otherwise: Operand
 
 
-Operand = VariableValue | PathFrom | Call | Literal | Parameter | Row | Cell | Conditional
+@dataclass(frozen=True, slots=True)
+class Elements:
+    """What an operand is of the elements of a repetition.
+
+    `run` names the value that a tuple carries for a complete repetition; it is None in conditions
+    of a repetition that goes on, whose elements are those before the candidate.  `function` is
+    `prev`, `first`, `last`, `count`, `sum`, `avg`, `min` or `max`; `candidate`; `all`, of all; or
+    `fold`, of the value that the literal `operand` names.  `otherwise` is the second argument of
+    `prev`.
+    """
+
+    run: str | None
+    function: str
+    operand: Operand | None = None
+    otherwise: Operand | None = None
+
+
+Operand = (
+    VariableValue | PathFrom | Call | Literal | Parameter | Row | Cell | Conditional | Elements
+)
 """One side of a comparison.  A duration is a `Literal` number, of microseconds."""
 
 Derived = VariableValue | Call
@@ -134,6 +154,8 @@ def operands_below(operand: Operand) -> Iterator[Operand]:
         case Conditional(condition, then, otherwise):
             asked = (each for disjunct in condition for each in disjunct.operands())
             inner = (*asked, then, otherwise)
+        case Elements(operand=of, otherwise=otherwise):
+            inner = tuple(each for each in (of, otherwise) if each is not None)
         case _:
             return
     for each in inner:
@@ -168,6 +190,7 @@ def operand_terms(operand: Operand) -> tuple[Term, ...]:
     """Return what an operand reads of a tuple, each once: values, optional paths, times.
 
     A variable whose document is asked for its time, or that only has to be bound, is not read.
+    Nor are variables of elements: a tuple carries a run as one value.
     """
     match operand:
         case VariableValue() | PathFrom():
@@ -176,6 +199,9 @@ def operand_terms(operand: Operand) -> tuple[Term, ...]:
             return (operand,)
         case Call("exists" | "empty", (VariableValue(),)):
             return ()
+        case Elements(run=run, otherwise=otherwise):
+            own = () if run is None else (VariableValue(run),)
+            return own if otherwise is None else (*own, *operand_terms(otherwise))
         case Call(arguments=arguments):
             inner: tuple[Operand, ...] = arguments
         case Row(key=key):
@@ -256,7 +282,7 @@ class Disjunct:
     """A conjunction; one alternative of a predicate.
 
     `tests` are conjuncts that are no comparisons: calls of `exists`, `empty`, `contains`,
-    `starts-with`, `ends-with` and `matches`.
+    `starts-with`, `ends-with` and `matches`, and of `joins`, a value join that nothing looks up.
     """
 
     value_joins: tuple[ValueJoin, ...] = ()

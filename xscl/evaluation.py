@@ -24,6 +24,7 @@ from xscl.comparison import (
     Cell,
     Conditional,
     Disjunct,
+    Elements,
     Operand,
     PathFrom,
     Residual,
@@ -34,11 +35,13 @@ from xscl.comparison import (
     term,
 )
 from xscl.path import Literal, Parameter
+from xscl.runvalues import Element, RunAtHand, UnboundError, aggregate, read_run
 from xscl.signatures import MEASURES
 
 __all__ = [
     "Condition",
     "Reading",
+    "StepReading",
     "TableReading",
     "UnboundError",
     "Values",
@@ -87,6 +90,14 @@ class TableReading(Reading, Protocol):
         """Return the key of a row that is being set; None for all others."""
 
 
+class StepReading(Reading, Protocol):
+    """What stands before a repetition, with the run whose next element is judged."""
+
+    @property
+    def run(self) -> RunAtHand:
+        """The run at hand."""
+
+
 Condition = Callable[[Reading], bool]
 _Reader = Callable[[Reading], Values]
 
@@ -128,6 +139,11 @@ def compile_test(test: Call) -> Condition:
         exists = _left_out(lambda reading: bool(asked(reading)), *test.arguments, otherwise=False)
         wanted = test.function == "exists"
         return lambda reading: exists(reading) is wanted
+    if test.function == "joins":
+        left, right = arguments
+        return _left_out(
+            lambda reading: bool((set(left(reading)) & set(right(reading))) - {""}), *test.arguments
+        )
     function = test.function
 
     def passes(reading: Reading) -> bool:
@@ -136,13 +152,13 @@ def compile_test(test: Call) -> Condition:
     return _left_out(passes, *test.arguments)
 
 
-class UnboundError(Exception):
-    """A value rests on a variable that the tuple does not bind."""
-
-
 def _left_out(condition: Condition, *operands: Operand, otherwise: bool = True) -> Condition:
-    """Return a condition that is `otherwise` where the branch of an `if` is not bound."""
-    if not any(each == UNBOUND for operand in operands for each in operands_below(operand)):
+    """Return a condition that is `otherwise` where an operand is not bound in a tuple.
+
+    That is where it is in the branch of an `if`, or of elements.
+    """
+    below = [each for operand in operands for each in operands_below(operand)]
+    if not any(each == UNBOUND or isinstance(each, Elements) for each in below):
         return condition
 
     def bound(reading: Reading) -> bool:
@@ -177,6 +193,8 @@ def compile_operand(operand: Operand) -> _Reader:
             return lambda reading: (_atom(reading.parameters[name]),)
         case Conditional(condition, then, otherwise):
             return _choice(condition, then, otherwise)
+        case Elements():
+            return _of_elements(operand)
         case Call(function, arguments) if function in INSTANTS and arguments:
             name = term(operand)
             return lambda reading: (float(reading.value(name)),)
@@ -241,6 +259,43 @@ def _cells(row: Row, column: str) -> _Reader:
         return [beside.cell(row.table, key, column) for key in those]
 
     return cells
+
+
+def _of_elements(operand: Elements) -> _Reader:
+    """Return what gives the values of an operand of the elements of a run."""
+    run, function = operand.run, operand.function
+
+    def at_hand(reading: Reading) -> RunAtHand:
+        if run is None:
+            return cast(StepReading, reading).run
+        return read_run(reading.value(run)).at_hand()
+
+    if function == "fold":
+        assert isinstance(operand.operand, Literal)
+        name = str(operand.operand.value)
+        return lambda reading: at_hand(reading).folds[name]
+    if operand.operand is None:
+        return lambda reading: (float(len(at_hand(reading).before)),)
+    of: Callable[[Element], Values] = compile_operand(operand.operand)
+    otherwise = _unbound if operand.otherwise is None else compile_operand(operand.otherwise)
+
+    def values(reading: Reading) -> Values:
+        own = at_hand(reading)
+        match function:
+            case "candidate":
+                assert own.candidate is not None
+                return of(own.candidate)
+            case "prev":
+                return of(own.before[-1]) if own.before else otherwise(reading)
+            case "last":
+                return of(own.before[-1])
+            case "first":
+                first = own.before[0] if own.before else own.candidate
+                assert first is not None
+                return of(first)
+        return aggregate(function, of, own.before)
+
+    return values
 
 
 def _atom(value: str | float | int) -> str | float:

@@ -24,6 +24,7 @@ from xscl.comparison import (
     Conditional,
     Derived,
     Disjunct,
+    Elements,
     Operand,
     PathFrom,
     Residual,
@@ -72,6 +73,7 @@ __all__ = [
     "Delay",
     "Derived",
     "Disjunct",
+    "Elements",
     "Fold",
     "From",
     "Key",
@@ -259,6 +261,16 @@ class Query:
     def operators(self) -> Iterator[Operator]:
         """Yield the operators, inner ones before outer ones, left before right."""
         yield from operators_below(self.root)
+
+    @property
+    def has_runs(self) -> bool:
+        """Whether something is repeated."""
+        return any(isinstance(node, Repetition) for node in nodes_below(self.root))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is joins alone: nothing is decided, and nothing repeated."""
+        return not self.is_ordered and not self.has_runs
 
     @property
     def is_ordered(self) -> bool:

@@ -14,7 +14,6 @@ from typing import Any
 from xscl.diagnostics import Diagnostic, Severity
 from xscl.path import Span
 from xscl.report import Report
-from xscl.signatures import ROW_AGGREGATES
 from xscl.statement import (
     AbsenceSyntax,
     FromSyntax,
@@ -41,8 +40,8 @@ UNCREATED = "XS912"
 """The code of a table that no text creates."""
 
 NOT_YET = {
-    "repetition": "`+`",
-    "MATCH": "MATCH",
+    "MATCH": "MATCH NEXT, PARTITION or STRICT",
+    "UNLESS behind +": "UNLESS behind a repetition",
     "DISJOINT": "DISJOINT",
     "COMPRESSED": "COMPRESSED",
     "WINDOW": "WINDOW",
@@ -50,8 +49,8 @@ NOT_YET = {
     "CONFIDENCE": "CONFIDENCE",
     "LOSS": "LOSS",
     "inner table": "a table within parentheses",
+    "table beside +": "a table beside a repetition",
     "revision": "`revision`",
-    "elements": "a function of the elements of a repetition, or of rows",
 }
 """Each construct that is not run, and what a message calls it."""
 
@@ -119,7 +118,11 @@ def _constructs(statement: Statement) -> Iterator[tuple[str, Span]]:
         "GRACE": statement.grace_span,
     }
     yield from ((what, span) for what, span in clauses.items() if span is not None)
-    yield from _below(statement)
+    below = list(_below(statement))
+    yield from below
+    rows = [each.span for each in _walk(statement) if isinstance(each, RowSyntax)]
+    if rows and any(what == "repetition" for what, _ in below):
+        yield "table beside +", rows[0]
 
 
 def _below(value: object) -> Iterator[tuple[str, Span]]:
@@ -158,6 +161,8 @@ def _own(value: Any) -> Iterator[tuple[str, Span]]:
         case PartSyntax(operand=FromSyntax(where=where)) if where is not None:
             rows = (each for each in _walk(where) if isinstance(each, RowSyntax))
             yield from (("inner table", each.span) for each in rows)
+        case PartSyntax():
+            yield from _of_part(value)
         case AbsenceSyntax(keyword=keyword, keyword_span=span):
             yield keyword, span
         case RepetitionSyntax(plus_span=span):
@@ -175,17 +180,22 @@ def _own(value: Any) -> Iterator[tuple[str, Span]]:
 
 
 def _function(name: str) -> list[str]:
-    if name in ROW_AGGREGATES or name == "prev":
-        return ["elements"]
     named = {"revision": "revision", "confidence": "CONFIDENCE"}
     return [named[name]] if name in named else []
+
+
+def _of_part(part: PartSyntax) -> Iterator[tuple[str, Span]]:
+    if part.keyword == "NEXT":
+        yield "NEXT", part.keyword_span
+    if part.keyword and isinstance(part.operand, RepetitionSyntax) and part.unless:
+        yield "UNLESS behind +", part.unless[0].keyword_span
 
 
 def _of_from(source: FromSyntax) -> Iterator[tuple[str, Span]]:
     spans: dict[str, Span | None] = {
         "WITHIN": source.within_span,
         "SAME": source.same_span,
-        "MATCH": source.match.span if source.match else None,
+        "MATCH": source.match.span if source.match and source.match.strategy != "ANY" else None,
         "WHERE": source.where_span,
     }
     yield from ((what, span) for what, span in spans.items() if span is not None)

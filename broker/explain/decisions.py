@@ -91,7 +91,8 @@ def decision_views(
 ) -> Iterator[DecisionView]:
     """Yield the decisions of a query; `users` are the queries that have each."""
     nodes = [node for node in nodes_below(query.root) if decides(node)]
-    plain = [ordered for each in plain_statements(query) for ordered in ordered_nodes(each.root)]
+    every = (node for each in plain_statements(query) for node in ordered_nodes(each.root))
+    plain = [node for node in every if isinstance(node, Ordered)]
     decisions = decisions_of(alternatives)
     for origin, clause in decided_clauses(alternatives).items():
         decision = decisions[origin]

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from broker.documents.document import Document
 from broker.matching.blocks import Account
 from broker.matching.budget import Tally
 from broker.matching.fanout import BoundNode, FoundTuple, Subscriber
+from broker.matching.form import Form, Forms
 from broker.matching.leaf import Leaf
 from broker.matching.likenesses import spell_likenesses
-from broker.matching.lines import Form, MatchLines, Witness
+from broker.matching.lines import MatchLines, Witness
 from broker.matching.match import FoundMatch, parameters_key
 from broker.matching.outputs import Output, Outputs, Reading
 from broker.matching.publications import published_document
@@ -25,7 +26,8 @@ from joins import Position
 from templates.clause import Clause
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
-from xscl.query import Constructor, SelectNodes
+from xscl.query import Constructor, SelectAll, SelectNodes
+from xscl.runvalues import Run, shown_value
 
 __all__ = ["WITNESSES_MAX", "BuiltMatch", "MatchBuilder", "MatchKey"]
 
@@ -36,8 +38,9 @@ PUBLISHED_COST = 7
 """What a byte of output costs besides where it is published: it is evaluated as a document."""
 
 
-MatchKey = tuple[tuple[int, ...], tuple[int, ...], tuple[int | None, ...]]
-"""What the tuples of a match have in common: documents, numbers of visible nodes, branches."""
+MatchKey = tuple[tuple[int, ...], tuple[int, ...], tuple[int | None, ...], tuple[int, ...]]
+"""What the tuples of a match have in common: documents, numbers of visible nodes, branches and
+units of the documents."""
 
 
 @dataclass(slots=True)
@@ -48,6 +51,7 @@ class _Gathered:
     account: Account
     start_us: int
     form: Form
+    folds: Mapping[str, Any]
     witnesses: set[Witness] = field(default_factory=set)
 
     @property
@@ -85,7 +89,7 @@ class MatchBuilder:
         self.subscriber = subscriber
         query = subscriber.query
         self._order = sorted(query.variables, key=lambda variable: variable.block)
-        self._forms: dict[tuple[int, ...], Form] = {}
+        self._forms = Forms(query)
         self._is_ordered = query.is_ordered
         self._is_constructed = isinstance(query.select, Constructor)
         self._parameters = parameters_key(subscriber.parameters)
@@ -97,33 +101,35 @@ class MatchBuilder:
 
     def _selection(self, form: Form) -> Hashable:
         """Return what the output depends on beside documents, times and visible nodes."""
-        select, places = self.subscriber.query.select, form.places
+        select = self.subscriber.query.select
+        mentioned = () if isinstance(select, SelectAll) else select.variables
+        shown = [
+            (name, tuple([(form.visible[i][1], i) for i in form.indices[name]]))
+            for name in mentioned
+            if name in form.indices
+        ]
         if isinstance(select, Constructor):
             # Alternatives may bind different variables of it to one node.
-            named = [(v, places[v], form.visible.index(v)) for v in select.variables if v in places]
-            return select, tuple(named), self._parameters
+            return select, tuple(shown), self._parameters
         if isinstance(select, SelectNodes):
-            shown = [v for v in select.variables if v in places]
-            return tuple([(places[v], form.visible.index(v)) for v in shown])
+            return tuple([places for _, places in shown])
         return None
 
-    def _form(self, found: FoundTuple) -> Form:
-        blocks = found.clause.blocks
-        form = self._forms.get(blocks)
-        if form is None:
-            form = self._forms[blocks] = Form.of(self.subscriber.query, blocks)
+    def _form(self, found: FoundTuple, runs: Sequence[Run]) -> Form:
+        form = self._forms.of(found.clause.blocks, runs)
+        if form not in self._selections:
             self._selections[form] = self._selection(form)
         return form
 
     def key(self, found: FoundTuple) -> MatchKey:
         """Return what the tuples of one match have in common."""
-        form = self._form(found)
-        numbers = tuple([found.nodes[v].number for v in form.visible])
-        return found.leaves, numbers, form.branches
+        runs = self._forms.runs(found)
+        form = self._form(found, runs)
+        return found.leaves, form.numbers(found, runs), form.branches, form.units
 
     def name(self, found: FoundTuple, key: MatchKey, behind: Sequence[Leaf]) -> str:
         """Return the id of the match of a tuple, by its key and its documents in order."""
-        form = self._form(found)
+        form = self._form(found, self._forms.runs(found))
         lines = self._lines.get(form)
         if lines is None:
             subscriber = self.subscriber
@@ -133,11 +139,14 @@ class MatchBuilder:
 
     def add(self, found: FoundTuple) -> bool:
         """Add one tuple; return whether it begins a match."""
-        nodes, form, key = found.nodes, self._form(found), self.key(found)
+        nodes, runs = found.nodes, self._forms.runs(found)
+        form = self._form(found, runs)
+        key = found.leaves, form.numbers(found, runs), form.branches, form.units
         gathered = self._gathered.get(key)
         is_new = gathered is None
         if gathered is None:
-            gathered = _Gathered(found.position, found.account, found.start_us, form)
+            folds = {name: shown_value(v) for run in runs for name, v in run.folds.items()}
+            gathered = _Gathered(found.position, found.account, found.start_us, form, folds)
             self._gathered[key] = gathered
         compared = self._compared.get(found.clause)
         if compared is None:
@@ -190,10 +199,10 @@ class MatchBuilder:
         subscriber = self.subscriber
         lines_of = {
             form: MatchLines(subscriber.query, subscriber.parameters, form)
-            for form in self._forms.values()
+            for form in self._selections
         }
         # Matches of one document in a row: its partners are read once.
-        for (numbers, visible, _), gathered in sorted(
+        for (numbers, visible, *_), gathered in sorted(
             self._gathered.items(), key=lambda item: (item[1].docid, item[0][0])
         ):
             if gathered.docid >= tally.limit:
@@ -212,7 +221,17 @@ class MatchBuilder:
                 interval = gathered.start_us, gathered.end_us
                 shown, omitted = self._witnesses(gathered)
                 decided = gathered.docid if self._is_ordered else None
-                line = lines.line(name, interval, behind, visible, shown, omitted, output, decided)
+                line = lines.line(
+                    name,
+                    interval,
+                    behind,
+                    visible,
+                    shown,
+                    omitted,
+                    output,
+                    decided,
+                    gathered.folds,
+                )
                 # A tick may decide so much that the lines themselves are counted.
                 is_settled = gathered.account.newest < gathered.docid
                 tally.keep(gathered.docid, size(line if is_settled else output.text))
@@ -264,7 +283,10 @@ class MatchBuilder:
         text, error = build(
             self.subscriber.query,
             trees,
-            {v: [(form.places[v], n)] for v, n in zip(form.visible, numbers, strict=True)},
+            {
+                name: [(form.visible[i][1], numbers[i]) for i in indices]
+                for name, indices in form.indices.items()
+            },
             gathered.start_us,
             gathered.end_us,
             self.subscriber.parameters,

@@ -353,7 +353,7 @@ class QuerySet:
 
     def _compile(self, member: Member) -> None:
         """Compile a parameterised query once for all assignments, where that is possible."""
-        if not member.query.parameters or member.query.is_ordered:
+        if not member.query.parameters or not member.query.is_plain:
             return
         point = member.registration_point
         alternatives = compile_query(member.query, point, self.catalog, self._streams)

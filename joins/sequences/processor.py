@@ -28,8 +28,10 @@ from joins.sequences.contenders import StreamRows
 from joins.sequences.evaluation import Evaluation
 from joins.sequences.pairs import DecidedTuples
 from joins.sequences.plan import Classes, HandedOn, Plan
-from templates.decision import Decision
+from joins.sequences.repetitions import Repetitions
+from templates.decision import Decided, Decision
 from templates.queryclass import QueryClass
+from templates.rundecision import DecidedRuns
 from templates.template import Template
 
 __all__ = ["DecidingProcessor"]
@@ -53,6 +55,7 @@ class DecidingProcessor:
         self._handed_on: dict[int, HandedOn] = {}
         self._of_strata: dict[int, Classes] = {}
         self._decided: list[DecidedTuples] = []
+        self._repetitions = Repetitions(inner, lateness_us)
         self._has_changed = False
 
     # -- classes -------------------------------------------------------------------------------
@@ -72,6 +75,8 @@ class DecidingProcessor:
         self.inner.retain(number, window_us)
         self._uses[number] = self._uses.get(number, 0) + 1
         self._classes[number] = query_class
+        if isinstance(decided, DecidedRuns):
+            self._repetitions.add(number, query_class.stratum, decided)
         self._has_changed = True
         return number
 
@@ -83,6 +88,7 @@ class DecidingProcessor:
             if not self._uses[number]:
                 del self._uses[number], self._classes[number]
                 self._handed_on.pop(number, None)
+                self._repetitions.remove(number)
                 self._has_changed = True
         self.inner.remove(number, window_us, point)
 
@@ -102,7 +108,7 @@ class DecidingProcessor:
         """Take decisions that came into use into the plan, and leave out the ones out of use."""
         wanted: dict[Decision, int] = {}
         for each in self._classes.values():
-            if each.decided is not None:
+            if isinstance(each.decided, Decided):
                 decision = each.decided.decision
                 wanted[decision] = min(each.stratum, wanted.get(decision, each.stratum))
         for decision in [each for each in self._plan.numbers if each not in wanted]:
@@ -111,12 +117,13 @@ class DecidingProcessor:
         if any(have_moved):
             self._evaluation.move()
         for number, each in self._classes.items():
-            if each.decided is not None and number not in self._handed_on:
+            if isinstance(each.decided, Decided) and number not in self._handed_on:
                 self._handed_on[number] = self._plan.hand_on(number, each.decided)
         of_strata: dict[int, list[HandedOn]] = {}
-        for number, each in self._classes.items():
-            of_strata.setdefault(each.stratum, []).append(self._handed_on[number])
+        for number, handed_on in self._handed_on.items():
+            of_strata.setdefault(self._classes[number].stratum, []).append(handed_on)
         self._of_strata = {stratum: Classes.of(own) for stratum, own in of_strata.items()}
+        self._repetitions.follow()
         self._has_changed = False
 
     # -- a batch -------------------------------------------------------------------------------
@@ -131,6 +138,7 @@ class DecidingProcessor:
         self.inner.begin_batch()
         self._clock.begin_batch()
         self._decided = []
+        self._repetitions.begin_batch()
         if self._has_changed:
             self._follow()
 
@@ -148,6 +156,7 @@ class DecidingProcessor:
         self.inner.absorb(instances)
         if not self._classes:
             return
+        self._repetitions.absorb(instances, first)
         streams = instances.column("stream").combine_chunks().dictionary_encode()
         by_stratum: dict[int, list[bool]] = {}
         names = streams.dictionary.to_pylist()
@@ -167,6 +176,7 @@ class DecidingProcessor:
         """Yield the tuples of `probe` as they are found; decided tuples come last."""
         if stratum in self.inner.strata:
             yield from self.inner.tuples(stratum)
+        yield from self._repetitions.tables(stratum, self._clock)
         if stratum not in self._of_strata:
             return
         self._decided.append(self._evaluation.decide(stratum, self._clock))
@@ -204,6 +214,7 @@ class DecidingProcessor:
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use any more, lazily; return how many went."""
         self._evaluation.evict(horizon_us)
+        self._repetitions.evict(horizon_us)
         return self.inner.evict(horizon_us)
 
     def rows(self, numbers: Iterable[int]) -> Iterator[tuple[list[int], pa.RecordBatch]]:
@@ -216,6 +227,7 @@ class DecidingProcessor:
 
     def figures(self) -> dict[str, int]:
         """Return how much is remembered, and how much waits to be decided."""
-        undecided = self._evaluation.waiting
-        own = {"decisions": len(self._plan.numbers), "undecided": undecided}
+        undecided = self._evaluation.waiting + self._repetitions.waiting
+        decisions = len(self._plan.numbers) + len(self._repetitions)
+        own = {"decisions": decisions, "undecided": undecided}
         return {**self.inner.figures(), **own}

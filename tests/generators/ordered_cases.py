@@ -6,12 +6,12 @@ import json
 
 from generators.choosers import Chooser
 
-__all__ = ["ordered_case"]
+__all__ = ["Names", "Statements", "Unit", "case_text", "ordered_case"]
 
 TYPES = ("a", "b", "c")
 
 
-class _Names:
+class Names:
     """Fresh names of variables."""
 
     def __init__(self) -> None:
@@ -23,10 +23,10 @@ class _Names:
         return f"v{self.count}"
 
 
-class _Unit:
+class Unit:
     """A block or alternatives, and the variables that each binds: its node, its key, a number."""
 
-    def __init__(self, chooser: Chooser, names: _Names, *, may_be_several: bool = True) -> None:
+    def __init__(self, chooser: Chooser, names: Names, *, may_be_several: bool = True) -> None:
         self.nodes: list[str] = []
         self.keys: list[str] = []
         self.numbers: list[str] = []
@@ -34,7 +34,7 @@ class _Unit:
         blocks = [self._block(chooser, names) for _ in range(count)]
         self.text = blocks[0] if count == 1 else f"({' | '.join(blocks)})"
 
-    def _block(self, chooser: Chooser, names: _Names) -> str:
+    def _block(self, chooser: Chooser, names: Names) -> str:
         stream = chooser.choice(["S", "S", "S", "S", "*", "T"])
         text = f"{stream}//{chooser.choice(TYPES)}"
         if chooser.integer(0, 2) == 0:
@@ -53,12 +53,14 @@ class _Unit:
         return f"{text}->{node}"
 
 
-class _Statements:
+class Statements:
+    """Makes statements in which something is decided."""
+
     def __init__(self, chooser: Chooser) -> None:
         self.chooser = chooser
-        self.names = _Names()
+        self.names = Names()
 
-    def predicate(self, left: list[_Unit], right: _Unit) -> str:
+    def predicate(self, left: list[Unit], right: Unit) -> str:
         """Return a predicate over what stands before and a unit, or nothing."""
         chooser = self.chooser
         terms = [self.comparison(left, right) for _ in range(chooser.choice([0, 0, 1, 1, 2]))]
@@ -67,7 +69,7 @@ class _Statements:
             return ""
         return f" {chooser.choice(['AND', 'OR'])} ".join(known)
 
-    def comparison(self, left: list[_Unit], right: _Unit) -> str:
+    def comparison(self, left: list[Unit], right: Unit) -> str:
         """Return a comparison of one thing on either side."""
         chooser = self.chooser
         lefts = self.values(left)
@@ -75,7 +77,7 @@ class _Statements:
         operator = chooser.choice(["=", "=", "=", "!=", "<="])
         return f"{chooser.choice(lefts)} {operator} {chooser.choice(rights)}"
 
-    def values(self, units: list[_Unit]) -> list[str]:
+    def values(self, units: list[Unit]) -> list[str]:
         """Return what units can be compared by."""
         keys = [key for unit in units for key in (*unit.keys, *unit.numbers)]
         paths = [f"{node}/{self.chooser.choice('kp')}" for unit in units for node in unit.nodes]
@@ -85,15 +87,15 @@ class _Statements:
         """Return a window."""
         return self.chooser.choice(["2 s", "3 s", "5 s", "8 s", "12 s", "$within"])
 
-    def unless(self, units: list[_Unit], *, needs_window: bool) -> str:
+    def unless(self, units: list[Unit], *, needs_window: bool) -> str:
         """Return an UNLESS, now and then."""
         if self.chooser.integer(0, 2):
             return ""
-        unit = _Unit(self.chooser, self.names)
+        unit = Unit(self.chooser, self.names)
         window = f", {self.window()}" if needs_window or self.chooser.integer(0, 2) == 0 else ""
         return f" UNLESS {{{self.predicate(units, unit)}{window}}} {unit.text}"
 
-    def source(self, depth: int, *, is_bounded: bool = False) -> tuple[str, list[_Unit]]:
+    def source(self, depth: int, *, is_bounded: bool = False) -> tuple[str, list[Unit]]:
         """Return a from without its clauses, and its units."""
         chooser = self.chooser
         within = chooser.integer(0, 3) == 0
@@ -111,16 +113,16 @@ class _Statements:
             text += f" WHERE {self.where(units)}"
         return text, units
 
-    def operand(self, depth: int, is_bounded: bool) -> tuple[str, list[_Unit]]:
+    def operand(self, depth: int, is_bounded: bool) -> tuple[str, list[Unit]]:
         if depth > 0 and self.chooser.integer(0, 2) == 0:
             text, units = self.source(depth - 1, is_bounded=is_bounded)
             return f"({text})", units
-        unit = _Unit(self.chooser, self.names)
+        unit = Unit(self.chooser, self.names)
         return unit.text, [unit]
 
     def further(
-        self, text: str, units: list[_Unit], depth: int, is_bounded: bool
-    ) -> tuple[str, list[_Unit]]:
+        self, text: str, units: list[Unit], depth: int, is_bounded: bool
+    ) -> tuple[str, list[Unit]]:
         chooser = self.chooser
         kind = chooser.choice(
             ["NEXT", "NEXT", "FOLLOWED BY", "JOIN", "NOT FOLLOWED BY", "NOT JOIN", "UNLESS"]
@@ -128,7 +130,7 @@ class _Statements:
         is_bare = is_bounded and chooser.integer(0, 1) == 0
         window = "" if is_bare else f", {self.window()}"
         if kind.startswith("NOT"):
-            unit = _Unit(chooser, self.names)
+            unit = Unit(chooser, self.names)
             return f"{text} {kind} {{{self.predicate(units, unit)}{window}}} {unit.text}", units
         if kind == "UNLESS":
             kind, has_unless = "FOLLOWED BY", True
@@ -141,7 +143,7 @@ class _Statements:
             text += self.unless([*units, *own], needs_window=False)
         return text, [*units, *own]
 
-    def where(self, units: list[_Unit]) -> str:
+    def where(self, units: list[Unit]) -> str:
         """Return a condition of a whole tuple."""
         left, right = (self.chooser.choice(self.values(units)) for _ in range(2))
         return self.chooser.choice([f"{left} = {right}", f"{left} != {right}", "dur() >= 2 s"])
@@ -161,18 +163,23 @@ class _Statements:
 def ordered_case(chooser: Chooser) -> str:
     """Return the text of a case: one or two statements, documents and ticks."""
     queries = []
-    first = _Statements(chooser).statement()
+    first = Statements(chooser).statement()
     is_published = chooser.integer(0, 4) == 0
     if is_published:
         if not first.startswith("SELECT"):
             first = f"SELECT * FROM {first}"
         first += " PUBLISH P"
-        reader = _Statements(chooser).statement().replace("T//", "P//")
+        reader = Statements(chooser).statement().replace("T//", "P//")
         queries.append(f"query r\n    {reader}")
     queries.insert(0, f"query q\n    {first}")
+    return case_text(chooser, queries)
+
+
+def case_text(chooser: Chooser, queries: list[str]) -> str:
+    """Return the text of a case of queries with documents and ticks."""
     lines = [f"lateness {chooser.choice([0, 2, 5, 100, 100])} s"]
     for query in queries:
-        lines += [query, *_assignments(chooser, query)]
+        lines += [query, *assignments(chooser, query)]
     count = chooser.integer(6, 16)
     if chooser.integer(0, 7) == 0:
         lines.append(f"register q after {chooser.integer(1, count // 2)}")
@@ -186,13 +193,13 @@ def ordered_case(chooser: Chooser) -> str:
         if chooser.integer(0, 11) == 0:
             lines.append(f"tick {number} 00:00:{second}")
         else:
-            lines.append(_document(chooser, number, second))
+            lines.append(document(chooser, number, second))
     if chooser.integer(0, 4):
         lines.append(f"tick {count + 1} 00:10:00")
     return "\n".join(lines) + "\n----\n"
 
 
-def _assignments(chooser: Chooser, query: str) -> list[str]:
+def assignments(chooser: Chooser, query: str) -> list[str]:
     """Return the values of a query's parameters, once or twice."""
     rows = []
     for _ in range(chooser.integer(1, 2) if "$" in query else 0):
@@ -202,7 +209,7 @@ def _assignments(chooser: Chooser, query: str) -> list[str]:
     return rows
 
 
-def _document(chooser: Chooser, number: int, second: int) -> str:
+def document(chooser: Chooser, number: int, second: int) -> str:
     stream = chooser.choice(["S", "S", "S", "S", "T"])
     kind = chooser.choice(TYPES)
     keys = "".join(

@@ -126,7 +126,8 @@ def _block(query: Query, one: Tuple, name: str) -> int:
 
 def _shown_value(values: Sequence[str | float]) -> Any:
     """Return a value of FOLD as a line shows it."""
-    shown = [str(v) if isinstance(v, float) and not math.isfinite(v) else v for v in values]
+    numbers = [v if isinstance(v, str) else float(v) for v in values]
+    shown = [str(v) if isinstance(v, float) and not math.isfinite(v) else v for v in numbers]
     return shown[0] if len(shown) == 1 else shown
 
 

@@ -93,10 +93,9 @@ class Runs:
         """Return the runs with which a from begins."""
         step = Step(node.unit, node)
         units = self.decisions.contenders(node.unit, around)
+        begun = Taken(((),), self.first_folds(node, None))
         taken = [
-            found
-            for one in units
-            if (found := self.extended(None, Taken(((),), {}), [step], one, around))
+            found for one in units if (found := self.extended(None, begun, [step], one, around))
         ]
         runs = [each for one in taken for each in self._all(None, one, [step], units, around)]
         return [self.open(None, each, node) for each in runs]
@@ -287,17 +286,19 @@ class Runs:
         plain = decisions.facts(left)
         found: set[Row] = set()
         for disjunct in disjuncts:
-            asked = with_optional(disjunct, decisions.optional)
+            # Another alternative may not compare a path: then it need not be there.
+            is_one = len(list(blocks_below(node))) == 1
+            asked = with_optional(disjunct, decisions.optional if is_one else self._paths())
             applies = applied(asked, {*facts.owners, *facts.elements, *facts.folds})
             if applies is None:
                 continue
-            compared = frozenset(compared_in(applies) & plain.owners.keys())
+            compared = compared_in(applies if is_one else asked) & plain.owners.keys()
             paths = [path for path in decisions.fresh.values() if path.variable in compared]
             for row in left.rows:
                 for nodes in decisions.extended(dict(row.nodes), paths):
-                    if all_of(asked, replace(facts, nodes={**nodes, **facts.nodes})):
+                    if all_of(applies, replace(facts, nodes={**nodes, **facts.nodes})):
                         own = frozenset(nodes.items())
-                        found.add(Row(own, row.compared | compared, row.similar))
+                        found.add(Row(own, row.compared | frozenset(compared), row.similar))
         asked_of = [node.disjuncts, node.condition or ()]
         rows = frozenset(found)
         return decisions.with_compared(replace(left, rows=rows), asked_of).rows

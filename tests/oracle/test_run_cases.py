@@ -6,7 +6,7 @@ import pytest
 from support.kit import CASES, cases, check, parse_case
 from support.runners import run_oracle
 
-ALL = dict(cases(CASES / "runs"))
+ALL = dict((*cases(CASES / "runs"), *cases(CASES / "match")))
 
 
 @pytest.mark.parametrize("name", ALL)

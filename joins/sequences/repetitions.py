@@ -1,0 +1,137 @@
+"""The repetitions among the classes of a join: their runs become instances, and tuples of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from joins.engines import Processor
+from joins.memory.instance import read_instances
+from joins.memory.tupletable import ClassTuple, TupleTable
+from joins.sequences.clock import Clock
+from joins.sequences.runparts import DecidedRun
+from joins.sequences.runrows import RunRows
+from joins.sequences.runs import RunEvaluation
+from templates.rundecision import DecidedRuns, RunDecision
+
+__all__ = ["Repetitions"]
+
+
+class Repetitions:
+    """Classes of runs by number, over a join that keeps what they are made of."""
+
+    def __init__(self, inner: Processor, lateness_us: int) -> None:
+        self._inner = inner
+        self._lateness_us = lateness_us
+        self._classes: dict[int, DecidedRuns] = {}
+        self._rows: dict[int, RunRows] = {}
+        self._of_strata: dict[int, dict[int, None]] = {}
+        self._evaluations: dict[RunDecision, RunEvaluation] = {}
+        self._read_by: dict[str, list[RunEvaluation]] = {}
+        self._found: dict[RunDecision, list[DecidedRun]] = {}
+        self._identities: dict[tuple[Any, ...], int] = {}
+        self._last_identity = 0
+
+    def __len__(self) -> int:
+        return len(self._evaluations)
+
+    @property
+    def waiting(self) -> int:
+        """How many elements wait until they are settled."""
+        return sum(each.waiting for each in self._evaluations.values())
+
+    # -- classes -------------------------------------------------------------------------------
+
+    def add(self, number: int, stratum: int, runs: DecidedRuns) -> None:
+        """Add a class; one that is there changes nothing."""
+        if number not in self._classes:
+            self._of_strata.setdefault(stratum, {})[number] = None
+            self._classes[number] = runs
+            self._rows[number] = RunRows(number, runs, self._shape_of(runs))
+
+    def remove(self, number: int) -> None:
+        """Remove a class; one that is not there changes nothing."""
+        if number in self._classes:
+            del self._classes[number], self._rows[number]
+            for numbers in self._of_strata.values():
+                numbers.pop(number, None)
+
+    def _shape_of(self, runs: DecidedRuns) -> int:
+        """Return the shape of runs as instances: a root, and a node for each term."""
+        root, *terms = runs.variables
+        edges = [(root, v, 0, i) for i, v in enumerate(terms, 1)]
+        edges += [(v, v, i, i) for i, v in enumerate(runs.variables)]
+        self._inner.add_shapes({runs.stream: edges})
+        number = self._inner.shape_number(runs.stream)
+        assert number is not None
+        return number
+
+    def follow(self) -> None:
+        """Begin with repetitions that came into use, and forget the ones out of use."""
+        known = self._evaluations
+        wanted = dict.fromkeys(each.decision for each in self._classes.values())
+        self._evaluations = {
+            each: known[each] if each in known else RunEvaluation(each, self._lateness_us)
+            for each in wanted
+        }
+        for runs in self._classes.values():
+            if runs.left is not None:
+                self._evaluations[runs.decision].read(runs.left)
+        self._read_by = {}
+        for evaluation in self._evaluations.values():
+            for stream in evaluation.streams:
+                self._read_by.setdefault(stream, []).append(evaluation)
+
+    # -- a batch -------------------------------------------------------------------------------
+
+    def begin_batch(self) -> None:
+        """Forget what was found in the batch before."""
+        self._found, self._identities = {}, {}
+
+    def absorb(self, instances: pa.Table, first: int) -> None:
+        """Take instances, numbered from `first` on, as elements and as what stands before."""
+        if not self._read_by:
+            return
+        streams = instances.column("stream").combine_chunks().dictionary_encode()
+        is_read = [name in self._read_by for name in streams.dictionary.to_pylist()]
+        rows = np.flatnonzero(np.array(is_read, np.bool_)[streams.indices.to_numpy()])
+        if len(rows):
+            taken = instances.take(pa.array(rows))
+            for row in read_instances(taken, (first + rows).tolist()):
+                for evaluation in self._read_by[row.stream]:
+                    evaluation.add(row.stream, row)
+
+    def tables(self, stratum: int, clock: Clock) -> Iterator[TupleTable]:
+        """Yield the tuples of classes that are found in a stratum; their runs become instances."""
+        for number in self._of_strata.get(stratum, ()):
+            tuples = self._tuples(number, clock)
+            if tuples:
+                yield TupleTable.of_tuples(tuples)
+
+    def _tuples(self, number: int, clock: Clock) -> list[ClassTuple]:
+        decision = self._classes[number].decision
+        found = self._found.get(decision)
+        if found is None:
+            found = self._evaluations[decision].decide(clock)
+            found.sort(key=lambda one: one.docid or max(part.docid for part in one.parts))
+            self._found[decision] = found
+        first = self._inner.next_instance
+        table, tuples = self._rows[number].table(found, first, self._identity)
+        if tuples:
+            self._inner.absorb(table)
+        return tuples
+
+    def _identity(self, chosen: tuple[Any, ...]) -> int:
+        """Return a number for a choice of nodes of elements, which another one has not."""
+        if chosen not in self._identities:
+            self._last_identity = self._last_identity % ((1 << 31) - 1) + 1
+            self._identities[chosen] = self._last_identity
+        return self._identities[chosen]
+
+    def evict(self, horizon_us: int) -> None:
+        """Forget what no run can take any more."""
+        for each in self._evaluations.values():
+            each.evict(horizon_us)

@@ -1,0 +1,146 @@
+"""What runs are made of: tuples of operands, and runs as far as they have come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from joins.memory.instance import Instance
+from templates.decision import TupleStream
+from templates.rundecision import Bound, Element, RunAtHand, Values
+
+__all__ = ["DecidedRun", "Head", "Part", "PartRow", "Parts", "Step"]
+
+
+class PartRow(NamedTuple):
+    """One of the rows of a tuple: what its terms are bound to."""
+
+    terms: Mapping[str, Bound]
+
+
+@dataclass(slots=True, eq=False)
+class Part:
+    """A tuple of an operand: one choice of documents and of the nodes that the query looks at.
+
+    `entered` is the document from which on it counts, and `settled` the one that settles its end,
+    once it is an element that has entered.
+    """
+
+    docid: int
+    depth: int
+    match_id: str
+    docid_min: int
+    docid_max: int
+    start_us: int
+    end_us: int
+    watermark_us: int
+    blocks: tuple[int, ...]
+    leaves: tuple[int, ...]
+    chosen: tuple[int, ...]
+    rows: dict[str, list[PartRow]] = field(default_factory=dict)
+    entered: int = 0
+    settled: int = 0
+    element: Element | None = None
+
+    @property
+    def position(self) -> tuple[int, int, str]:
+        """Where it stands among all instances."""
+        return self.docid, self.depth, self.match_id
+
+
+class Parts:
+    """The tuples of one operand that came in the batch: all rows of one come in one batch."""
+
+    def __init__(self) -> None:
+        self._new: dict[tuple[Any, ...], Part] = {}
+
+    def add(self, stream: TupleStream, row: Instance) -> None:
+        """Add a row of a stream to its tuple."""
+        chosen = tuple([row.nodes[1 + stream.terms.index(term)] for term in stream.chosen])
+        key = (stream.blocks, row.leaves, chosen)
+        part = self._new.get(key)
+        if part is None:
+            part = self._new[key] = Part(
+                row.docid,
+                row.depth,
+                row.match_id,
+                row.docid_min,
+                row.docid_max,
+                row.start_us,
+                row.end_us,
+                row.watermark_us,
+                stream.blocks,
+                row.leaves,
+                chosen,
+            )
+        size = 1 + len(stream.terms)
+        bound = map(Bound, row.nodes[1:size], row.values[1:size])
+        terms = dict(zip(stream.terms, bound, strict=True))
+        part.rows.setdefault(stream.name, []).append(PartRow(terms))
+        if part.element is None:
+            part.element = Element(stream.blocks[0], row.start_us, row.end_us, terms)
+
+    def take_new(self) -> list[Part]:
+        """Return the tuples that came since they were last taken, in order of position and end."""
+        new, self._new = list(self._new.values()), {}
+        return sorted(new, key=lambda part: (part.position, part.end_us))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What conditions read: what stands before a repetition, and the run at hand."""
+
+    terms: Mapping[str, Bound]
+    start_us: int
+    end_us: int
+    run: RunAtHand
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """No values: they have been filled in."""
+        return {}
+
+    def value(self, name: str) -> str:
+        """Return the value of a term."""
+        value = self.terms[name].value
+        assert value is not None
+        return value
+
+
+@dataclass(slots=True, eq=False)
+class Head:
+    """A run as far as it has come: what stands before it, its elements, its values of FOLD.
+
+    `begin` says what is asked of its next element.  `docid` is the largest of its parts.
+    """
+
+    begin: int
+    left: Part | None
+    elements: tuple[Part, ...]
+    folds: Mapping[str, Values]
+    docid: int
+
+    @property
+    def first(self) -> Part:
+        """The first instance."""
+        return self.elements[0] if self.left is None else self.left
+
+    @property
+    def last(self) -> Part | None:
+        """The last instance, None before the first element of a run that nothing precedes."""
+        return self.elements[-1] if self.elements else self.left
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedRun:
+    """A run that has been found: `docid` is where it stands, if it was decided."""
+
+    head: Head
+    docid: int | None
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Its instances in order."""
+        head = self.head
+        return head.elements if head.left is None else (head.left, *head.elements)

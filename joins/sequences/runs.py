@@ -1,0 +1,413 @@
+"""One repetition over its elements, batch by batch.
+
+    elements   behind NEXT they enter at the document from which they count: the one that settles
+               their end, or their own where that is later; till then they wait, by end
+    heads      a run waits for its next element under the values that the element must have
+    next       a head takes of all elements that have entered and fit those with the least
+               (document, end), and is done: elements that enter later stand behind
+    any        a run is found with the last of its parts that comes, and each of its elements may
+               be left out: a head stays
+
+Section 1.1 of the semantics is asked of the first instance of a run and each other one.
+`docs/repetition.md` has the theory.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
+from itertools import count, product
+from operator import attrgetter
+
+import numpy as np
+
+from joins.memory.durations import UNBOUNDED
+from joins.memory.instance import Instance
+from joins.sequences.clock import Clock
+from joins.sequences.runparts import DecidedRun, Head, Part, PartRow, Parts, Step
+from templates.decision import TupleStream
+from templates.rundecision import (
+    Begin,
+    RunAtHand,
+    RunDecision,
+    compile_disjuncts,
+    compile_values,
+    look_ups,
+)
+
+__all__ = ["RunEvaluation"]
+
+INFINITE_US = 1 << 62
+
+SWEPT_MIN = 1_000
+"""The fewest parts among which useless ones are looked for."""
+
+_END = attrgetter("end_us")
+
+Key = tuple[str, ...]
+
+
+class _Conditions:
+    """What one way to begin asks, compiled; its rows of what stands before are of one stream."""
+
+    def __init__(self, begin: Begin, decision: RunDecision) -> None:
+        self.begin = begin
+        self.first = compile_disjuncts((begin.first,))
+        self.each = compile_disjuncts(begin.each)
+        self.go_on = None if begin.go_on is None else compile_disjuncts(begin.go_on)
+        self.folds = [
+            (each.name, compile_values(each.first), compile_values(each.following))
+            for each in begin.folds
+        ]
+        self.keys = {each.block: each.keys for each in decision.elements}
+        # What another block of the unit does not bind is not asked of its elements.
+        equal = look_ups(begin.each) if len(decision.elements) == 1 else []
+        self._lefts = [compile_values(left) for left, _ in equal]
+        self._rights = [compile_values(right) for _, right in equal]
+
+    def rows(self, left: Part | None) -> list[PartRow]:
+        """Return the rows of what stands before."""
+        if self.begin.left is None:
+            return [PartRow({})]
+        assert left is not None
+        return left.rows.get(self.begin.left.name, [])
+
+    def same_key(self, head: Head) -> Key | None:
+        """Return the values of SAME of a run so far, None where any are right."""
+        last = head.last
+        if last is None:
+            return None
+        if head.elements:
+            assert last.element is not None
+            terms = self.keys[last.blocks[0]]
+            return tuple(last.element.value(term) for term in terms)
+        row = self.rows(last)[0].terms
+        return tuple(row[term].value or "" for term in self.begin.left_keys)
+
+    def keys_of_head(self, head: Head) -> list[Key]:
+        """Return the values under which the next element of a run is looked up."""
+        reading = self.step(head, None, self.rows(head.left)[0])
+        sides = [[v for v in values(reading) if v] for values in self._lefts]
+        return [tuple(map(str, choice)) for choice in product(*sides)]
+
+    def keys_of_element(self, part: Part) -> list[Key]:
+        """Return the values under which an element is looked up."""
+        run = RunAtHand((), part.element, {})
+        reading = Step({}, part.start_us, part.end_us, run)
+        sides = [[v for v in values(reading) if v] for values in self._rights]
+        return [tuple(map(str, choice)) for choice in product(*sides)]
+
+    def step(self, head: Head, candidate: Part | None, row: PartRow) -> Step:
+        """Return what conditions read of a run and a candidate."""
+        before = [part.element for part in head.elements if part.element is not None]
+        last = head.last if candidate is None else candidate
+        first = head.first if head.elements or head.left is not None else last
+        run = RunAtHand(before, None if candidate is None else candidate.element, head.folds)
+        assert first is not None
+        assert last is not None
+        return Step(row.terms, first.start_us, last.end_us, run)
+
+
+class RunEvaluation:
+    """The elements and heads of one repetition."""
+
+    def __init__(self, decision: RunDecision, lateness_us: int) -> None:
+        self.decision = decision
+        self._lateness_us = lateness_us
+        self._left, self._elements = Parts(), Parts()
+        self._begins = [_Conditions(begin, decision) for begin in decision.begins]
+        self._waiting: list[tuple[int, int, Part]] = []
+        self._serial = count()
+        self._entered: dict[tuple[int, Key], list[Part]] = {}
+        self._heads: dict[tuple[int, Key], dict[int, Head]] = {}
+        self._swept = SWEPT_MIN
+        self._size = 0
+        self._roles: dict[str, list[tuple[Parts, TupleStream]]] = {}
+        for begin in decision.begins:
+            if begin.left is not None:
+                self.read(begin.left)
+        for each in decision.elements:
+            self._roles.setdefault(each.stream.name, []).append((self._elements, each.stream))
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def waiting(self) -> int:
+        """How many elements wait until they are settled."""
+        return len(self._waiting)
+
+    @property
+    def streams(self) -> set[str]:
+        """The names of the streams that are read."""
+        return set(self._roles)
+
+    def read(self, stream: TupleStream) -> None:
+        """Have rows of a stream stand before the repetition."""
+        roles = self._roles.setdefault(stream.name, [])
+        if (self._left, stream) not in roles:
+            roles.append((self._left, stream))
+
+    def add(self, stream: str, row: Instance) -> None:
+        """Take a row of a stream."""
+        for parts, own in self._roles[stream]:
+            parts.add(own, row)
+
+    # -- a batch -------------------------------------------------------------------------------
+
+    def decide(self, clock: Clock) -> list[DecidedRun]:
+        """Return the runs that are found in the batch, in no order."""
+        if self.decision.is_next:
+            return list(self._next(clock))
+        return list(self._any())
+
+    def _begun(self) -> Iterator[Head]:
+        """Yield a run without elements for each new tuple that stands before."""
+        for left in self._left.take_new():
+            for number, conditions in enumerate(self._begins):
+                if conditions.rows(left):
+                    head = Head(number, left, (), {}, left.docid)
+                    yield self._with_first_folds(head)
+                    # Other ways to begin ask the same of each element (`_fits`).
+                    break
+
+    def _with_first_folds(self, head: Head) -> Head:
+        conditions = self._begins[head.begin]
+        if conditions.folds:
+            row = conditions.rows(head.left)[0]
+            start_us, end_us = (
+                (0, 0) if head.left is None else (head.left.start_us, head.left.end_us)
+            )
+            reading = Step(row.terms, start_us, end_us, RunAtHand((), None, {}))
+            head.folds = {name: tuple(first(reading)) for name, first, _ in conditions.folds}
+        return head
+
+    # -- NEXT ----------------------------------------------------------------------------------
+
+    def _next(self, clock: Clock) -> Iterator[DecidedRun]:
+        touched: dict[int, tuple[Head, list[Part]]] = {}
+        for part in self._entering(clock):
+            for place in self._enter(part):
+                for head in self._heads.get(place, {}).values():
+                    touched.setdefault(id(head), (head, []))[1].append(part)
+        for head, parts in touched.values():
+            yield from self._advance(head, parts)
+        for head in list(self._begun()):
+            yield from self._advance(head, None)
+
+    def _entering(self, clock: Clock) -> list[Part]:
+        """Return the elements that count from documents of the batch on."""
+        for part in self._elements.take_new():
+            heappush(self._waiting, (part.end_us, next(self._serial), part))
+        entering: list[Part] = []
+        newest_us = clock.newest_us - self.decision.grace_us
+        while self._waiting and self._waiting[0][0] < newest_us:
+            entering.append(heappop(self._waiting)[2])
+        ends_us = np.array([part.end_us for part in entering], np.int64)
+        settling = clock.settling(ends_us + self.decision.grace_us).tolist()
+        for part, settled in zip(entering, settling, strict=True):
+            # Of a late element it is not known which document settled its end, nor needed.
+            part.settled = settled if settled >= part.docid else 0
+            part.entered = max(settled, part.docid)
+        return entering
+
+    def _advance(self, head: Head, parts: Iterable[Part] | None) -> Iterator[DecidedRun]:
+        """Yield the runs that a head becomes with what has entered, or with some of that."""
+        stack = [(head, parts)]
+        while stack:
+            head, parts = stack.pop()
+            found = self._nearest(head, self._known(head) if parts is None else parts)
+            if found is None:
+                self._wait(head)
+                continue
+            self._leave(head)
+            for part in found:
+                longer = self._longer(head, part)
+                if longer is not None:
+                    docid = max(longer.docid, part.settled)
+                    yield DecidedRun(longer, docid)
+                    stack.append((longer, None))
+
+    def _nearest(self, head: Head, parts: Iterable[Part]) -> list[Part] | None:
+        """Return the elements that fit with the least (document, end); None where none fits."""
+        last = head.last
+        assert last is not None
+        best: tuple[int, int] | None = None
+        found: list[Part] = []
+        for part in sorted(parts, key=_END):
+            if best is not None and part.settled > best[0]:
+                break
+            at = max(part.entered, last.docid), part.end_us
+            if (best is None or at <= best) and self._fits(head, part):
+                if best is None or at < best:
+                    best, found = at, []
+                found.append(part)
+        return None if best is None else found
+
+    # -- any -----------------------------------------------------------------------------------
+
+    def _any(self) -> Iterator[DecidedRun]:
+        """Yield the runs that have a part which is new.
+
+        New parts come one after the other; with each come the runs that have it, and of the parts
+        that are known by then any others.
+        """
+        lefts = list(self._begun())
+        if self.decision.is_leading and not self._heads:
+            for number in range(len(self._begins)):
+                self._wait(self._with_first_folds(Head(number, None, (), {}, 0)))
+        for part in self._elements.take_new():
+            places = self._enter(part)
+            touched = {
+                id(head): head
+                for place in places
+                for head in list(self._heads.get(place, {}).values())
+            }
+            for head in touched.values():
+                if self._fits(head, part):
+                    yield from self._grow(head, part)
+        for head in lefts:
+            self._wait(head)
+            for part in self._known(head):
+                if self._fits(head, part):
+                    yield from self._grow(head, part)
+
+    def _grow(self, head: Head, part: Part) -> Iterator[DecidedRun]:
+        """Yield a run with one element more, and with all that are known behind it."""
+        longer = self._longer(head, part)
+        if longer is None:
+            return
+        yield DecidedRun(longer, None)
+        self._wait(longer)
+        for further in self._known(longer):
+            if self._fits(longer, further):
+                yield from self._grow(longer, further)
+
+    # -- elements and heads --------------------------------------------------------------------
+
+    def _places(self, head: Head) -> list[tuple[int, Key]]:
+        conditions = self._begins[head.begin]
+        if head.left is None and not head.elements:
+            return [(head.begin, ())]
+        same = conditions.same_key(head) or ()
+        if not all(same):
+            return []
+        return [(head.begin, (*same, *key)) for key in conditions.keys_of_head(head)]
+
+    def _enter(self, part: Part) -> list[tuple[int, Key]]:
+        """Add an element; return the places where it is looked up."""
+        found: list[tuple[int, Key]] = []
+        for number, conditions in enumerate(self._begins):
+            assert part.element is not None
+            same = tuple(part.element.value(term) for term in conditions.keys[part.blocks[0]])
+            if all(same):
+                keys = conditions.keys_of_element(part)
+                found += [(number, (*same, *key)) for key in keys]
+                if self.decision.is_leading:
+                    found.append((number, ()))
+        found = list(dict.fromkeys(found))
+        for place in found:
+            insort(self._entered.setdefault(place, []), part, key=_END)
+            self._size += 1
+        return found
+
+    def _known(self, head: Head) -> list[Part]:
+        """Return the elements behind a head that are there, by end."""
+        found: dict[int, Part] = {}
+        after_us = -UNBOUNDED if head.last is None else head.last.end_us + 1
+        for place in self._places(head):
+            line = self._entered.get(place, [])
+            for part in line[bisect_left(line, after_us, key=_END) :]:
+                found[id(part)] = part
+        return sorted(found.values(), key=_END)
+
+    def _wait(self, head: Head) -> None:
+        for place in self._places(head):
+            heads = self._heads.setdefault(place, {})
+            self._size += id(head) not in heads
+            heads[id(head)] = head
+
+    def _leave(self, head: Head) -> None:
+        for place in self._places(head):
+            heads = self._heads.get(place, {})
+            if heads.pop(id(head), None) is not None:
+                self._size -= 1
+            if not heads:
+                self._heads.pop(place, None)
+
+    def _fits(self, head: Head, part: Part) -> bool:
+        """Return whether a run may take an element: in time, remembered, and by the conditions."""
+        decision, last = self.decision, head.last
+        conditions = self._begins[head.begin]
+        if last is not None:
+            if last.end_us >= part.start_us:
+                return False
+            first = head.first
+            if part.end_us - first.start_us > decision.within_us:
+                return False
+            if not self._meet(first, part):
+                return False
+            assert part.element is not None
+            own = tuple(part.element.value(term) for term in conditions.keys[part.blocks[0]])
+            if own != conditions.same_key(head):
+                return False
+        elif part.end_us - part.start_us > decision.within_us:
+            return False
+        if head.left is not None and part.end_us - head.left.end_us > decision.window_us:
+            return False
+        if head.elements and part.end_us - head.elements[-1].end_us > decision.gap_us:
+            return False
+        row = conditions.rows(head.left)[0]
+        if not conditions.each(conditions.step(head, part, row)):
+            return False
+        return bool(head.elements) or self._begins_with(head, part)
+
+    def _begins_with(self, head: Head, part: Part) -> bool:
+        """Return whether a run may begin with an element, in one of the ways to begin."""
+        return any(
+            conditions.first(conditions.step(head, part, row))
+            for conditions in self._begins
+            if head.left is None or conditions.rows(head.left)
+            for row in conditions.rows(head.left)
+        )
+
+    def _meet(self, one: Part, other: Part) -> bool:
+        """Section 1.1: the earlier was still remembered when the later came."""
+        if self.decision.reach_us >= INFINITE_US or one.position == other.position:
+            return True
+        earlier, later = (one, other) if one.position < other.position else (other, one)
+        reach_us = self.decision.reach_us + self._lateness_us
+        return earlier.end_us >= later.watermark_us - reach_us
+
+    def _longer(self, head: Head, part: Part) -> Head | None:
+        """Return a run with one element more, None where WHILE ends it."""
+        conditions = self._begins[head.begin]
+        step = conditions.step(head, part, conditions.rows(head.left)[0])
+        if conditions.go_on is not None and not conditions.go_on(step):
+            return None
+        folds = {name: tuple(following(step)) for name, _, following in conditions.folds}
+        docid = max(head.docid, part.docid)
+        return Head(head.begin, head.left, (*head.elements, part), folds, docid)
+
+    # -- what is kept --------------------------------------------------------------------------
+
+    def evict(self, horizon_us: int) -> None:
+        """Forget, once there are enough, what no run can take any more, and runs that take none."""
+        if self._size <= self._swept:
+            return
+        reach_us = self.decision.reach_us
+        before_us = -UNBOUNDED if reach_us >= INFINITE_US else horizon_us - reach_us
+        for line in self._entered.values():
+            line[:] = [part for part in line if part.end_us >= before_us]
+        for heads in self._heads.values():
+            gone = [i for i, head in heads.items() if self._is_over(head, before_us)]
+            for i in gone:
+                del heads[i]
+        self._entered = {place: line for place, line in self._entered.items() if line}
+        self._heads = {place: heads for place, heads in self._heads.items() if heads}
+        self._size = sum(map(len, self._entered.values())) + sum(map(len, self._heads.values()))
+        self._swept = max(SWEPT_MIN, 2 * self._size)
+
+    def _is_over(self, head: Head, before_us: int) -> bool:
+        return head.last is not None and head.first.end_us < before_us

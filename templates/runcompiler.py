@@ -1,0 +1,167 @@
+"""Compiles repetitions: the streams that runs are found in, and the clause that hands them on.
+
+Of elements everything is handed on that any condition of the query asks of them, or SELECT: so a
+run is found once, whatever is asked of it above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from templates.clause import Clause, ClauseSource
+from templates.elements import element_operands
+from templates.joingraph import GraphNode, JoinGraph
+from templates.ordered import Repeated, blocks_of, choices, predicates_of
+from templates.queryclass import QueryClass
+from templates.rundecision import Begin, DecidedRuns, ElementStream, FoldValue, RunDecision
+from templates.template import template_of
+from xscl.evaluation import compile_condition
+from xscl.path import Axis, NodeTest
+from xscl.pattern import DOCUMENT, PatternNode, TreePattern
+from xscl.query import (
+    Disjunct,
+    Operand,
+    Query,
+    VariableValue,
+    operand_terms,
+    operand_variables,
+    term,
+)
+
+if TYPE_CHECKING:
+    from templates.clausecompiler import Compiler
+    from templates.decisioncompiler import Built, DecisionCompiler, Decisions
+
+__all__ = ["build_runs", "runs_clause"]
+
+
+def build_runs(decisions: Decisions, nodes: Sequence[tuple[Query, Repeated]]) -> Built:
+    """Return a repetition with the clauses that it reads."""
+    from templates.decisioncompiler import Built
+
+    compilers: list[Compiler] = []
+    deciding: list[Clause] = []
+    begins: list[Begin] = []
+    for statement, node in nodes:
+        folds = tuple(FoldValue(*each) for each in node.folds)
+        for choice in choices(node):
+            first = choice[id(node)]
+            begin = Begin(None, first, node.each, node.go_on, folds, node.left_keys)
+            if node.operand is not None:
+                compiler = decisions.compiler(statement, choice)
+                compilers.append(compiler)
+                asked = compiler.terms(first).union(*map(compiler.terms, node.further()))
+                needed = decisions.chosen(tuple(blocks_of(node.operand))) | asked
+                left = compiler.tuples(node.operand, needed)
+                deciding.append(left)
+                begin = replace(begin, left=decisions.stream(left))
+            begins.append(begin)
+    statement, node = nodes[0]
+    operands = [
+        operand
+        for other, _ in nodes
+        for disjunct in predicates_of(other.root)
+        for operand in element_operands(disjunct)
+    ]
+    elements: list[ElementStream] = []
+    for block, keys in zip(node.unit.blocks, node.keys, strict=True):
+        compiler, clause = _elements(decisions, statement, block, keys, operands)
+        compilers.append(compiler)
+        deciding.append(clause)
+        chosen = decisions.chosen_of_elements(block) & set(clause.carried)
+        stream = replace(decisions.stream(clause), chosen=tuple(sorted(chosen)))
+        elements.append(ElementStream(block, stream, keys))
+    decision = RunDecision(
+        node.is_next,
+        tuple(dict.fromkeys(begins)),
+        tuple(elements),
+        node.gap_us,
+        node.window_us,
+        node.within_us,
+        node.reach_us,
+        decisions.grace_us,
+    )
+    return Built.of(decision, compilers, deciding, ())
+
+
+def _elements(
+    decisions: Decisions,
+    statement: Query,
+    block: int,
+    keys: Sequence[str],
+    operands: Sequence[Operand],
+) -> tuple[DecisionCompiler, Clause]:
+    """Compile the elements of a block with all that is asked of them."""
+    own = tuple(v for v in statement.variables if v.block == block and v.name[0] != "+")
+    names = {v.name for v in own}
+    compiler = decisions.compiler(replace(statement, variables=own), {})
+    asked = [each for each in operands if names.issuperset(operand_variables(each))]
+    values = [VariableValue(name) for each in asked for name in operand_variables(each)]
+    compiler.look_at([*asked, *values, *map(VariableValue, keys)])
+    terms = {term(each) for operand in asked for each in operand_terms(operand)}
+    needed = terms | decisions.chosen_of_elements(block) | {decisions.query.blocks[block].root}
+    return compiler, compiler.tuples(block, frozenset(needed))
+
+
+def runs_clause(
+    compiler: DecisionCompiler, node: Repeated, where: Disjunct, needed_above: frozenset[str]
+) -> Clause:
+    """Compile what hands on the runs of a repetition, with what stands before them."""
+    from templates.decisioncompiler import compared_in
+
+    decisions = compiler.decisions
+    built = compiler.attach(node.origin)
+    decision = built.decision
+    assert isinstance(decision, RunDecision)
+    first, unit = compiler.choice[id(node)], node.unit
+    blocks = tuple(blocks_of(node))
+    needed = needed_above | compiler.terms(where) | compiler.terms(first) | set(node.left_keys)
+    needed |= decisions.chosen(blocks)
+    below = [] if node.operand is None else [compiler.tuples(node.operand, needed)]
+    left = decisions.stream(below[0]) if below else None
+    carried = tuple(
+        sorted({unit.run, *node.run_keys, *(t for each in below for t in each.carried)})
+    )
+    runs = DecidedRuns(decision, left, first, "", carried, (), unit.run, node.run_keys)
+    stream = f"#{blake2b(repr(runs).encode(), digest_size=16).hexdigest()}"
+    steps = [PatternNode(DOCUMENT, Axis.CHILD, NodeTest("tuple"))]
+    steps += [PatternNode(0, Axis.CHILD, NodeTest(t), terms=(t,)) for t in carried]
+    pattern = TreePattern(stream, tuple(steps))
+    compiler.patterns.append(pattern)
+    variables = compiler.catalog.add(pattern)
+    runs = replace(runs, stream=stream, variables=variables)
+    template, row, _ = template_of(JoinGraph(((GraphNode(variables[0], -1, True),),)))
+    read = (*below, *built.deciding)
+    stratum = 1 + max(each.query_class.stratum for each in read)
+    plain_keys = {key for key in node.left_keys if key[0] != "+"}
+    steps_compared = [compared_in(each) for each in (first, where, *node.each_step())]
+    compared = frozenset(plain_keys).union(*steps_compared, *(each.compared for each in below))
+    clause = Clause(
+        query_class=QueryClass(template, row, False, stratum, runs),
+        blocks=blocks,
+        window_us=0,
+        sources=(),
+        places={},
+        box=(),
+        residuals=where.residuals,
+        tests=where.tests,
+        condition=compile_condition(where.residuals, where.tests),
+        compared=frozenset(name for name in compared if name[0] != "+"),
+        carried=carried,
+        stream=stream,
+        tuple_variables=variables,
+        deciding=read,
+    )
+    tuples = replace(
+        clause,
+        window_us=decision.reach_us,
+        stream="",
+        tuple_variables=(),
+        sources=(ClauseSource(None, clause, stratum, 0),),
+        carried=tuple(sorted(needed_above | clause.compared)),
+    )
+    compiler.clauses.append(tuples)
+    return tuples

@@ -1,0 +1,167 @@
+"""What runs are found, by content: equal repetitions of different queries are one.
+
+A `RunDecision` reads streams of elements, one for each block of its unit, and streams of what
+stands before it.  Conditions read the terms of what stands before, and elements through
+`xscl.query.Elements`.  `docs/repetition.md` has the theory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from templates.decision import TupleStream
+from xscl.evaluation import StepReading, Values, compile_conjunction, compile_operand
+from xscl.query import Disjunct, Elements, Operand
+from xscl.runvalues import Bound, Element, Run, RunAtHand, UnboundError
+
+__all__ = [
+    "Begin",
+    "Bound",
+    "DecidedRuns",
+    "Element",
+    "ElementStream",
+    "FoldValue",
+    "LookUp",
+    "Run",
+    "RunAtHand",
+    "RunDecision",
+    "StepReading",
+    "Test",
+    "Values",
+    "compile_disjuncts",
+    "compile_values",
+    "look_ups",
+]
+
+Test = Callable[[StepReading], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class FoldValue:
+    """A value of FOLD: what it is at first, and with each element."""
+
+    name: str
+    first: Operand
+    following: Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """One way in which runs begin, and what is asked of their elements.
+
+    `left` are the tuples before it, None where a from begins with the repetition; `first` is asked
+    of the first element besides `each`.
+    """
+
+    left: TupleStream | None
+    first: Disjunct
+    each: tuple[Disjunct, ...]
+    go_on: tuple[Disjunct, ...] | None
+    folds: tuple[FoldValue, ...]
+    left_keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ElementStream:
+    """The tuples of a block of the unit; `keys` are their terms that all have in common (SAME)."""
+
+    block: int
+    stream: TupleStream
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunDecision:
+    """One repetition.
+
+    `is_next` says that an element is the next one that fits, else it is any that fits.  `gap_us`
+    bounds the time between neighbours, `window_us` that from what stands before, `within_us` the
+    whole; `reach_us` is for how long the first document is remembered.
+    """
+
+    is_next: bool
+    begins: tuple[Begin, ...]
+    elements: tuple[ElementStream, ...]
+    gap_us: int
+    window_us: int
+    within_us: int
+    reach_us: int
+    grace_us: int
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether nothing stands before the runs."""
+        return self.begins[0].left is None
+
+    def streams(self) -> set[str]:
+        """Return the names of all streams that are read."""
+        lefts = (each.left.name for each in self.begins if each.left is not None)
+        return {*lefts, *(each.stream.name for each in self.elements)}
+
+
+@dataclass(frozen=True, slots=True)
+class DecidedRuns:
+    """What a query class hands on of runs: tuples of a stream, each with its run as a value.
+
+    A tuple has the terms `carried`, of `left` or of the run: `run` itself, and the values of its
+    `keys`.  `variables` are those of its root and its terms.
+    """
+
+    decision: RunDecision
+    left: TupleStream | None
+    first: Disjunct
+    stream: str
+    carried: tuple[str, ...]
+    variables: tuple[int, ...]
+    run: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """An equality by which elements are looked up: a value of what stands before, and theirs."""
+
+    left: Callable[[StepReading], Values]
+    element: Callable[[Element], Values]
+
+
+def compile_disjuncts(disjuncts: tuple[Disjunct, ...]) -> Test:
+    """Return what tells whether one of some conjunctions holds."""
+    tests = list(map(compile_conjunction, disjuncts))
+    if len(tests) == 1:
+        return tests[0]
+    return lambda reading: any(test(reading) for test in tests)
+
+
+def compile_values(operand: Operand) -> Callable[[StepReading], Values]:
+    """Return what gives the values of an operand: none where it is not bound."""
+    of = compile_operand(operand)
+
+    def values(reading: StepReading) -> Values:
+        try:
+            return of(reading)
+        except UnboundError:
+            return ()
+
+    return values
+
+
+def look_ups(*predicates: tuple[Disjunct, ...]) -> list[tuple[Operand, Operand]]:
+    """Return the equalities of left operands and candidates that all alternatives have."""
+    found: list[tuple[Operand, Operand]] = []
+    for disjuncts in predicates:
+        if len(disjuncts) != 1:
+            continue
+        for test in disjuncts[0].tests:
+            if test.function != "joins":
+                continue
+            for left, right in (test.arguments, test.arguments[::-1]):
+                if _is_candidate(right) and not isinstance(left, Elements):
+                    found.append((left, right))
+                    break
+    return found
+
+
+def _is_candidate(operand: Operand) -> bool:
+    return isinstance(operand, Elements) and operand.run is None and operand.function == "candidate"

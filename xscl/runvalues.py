@@ -1,0 +1,149 @@
+"""Runs as values: what a tuple carries of a repetition, and what operands are of its elements.
+
+A tuple carries a complete run as one text (`Run.spell`), with everything that is asked of it: the
+block of each element, its times, the node and value of each term.  Conditions of a run that goes on
+read the same elements one by one.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from xscl.functions import Atom, to_double
+
+__all__ = [
+    "Atoms",
+    "Element",
+    "Run",
+    "RunAtHand",
+    "UnboundError",
+    "aggregate",
+    "read_run",
+    "shown_value",
+]
+
+Atoms = Sequence[Atom]
+"""Values."""
+
+
+class UnboundError(Exception):
+    """A value rests on a variable that the tuple does not bind."""
+
+
+class Bound(NamedTuple):
+    """The node of a term, and its value."""
+
+    node: int
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """One element: its block, its times, and what its terms are bound to."""
+
+    block: int
+    start_us: int
+    end_us: int
+    terms: Mapping[str, Bound]
+
+    @property
+    def parameters(self) -> Mapping[str, Any]:
+        """No values: they have been filled in."""
+        return {}
+
+    def value(self, name: str) -> str:
+        """Return the value of a term; raise `UnboundError` where the element has none."""
+        found = self.terms.get(name)
+        if found is None or found.value is None:
+            raise UnboundError
+        return found.value
+
+
+@dataclass(frozen=True, slots=True)
+class RunAtHand:
+    """A run that may go on: its elements so far, the candidate, and the values of FOLD."""
+
+    before: Sequence[Element]
+    candidate: Element | None
+    folds: Mapping[str, Atoms]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run that is complete, with its values of FOLD."""
+
+    elements: tuple[Element, ...]
+    folds: Mapping[str, Atoms]
+
+    def spell(self) -> str:
+        """Return the run as a text."""
+        rows = [
+            [one.block, one.start_us, one.end_us, {t: list(b) for t, b in one.terms.items()}]
+            for one in self.elements
+        ]
+        # A measure is a fraction.
+        return json.dumps([rows, {name: list(v) for name, v in self.folds.items()}], default=float)
+
+    def at_hand(self) -> RunAtHand:
+        """Return the run as conditions read it."""
+        return RunAtHand(self.elements, None, self.folds)
+
+
+@functools.lru_cache(maxsize=512)
+def read_run(text: str) -> Run:
+    """Return the run that `Run.spell` wrote."""
+    rows, folds = json.loads(text)
+    elements = tuple(
+        Element(block, start, end, {t: Bound(*b) for t, b in terms.items()})
+        for block, start, end, terms in rows
+    )
+    return Run(elements, folds)
+
+
+def aggregate(function: str, of: Callable[[Element], Atoms], elements: Sequence[Element]) -> Atoms:
+    """Return an aggregate of the values of all elements that bind what it is of.
+
+    Sums are taken from the first element to the last: rounding depends on it.
+    """
+    values: list[Atom] = []
+    is_bound = False
+    for one in elements:
+        try:
+            values += of(one)
+            is_bound = True
+        except UnboundError:
+            continue
+    if function == "all":
+        if not is_bound:
+            raise UnboundError
+        return values
+    if function == "count":
+        return (float(len(values)),)
+    numbers = list(map(to_double, values))
+    total = 0.0
+    for number in numbers:
+        total += number
+    if function == "sum":
+        return (total,)
+    if not numbers:
+        raise UnboundError
+    if function == "avg":
+        return (total / len(numbers),)
+    if any(map(math.isnan, numbers)):
+        return (math.nan,)
+    return (min(numbers) if function == "min" else max(numbers),)
+
+
+def shown_value(values: Atoms) -> Any:
+    """Return a value of FOLD as a match line shows it: a list where it is not one value.
+
+    What is no finite number stands as its text.
+    """
+    numbers = [v if isinstance(v, str) else float(v) for v in values]
+    shown = [str(v) if isinstance(v, float) and not math.isfinite(v) else v for v in numbers]
+    return shown[0] if len(shown) == 1 else shown
