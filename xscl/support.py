@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from xscl.diagnostics import Diagnostic, Severity
+from xscl.diagnostics import Diagnostic, Severity, XsclError
 from xscl.path import Span
+from xscl.query import Query
 from xscl.report import Report
 from xscl.statement import (
     AbsenceSyntax,
@@ -31,7 +32,7 @@ from xscl.syntax import (
     StepSyntax,
 )
 
-__all__ = ["NOT_RUN", "NOT_YET", "check_support", "refused"]
+__all__ = ["NOT_RUN", "NOT_YET", "check_repeats_nothing", "check_support", "refused"]
 
 NOT_RUN = "XS800"
 """The code of a construct that is read and not run."""
@@ -107,6 +108,15 @@ def refused(diagnostic: Diagnostic) -> Diagnostic:
         diagnostic.path,
         diagnostic.source,
     )
+
+
+def check_repeats_nothing(query: Query, verb: str) -> None:
+    """Raise `XsclError` for a query in which something is repeated, which a verb cannot show."""
+    if query.has_runs:
+        text = f"`{verb}` does not speak of `+` yet, which query {query.id!r} has"
+        hint = "it runs all the same: `xscl replay` shows what it finds, `xscl register` adds it"
+        finding = Diagnostic(NOT_RUN, Severity.ERROR, Span(0, 0), text, hint, source=query.text)
+        raise XsclError([finding])
 
 
 def _constructs(statement: Statement) -> Iterator[tuple[str, Span]]:

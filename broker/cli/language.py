@@ -74,7 +74,7 @@ def check(
     errors = sum(each.is_error for each in found)
     estimates = []
     if statistics and not errors:
-        estimates = estimates_from(statistics, [query for query in queries if is_run(query)])
+        estimates = estimates_from(statistics, [q for q in queries if is_run(q) and not q.has_runs])
     if output == "text":
         if found:
             text = render_diagnostics(found, color=is_coloured(sys.stdout))

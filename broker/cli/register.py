@@ -105,7 +105,7 @@ def register(
     sources = _sources(paths, queries)
     for query in queries:
         path, body = ("queries", query_id or query.id), sources[query.id].encode()
-        if len(queries) <= ESTIMATED_MAX:
+        if len(queries) <= ESTIMATED_MAX and not query.has_runs:
             _say_cost(connection.call("POST", *path, "estimate", body=body, content_type=_TEXT))
         made = connection.call("PUT", *path, query={"since": since}, body=body, content_type=_TEXT)
         _say_registered(made)

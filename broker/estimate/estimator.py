@@ -36,6 +36,7 @@ from templates.ordered import choices
 from templates.plain import plain_statements
 from xscl.query import INFINITE_US, Operator, Query
 from xscl.sequence import documents_of
+from xscl.support import check_repeats_nothing
 
 __all__ = ["estimate"]
 
@@ -56,6 +57,8 @@ def estimate(
     budget: Budget = DEFAULT_BUDGET,
 ) -> list[QueryEstimate]:
     """Return an estimate for each query, from documents in the order of their arrival."""
+    for query in queries:
+        check_repeats_nothing(query, "estimate")
     found, plan = survey_with_plan(queries, lateness_us=lateness_us)
     sample = take_sample(plan, documents)
     streams = {document.stream for document in documents}

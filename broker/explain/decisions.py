@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from broker.explain.model import AbsenceView, DecisionView
 from broker.explain.spelling import spell_disjunct
 from templates.clause import Alternative, Clause
-from templates.decision import Decision, DecisionKind
+from templates.decision import Decided, Decision, DecisionKind
 from templates.ordered import Ordered, ordered_nodes
 from templates.plain import absences_at, plain_statements
 from xscl.durations import render_duration
@@ -56,7 +56,7 @@ def decisions_of(alternatives: Iterable[Alternative]) -> dict[int, Decision]:
     return {
         origin: clause.query_class.decided.decision
         for origin, clause in decided_clauses(alternatives).items()
-        if clause.query_class.decided is not None
+        if isinstance(clause.query_class.decided, Decided)
     }
 
 

@@ -44,6 +44,7 @@ from xscl.query import (
     SelectNodes,
 )
 from xscl.substitution import substitute
+from xscl.support import check_repeats_nothing
 
 __all__ = ["LATENESS_US", "survey", "survey_with_plan"]
 
@@ -60,6 +61,8 @@ def survey_with_plan(
     queries: Sequence[Query], *, lateness_us: int = LATENESS_US
 ) -> tuple[Survey, EvaluationPlan]:
     """Return a survey, and the plan that evaluates its queries with the survey's variables."""
+    for query in queries:
+        check_repeats_nothing(query, "explain")
     builder = _Surveyor(lateness_us)
     ordered = publishers_first([RegisteredQuery(query) for query in queries])
     compiled = {id(each.query): builder.compile(each.query) for each in ordered}

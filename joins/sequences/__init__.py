@@ -12,6 +12,13 @@
     evaluation  all of this, batch by batch
     processor   a join with decisions among its classes
 
+and the runs of `+` beside them (`docs/repetition.md`):
+
+    runparts    tuples of operands, and runs as far as they have come
+    runs        one repetition, batch by batch
+    runrows     runs as instances of the join
+    repetitions all of them, by class
+
 Invariant: what is decided at positions up to a document depends on the documents up to it, never on
 batches.  `docs/decided.md` has the theory.
 

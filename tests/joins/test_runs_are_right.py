@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import random
+from functools import partial
+
 import pytest
-from support.kit import CASES, cases, check
-from support.runners import run_engine
+from generators.choosers import RandomChooser
+from generators.run_cases import run_case
+from support.examples import examples
+from support.kit import CASES, Case, cases, check, parse_case
+from support.runners import lines, run_engine, run_oracle
+
+from broker.matching.match import Match
+from broker.pipeline.shards import Join
 
 ALL = dict(cases(CASES / "runs"))
 
@@ -12,3 +21,29 @@ ALL = dict(cases(CASES / "runs"))
 @pytest.mark.parametrize("name", ALL)
 def test_the_engine_finds_the_runs_that_a_case_expects(name: str) -> None:
     check(ALL[name], run_engine)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_it_finds_them_document_by_document_and_after_a_restart(name: str) -> None:
+    check(ALL[name], partial(run_engine, batch_size=1, restart_after=3))
+
+
+def test_shards_find_them_too() -> None:
+    def in_shards(case: Case) -> list[Match]:
+        join = Join(case.lateness_us, 2)
+        return run_engine(case, batch_size=2, processors=lambda: join.processor(None))
+
+    check(next(text for name, text in ALL.items() if "C4" in name), in_shards)
+
+
+def test_it_finds_runs_as_the_oracle_does() -> None:
+    wrong: list[int] = []
+    for seed in range(examples(12)):
+        case = parse_case(run_case(RandomChooser(seed)))
+        cut = random.Random(seed)
+        batch_size, restart = cut.randint(1, 3), cut.randint(0, len(case.lines) - 1)
+        if lines(run_engine(case, batch_size=batch_size, restart_after=restart)) != lines(
+            run_oracle(case)
+        ):
+            wrong.append(seed)
+    assert not wrong, "cases of run_case(RandomChooser(seed)) with these seeds"

@@ -1,4 +1,4 @@
-"""MATCH NEXT, PARTITION and STRICT (section 17), by nested loops.
+"""MATCH NEXT, PARTITION and STRICT, by nested loops.
 
 A run over a chain takes one document after another, in a unit or repetition or in the next one.
 What is asked of a document is asked of what the run has taken: a tuple of all steps before, and the
