@@ -158,6 +158,7 @@ NOT_RUN = {
     "CONFIDENCE": f"{A} CONFIDENCE 0.5",
     "GRACE": f"{A} GRACE 1 h",
     "LOSS": f"{A} NOT JOIN {{, 1 h}} {B} LOSS 0.1 DELAY learned",
+    "table beside +": f"{A} NEXT {{, 1 h}} {B}+ WHERE t[a].n = 3",
     "inner table": f"({A} WHERE t[a].n = 3) JOIN {{, 1 h}} {B}",
     "revision": f"{A} JOIN {{a = b AND revision(a) = 0, 1 h}} {B}",
 }
