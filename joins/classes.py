@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from joins.memory.durations import Durations
+from joins.memory.durations import Durations, Largest
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.retention import Retention
@@ -68,6 +68,7 @@ class ClassRegistry:
         self.last_number = 0
         self._numbers: dict[QueryClass, int] = {}
         self._windows: dict[int, Durations] = defaultdict(Durations)
+        self._thresholds: dict[int, list[Largest[float]]] = defaultdict(list)
         self._retained_for: dict[int, Counter[int]] = defaultdict(Counter)
         self.retention = Retention(Shapes() if shapes is None else shapes)
         self._kinds: dict[int, Counter[UseKind]] = defaultdict(Counter)
@@ -80,8 +81,17 @@ class ClassRegistry:
         self._watchers.append(ClassChanges(self.by_number))
         return self._watchers[-1]
 
-    def add(self, query_class: QueryClass, window_us: int, point: int = 0) -> int:
-        """Add one use of a class; return the class's number."""
+    def add(
+        self,
+        query_class: QueryClass,
+        window_us: int,
+        point: int = 0,
+        least: Sequence[float] = (),
+    ) -> int:
+        """Add one use of a class; return the class's number.
+
+        `least` are the thresholds of its similarity joins.
+        """
         number = self._numbers.get(query_class)
         if number is None:
             self.last_number += 1
@@ -90,7 +100,8 @@ class ClassRegistry:
             self._strata[query_class.stratum] += 1
             self._compared.update(query_class.compared())
         windows = self._windows[number]
-        if not windows or window_us > windows.longest:
+        has_changed = self._lower(number, least)
+        if not windows or window_us > windows.longest or has_changed:
             self._touch(number, query_class)
         if window_us not in windows:
             self.retention.add(query_class.sides(), window_us)
@@ -98,8 +109,36 @@ class ClassRegistry:
         self._kinds[number][UseKind(window_us, point)] += 1
         return number
 
-    def remove(self, number: int, window_us: int, point: int = 0) -> None:
-        """Undo one `add` of the same class, window and point."""
+    def _lower(self, number: int, least: Sequence[float]) -> bool:
+        """Ask for pairs at some thresholds; return whether the lowest ones change."""
+        if not least:
+            return False
+        before = self.thresholds(number)
+        lowest = self._thresholds[number]
+        while len(lowest) < len(least):
+            lowest.append(Largest())
+        for largest, threshold in zip(lowest, least, strict=True):
+            largest.add(-threshold)
+        return before != self.thresholds(number)
+
+    def _raise(self, number: int, least: Sequence[float]) -> bool:
+        """Undo one `_lower`; return whether the lowest thresholds change."""
+        if not least:
+            return False
+        before = self.thresholds(number)
+        for largest, threshold in zip(self._thresholds[number], least, strict=True):
+            largest.remove(-threshold)
+        return before != self.thresholds(number)
+
+    def thresholds(self, number: int) -> tuple[float, ...]:
+        """Return the lowest threshold in force of each similarity join of a class."""
+        return tuple(-each.largest for each in self._thresholds.get(number, ()) if len(each))
+
+    def remove(
+        self, number: int, window_us: int, point: int = 0, least: Sequence[float] = ()
+    ) -> None:
+        """Undo one `add` of the same class, window, point and thresholds."""
+        has_changed = self._raise(number, least)
         kinds, kind = self._kinds[number], UseKind(window_us, point)
         kinds[kind] -= 1
         if not kinds[kind]:
@@ -108,16 +147,19 @@ class ClassRegistry:
         widest_us = windows.longest
         windows.remove(window_us)
         if window_us in windows:
+            if has_changed:
+                self._touch(number, self.by_number[number])
             return
         query_class = self.by_number[number]
         self.retention.remove(query_class.sides(), window_us)
         if not windows:
             del self._windows[number], self._kinds[number]
+            self._thresholds.pop(number, None)
             del self._numbers[query_class], self.by_number[number]
             _release(self._strata, [query_class.stratum])
             _release(self._compared, query_class.compared())
             self._touch(number, query_class)
-        elif window_us == widest_us:
+        elif window_us == widest_us or has_changed:
             self._touch(number, query_class)
 
     def retain(self, number: int, retention_us: int) -> None:
@@ -221,13 +263,21 @@ class Classified(ABC):
         """The strata in use, lowest first."""
         return self.classes.strata
 
-    def add(self, query_class: QueryClass, window_us: int, point: int = 0) -> int:
+    def add(
+        self,
+        query_class: QueryClass,
+        window_us: int,
+        point: int = 0,
+        least: Sequence[float] = (),
+    ) -> int:
         """Add one use of a class, from a registration point on; return the class's number."""
-        return self.classes.add(query_class, window_us, point)
+        return self.classes.add(query_class, window_us, point, least)
 
-    def remove(self, number: int, window_us: int, point: int = 0) -> None:
+    def remove(
+        self, number: int, window_us: int, point: int = 0, least: Sequence[float] = ()
+    ) -> None:
         """Undo one `add`."""
-        self.classes.remove(number, window_us, point)
+        self.classes.remove(number, window_us, point, least)
 
     def retain(self, number: int, retention_us: int) -> None:
         """Keep instances that can fill a class for longer than its window, to be joined again."""

@@ -47,10 +47,22 @@ class Processor(Protocol):
     def strata(self) -> list[int]:
         """The strata in use, lowest first."""
 
-    def add(self, query_class: QueryClass, window_us: int, point: int = 0) -> int:
-        """Add one use of a class, from a registration point on; return the class's number."""
+    def add(
+        self,
+        query_class: QueryClass,
+        window_us: int,
+        point: int = 0,
+        least: Sequence[float] = (),
+    ) -> int:
+        """Add one use of a class, from a registration point on; return the class's number.
 
-    def remove(self, number: int, window_us: int, point: int = 0) -> None:
+        `least` are the thresholds of the similarity joins by which it can be paired: an engine may
+        leave out tuples below them.
+        """
+
+    def remove(
+        self, number: int, window_us: int, point: int = 0, least: Sequence[float] = ()
+    ) -> None:
         """Undo one `add`."""
 
     def retain(self, number: int, retention_us: int) -> None:

@@ -24,7 +24,7 @@ from templates.clause import (
 )
 from templates.derived import as_derived
 from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
-from templates.measured import in_text, split_measured, test_of
+from templates.measured import in_text, similar_pairs, split_measured, test_of
 from templates.ordered import PlainNode, blocks_of
 from templates.queryclass import QueryClass
 from templates.template import template_of
@@ -280,7 +280,9 @@ class Compiler:
         minor, moved = reduce(graph)
         template, row, place = template_of(minor)
         stratum = max(side.source.stratum for side in sides)
-        query_class = QueryClass(template, row, is_symmetric, stratum)
+        variables = {t: sides[s].nodes[i].variable for t, (s, i) in where.items()}
+        similar = () if joins else similar_pairs(disjunct, variables)
+        query_class = QueryClass(template, row, is_symmetric, stratum, similar=similar)
         self._want(query_class, sides)
 
         def meta(ref: NodeRef) -> int:

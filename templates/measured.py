@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from templates.clause import Clause, Measured, Place, Test
 from templates.derived import is_of_strings
+from templates.queryclass import SimilarPair
 from xscl.path import Literal, Parameter
 from xscl.pattern import INEQUALITIES, derivation, term_variable
 from xscl.query import (
@@ -20,13 +23,47 @@ from xscl.query import (
 )
 from xscl.signatures import MEASURES
 
-__all__ = ["in_text", "split_measured", "test_of"]
+__all__ = ["in_text", "similar_pairs", "split_measured", "test_of", "thresholds"]
+
+SMALLEST = sys.float_info.min
+"""A threshold that every score above 0 passes."""
 
 
 def in_text(below: Sequence[Clause | None], own: Disjunct) -> tuple[SimilarityJoin, ...]:
     """Return the similarity joins of an operator and of the clauses of its operands, in order."""
     first, *others = [() if each is None else each.similar for each in below]
     return tuple(dict.fromkeys((*first, *own.similarity_joins, *(j for o in others for j in o))))
+
+
+def similar_pairs(disjunct: Disjunct, variables: Mapping[str, int]) -> tuple[SimilarPair, ...]:
+    """Return the similarity joins by which a class can be paired; `variables` are the terms'."""
+    found: list[SimilarPair] = []
+    for join in disjunct.similarity_joins:
+        if _is_measure(join.measured):
+            left, right = derivation(join.left), derivation(join.right)
+            assert isinstance(left, Call)
+            assert isinstance(right, Call)
+            ends = variables[term_variable(join.left)], variables[term_variable(join.right)]
+            pair = SimilarPair(join.measure, ends[0], left, ends[1], right, join.is_turned)
+            found.append(pair)
+    return tuple(found)
+
+
+def thresholds(clause: Clause, bounds: Iterable[float]) -> tuple[float, ...]:
+    """Return what a box asks at least of the similarity joins of a clause's class.
+
+    `bounds` are those of the box, upper ones: the tests from below have them negated.  At 0 all
+    pairs are asked for; above 0, however little it is, only those that share something.
+    """
+    found: list[float] = []
+    given = iter(bounds)
+    for test in clause.box:
+        if test.operator in INEQUALITIES:
+            bound = -next(given)
+            if isinstance(test.place, Measured) and len(found) < len(clause.query_class.similar):
+                is_above = bound == 0 and test.operator == ">"
+                found.append(SMALLEST if is_above else max(bound, 0.0))
+    return tuple(math.inf if math.isnan(each) else each for each in found)
 
 
 def split_measured(

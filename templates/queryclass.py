@@ -4,15 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from templates.decision import Decided
 from templates.rundecision import DecidedRuns
 from templates.template import Template, TemplateRow
+from xscl.query import Call
 
-__all__ = ["QueryClass", "Sides"]
+__all__ = ["QueryClass", "Sides", "SimilarPair"]
 
 Sides = tuple[frozenset[int], frozenset[int]]
 """Variables of the left and of the right side of a class."""
+
+
+class SimilarPair(NamedTuple):
+    """A similarity join of a class: the sets of the values of two variables, and their measure.
+
+    The sets are calls of `words` and the like, of the variable `.`.  `is_turned` says that the
+    right set stands first in the measure.
+    """
+
+    measure: str
+    left: int
+    left_set: Call
+    right: int
+    right_set: Call
+    is_turned: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +37,9 @@ class QueryClass:
     """The common part of queries that differ only in window, constants, SELECT and subscriber.
 
     It is a template, its row, whether the operator is symmetric (JOIN), and the stratum that the
-    operator belongs to.  A class whose tuples are decided says so: they are then no join.
+    operator belongs to.  A class whose tuples are decided says so: they are then no join.  Of a
+    class without a value join, `similar` are the similarity joins, in the order of the text: it is
+    paired by the first of them.  Their thresholds are data.
     """
 
     template: Template
@@ -28,6 +47,7 @@ class QueryClass:
     is_symmetric: bool
     stratum: int
     decided: Decided | DecidedRuns | None = None
+    similar: tuple[SimilarPair, ...] = ()
 
     def value_pairs(self) -> Iterator[tuple[int, int]]:
         """Yield the pairs of variables whose values are joined."""

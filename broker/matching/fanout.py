@@ -22,6 +22,7 @@ from broker.matching.boxes.index import Box, BoxIndex
 from broker.matching.boxes.points import Points
 from joins import Instance, Position
 from templates.clause import SPAN, Clause, Measured, Place
+from templates.measured import thresholds
 from xscl.measures import number_of, sets_of
 from xscl.meter import size
 from xscl.query import Call, Query, term
@@ -63,6 +64,13 @@ class Use:
         if self.box is not None:
             return self.box
         return box_of(self.clause, given.parameters, self.window_us, given.registration_point)
+
+    @property
+    def least(self) -> tuple[float, ...]:
+        """The thresholds of the similarity joins by which the class can be paired."""
+        if not self.clause.query_class.similar:
+            return ()
+        return thresholds(self.clause, self.asked.bounds)
 
     @property
     def is_join(self) -> bool:

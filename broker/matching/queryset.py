@@ -36,10 +36,15 @@ __all__ = ["Classes", "QuerySet"]
 class Classes(Protocol):
     """Where classes come and go: the join, or an object that only counts them."""
 
-    def add(self, query_class: QueryClass, window_us: int, point: int) -> int:
-        """Add one use of a class, from a registration point on; return the class's number."""
+    def add(
+        self, query_class: QueryClass, window_us: int, point: int, least: Sequence[float]
+    ) -> int:
+        """Add one use of a class, from a registration point on; return the class's number.
 
-    def remove(self, number: int, window_us: int, point: int) -> None:
+        `least` are the thresholds of its similarity joins.
+        """
+
+    def remove(self, number: int, window_us: int, point: int, least: Sequence[float]) -> None:
         """Undo one `add`."""
 
     def retain(self, number: int, retention_us: int) -> None:
@@ -373,10 +378,12 @@ class QuerySet:
         box: Box | None = None,
     ) -> Use:
         """Add a use of a class."""
-        number = self._classes.add(clause.query_class, window_us, subscriber.registration_point)
+        use = Use(-1, clause, window_us, subscriber, kept_us, box)
+        point = subscriber.registration_point
+        number = self._classes.add(clause.query_class, window_us, point, use.least)
         if kept_us != window_us:
             self._classes.retain(number, kept_us)
-        use = Use(number, clause, window_us, subscriber, kept_us, box)
+        use = replace(use, query_class=number)
         self.fan_out.add(use)
         if box is None:
             self._retentions[retention_of(use)] += 1
@@ -392,7 +399,7 @@ class QuerySet:
         if use.kept_us != use.window_us:
             self._classes.release(use.query_class, use.kept_us)
         point = use.subscriber.registration_point
-        self._classes.remove(use.query_class, use.window_us, point)
+        self._classes.remove(use.query_class, use.window_us, point, use.least)
 
     def _unassign(self, member: Member, name: str) -> None:
         self._undo(member, member.uses.pop(name), member.compiled.pop(name, []))

@@ -66,11 +66,17 @@ class DecidingProcessor:
         own = {each.stratum for each in self._classes.values()}
         return sorted(own.union(each for each in self.inner.strata if each != NEVER))
 
-    def add(self, query_class: QueryClass, window_us: int, point: int = 0) -> int:
+    def add(
+        self,
+        query_class: QueryClass,
+        window_us: int,
+        point: int = 0,
+        least: Sequence[float] = (),
+    ) -> int:
         """Add one use of a class, from a registration point on; return the class's number."""
         decided = query_class.decided
         if decided is None:
-            return self.inner.add(query_class, window_us, point)
+            return self.inner.add(query_class, window_us, point, least)
         number = self.inner.add(replace(query_class, stratum=NEVER), window_us, point)
         self.inner.retain(number, window_us)
         self._uses[number] = self._uses.get(number, 0) + 1
@@ -80,7 +86,9 @@ class DecidingProcessor:
         self._has_changed = True
         return number
 
-    def remove(self, number: int, window_us: int, point: int = 0) -> None:
+    def remove(
+        self, number: int, window_us: int, point: int = 0, least: Sequence[float] = ()
+    ) -> None:
         """Undo one `add`."""
         if number in self._classes:
             self.inner.release(number, window_us)
@@ -90,7 +98,7 @@ class DecidingProcessor:
                 self._handed_on.pop(number, None)
                 self._repetitions.remove(number)
                 self._has_changed = True
-        self.inner.remove(number, window_us, point)
+        self.inner.remove(number, window_us, point, least)
 
     def retain(self, number: int, retention_us: int) -> None:
         """Keep instances that can fill a class for longer than its window."""

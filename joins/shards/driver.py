@@ -184,7 +184,8 @@ class ShardedProcessor(Classified):
                 Question(suspect.probe_row, number, kinds)
                 for suspect in some
                 for number in suspect.classes
-                if (kinds := tuple(self._batch.pair_budget.kinds(number, suspect.probe_row.docid)))
+                if not self.classes.by_number[number].similar
+                and (kinds := tuple(self._batch.pair_budget.kinds(number, suspect.probe_row.docid)))
             ]
             for question, counts in zip(questions, self._count(questions), strict=True):
                 self._batch.pair_budget.judge_counted(
@@ -280,7 +281,8 @@ class ShardedProcessor(Classified):
         classes = self.classes
         uses = {n: (c, classes.window_us(n)) for n, c in classes.by_number.items()}
         retention = {n: classes.retention_us(n) for n in classes.by_number}
-        self._store.put_catalog(name, Catalog(uses, self._anchors.epochs, retention))
+        thresholds = {n: t for n in classes.by_number if (t := classes.thresholds(n))}
+        self._store.put_catalog(name, Catalog(uses, self._anchors.epochs, retention, thresholds))
 
     def _ask(self, orders: list[Order]) -> list[Answer]:
         """Have orders carried out; note the instances that were read and the merged pieces."""

@@ -71,12 +71,14 @@ class Piece:
 class Catalog:
     """The classes as all shards know them: each with its widest window, and its anchors.
 
-    `retention` says for how long instances that can fill a class are kept.
+    `retention` says for how long instances that can fill a class are kept, `thresholds` what its
+    similarity joins ask at least.
     """
 
     classes: Mapping[int, tuple[QueryClass, int]]
     epochs: Mapping[int, Epochs]
     retention: Mapping[int, int]
+    thresholds: Mapping[int, tuple[float, ...]]
 
 
 class Limit(NamedTuple):

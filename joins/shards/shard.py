@@ -59,8 +59,8 @@ class Shard:
         self._shapes_name = self._catalog_name = ""
         self._shapes: dict[int, list[Edge]] = {}
         self._catalog: Catalog
-        # What the driver calls a class, and what the processor calls it; its window and retention.
-        self._classes: dict[int, tuple[int, int, int]] = {}
+        # What the driver calls a class, and the processor; its window, retention, and thresholds.
+        self._classes: dict[int, tuple[int, int, int, tuple[float, ...]]] = {}
         self._last = 0
         self._first_new = 0
 
@@ -109,15 +109,16 @@ class Shard:
             if is_product(query_class) and not self._is_here(query_class):
                 continue
             # A window changes by adding the new one first: the class and its number stay.
-            if number in before and before[number][1:] == (window_us, retention_us):
+            least = catalog.thresholds.get(number, ())
+            if number in before and before[number][1:] == (window_us, retention_us, least):
                 self._classes[number] = before.pop(number)
             else:
-                own = self._processor.add(query_class, window_us)
+                own = self._processor.add(query_class, window_us, least=least)
                 self._processor.retain(own, retention_us)
-                self._classes[number] = own, window_us, retention_us
-        for own, window_us, retention_us in before.values():
+                self._classes[number] = own, window_us, retention_us, least
+        for own, window_us, retention_us, least in before.values():
             self._processor.release(own, retention_us)
-            self._processor.remove(own, window_us)
+            self._processor.remove(own, window_us, least=least)
 
     def _is_here(self, product: QueryClass) -> bool:
         return shard_of_class(product, self._shards) == self._number

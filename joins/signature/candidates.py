@@ -4,7 +4,7 @@ Every class is anchored in one of its value joins: the one that makes the fewest
 of recent values (`sample`).  The classes of a stratum have few different anchors, however many they
 are, so the new values of a batch are looked up under all of them at once.  All joined values are in
 the index, not only anchored ones, so a class may get another anchor at any time.  Classes without a
-value join are paired by `products`.
+value join are paired by `similarity`, else by `products`.
 
 The newer instance of a pair, its **owner**, finds it.  How many partners an owner has under an
 anchor is known before they are listed.  Where that exceeds the budget, the anchor's classes are
@@ -26,11 +26,12 @@ from functools import cache
 from itertools import chain
 
 import numpy as np
+import pyarrow as pa
 
 from joins.budget.pairs import Bounds
 from joins.budget.probe import Probe, ValueJoin
 from joins.classes import ClassRegistry
-from joins.memory.remembered import Remembered
+from joins.memory.remembered import HashValues, Remembered, hash_values
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layouts, ranges
 from joins.memory.times import Flags, Pairs, codes_of_runs, distinct, held_ends, pair_codes, runs
@@ -42,6 +43,7 @@ from joins.signature.compared import SharedSlots
 from joins.signature.joinedvalues import JoinedValues, NewValues
 from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
 from joins.signature.products import Products
+from joins.similarity.candidates import SimilarityCandidates
 from templates.queryclass import QueryClass, Sides
 
 __all__ = ["Candidates"]
@@ -81,6 +83,7 @@ class Candidates:
         classes: ClassRegistry,
         bounds: Bounds,
         limits: SignatureLimits = DEFAULT_LIMITS,
+        hashing: HashValues = hash_values,
     ) -> None:
         self._limits = limits
         self._remembered = remembered
@@ -93,6 +96,15 @@ class Candidates:
         self.anchoring = Anchoring(limits)
         self.values = JoinedValues(remembered, layouts, limits)
         self.products = Products(shapes, remembered, layouts, bounds.lateness_us)
+        self.similar = SimilarityCandidates(
+            shapes,
+            remembered,
+            layouts,
+            hashing,
+            self.products,
+            bounds.lateness_us,
+            listed=limits.found,
+        )
 
     def follow(self) -> None:
         """Anchor the classes that there are now, by the values of late."""
@@ -108,6 +120,7 @@ class Candidates:
                 query_class = self._classes.by_number[number]
                 self._anchors[query_class.stratum].drop(number, before)
                 self._put_under(number, query_class, now)
+        self.similar.forget_unused()
 
     def _put(self, number: int, query_class: QueryClass) -> None:
         """Pair for a class, or for one that is there in another window."""
@@ -115,8 +128,13 @@ class Candidates:
         if value_joins := tuple(query_class.value_pairs()):
             anchor = self.anchoring.enter(number, value_joins)
             self._put_under(number, query_class, anchor)
+            return
+        window_us = self._classes.window_us(number)
+        if query_class.similar:
+            thresholds = self._classes.thresholds(number)
+            self.similar.put(number, query_class, window_us, thresholds)
         else:
-            self.products.put(number, query_class, self._classes.window_us(number))
+            self.products.put(number, query_class, window_us)
 
     def _put_under(self, number: int, query_class: QueryClass, anchor: ValueJoin) -> None:
         anchors = self._anchors.setdefault(query_class.stratum, AnchorTable())
@@ -130,12 +148,15 @@ class Candidates:
             anchors.drop(number, self.anchoring.leave(number, value_joins))
             if not len(anchors):
                 del self._anchors[query_class.stratum]
+        elif query_class.similar:
+            self.similar.drop(number, query_class)
         else:
             self.products.drop(number, query_class)
 
-    def absorb(self, batch: Batch, first: int, layouts: Ints) -> None:
+    def absorb(self, batch: Batch, rows: pa.Table, first: int, layouts: Ints) -> None:
         """Take in instances that have just been remembered."""
         new = self.values.absorb(first, layouts)
+        self.similar.absorb(rows, first, layouts)
         batch.add(new)
         self.anchoring.sample.note(len(layouts), new.variables, new.values)
 
@@ -167,18 +188,24 @@ class Candidates:
             partners += self.products.partners_max(stratum, batch.first)
         over_budget = np.flatnonzero(partners > batch.pair_budget.pairs_max)
         if not has_products and not len(over_budget) and partners.sum() <= self._limits.found:
-            yield list(self._list(look_ups))
+            owners = np.arange(new.start, new.stop)
+            yield [*self._list(look_ups), *self._similar(batch, stratum, owners)]
             return
         over = self._over(look_ups, over_budget)
         for owners in self._sub_batches(batch, partners, new):
             chosen = np.zeros(len(partners), np.bool_)
             chosen[owners] = True
             found = list(self._list(self._some(look_ups, chosen, over)))
+            found += self._similar(batch, stratum, np.sort(owners) + batch.first)
             for owner in (owners + batch.first).tolist():
                 pairs = [self._within_budget(batch, owner, anchors, i) for i in over.get(owner, ())]
                 pairs.append(self.products.pairs(batch.pair_budget, stratum, owner))
                 found += (self._codes(batch, each) for each in chain.from_iterable(pairs))
             yield found
+
+    def _similar(self, batch: Batch, stratum: int, owners: Ints) -> Iterator[Ints]:
+        bases = self._remembered.base, batch.first
+        return self.similar.codes(batch.pair_budget, stratum, owners, bases)
 
     def _codes(self, batch: Batch, pairs: Pairs) -> Ints:
         return pair_codes(pairs.left, pairs.right, (self._remembered.base, batch.first))

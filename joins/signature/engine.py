@@ -95,7 +95,7 @@ class SignatureProcessor(Classified):
             is_part=bounds.is_part,
         )
         self._candidates = Candidates(
-            self.shapes, self._remembered, self._layouts, self.classes, bounds, limits
+            self.shapes, self._remembered, self._layouts, self.classes, bounds, limits, hashing
         )
         self._hashing = hashing
         self._evicted = 0
@@ -125,7 +125,8 @@ class SignatureProcessor(Classified):
     def absorb(self, instances: pa.Table) -> None:
         """Remember instances; they get the next numbers."""
         if instances.num_rows:
-            self._candidates.absorb(self._batch, *self._remembered.append(instances))
+            first, layouts = self._remembered.append(instances)
+            self._candidates.absorb(self._batch, instances, first, layouts)
 
     def probe(self, stratum: int) -> list[ClassTuple]:
         """Return the tuples of a stratum's classes that have a new instance in them."""
@@ -310,7 +311,9 @@ class SignatureProcessor(Classified):
             "signatures": len(self.view),
             "signature_hits_total": self.view.hits,
             "signature_misses_total": self.view.misses,
-            "memory_bytes": remembered.memory_bytes + index.memory_bytes,
+            "memory_bytes": remembered.memory_bytes
+            + index.memory_bytes
+            + self._candidates.similar.memory_bytes,
             "spilled_bytes": remembered.spilled_bytes,
         }
 

@@ -75,6 +75,14 @@ class Products:
             met = Probe.of(self._remembered, owner, found, self._lateness_us)
             yield from pair_budget.pairs(group, docid, met, lambda *_, met=met: met)
 
+    def of(self, owner: int, sides: Sides, window_us: int) -> Partners:
+        """Return the instances that fit the other side of an instance, within a window."""
+        layout, end_us = (
+            int(self._remembered.take(name, np.array([owner]))[0]) for name in ("layout", "end_us")
+        )
+        bound = self._shapes[self._layouts.layouts[layout].shape].variables
+        return self.partners(bound, sides, end_us - window_us)
+
     def partners(self, bound: Set[int], sides: Sides, since_us: int) -> Partners:
         """Return the instances that fit the other side, for each side that `bound` fits.
 

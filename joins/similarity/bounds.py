@@ -1,0 +1,54 @@
+"""What a threshold asks of two sets, in arrays: how many words they share at least.
+
+With `x` and `y` the sizes of two sets and `o` how many words they share:
+
+    jaccard >= t        o >= t (x + y - o)
+    containment >= t    o >= t x, where x is the measure's first set
+    overlap >= t        o >= t
+
+A threshold is a double that is rounded, so each test has a margin: it may let a pair pass that
+fails by less than `MARGIN`, and refuses none that holds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from joins.memory.slots import Ints
+from joins.memory.times import Flags
+
+__all__ = ["Doubles", "least_overlap", "may_hold"]
+
+Doubles = npt.NDArray[np.float64]
+
+MARGIN = 1e-9
+
+_MOST = 1e12
+"""More words than any text has."""
+
+
+def least_overlap(measure: str, sizes: Ints, threshold: float, *, is_first: bool) -> Ints:
+    """Return how many words sets of some sizes share with any set that they are similar to.
+
+    It is at least one: sets that share nothing have the score 0.
+    """
+    if measure == "overlap":
+        asked = np.full(len(sizes), threshold)
+    elif measure == "containment" and not is_first:
+        asked = np.ones(len(sizes))
+    else:
+        asked = sizes * min(threshold, 2.0)
+    least: Ints = np.ceil(np.clip(asked - MARGIN, 1, _MOST)).astype(np.int64)
+    return least
+
+
+def may_hold(measure: str, threshold: float, shared: Ints, first: Ints, second: Ints) -> Flags:
+    """Return where sets that share so many words, the first set's size given first, may pass."""
+    if measure == "overlap":
+        held: Flags = shared >= threshold - MARGIN
+    elif measure == "containment":
+        held = shared >= threshold * first - MARGIN
+    else:
+        held = shared * (1 + threshold) >= threshold * (first + second) - MARGIN
+    return held & (shared > 0)

@@ -1,0 +1,311 @@
+"""Candidate pairs by similarity: a new instance, and an earlier one whose text is similar enough.
+
+A class without a value join is paired by the first of its similarity joins.  What classes look for
+alike (the same sets of the same variables, the same measure) is looked for once, at the **lowest
+threshold in force**; each subscription compares the score with its own (`broker.matching.boxes`).
+
+    sets       every value under a variable is made a set when its instance comes, and indexed
+    look up    the sets of new instances are looked up in the index of the other side (`settable`)
+    bits       most of what is found is refused by 64 bits of each set
+    count      of the rest the shared words are counted
+
+Lowering the threshold is for new documents: a subscription sees documents after its registration
+point only, and both of a pair are then indexed by the lower one.  At a threshold of 0 or below
+every pair is similar; then all that fit are candidates (`everything`).
+
+The pairs of a similarity join are not counted by the budget of pairs: how many there are depends on
+the lowest threshold, which is another query's.  What counts is what they give to a query: tuples
+and matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from joins.budget.groups import ClassGroup
+from joins.budget.pairs import PairBudget
+from joins.budget.probe import Partners
+from joins.memory.remembered import Hashes, HashValues, Remembered
+from joins.memory.shapes import Shapes
+from joins.memory.slots import Ints, Layouts
+from joins.memory.times import Pairs, pair_codes
+from joins.similarity.bounds import least_overlap, may_hold
+from joins.similarity.settable import SetTable, shared_words
+from templates.queryclass import QueryClass, Sides, SimilarPair
+from xscl.measures import WordSet, sets_of
+from xscl.query import Call
+
+__all__ = ["Everything", "SimilarityCandidates"]
+
+
+class SetKind(NamedTuple):
+    """What sets are made of: the values of a variable, by a function of `.`."""
+
+    variable: int
+    make: Call
+
+
+class Everything(Protocol):
+    """Finds all instances that fit the other side of an instance."""
+
+    def of(self, owner: int, sides: Sides, window_us: int) -> Partners:
+        """Return the partners of an instance within a window."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """The classes that look for the same, with what each of them asks at least."""
+
+    sides: Sides
+    group: ClassGroup = field(default_factory=ClassGroup)
+    thresholds: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def threshold(self) -> float:
+        """The lowest threshold in force."""
+        return min(self.thresholds.values())
+
+
+class SimilarityCandidates:
+    """The sets of remembered instances, and the classes that are paired by them."""
+
+    def __init__(
+        self,
+        shapes: Shapes,
+        remembered: Remembered,
+        layouts: Layouts,
+        hashing: HashValues,
+        everything: Everything,
+        lateness_us: int,
+        *,
+        listed: int,
+    ) -> None:
+        self._shapes = shapes
+        self._remembered = remembered
+        self._layouts = layouts
+        self._hashing = hashing
+        self._everything = everything
+        self._lateness_us = lateness_us
+        self._listed = listed
+        self._asked: dict[int, dict[tuple[SimilarPair, Sides], _Asked]] = {}
+        self._tables: dict[SetKind, SetTable] = {}
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory that sets and their index take."""
+        return sum(table.memory_bytes for table in self._tables.values())
+
+    # -- classes ---------------------------------------------------------------------------------
+
+    def put(
+        self, number: int, query_class: QueryClass, window_us: int, least: Sequence[float]
+    ) -> None:
+        """Pair for a class, or for one that is there in another window or at another threshold."""
+        of_stratum = self._asked.setdefault(query_class.stratum, {})
+        key = query_class.similar[0], query_class.asked()
+        asked = of_stratum.setdefault(key, _Asked(query_class.asked()))
+        asked.group.put(number, window_us, is_symmetric=query_class.is_symmetric)
+        asked.thresholds[number] = least[0] if least else 0.0
+        for kind in _kinds(key[0]):
+            if kind not in self._tables:
+                self._tables[kind] = SetTable(self._hashing)
+
+    def drop(self, number: int, query_class: QueryClass) -> None:
+        """Take away a class that is there."""
+        of_stratum = self._asked[query_class.stratum]
+        key = query_class.similar[0], query_class.asked()
+        asked = of_stratum[key]
+        asked.group.drop(number)
+        del asked.thresholds[number]
+        if asked.thresholds:
+            return
+        del of_stratum[key]
+        if not of_stratum:
+            del self._asked[query_class.stratum]
+
+    def forget_unused(self) -> None:
+        """Forget the sets that no class looks for.
+
+        A class that moves to another stratum goes and comes: its sets are kept for it.
+        """
+        used = {kind for pair, _ in self._pairs() for kind in _kinds(pair)}
+        self._tables = {kind: table for kind, table in self._tables.items() if kind in used}
+
+    def has(self, stratum: int) -> bool:
+        """Return whether classes of a stratum are paired here."""
+        return stratum in self._asked
+
+    def _pairs(self) -> Iterator[tuple[SimilarPair, float]]:
+        """Yield what is looked for, with its threshold."""
+        for of_stratum in self._asked.values():
+            for (pair, _), asked in of_stratum.items():
+                yield pair, asked.threshold
+
+    def _least(self, kind: SetKind) -> _Least:
+        """Return what all that look for a kind of sets ask of their sizes."""
+        return _Least(
+            [
+                (pair.measure, threshold, _is_first(pair, is_right=is_right))
+                for pair, threshold in self._pairs()
+                for is_right, own in enumerate(_kinds(pair))
+                if own == kind
+            ]
+        )
+
+    # -- instances -------------------------------------------------------------------------------
+
+    def absorb(self, rows: pa.Table, first: int, layouts: Ints) -> None:
+        """Make sets of the values of instances that have just been remembered."""
+        if not self._tables:
+            return
+        lists = rows.column("vals").combine_chunks()
+        starts = lists.offsets.to_numpy()[:-1]
+        values = lists.values
+        for kind, table in self._tables.items():
+            owners, places = self._places(kind.variable, layouts, starts)
+            found = [
+                (owner, each)
+                for owner, text in zip(
+                    (owners + first).tolist(),
+                    values.take(pa.array(places)).to_pylist(),
+                    strict=True,
+                )
+                if text
+                for each in self._sets(kind, text)
+                if each
+            ]
+            are_there = self._remembered.are_there
+            table.add(
+                [owner for owner, _ in found], [s for _, s in found], self._least(kind), are_there
+            )
+
+    def _sets(self, kind: SetKind, text: str) -> list[WordSet]:
+        return sets_of(kind.make, text)
+
+    def _places(self, variable: int, layouts: Ints, starts: Ints) -> tuple[Ints, Ints]:
+        """Return the rows that bind a variable, ascending, and where each of its values is."""
+        distinct, inverse = np.unique(layouts, return_inverse=True)
+        rows: list[Ints] = []
+        places: list[Ints] = []
+        for i, layout in enumerate(distinct.tolist()):
+            binding = self._shapes[self._layouts.layouts[layout].shape].binding
+            nodes = np.array([n for n, bound in binding.items() if variable in bound], np.int64)
+            own = np.flatnonzero(inverse == i)
+            rows.append(np.repeat(own, len(nodes)))
+            places.append((starts[own][:, None] + nodes[None, :]).ravel())
+        found = np.concatenate([np.zeros(0, np.int64), *rows])
+        order = np.argsort(found, kind="stable")
+        return found[order], np.concatenate([np.zeros(0, np.int64), *places])[order]
+
+    # -- pairs -----------------------------------------------------------------------------------
+
+    def codes(
+        self, pair_budget: PairBudget, stratum: int, owners: Ints, bases: tuple[int, int]
+    ) -> Iterator[Ints]:
+        """Yield the codes of pairs, possibly with repetitions, of some new instances."""
+        for (pair, _), asked in self._asked.get(stratum, {}).items():
+            closed_from = pair_budget.closed_from(asked.group)
+            open_owners = owners[self._remembered.take("docid", owners) < closed_from]
+            if not len(open_owners):
+                continue
+            if asked.threshold <= 0:
+                found = self._all_pairs(asked, open_owners)
+            else:
+                found = self._similar_pairs(pair, asked, open_owners)
+            for left, right in found:
+                yield self._in_time(asked.group, left, right, bases)
+
+    def _in_time(self, group: ClassGroup, left: Ints, right: Ints, bases: tuple[int, int]) -> Ints:
+        pairs = Pairs.of(self._remembered, left, right, self._lateness_us)
+        held = (pairs.span <= group.window_us) & (pairs.follows | group.is_symmetric)
+        return pair_codes(left[held], right[held], bases)
+
+    def _all_pairs(self, asked: _Asked, owners: Ints) -> Iterator[tuple[Ints, Ints]]:
+        for owner in owners.tolist():
+            found = self._everything.of(owner, asked.sides, asked.group.window_us)
+            for partners, is_right in found:
+                earlier = partners[partners < owner]
+                own = np.full(len(earlier), owner)
+                yield (earlier, own) if is_right else (own, earlier)
+
+    def _similar_pairs(
+        self, pair: SimilarPair, asked: _Asked, owners: Ints
+    ) -> Iterator[tuple[Ints, Ints]]:
+        """Yield (left, right) instances; the newer one is among the owners."""
+        left, right = _kinds(pair)
+        for newer, older in self._found(pair, asked, owners, is_right=True):
+            yield older, newer
+            if left == right and pair.measure != "containment":
+                yield newer, older
+        if left != right or pair.measure == "containment":
+            for newer, older in self._found(pair, asked, owners, is_right=False):
+                yield newer, older
+
+    def _found(
+        self, pair: SimilarPair, asked: _Asked, owners: Ints, *, is_right: bool
+    ) -> Iterator[tuple[Ints, Ints]]:
+        """Yield (owner, partner) where the sets of owners stand on one side of a pair."""
+        kinds = _kinds(pair)
+        own, other = (self._tables[kinds[side]] for side in (is_right, not is_right))
+        is_first = _is_first(pair, is_right=is_right)
+        low = np.searchsorted(own.sets.owners, owners[0])
+        mine = np.arange(low, len(own.sets))
+        mine = mine[np.isin(own.sets.owners[mine], owners)]
+        if not len(mine):
+            return
+        newer, sizes, words = own.sets.take(mine)
+        ends = self._remembered.take("end_us", newer)
+        oldest = self._remembered.first_from(ends - asked.group.window_us)
+        least = _Least([(pair.measure, asked.threshold, is_first)])
+        for which, found in other.find(words, sizes, least, oldest, self._listed):
+            rows = np.flatnonzero(other.sets.owners[found] < newer[which])
+            which, found = which[rows], found[rows]
+            sides = (sizes[which], other.sets.sizes(found))
+            first, second = sides if is_first else sides[::-1]
+            apart = own.sets.bits(mine[which]) ^ other.sets.bits(found)
+            most = np.minimum(np.minimum(*sides), (sides[0] + sides[1] - _ones(apart)) >> 1)
+            rows = np.flatnonzero(may_hold(pair.measure, asked.threshold, most, first, second))
+            if not len(rows):
+                continue
+            codes = np.unique(which[rows] * len(other.sets) + found[rows])
+            which, found = np.divmod(codes, len(other.sets))
+            rows = np.flatnonzero(self._remembered.are_there(other.sets.owners[found]))
+            which, found = which[rows], found[rows]
+            shared = shared_words(own.sets, mine[which], other.sets, found, self._listed)
+            sides = (sizes[which], other.sets.sizes(found))
+            first, second = sides if is_first else sides[::-1]
+            held = may_hold(pair.measure, asked.threshold, shared, first, second)
+            yield newer[which[held]], other.sets.owners[found[held]]
+
+
+class _Least:
+    """The least number of words that sets share, whichever of some measures asks."""
+
+    def __init__(self, asked: Sequence[tuple[str, float, bool]]) -> None:
+        self._asked = asked
+
+    def __call__(self, sizes: Ints) -> Ints:
+        """Return the least number for sets of some sizes."""
+        each = [
+            least_overlap(measure, sizes, threshold, is_first=is_first)
+            for measure, threshold, is_first in self._asked
+        ]
+        return np.min(each, axis=0) if each else np.ones(len(sizes), np.int64)
+
+
+def _kinds(pair: SimilarPair) -> tuple[SetKind, SetKind]:
+    return SetKind(pair.left, pair.left_set), SetKind(pair.right, pair.right_set)
+
+
+def _is_first(pair: SimilarPair, *, is_right: bool | int) -> bool:
+    """Return whether a side's set is the first of the measure."""
+    return bool(is_right) == pair.is_turned
+
+
+def _ones(bits: Hashes) -> Ints:
+    return np.bitwise_count(bits).astype(np.int64)
