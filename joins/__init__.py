@@ -4,6 +4,7 @@
     classes     query classes: queries that differ only in data share one evaluation
     budget      the cost of a document: pairs are counted before they are made
     sql         the engines of the paper, for reference, and the templates' conjunctive queries
+    similarity  pairs of texts that have enough words in common
     signature   the default engine
     engines     all engines by name, behind one interface
     sequences   what is decided once: next, absence

@@ -43,7 +43,8 @@ def word_sequence(text: str) -> list[str]:
     """
     if text.isascii():
         return _ASCII_WORD.findall(text.lower())
-    runs: list[str] = _runs().findall(unicodedata.normalize("NFKC", text).casefold())
+    folded = unicodedata.normalize("NFKC", text).casefold().replace("_", " ")
+    runs: list[str] = _runs().findall(folded)
     return [word for run in runs for word in ((run,) if run.isascii() else _cut(run))]
 
 
@@ -76,7 +77,7 @@ def _cut(run: str) -> list[str]:
 @cache
 def _runs() -> re.Pattern[str]:
     # What is of \w and no underscore is a letter or a digit.
-    return re.compile(rf"(?:[^\W_]|[{_marks()}])+")
+    return re.compile(rf"[\w{_marks()}]+")
 
 
 @cache

@@ -36,6 +36,7 @@ EXPECTED = {
     "quiet-gauge": 1,
     "same-author-other-feed": 2,
     "same-story": 4,
+    "same-story-reworded": 3,
     "standing-correction": 1,
 }
 """The matches that the example documents have, by query."""
