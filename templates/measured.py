@@ -9,7 +9,7 @@ from typing import Any
 
 from templates.clause import Clause, Measured, Place, Test
 from templates.derived import is_of_strings
-from templates.queryclass import SimilarPair
+from templates.queryclass import SetKind, SimilarPair
 from xscl.path import Literal, Parameter
 from xscl.pattern import INEQUALITIES, derivation, term_variable
 from xscl.query import (
@@ -43,9 +43,9 @@ def similar_pairs(disjunct: Disjunct, variables: Mapping[str, int]) -> tuple[Sim
             left, right = derivation(join.left), derivation(join.right)
             assert isinstance(left, Call)
             assert isinstance(right, Call)
-            ends = variables[term_variable(join.left)], variables[term_variable(join.right)]
-            pair = SimilarPair(join.measure, ends[0], left, ends[1], right, join.is_turned)
-            found.append(pair)
+            first = SetKind(variables[term_variable(join.left)], left)
+            other = SetKind(variables[term_variable(join.right)], right)
+            found.append(SimilarPair(join.measure, first, other, join.is_turned))
     return tuple(found)
 
 

@@ -9,26 +9,35 @@ from typing import NamedTuple
 from templates.decision import Decided
 from templates.rundecision import DecidedRuns
 from templates.template import Template, TemplateRow
+from xscl.measures import sets_of
 from xscl.query import Call
 
-__all__ = ["QueryClass", "Sides", "SimilarPair"]
+__all__ = ["QueryClass", "SetKind", "Sides", "SimilarPair"]
 
 Sides = tuple[frozenset[int], frozenset[int]]
 """Variables of the left and of the right side of a class."""
 
 
-class SimilarPair(NamedTuple):
-    """A similarity join of a class: the sets of the values of two variables, and their measure.
+class SetKind(NamedTuple):
+    """What sets are made of: the values of a variable, by a call of `words` or the like of `.`."""
 
-    The sets are calls of `words` and the like, of the variable `.`.  `is_turned` says that the
-    right set stands first in the measure.
+    variable: int
+    make: Call
+
+    def sets(self, text: str) -> list[frozenset[str]]:
+        """Return the sets of a value."""
+        return sets_of(self.make, text)
+
+
+class SimilarPair(NamedTuple):
+    """A similarity join of a class: two sets, and their measure.
+
+    `is_turned` says that the right set stands first in the measure.
     """
 
     measure: str
-    left: int
-    left_set: Call
-    right: int
-    right_set: Call
+    left: SetKind
+    right: SetKind
     is_turned: bool
 
 

@@ -38,6 +38,7 @@ from broker.matching.matchlines import match_lines
 from broker.matching.registration import SetChange
 from broker.matching.stepresult import StepResult
 from broker.pipeline.backfill import retained_documents
+from broker.pipeline.thresholds import THRESHOLDS, at_thresholds
 from xpath_eval.stage import evaluate_batches
 from xpath_eval.witnesses import WITNESS_SCHEMA
 
@@ -87,6 +88,8 @@ class _Findings:
     newest_stream: str | None = None
     late: int = 0
     pause: Pause | None = None
+    thresholds: dict[float, int] = field(default_factory=dict)
+    stopped: set[str] = field(default_factory=set)
     matches_kept: deque[FoundMatch] = field(default_factory=lambda: deque(maxlen=_SHOWN_MAX))
 
 
@@ -100,10 +103,15 @@ def dry_run(asked: DryRun, progress: Callable[[int, int], None]) -> dict[str, An
     retained, newest = _retained(spool)
     wanted = min(retained, asked.documents_max)
     found = _Findings()
+    (query,) = xscl.parse(asked.query[1], id=asked.query[0])
+    found.thresholds = {threshold: 0 for threshold, _ in at_thresholds(query)}
     lateness = Lateness(asked.lateness_us)
     lateness.follow(SetChange([*_registered(asked)]))
+    similar = {f"{asked.query[0]} at {threshold}": threshold for threshold in THRESHOLDS}
     for batch, step in _steps(asked, spool, newest - wanted + 1, newest):
-        found.pause = min(step.pauses, key=lambda pause: pause.docid, default=None)
+        found.stopped |= {pause.query for pause in step.pauses if pause.query in similar}
+        pauses = (pause for pause in step.pauses if pause.query not in similar)
+        found.pause = min(pauses, key=lambda pause: pause.docid, default=None)
         seen = _before(batch, found.pause)
         _note(found, asked.query[0], seen, step)
         found.late += sum(map(lateness.is_too_late, *_times(seen)))
@@ -111,8 +119,14 @@ def dry_run(asked: DryRun, progress: Callable[[int, int], None]) -> dict[str, An
         is_over = time.monotonic() - started > asked.seconds_max or found.matches > MATCHES_MAX
         if is_over or found.pause is not None:
             break
+    thresholds = {
+        str(threshold): None if name in found.stopped else found.thresholds[threshold]
+        for name, threshold in similar.items()
+        if threshold in found.thresholds
+    }
     return {
         "query": asked.query[0],
+        "thresholds": thresholds,
         "documents": found.documents,
         "retained": retained - found.ticks,
         "wanted": wanted - found.ticks,
@@ -148,7 +162,8 @@ def _registered(asked: DryRun) -> Iterator[RegisteredQuery]:
         yield from map(RegisteredQuery, xscl.parse(text, id=query_id))
     (query,) = xscl.parse(asked.query[1], id=asked.query[0])
     assignments = () if asked.parameters is None else (dict(asked.parameters),)
-    yield RegisteredQuery(query, assignments=assignments)
+    for each in (query, *(variant for _, variant in at_thresholds(query))):
+        yield RegisteredQuery(each, assignments=assignments)
 
 
 def _before(batch: pa.RecordBatch, pause: Pause | None) -> pa.RecordBatch:
@@ -196,6 +211,10 @@ def _note(found: _Findings, query: str, batch: pa.RecordBatch, step: StepResult)
     matches = [each for each in step.matches if each.query == query and each.position <= last]
     found.matches += len(matches)
     found.matches_kept.extend(matches)
+    for threshold in found.thresholds:
+        name = f"{query} at {threshold}"
+        own = (each for each in step.matches if each.query == name and each.position <= last)
+        found.thresholds[threshold] += sum(1 for _ in own)
 
 
 def render_dry_run(found: Mapping[str, Any]) -> str:
@@ -214,6 +233,8 @@ def render_dry_run(found: Mapping[str, Any]) -> str:
     lines = [f"{found['query']}: {head} among {among}, in {found['seconds']:.1f} s"]
     if found["paused"]:
         lines.append(f"  {found['paused']}")
+    if found["thresholds"]:
+        lines.append(f"  by threshold: {_spell_thresholds(found['thresholds'])}")
     if found["late"]:
         lines.append(f"  {spell_late(found['late'], 'of them')}")
     for match in found["newest_matches"]:
@@ -221,6 +242,13 @@ def render_dry_run(found: Mapping[str, Any]) -> str:
     if count > len(found["newest_matches"]):
         lines.append(f"  and {count - len(found['newest_matches']):,} earlier")
     return "\n".join(lines) + "\n"
+
+
+def _spell_thresholds(thresholds: Mapping[str, int | None]) -> str:
+    return ", ".join(
+        f"{'too many' if count is None else f'{count:,}'} at {threshold}"
+        for threshold, count in thresholds.items()
+    )
 
 
 def _main() -> None:

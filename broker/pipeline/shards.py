@@ -207,6 +207,7 @@ class MemoryStore:
             dict(catalog.classes),
             dict(catalog.epochs),
             dict(catalog.retention),
+            dict(catalog.thresholds),
         )
 
     def get_catalog(self, name: str) -> Catalog:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -36,18 +36,9 @@ from joins.memory.slots import Ints, Layouts
 from joins.memory.times import Pairs, pair_codes
 from joins.similarity.bounds import least_overlap, may_hold
 from joins.similarity.settable import SetTable, shared_words
-from templates.queryclass import QueryClass, Sides, SimilarPair
-from xscl.measures import WordSet, sets_of
-from xscl.query import Call
+from templates.queryclass import QueryClass, SetKind, Sides, SimilarPair
 
 __all__ = ["Everything", "SimilarityCandidates"]
-
-
-class SetKind(NamedTuple):
-    """What sets are made of: the values of a variable, by a function of `.`."""
-
-    variable: int
-    make: Call
 
 
 class Everything(Protocol):
@@ -176,16 +167,13 @@ class SimilarityCandidates:
                     strict=True,
                 )
                 if text
-                for each in self._sets(kind, text)
+                for each in kind.sets(text)
                 if each
             ]
             are_there = self._remembered.are_there
             table.add(
                 [owner for owner, _ in found], [s for _, s in found], self._least(kind), are_there
             )
-
-    def _sets(self, kind: SetKind, text: str) -> list[WordSet]:
-        return sets_of(kind.make, text)
 
     def _places(self, variable: int, layouts: Ints, starts: Ints) -> tuple[Ints, Ints]:
         """Return the rows that bind a variable, ascending, and where each of its values is."""
@@ -299,7 +287,7 @@ class _Least:
 
 
 def _kinds(pair: SimilarPair) -> tuple[SetKind, SetKind]:
-    return SetKind(pair.left, pair.left_set), SetKind(pair.right, pair.right_set)
+    return pair.left, pair.right
 
 
 def _is_first(pair: SimilarPair, *, is_right: bool | int) -> bool:

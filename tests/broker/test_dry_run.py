@@ -218,3 +218,22 @@ async def test_a_dry_run_that_fails_says_so(
         assert result.exit_code == 1
         assert "the history could not be looked at" in result.stderr
         assert "the process of a dry run said: no such module" in caplog.text
+
+
+def test_a_similarity_join_is_shown_at_other_thresholds(tmp_path: Path) -> None:
+    titles = ["one two three four", "one two three", "two three five", "one two six seven"]
+    spool = spool_of(tmp_path, [f"<i><t>{title}</t></i>" for title in titles])
+    text = "S//i->x FOLLOWED BY {similar(x/t, y/t) >= %s, 1 h} S//i->y"
+    for threshold in ("0.75", "0.5"):
+        found = look(spool, text % threshold)
+        assert found["thresholds"] == {"0.4": 4, "0.5": 2, "0.6": 1, "0.7": 1}
+    assert found["matches"] == 2
+    assert "by threshold: 4 at 0.4, 2 at 0.5, 1 at 0.6, 1 at 0.7" in render_dry_run(found)
+    found = look(spool, text % "$least", parameters={"least": 0.6})
+    assert (found["matches"], found["thresholds"]["0.5"]) == (1, 2)
+
+
+def test_a_query_without_similarity_is_shown_at_no_threshold(tmp_path: Path) -> None:
+    found = look(spool_of(tmp_path, PAIRS))
+    assert found["thresholds"] == {}
+    assert "threshold" not in render_dry_run(found)

@@ -9,8 +9,11 @@ import pytest
 from generators.choosers import RandomChooser
 from generators.similar_cases import similar_case
 from support.examples import examples, some
-from support.kit import cases, check, parse_case
+from support.kit import Case, cases, check, parse_case
 from support.runners import ENGINES, EngineName, lines, run_engine, run_oracle
+
+from broker.matching.match import Match
+from broker.pipeline.shards import Join
 
 ALL = {name: text for name, text in cases() if name.startswith("similarity:")}
 
@@ -24,6 +27,15 @@ def test_every_engine_finds_what_a_case_expects(engine: EngineName) -> None:
 @pytest.mark.parametrize("name", some(ALL, 6))
 def test_it_is_found_document_by_document_and_after_a_restart(name: str) -> None:
     check(ALL[name], partial(run_engine, batch_size=1, restart_after=2))
+
+
+def test_shards_find_it_too() -> None:
+    def in_shards(case: Case) -> list[Match]:
+        join = Join(case.lateness_us, 3)
+        return run_engine(case, batch_size=2, processors=lambda: join.processor(None))
+
+    for text in some(ALL.values(), 5):
+        check(text, in_shards)
 
 
 def test_the_engine_finds_what_the_oracle_finds() -> None:
