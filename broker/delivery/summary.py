@@ -13,6 +13,7 @@ from typing import Any
 from lxml import etree
 
 from broker.documents.document import parse_time
+from broker.matching.matchlines import likenesses_of, nodes_of, spell_likeness
 from broker.pipeline.matchlog import CommittedMatch
 
 __all__ = ["Summary", "SummaryPart", "read_part", "summarise"]
@@ -124,16 +125,21 @@ def _joined(line: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
     """Return each value that two documents share once, under the first variable that has it.
 
     Other values were compared too, and are different: by `!=`, or by what a function makes of them.
+    What is similar comes with its score, and the words that are shared.
     """
     values: dict[str, str] = {}
     for witness in line["witnesses"]:
         blocks: dict[str, set[int]] = defaultdict(set)
-        for node in witness.values():
+        for _, node in nodes_of(witness):
             blocks[str(node.get("value") or "")].add(node["block"])
-        for variable, node in witness.items():
+        for variable, node in nodes_of(witness):
             value = str(node.get("value") or "")
             if value and len(blocks[value]) > 1:
                 values.setdefault(_one_line(value), variable)
+        for score, shared in likenesses_of(witness):
+            label, _, words = spell_likeness(score, shared).partition(": ")
+            if words:
+                values.setdefault(_one_line(words), label)
     return tuple((variable, value) for value, variable in list(values.items())[:_VALUES_MAX])
 
 

@@ -16,6 +16,8 @@ from rich.text import Text
 if TYPE_CHECKING:
     from broker.demo.receivers import ReceivedDelivery
 
+from broker.matching.matchlines import nodes_of
+
 __all__ = ["Item", "document_line", "match_block", "read_item", "spoken"]
 
 
@@ -85,8 +87,8 @@ def joined_values(match: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield what the witnesses of a match have in common: `left = right` and the value, once."""
     seen = set()
     for witness in match["witnesses"]:
-        for left, node in witness.items():
-            for right, other in witness.items():
+        for left, node in nodes_of(witness):
+            for right, other in nodes_of(witness):
                 if node["block"] < other["block"] and node["value"] == other["value"]:
                     pair = (f"{left} = {right}", node["value"])
                     if pair not in seen:

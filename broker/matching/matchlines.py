@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["match_lines"]
+__all__ = ["likenesses_of", "match_lines", "nodes_of", "spell_likeness"]
 
 _VALUE_MAX = 80
 
@@ -22,8 +22,32 @@ def match_lines(match: Mapping[str, Any]) -> Iterator[str]:
     names = " + ".join(f"{each['stream']} {each['key']}" for each in match["documents"])
     yield f"{match['end']}  {names}"
     witness = match["witnesses"][0] if match["witnesses"] else {}
-    for name, node in witness.items():
+    for name, node in nodes_of(witness):
         yield f"  {name} = {_short(node['value'] or '')}"
+    for score, shared in likenesses_of(witness):
+        yield f"  {_short(spell_likeness(score, shared))}"
+
+
+def nodes_of(witness: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the variables of a witness of a match line with their nodes."""
+    yield from ((name, node) for name, node in witness.items() if isinstance(node, dict))
+
+
+def likenesses_of(witness: Mapping[str, Any]) -> Iterator[tuple[float, list[str]]]:
+    """Yield what the similarity joins of a witness have found: scores, and shared words."""
+    found = witness.get("similar")
+    if isinstance(found, list):
+        yield from ((each["score"], each["shared"]) for each in found)
+
+
+def spell_likeness(score: float, shared: Sequence[str]) -> str:
+    """Return what a similarity join has found as text.
+
+    >>> spell_likeness(0.625, ["harbour", "ship"])
+    'similar 0.62: harbour, ship'
+    """
+    number = str(score) if isinstance(score, int) else f"{score:.2f}"
+    return f"similar {number}" + (f": {', '.join(shared)}" if shared else "")
 
 
 def _short(value: str) -> str:

@@ -28,6 +28,7 @@ from broker.delivery.store import DeliveryState
 from broker.delivery.summary import SummaryPart, summarise
 from broker.documents.document import render_time
 from broker.documents.late import spell_late
+from broker.matching.matchlines import likenesses_of, nodes_of, spell_likeness
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.audit import AuditTrail
 from broker.registry.queries import QueryState, RegisteredText
@@ -274,9 +275,12 @@ def _joined(line: str) -> tuple[tuple[str, str], ...]:
     """Return what was compared as (variables, value): those first that are equal in two blocks."""
     variables: dict[str, list[str]] = {}
     for witness in json.loads(line)["witnesses"]:
-        for name, node in witness.items():
+        for name, node in nodes_of(witness):
             if node["value"]:
                 variables.setdefault(node["value"], []).append(name)
+        for score, shared in likenesses_of(witness):
+            label, _, words = spell_likeness(score, shared).partition(": ")
+            variables.setdefault(words or "0", []).append(label)
     found = [(sorted(set(names), key=names.index), value) for value, names in variables.items()]
     found.sort(key=lambda pair: -len(pair[0]))
     return tuple(

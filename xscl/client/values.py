@@ -202,8 +202,9 @@ class FeedInfo:
 
 def _shared(witness: Mapping[str, Any]) -> Iterator[str]:
     """Yield the values of a witness tuple that stand in more than one document."""
-    for node in witness.values():
-        blocks = {each["block"] for each in witness.values() if each["value"] == node["value"]}
+    nodes = [each for each in witness.values() if isinstance(each, dict)]
+    for node in nodes:
+        blocks = {each["block"] for each in nodes if each["value"] == node["value"]}
         if node["value"] and len(blocks) > 1:
             yield node["value"]
 

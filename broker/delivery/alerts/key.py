@@ -13,6 +13,7 @@ from typing import Any
 
 from lxml import etree
 
+from broker.matching.matchlines import nodes_of
 from broker.pipeline.matchlog import CommittedMatch
 
 __all__ = ["key_of"]
@@ -39,7 +40,8 @@ def _value(line: dict[str, Any], term: str) -> str:
     if steps[0] == "output":
         return _of_output(line["output"], steps[1:])
     # A clause behind an OR compares other nodes than this one's.
-    found = (witness[term].get("value") for witness in line["witnesses"] if term in witness)
+    nodes = (dict(nodes_of(witness)) for witness in line["witnesses"])
+    found = (own[term].get("value") for own in nodes if term in own)
     return str(next((value for value in found if value), ""))
 
 
