@@ -20,7 +20,7 @@ install: $(VENV)/.runtime ## set up .venv with the broker in it
 demo: $(VENV)/.runtime ## show the whole broker at work on example feeds (one to two minutes)
 	@$(BIN)/xscl demo
 
-test: $(VENV)/.dev ## run all tests
+test: $(VENV)/.dev $(VENV)/java-classes ## run all tests
 	@# Once, and not by each process that runs tests.
 	@$(BIN)/python -m compileall -q $(PACKAGES)
 	@$(BIN)/python -m pytest -n auto --dist loadfile $(ARGS)
@@ -62,6 +62,11 @@ $(VENV)/.runtime: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing into $(VENV). Once, and it takes a few minutes: PySpark alone is 450 MB." >&2
 	@$(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check --editable .
 	@touch $@
+
+# Tests start Spark some twenty times; Java reads its classes once for all of them.
+$(VENV)/java-classes: $(VENV)/.dev
+	@rm -f $@
+	@PYTHONPATH=. $(BIN)/python tests/support/class_archive.py $@ || true
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	@echo "Installing into $(VENV). Once, and it takes a few minutes: PySpark alone is 450 MB." >&2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hypothesis
@@ -15,6 +16,11 @@ from xdist.scheduler import LoadFileScheduling
 # Tests start hundreds of processes, which would each compile all modules again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# Starts of Spark read their classes from here; `tests/support/class_archive.py` says why.
+CLASSES = Path(sys.prefix) / "java-classes"
+if CLASSES.is_file():
+    os.environ["JAVA_TOOL_OPTIONS"] = f"-XX:SharedArchiveFile={CLASSES} -Xlog:disable"
 
 # A busy machine is slow for a while, which is no failure.  The suite tries the same examples each
 # time; what searches is `make soak`.

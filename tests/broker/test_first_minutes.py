@@ -171,6 +171,7 @@ def test_the_readmes_block_pasted_at_once_ends_in_a_match(tmp_path: Path) -> Non
             **{name: value for name, value in os.environ.items() if not name.startswith("XSCL_")},
             "PATH": f"{BIN}:{bare}",
             "JAVA_HOME": "",
+            "JAVA_TOOL_OPTIONS": "",  # the archive of classes is of another Java
         },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

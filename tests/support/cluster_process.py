@@ -188,6 +188,9 @@ def start_cluster(directory: Path) -> Spark:
         return broker.pipeline.jvm.start_jvm(java, **{**options, "spark_home": home})
 
     broker.pipeline.spark.start_jvm = start_jvm
+    # As the driver: what compiles best takes the processors of a machine with few of them.
+    usual = os.environ.get("JAVA_TOOL_OPTIONS", "")
+    os.environ["JAVA_TOOL_OPTIONS"] = f"{usual} -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
     return Spark.start(directory / "log", master=MASTER, has_shards=True)
 
 
