@@ -43,7 +43,7 @@ def evaluate_batches(
 
     Each batch carries what its evaluation has counted (`xpath_eval.counters`).  A batch is cut
     behind the document with which its values have more than `limits.characters`; what follows
-    spells all its shapes out again, so the pieces need not stay together.
+    spells all its shapes out again, so the parts need not stay together.
     """
     evaluator = _take(plan, limits)
     spelled: set[str] = set()
@@ -53,8 +53,8 @@ def evaluate_batches(
             for found in _found(evaluator, batch):
                 if start:
                     spelled.clear()
-                piece = batch.slice(start, len(found))
-                yield counted(_witnesses(piece, found, spelled), evaluator.take_counters())
+                part = batch.slice(start, len(found))
+                yield counted(_witnesses(part, found, spelled), evaluator.take_counters())
                 start += len(found)
     finally:
         _put_back(evaluator)

@@ -100,25 +100,25 @@ def evaluate_slices(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the witnesses of the documents of slices, in order.
 
-    `plan_of` names the plan of a registry version.  Each run of slices with one version is one
+    `plan_of` names the plan of a registry version.  Neighbouring slices of one version are one
     stream of batches: the first row of each shape in it spells the shape out.
     """
-    for version, run in groupby(_pieces(slices), key=lambda pair: pair[0].registry_version):
-        documents = _document_batches(run, limits.evaluated_documents)
+    for version, group in groupby(_with_headers(slices), key=lambda pair: pair[0].registry_version):
+        documents = _document_batches(group, limits.evaluated_documents)
         yield from evaluate_batches(plan_of(version), documents, limits.evaluator)
 
 
-def _pieces(slices: Iterable[Slice]) -> Iterator[tuple[Segment, Slice]]:
-    return ((read_header(Path(piece.path)), piece) for piece in slices)
+def _with_headers(slices: Iterable[Slice]) -> Iterator[tuple[Segment, Slice]]:
+    return ((read_header(Path(each.path)), each) for each in slices)
 
 
 def _document_batches(
-    pieces: Iterable[tuple[Segment, Slice]], documents_max: int
+    slices: Iterable[tuple[Segment, Slice]], documents_max: int
 ) -> Iterator[pa.RecordBatch]:
-    for segment, piece in pieces:
-        rows = read_rows(Path(piece.path))
-        for start in range(piece.start, piece.stop, documents_max):
-            stop = min(piece.stop, start + documents_max)
+    for segment, each in slices:
+        rows = read_rows(Path(each.path))
+        for start in range(each.start, each.stop, documents_max):
+            stop = min(each.stop, start + documents_max)
             yield document_batch(segment, rows, start, stop)
 
 
@@ -140,7 +140,7 @@ def evaluated(
             break
         done += witnesses.num_rows
         yield witnesses
-    for documents in _document_batches(_pieces(slices), limits.evaluated_documents):
+    for documents in _document_batches(_with_headers(slices), limits.evaluated_documents):
         left_out = documents.slice(min(done, documents.num_rows))
         done -= documents.num_rows - left_out.num_rows
         if left_out.num_rows:
@@ -208,8 +208,8 @@ def evaluate_documents(
         start = first - segment.first_docid
         stop = min(segment.documents, last + 1 - segment.first_docid)
         try:
-            piece = Slice(str(spool.directory / segment.name), start, stop)
-            batches = evaluate_slices(plan_of, [piece], limits)
+            rows = Slice(str(spool.directory / segment.name), start, stop)
+            batches = evaluate_slices(plan_of, [rows], limits)
             witnesses = _first_part(batches, limits.sub_batch_bytes)
         except FileNotFoundError:  # merged with others meanwhile
             spool.refresh()

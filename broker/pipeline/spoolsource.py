@@ -86,7 +86,7 @@ class _SpoolReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[tuple[Any, ...]]:
         assert isinstance(partition, _Part)
-        return iter([tuple(piece) for piece in partition.slices])
+        return iter([tuple(each) for each in partition.slices])
 
     def _refreshed(self, through: int | None = None) -> Spool:
         if self._spool is None:

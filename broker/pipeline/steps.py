@@ -21,6 +21,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -143,7 +145,7 @@ class Pipeline:
         if last is None or last.last <= self._through:
             return []
         segments = self._spool.segments(self._through, last.last)
-        return [self._commit_run(run, witnesses) for run in _runs(segments)]
+        return [self._commit_group(group, witnesses) for group in _by_version(segments)]
 
     def drain(self, *, batch_documents_max: int = 10_000) -> Iterator[StepSummary]:
         """Evaluate and process what the spool holds, in this process, batch by batch."""
@@ -164,9 +166,9 @@ class Pipeline:
         """Return the oldest event time that documents still to be processed can need."""
         return self._state.horizon_us()
 
-    def _commit_run(self, run: list[Segment], witnesses: pa.Table) -> StepSummary:
-        rows = _rows_of(witnesses, run[0].first_docid, run[-1].last_docid)
-        version = run[0].registry_version
+    def _commit_group(self, group: list[Segment], witnesses: pa.Table) -> StepSummary:
+        rows = _rows_of(witnesses, group[0].first_docid, group[-1].last_docid)
+        version = group[0].registry_version
         # If the commit fails, the engine remembers documents that are not committed: it is gone.
         engine = self._state.take(version)
         self._reached("evaluated")
@@ -174,7 +176,7 @@ class Pipeline:
         step = self._process(engine, rows)
         processed = time.perf_counter()
         self._reached("processed")
-        self._commit(run[-1].last, step)
+        self._commit(group[-1].last, step)
         self._state.put_back(version, engine)
         self._reached("committed")
         # What was joined in parts is gone by now: a restart evaluates it once more.
@@ -182,18 +184,18 @@ class Pipeline:
             self._snapshot.add(
                 self._plans.get(version),
                 rows,
-                horizon_us=engine.horizon_us(watermark_us(run)),
-                needed_from=partial(engine.needed_from, watermark_us(run)),
+                horizon_us=engine.horizon_us(watermark_us(group)),
+                needed_from=partial(engine.needed_from, watermark_us(group)),
             )
         summary = StepSummary(
-            through=run[-1].last,
+            through=group[-1].last,
             documents=rows.num_rows,
             matches=len(step.matches),
             dead_letters=len(step.dead_letters),
             pauses=len(step.pauses),
             process_s=processed - started,
             commit_s=time.perf_counter() - processed,
-            segments=tuple(run),
+            segments=tuple(group),
             matches_by_query=Counter(match.query for match in step.matches),
             ticks=pc.sum(pc.equal(rows.column("stream"), CLOCK)).as_py(),
         )
@@ -240,12 +242,6 @@ def _rows_of(witnesses: pa.Table, first_docid: int, last_docid: int) -> pa.Table
     return rows
 
 
-def _runs(segments: list[Segment]) -> list[list[Segment]]:
+def _by_version(segments: list[Segment]) -> list[list[Segment]]:
     """Group neighbours of one registry version."""
-    runs: list[list[Segment]] = []
-    for segment in segments:
-        if runs and runs[-1][0].registry_version == segment.registry_version:
-            runs[-1].append(segment)
-        else:
-            runs.append([segment])
-    return runs
+    return [list(group) for _, group in groupby(segments, key=attrgetter("registry_version"))]

@@ -15,11 +15,11 @@ __all__ = [
     "Flags",
     "Pairs",
     "Times",
-    "codes_of_runs",
+    "codes_of_groups",
     "distinct",
+    "groups",
     "held_ends",
     "pair_codes",
-    "runs",
 ]
 
 Flags = npt.NDArray[np.bool_]
@@ -65,7 +65,7 @@ class Pairs:
         return cls(left, right, span, follows)
 
     @classmethod
-    def of_runs(
+    def of_groups(
         cls, times: Times, newer: Ints, counts: Ints, older: Ints, lateness_us: int
     ) -> Pairs:
         """Return the pairs of older instances on the left and newer ones on the right.
@@ -91,8 +91,8 @@ class Pairs:
         """Return the pairs that have some codes (`pair_codes`), which ascend."""
         base, first = bases
         older = ((codes >> 1) & _NUMBERS) + base
-        newer, counts = runs(codes >> (_NUMBER_BITS + 1))
-        pairs = cls.of_runs(times, newer + first, counts, older, lateness_us)
+        newer, counts = groups(codes >> (_NUMBER_BITS + 1))
+        pairs = cls.of_groups(times, newer + first, counts, older, lateness_us)
         turned = np.flatnonzero((codes & 1) == 0)
         if len(turned):
             left, right = pairs.right[turned], pairs.left[turned]
@@ -121,8 +121,8 @@ def pair_codes(left: Ints, right: Ints, bases: tuple[int, int]) -> Ints:
     return codes
 
 
-def codes_of_runs(newer: Ints, counts: Ints, older: Ints, bases: tuple[int, int]) -> Ints:
-    """Return the codes of pairs in runs, with the older instance on the left (`Pairs.of_runs`)."""
+def codes_of_groups(newer: Ints, counts: Ints, older: Ints, bases: tuple[int, int]) -> Ints:
+    """Return the codes of grouped pairs (`Pairs.of_groups`), the older instance on the left."""
     base, first = bases
     codes = (older - base) << 1
     codes |= np.repeat((newer - first) << (_NUMBER_BITS + 1) | 1, counts)
@@ -144,10 +144,10 @@ def held_ends(
     return oldest - window_us, np.where(is_symmetric, newest, before)
 
 
-def runs(numbers: Ints) -> tuple[Ints, Ints]:
+def groups(numbers: Ints) -> tuple[Ints, Ints]:
     """Return the numbers that stand next to one another, and how often each does.
 
-    >>> runs(np.array([7, 7, 7, 9]))
+    >>> groups(np.array([7, 7, 7, 9]))
     (array([7, 9]), array([3, 1]))
     """
     starts = np.flatnonzero(np.concatenate([[True], numbers[1:] != numbers[:-1]])[: len(numbers)])

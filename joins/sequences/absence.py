@@ -17,7 +17,7 @@ from joins.sequences.conditions import Conditions
 from joins.sequences.contenders import Contenders
 from joins.sequences.pairs import DecidedTuples
 from joins.sequences.plan import KINDS, Plan
-from joins.sequences.timeline import Run, Timeline
+from joins.sequences.timeline import SortedRun, Timeline
 from templates.decision import DecisionKind
 
 __all__ = ["Absence"]
@@ -108,7 +108,7 @@ class Absence:
             taken[some] = spans.some(some).has(fits, is_last=at_end)
         return own[taken]
 
-    def _fit(self, asked: _Asked, questions: Ints, run: Run, places: Ints) -> Flags:
+    def _fit(self, asked: _Asked, questions: Ints, run: SortedRun, places: Ints) -> Flags:
         return self._stand(asked.some(questions), run.rows[places])
 
     def _kinds(self, asked: _Asked) -> Ints:

@@ -26,7 +26,7 @@ from joins.sequences.clock import Clock
 from joins.sequences.conditions import Conditions
 from joins.sequences.contenders import Contenders
 from joins.sequences.plan import KINDS, Plan
-from joins.sequences.timeline import Run, Spans, Timeline
+from joins.sequences.timeline import SortedRun, Spans, Timeline
 from templates.decision import DecisionKind
 
 __all__ = ["DecidedTuples", "Pairs"]
@@ -211,7 +211,7 @@ class Pairs:
     def _spans(self, asked: _Questions) -> Spans:
         return self.rights.between(asked.entries.keys, asked.first_us, asked.last_us)
 
-    def _fit_ahead(self, asked: _Questions, questions: Ints, run: Run, places: Ints) -> Flags:
+    def _fit_ahead(self, asked: _Questions, questions: Ints, run: SortedRun, places: Ints) -> Flags:
         rights = run.rows[places]
         fits = self._contenders["counts_from"][rights] <= asked.until[questions]
         self._fit(asked.entries.some(questions), rights, fits, is_left=True)

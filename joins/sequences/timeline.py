@@ -1,8 +1,8 @@
 """Timelines: what stands under a key, in the order of ends, in columns.
 
-A timeline is a log-structured set of runs, as the value index is.  A run is sorted by (key, end),
-so *the first behind a time*, *the last before it*, and *all between two times* are binary searches,
-made for a whole column of questions at once:
+A timeline is a log-structured set of sorted runs, as the value index is.  They are in the order of
+(key, end), so *the first behind a time*, *the last before it*, and *all between two times* are
+binary searches, made for a whole column of questions at once:
 
     between           where the entries stand that a question asks for, run by run
     Spans.listed      all of them, some at a time
@@ -28,9 +28,9 @@ from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 from joins.memory.slots import Ints, ranges
 from joins.memory.times import Flags
 
-__all__ = ["Fits", "Run", "Span", "Spans", "Timeline"]
+__all__ = ["Fits", "SortedRun", "Span", "Spans", "Timeline"]
 
-Fits = Callable[[Ints, "Run", Ints], Flags]
+Fits = Callable[[Ints, "SortedRun", Ints], Flags]
 """Tells of questions and of entries of a run, given by their places, which fit."""
 
 _WIDENING = 4
@@ -38,7 +38,7 @@ _WIDENING = 4
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class SortedRun:
     """Entries in the order of (key, end); `wasted` were listed in vain since it was written."""
 
     keys: Hashes
@@ -47,7 +47,7 @@ class Run:
     wasted: int = 0
 
     @classmethod
-    def of(cls, keys: Hashes, ends_us: Ints, rows: Ints) -> Run:
+    def of(cls, keys: Hashes, ends_us: Ints, rows: Ints) -> SortedRun:
         """Return a run of entries, which may stand in any order."""
         order = np.lexsort((rows, ends_us, keys))
         return cls(keys[order], ends_us[order], rows[order])
@@ -55,9 +55,9 @@ class Run:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def some(self, chosen: Flags) -> Run:
+    def some(self, chosen: Flags) -> SortedRun:
         """Return a run of some of the entries."""
-        return Run(self.keys[chosen], self.ends_us[chosen], self.rows[chosen])
+        return SortedRun(self.keys[chosen], self.ends_us[chosen], self.rows[chosen])
 
     def between(self, keys: Hashes, first_us: Ints, last_us: Ints) -> tuple[Ints, Ints]:
         """Return where the entries of sorted keys begin and stop that end in closed intervals."""
@@ -88,7 +88,7 @@ def _first_above(values: Ints, starts: Ints, stops: Ints, limits: Ints) -> Ints:
 class Span:
     """Where the entries of a run stand that questions ask for: `starts` up to before `stops`."""
 
-    run: Run
+    run: SortedRun
     starts: Ints
     stops: Ints
 
@@ -112,7 +112,7 @@ class Spans:
         parts = [Span(each.run, each.starts[chosen], each.stops[chosen]) for each in self.parts]
         return Spans(len(np.arange(self.size)[chosen]), parts)
 
-    def listed(self, most: int) -> Iterator[tuple[Ints, Run, Ints]]:
+    def listed(self, most: int) -> Iterator[tuple[Ints, SortedRun, Ints]]:
         """Yield all that is asked for: which question, and the place in a run.
 
         About `most` are yielded at once; more only where one question asks for more.
@@ -182,7 +182,7 @@ class Timeline:
 
     def __init__(self, limits: MemoryLimits = DEFAULT_MEMORY_LIMITS) -> None:
         self._entries_max = limits.run_entries
-        self.runs: list[Run] = []
+        self.runs: list[SortedRun] = []
 
     def __len__(self) -> int:
         return sum(map(len, self.runs))
@@ -197,11 +197,11 @@ class Timeline:
         """Add entries as a run, and merge runs of like size, without what is of no use."""
         if not len(keys):
             return
-        self.runs.append(Run.of(keys, ends_us, rows))
+        self.runs.append(SortedRun.of(keys, ends_us, rows))
         while self._is_worth_merging():
             merged = [run.some(is_of_use(run.rows)) for run in self.runs[-2:]]
             self.runs[-2:] = [
-                Run.of(
+                SortedRun.of(
                     *(
                         np.concatenate([getattr(run, name) for run in merged])
                         for name in ("keys", "ends_us", "rows")

@@ -14,7 +14,7 @@ batch.
 
 Arrays are grouped by owner throughout: `counts[i]` partners belong to `owners[i]`, and the partners
 of all owners stand one after the other.  `np.repeat` gives each partner its owner's value, and
-`runs` turns owners that stand next to each other into counts again.
+`groups` turns owners that stand next to each other into counts again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,15 @@ from joins.classes import ClassRegistry
 from joins.memory.remembered import HashValues, Remembered, hash_values
 from joins.memory.shapes import Shapes
 from joins.memory.slots import Ints, Layouts, ranges
-from joins.memory.times import Flags, Pairs, codes_of_runs, distinct, held_ends, pair_codes, runs
+from joins.memory.times import (
+    Flags,
+    Pairs,
+    codes_of_groups,
+    distinct,
+    groups,
+    held_ends,
+    pair_codes,
+)
 from joins.memory.valueindex import Hits, entry_keys
 from joins.signature.anchoring import Anchoring
 from joins.signature.anchortable import NONE, AnchorTable
@@ -311,7 +319,7 @@ class Candidates:
                     partners = partners[rows]
                     if not len(rows):
                         continue
-                    found, counts = runs(np.repeat(found, counts)[rows])
+                    found, counts = groups(np.repeat(found, counts)[rows])
                 yield from self._in_time(found, counts, partners, look_ups)
 
     def _in_time(
@@ -328,7 +336,7 @@ class Candidates:
         window, is_symmetric = look_ups.asked(look_ups.as_right[found])
         oldest, newest = held_ends(remembered, owners, window, is_symmetric, self._lateness_us)
         held = (ends >= np.repeat(oldest, counts)) & (ends <= np.repeat(newest, counts))
-        codes = codes_of_runs(owners, counts, partners, bases)
+        codes = codes_of_groups(owners, counts, partners, bases)
         yield codes if held.all() else codes[held]
         # The partner on the right: for FOLLOWED BY it starts behind an owner that came later, which
         # is rare, so `oldest` cuts most of them before the rest is tested in full.

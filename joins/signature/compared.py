@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from joins.memory.remembered import Remembered
 from joins.memory.slots import Ints, Layouts
-from joins.memory.times import Flags, runs
+from joins.memory.times import Flags, groups
 
 __all__ = ["SLOT_BITS", "Code", "Codes", "Compared", "Equal", "Grouped", "SharedSlots"]
 
@@ -75,7 +75,7 @@ class Compared:
     @classmethod
     def of(cls, remembered: Remembered, layouts: Layouts, left: Ints, right: Ints) -> Compared:
         """Return pairs of instances; the pairs of one newer instance stand together."""
-        newer, counts = runs(np.maximum(left, right))
+        newer, counts = groups(np.maximum(left, right))
         older = np.minimum(left, right)
         layout1, layout2 = remembered.take("layout", newer), remembered.take("layout", older)
         starts = remembered.slots(newer), remembered.slots(older)

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from joins.memory.slots import Ints
-from joins.memory.times import Pairs, codes_of_runs, held_ends, pair_codes
+from joins.memory.times import Pairs, codes_of_groups, held_ends, pair_codes
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,9 +130,9 @@ def test_runs_of_older_instances_are_held_as_pairs_are(
     times = Remembered(found)
     newer = np.arange(1, len(found))
     older = np.concatenate([np.arange(n) for n in newer.tolist()] or [np.zeros(0, np.int64)])
-    pairs = Pairs.of_runs(times, newer, newer, older, lateness_us)
+    pairs = Pairs.of_groups(times, newer, newer, older, lateness_us)
     assert told(pairs) == expected(found, pairs, lateness_us)
-    codes = codes_of_runs(newer, newer, older, (0, 0))
+    codes = codes_of_groups(newer, newer, older, (0, 0))
     assert codes.tolist() == pair_codes(pairs.left, pairs.right, (0, 0)).tolist()
 
 
