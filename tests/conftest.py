@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -61,6 +62,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in are_long)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Leave what has been imported and collected out of all garbage collections from here on."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 20)
+
+
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Return how many processes run tests: one more than there are cores, as many tests wait."""
     return min(8, 1 + (os.cpu_count() or 1))
@@ -84,6 +93,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def no_contexts_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Keep the contexts of whoever runs the tests out of them."""
     os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
+
+
+@pytest.fixture(autouse=True, scope="session")
+def shared_databases() -> None:
+    """Have all joins of a test process share one DuckDB; `support.shared_database` says why."""
+    from support.shared_database import share_databases
+
+    share_databases()
 
 
 @pytest.fixture(scope="session")
