@@ -270,9 +270,10 @@ TURNED = "\u202egnp.exe"
 async def test_what_others_write_turns_nothing_around_it(house: House) -> None:
     made = hostile_match(1)
     item = f"<item><title>{TURNED}</title><author>{TURNED}</author><source>{TURNED}</source></item>"
+    linked = item.replace("</item>", "<link>https://a.example/</link></item>")
     witness = {"a/title": MatchNode(0, 1, TURNED), "b/title": MatchNode(1, 1, TURNED)}
     await house.room.commit(
-        replace(made, output=f"<match>{item}{item}</match>", witnesses=(witness,))
+        replace(made, output=f"<match>{item}{linked}</match>", witnesses=(witness,))
     )
     assert await log_in(house, "admin") == 303
     for path in ("/", "/queries/same"):
