@@ -131,3 +131,13 @@ def test_completion_prints_a_script(shell: str) -> None:
     done = xscl("completion", shell)
     assert done.exit_code == 0
     assert "_XSCL_COMPLETE" in done.stdout
+
+
+def test_parameters_of_a_question_are_given_as_everywhere(tmp_path: Path) -> None:
+    query = tmp_path / "by-author.xscl"
+    query.write_text("S//a->x FOLLOWED BY {x/author = y/author AND x/author = $who, 1 h} S//a->y")
+    (tmp_path / "d.xml").write_text("<a><author>Ann</author></a>")
+    asked = ["explain", "--why-not", str(query), *(str(tmp_path / "d.xml"),) * 2]
+    assert "= 'Ann'" in xscl(*asked, "-p", "who=Ann").stdout
+    assert "= 'Ben'" in xscl(*asked, "-p", "who=Ben").stdout
+    assert "does not match" in xscl(*asked, "-p", "who=Ben").stdout
