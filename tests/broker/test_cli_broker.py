@@ -262,7 +262,9 @@ def test_what_is_compressed_is_published_as_what_it_holds(
     assert "it is compressed, and broken" in broken.stderr
 
 
-def test_matches_are_printed_for_people_where_people_look(served: ServedRoom) -> None:
+def test_matches_are_printed_for_people_where_people_look(
+    served: ServedRoom, monkeypatch: pytest.MonkeyPatch
+) -> None:
     served.run(served.room.commit(match(1)))
     shown = served.xscl("tail", "--no-follow", "--format", "text").stdout.splitlines()
     line = json.loads(served.xscl("tail", "--no-follow").stdout)
@@ -270,6 +272,8 @@ def test_matches_are_printed_for_people_where_people_look(served: ServedRoom) ->
     names = " + ".join(f"{each['stream']} {each['key']}" for each in line["documents"])
     assert shown[1] == f"  {line['end']}  {names}"
     assert len(shown) == 2
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda self: True)
+    assert served.xscl("tail", "--no-follow").stdout.splitlines() == shown
 
 
 def test_a_query_that_is_not_there_has_no_matches_to_wait_for(served: ServedRoom) -> None:
