@@ -11,6 +11,7 @@ import pytest
 
 from broker.api import feeds
 from broker.api.http import DELIVERY_MODULES, MODULES
+from broker.cli import main
 from broker.cli.group import VERBS
 from broker.cli.terminal import EXIT_FAILED, EXIT_NO_BROKER, EXIT_PAUSED, EXIT_SETTINGS
 from broker.settings.config import Settings
@@ -48,15 +49,17 @@ def test_every_verb_is_documented_and_no_other() -> None:
 
 
 def test_every_exit_code_is_documented() -> None:
-    codes = re.findall(r"^\| (\d+) \|", (DOCS / "commands.md").read_text(), re.MULTILINE)
-    assert set(map(int, codes)) == {
-        0,
-        EXIT_FAILED,
-        2,
-        EXIT_NO_BROKER,
-        EXIT_PAUSED,
-        EXIT_SETTINGS,
-    }
+    codes = {0, EXIT_FAILED, 2, EXIT_NO_BROKER, EXIT_PAUSED, EXIT_SETTINGS}
+    table = re.findall(r"^\| (\d+) \|", (DOCS / "commands.md").read_text(), re.MULTILINE)
+    told = re.findall(r"^ *(\d+) +\w", main.help or "", re.MULTILINE)
+    assert set(map(int, table)) == set(map(int, told)) == codes
+
+
+def test_the_readme_says_what_its_commands_take() -> None:
+    text = " ".join((ROOT / "README.md").read_text().split())
+    commands = text[text.index("make test") :].partition("## Your own broker")[0]
+    for needed in ("Python 3.11 or newer", "on Windows: in WSL", "Chromium", "minutes"):
+        assert needed in commands
 
 
 def test_every_resource_of_the_api_is_documented() -> None:
