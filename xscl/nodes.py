@@ -63,6 +63,12 @@ class NumberedTree:
         """The same tree as elementpath has it, by block, once it has been asked for."""
 
     @cached_property
+    def text(self) -> str:
+        """The root as XML: many matches copy it whole."""
+        text: str = etree.tostring(self.root, encoding="unicode", with_tail=False)
+        return text
+
+    @cached_property
     def elements(self) -> list[Any]:
         """The elements in document order."""
         return list(self.root.iter("*"))

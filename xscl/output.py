@@ -7,7 +7,7 @@ that fails on these documents, the output is that of `SELECT *`, and the error i
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from xml.sax.saxutils import escape
 
 from lxml import etree
@@ -43,7 +43,7 @@ def build(
 
     def all_copied() -> str:
         roots = {place for block in query.blocks for place in nodes.get(block.root, ())}
-        return _copies([trees[place].node(number) for place, number in sorted(roots)], meter)
+        return _copies(trees, sorted(roots), meter)
 
     select = query.select
     if isinstance(select, Constructor):
@@ -63,15 +63,16 @@ def build(
             return all_copied(), str(error)
     if isinstance(select, SelectNodes):
         shown = [place for name in select.variables for place in nodes.get(name, ())]
-        return _copies([trees[place].node(number) for place, number in shown], meter), None
+        return _copies(trees, shown, meter), None
     return all_copied(), None
 
 
-def _copies(nodes: Sequence[Node], meter: Meter) -> str:
+def _copies(trees: Sequence[NumberedTree], nodes: Iterable[Place], meter: Meter) -> str:
     """Return `<match>` with copies of the nodes, written without building a tree."""
     pieces = ["<match>"]
-    for node in nodes:
-        pieces.append(_serialised(node))
+    for place, number in nodes:
+        tree = trees[place]
+        pieces.append(_serialised(tree.node(number)) if number else tree.text)
         meter.spend(size(pieces[-1]))
     return "".join([*pieces, "</match>"])
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from broker.matching.budget import Budget, Pause, Spending, Spent, Tally
-from broker.matching.fanout import Use
 from broker.matching.queryset import QuerySet
+from broker.matching.uses import Use
 from joins import Overrun, Processor, UseKind
 
 __all__ = ["Accounts"]

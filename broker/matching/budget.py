@@ -31,12 +31,16 @@ from joins import UNBOUNDED
 
 __all__ = [
     "DEFAULT_BUDGET",
+    "TUPLE_COST",
     "Budget",
     "Pause",
     "Spending",
     "Spent",
     "Tally",
 ]
+
+TUPLE_COST = 400
+"""What a tuple of nodes costs beside its values, in bytes."""
 
 _HINT = "join on something rarer as well, or shorten the window"
 
@@ -125,10 +129,12 @@ class Tally:
         nbytes = {block: one.nbytes for block, one in held.items()}
         self._counted = BlockCounts(_bound(budget.matches_per_1000_documents), matches)
         self._kept = BlockCounts(_bound(budget.output_bytes_per_1000_documents), nbytes)
-        self._matches: Counter[Account] = Counter()
+        self._most_matches = _bound(budget.matches_per_document)
+        self._most_bytes = _bound(budget.bytes_per_document)
+        self._matches: dict[Account, int] = {}
         self._inner: Counter[tuple[str, Account]] = Counter()
-        self._found: Counter[Account] = Counter()
-        self._bytes: Counter[Account] = Counter()
+        self._found: dict[Account, int] = {}
+        self._bytes: dict[Account, int] = {}
         self._read: set[tuple[Account, int]] = set()
 
     @property
@@ -136,73 +142,67 @@ class Tally:
         """Whether the query is over its budget."""
         return self.limit < UNBOUNDED
 
-    def looks_at(self, account: Account) -> bool:
-        """Return whether tuples of an account still count, matches or not."""
-        # At the very limit they are counted on, to know why it is over the budget.
-        return account.docid < self.limit or (
-            account.docid == self.limit and not self._has_spent(account)
-        )
+    def looks_at(self, newest: int) -> bool:
+        """Return whether tuples at the limit still count, matches or not, in an account there."""
+        # They are counted on, to know why it is over the budget.
+        return not self._has_spent(Account(self.limit, newest))
 
-    def takes(self, account: Account) -> bool:
-        """Return whether matches of an account still count."""
-        return account.docid < self.limit or (
-            account.docid == self.limit
-            and not self._is_full(account)
-            and not self._has_spent(account)
-        )
+    def takes(self, newest: int) -> bool:
+        """Return whether matches at the limit still count, in an account there."""
+        return self.looks_at(newest) and not self._is_full(Account(self.limit, newest))
 
     def _is_full(self, account: Account) -> bool:
-        return self._matches[account] > _bound(self._budget.matches_per_document)
+        return self._matches.get(account, 0) > self._most_matches
 
     def _has_spent(self, account: Account) -> bool:
-        return self._bytes[account] > _bound(self._budget.bytes_per_document)
+        return self._bytes.get(account, 0) > self._most_bytes
 
     def _has_many(self, account: Account) -> bool:
-        return self._found[account] > self._budget.pairs_max
+        return self._found.get(account, 0) > self._budget.pairs_max
 
-    def find(self, account: Account) -> None:
-        """Count a tuple of nodes, whatever it is for, of which a match may have many."""
-        self._found[account] += 1
+    def find(self, account: Account, tuples: int, nbytes: int, matches: int) -> None:
+        """Count tuples of nodes, whatever they are for, of which a match may have many.
+
+        `nbytes` are those of their values, `matches` the matches that they begin.
+        """
+        self._found[account] = self._found.get(account, 0) + tuples
         if self._has_many(account):
             self.stop(account.docid)
+        self.pay(account, tuples * TUPLE_COST + nbytes, nbytes)
+        if matches:
+            self._matches[account] = self._matches.get(account, 0) + matches
+            self._count(self._counted, account, matches)
+            if account.docid < self.limit and self._is_full(account):
+                self.stop(account.docid)
 
-    def match(self, account: Account) -> None:
-        """Count a match."""
-        self._matches[account] += 1
-        self._count(self._counted, account, 1)
-        if account.docid < self.limit and self._is_full(account):
-            self.stop(account.docid)
-
-    def hand_on(self, operator: str, account: Account) -> None:
-        """Count a tuple of an inner operator."""
-        self._inner[operator, account] += 1
-        self._count(self._counted, account, 1)
-        if self._inner[operator, account] > _bound(self._budget.matches_per_document):
+    def hand_on(self, operator: str, account: Account, tuples: int) -> None:
+        """Count tuples of an inner operator."""
+        self._inner[operator, account] += tuples
+        self._count(self._counted, account, tuples)
+        if self._inner[operator, account] > self._most_matches:
             self.stop(
                 account.docid,
                 f"an inner operator has more than {_matches(self._budget)} at document"
                 f" {account.newest}; {_HINT}",
             )
 
-    def spend(self, account: Account, nbytes: int) -> None:
-        """Count what tuples and matches cost, in bytes."""
-        self._bytes[account] += nbytes
-        if account.docid < self.limit and self._has_spent(account):
+    def pay(self, account: Account, spent: int, kept: int) -> None:
+        """Count what tuples and matches cost, in bytes, and what of it stays until the commit."""
+        total = self._bytes[account] = self._bytes.get(account, 0) + spent
+        if total > self._most_bytes and account.docid < self.limit:
             self.stop(account.docid)
-
-    def keep(self, docid: int, nbytes: int) -> None:
-        """Count bytes at a position that stay until they are committed."""
-        self._count(self._kept, Account(docid, docid), nbytes)
+        if kept:
+            self._count(self._kept, Account(account.docid, account.docid), kept)
 
     def left(self, account: Account) -> int:
         """Return how many bytes an account may still spend."""
-        return _bound(self._budget.bytes_per_document) - self._bytes[account]
+        return self._most_bytes - self._bytes.get(account, 0)
 
     def reads(self, account: Account, leaf: int) -> bool:
         """Return whether a document is read for an account for the first time, and note it."""
-        is_first = (account, leaf) not in self._read
+        before = len(self._read)
         self._read.add((account, leaf))
-        return is_first
+        return len(self._read) > before
 
     def _count(self, blocks: BlockCounts, account: Account, count: int) -> None:
         """Count in the block of an account, up to the position at the limit."""

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
 
 from broker.matching.accounts import Accounts
 from broker.matching.blocks import Account
+from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.budget import Tally
-from broker.matching.fanout import FoundTuple, Subscriber, Use, holds
+from broker.matching.hits import Hits
+from broker.matching.innertuples import InnerTuples
 from broker.matching.leaf import Leaf
-from broker.matching.matches import MatchBuilder
+from broker.matching.matchrows import MatchRows
 from broker.matching.rules.candidates import Candidates
 from templates.clause import Clause
+from xscl.query import Query
 
-__all__ = ["TUPLE_COST", "Collector"]
-
-TUPLE_COST = 400
-"""What a tuple of nodes costs beside its values, in bytes."""
-
-
-@dataclass(slots=True)
-class _HandedOn:
-    """A tuple of an inner operator, as an instance, and the queries that have found it."""
-
-    row: dict[str, Any]
-    queries: set[str] = field(default_factory=set)
+__all__ = ["Collector"]
 
 
 class Collector:
@@ -34,8 +27,8 @@ class Collector:
 
     Where the matches of the batch are known, only tuples that other operators read are gathered.
     `shape_of` gives the shape of a clause's tuples as instances.  What asks tables, or writes them,
-    is gathered in `candidates`.  Equal values of matches that have `long` characters or more are
-    held once.
+    is gathered in `candidates`.  `matches` are those found, `leaves` the documents behind them that
+    have been read, by number; `long` is as in `MatchRows`.
     """
 
     def __init__(
@@ -48,86 +41,149 @@ class Collector:
         long: int,
     ) -> None:
         self._accounts = accounts
-        self._shape_of = shape_of
         self._candidates = candidates
         self._is_known = is_known
-        self._long = long
-        self._handed_on: dict[tuple[Any, ...], _HandedOn] = {}
-        self._builders: dict[Subscriber, MatchBuilder] = {}
-        self._leaves: dict[int, Leaf] = {}
-        self._tallies: dict[Subscriber, Tally] = {}
+        self._inner = InnerTuples(shape_of)
+        self.matches = MatchRows(long)
+        self.leaves: dict[int, Leaf] = {}
 
-    def take(self, found: FoundTuple, use: Use) -> None:
-        """Add a tuple to the instances of its clause, or to its query's matches."""
-        is_inner = bool(found.clause.stream)
-        query = use.subscriber.query
-        if self._is_known and not is_inner and (query.publish is None or query.guards):
+    def take(self, hits: Hits) -> None:
+        """Add tuples to the instances of their clauses, or to their queries' matches."""
+        tallies, of_use = self._tallies(hits)
+        given = _Counted(hits, tallies, of_use[hits.which])
+        are_looked_at = given.are_below(lambda tally, newest: tally.looks_at(newest))
+        hits = hits.take(are_looked_at & self._are_asked(hits))
+        hits = hits.take(hits.are_true())
+        if not len(hits):
             return
-        tally = self._tally(use)
-        account = found.account
-        if query.table is None:  # a load costs nobody's budget
-            tally.find(account)
-            tally.spend(account, TUPLE_COST + found.nbytes)
-            tally.keep(found.docid, found.nbytes)
-        if not tally.takes(account) or not holds(found, use):
-            return
-        if is_inner:
-            self._hand_on(found, tally)
-        else:
-            self._match(found, use.subscriber, tally)
+        counted = _Counted(hits, tallies, of_use[hits.which])
+        taken = np.flatnonzero(counted.are_below(lambda tally, newest: tally.takes(newest)))
+        taken = taken[hits.take(taken).satisfy()]
+        are_inner = hits.by_clause(bool(terms.clause.stream) for terms in hits.clauses)[taken] > 0
+        inner, roots = taken[are_inner], taken[~are_inner]
+        handed_on = inner[self._inner.add(hits.alone(inner))] if len(inner) else inner
+        begun = roots[self._begun(hits.alone(roots))] if len(roots) else roots
+        counted.count(begun)
+        counted.hand_on(handed_on[~hits.are_blocks[handed_on]])
 
-    def looks_at(self, use: Use, account: Account) -> bool:
-        """Return whether tuples of a use still count in an account."""
-        return self._tally(use).looks_at(account)
+    def _tallies(self, hits: Hits) -> tuple[list[Tally], Ints]:
+        """Return the tallies of the queries of hits, and which of them each use has."""
+        names = [use.subscriber.query.id for use in hits.uses]
+        numbers = {name: i for i, name in enumerate(dict.fromkeys(names))}
+        tallies = [self._accounts.of(name) for name in numbers]
+        return tallies, np.array([numbers[name] for name in names], np.int64)
 
-    def _tally(self, use: Use) -> Tally:
-        tally = self._tallies.get(use.subscriber)
-        if tally is None:
-            tally = self._accounts.of(use.subscriber.query.id)
-            self._tallies[use.subscriber] = tally
-        return tally
-
-    def _hand_on(self, found: FoundTuple, tally: Tally) -> None:
-        row = found.handed_on(self._shape_of(found.clause))
-        # One node may carry several values: a function of it may have more than one.
-        key = (row["shape"], *row["leaves"], *row["nodes"], *row["vals"])
-        finders = self._handed_on.setdefault(key, _HandedOn(row)).queries
-        if tally.query not in finders:
-            finders.add(tally.query)
-            if not found.is_block:
-                tally.hand_on(found.clause.stream, found.account)
-
-    def _match(self, found: FoundTuple, subscriber: Subscriber, tally: Tally) -> None:
-        query = subscriber.query
-        if query.tables and not self._is_known:
-            is_new = self._candidates.add(found, subscriber)
-            if is_new and query.guards:
-                tally.match(found.account)
-        if query.guards or query.table is not None:
-            return
-        builder = self._builders.get(subscriber)
-        if builder is None:
-            builder = self._builders[subscriber] = MatchBuilder(subscriber, self._long)
-        if builder.add(found):
-            tally.match(found.account)
-            for one in found.instances:
-                if one.is_document and one.instance not in self._leaves:
-                    self._leaves[one.instance] = Leaf.of(one)
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return the tuples of inner operators as instances."""
-        return [
-            each.row
-            for each in self._handed_on.values()
-            if any(each.row["docid"] < self._accounts.of(query).limit for query in each.queries)
+    def _are_asked(self, hits: Hits) -> Flags:
+        """Return which hits are to be gathered."""
+        are_asked = [
+            not self._is_known or bool(terms.clause.stream) or _is_published(use.subscriber.query)
+            for use, terms in zip(hits.uses, hits.terms, strict=True)
         ]
+        asked: Flags = np.array(are_asked, np.bool_)[hits.which]
+        return asked
 
-    def builders(self) -> list[MatchBuilder]:
-        """Return the builders of the matches."""
-        for builder in self._builders.values():
-            builder.drop_from(self._accounts.of(builder.subscriber.query.id).limit)
-        return list(self._builders.values())
+    def _begun(self, hits: Hits) -> Ints:
+        """Gather tuples of roots; return those that begin what counts as a match."""
+        queries = [use.subscriber.query for use in hits.uses]
+        are_asking, are_guarded, are_matching = (
+            np.flatnonzero(np.array(which, np.bool_)[hits.which])
+            for which in (
+                [bool(query.tables) and not self._is_known for query in queries],
+                [bool(query.guards) for query in queries],
+                [not query.guards and query.table is None for query in queries],
+            )
+        )
+        begun = []
+        if len(are_asking):
+            asking = are_asking[self._candidates.add(hits.alone(are_asking))]
+            begun.append(np.intersect1d(asking, are_guarded))
+        if len(are_matching):
+            begun.append(are_matching[self._match(hits.alone(are_matching))])
+        return np.concatenate([np.zeros(0, np.int64), *begun])
 
-    def leaves(self) -> dict[int, Leaf]:
-        """Return the documents behind matches, but for those behind tuples of inner operators."""
-        return self._leaves
+    def _match(self, hits: Hits) -> Ints:
+        """Gather matches; return the hits that begin one."""
+        begun = self.matches.add(hits)
+        operands, rows = hits.points.operands, hits.rows[begun]
+        places = np.unique(np.concatenate([hits.points.left[rows], hits.points.right[rows]]))
+        places = places[operands.are_documents[places]]
+        numbers = operands.numbers[places].tolist()
+        unread = np.array([number not in self.leaves for number in numbers], np.bool_)
+        read = operands.rows.take(pa.array(places[unread]))
+        for leaf in Leaf.read(operands.numbers[places[unread]].tolist(), read):
+            self.leaves[leaf.instance] = leaf
+        return begun
+
+    def limit_of(self, query: str) -> int:
+        """Return the first document of which nothing counts for a query."""
+        return self._accounts.of(query).limit
+
+    def inner(self, characters_max: int) -> Iterator[pa.Table]:
+        """Yield the tuples of inner operators as instances without numbers."""
+        return self._inner.tables(self.limit_of, characters_max)
+
+
+def _is_published(query: Query) -> bool:
+    """Return whether matches of a query become documents without a look at tables."""
+    return query.publish is not None and not query.guards
+
+
+class _Counted:
+    """Hits, as far as they count: in which of the tallies each does, and in which account."""
+
+    def __init__(self, hits: Hits, tallies: Sequence[Tally], of_hit: Ints) -> None:
+        self._hits = hits
+        self._all = tallies
+        self._tallies = of_hit
+
+    def are_below(self, counts_at_limit: Callable[[Tally, int], bool]) -> Flags:
+        """Return which hits are below the limits of their tallies, or count at the limit.
+
+        `counts_at_limit` is asked of the newest document of an account there.
+        """
+        docids, newest = self._hits.docids, self._hits.docids_max
+        limits = np.array([tally.limit for tally in self._all])[self._tallies]
+        are_below: Flags = docids < limits
+        for hit in np.flatnonzero(docids == limits).tolist():
+            are_below[hit] = counts_at_limit(self._all[self._tallies[hit]], int(newest[hit]))
+        return are_below
+
+    def count(self, begun: Ints) -> None:
+        """Count all hits, of which those given begin a match."""
+        columns = (self._tallies, self._hits.docids, self._hits.docids_max)
+        keys, inverse = _distinct(columns)
+        # A load costs nobody's budget.
+        costs = np.array([use.subscriber.query.table is None for use in self._hits.uses], np.int64)
+        costs = costs[self._hits.which]
+        tuples = np.bincount(inverse, costs).astype(np.int64)
+        nbytes = np.bincount(inverse, costs * self._hits.nbytes).astype(np.int64)
+        matches = np.bincount(inverse[begun], minlength=len(tuples))
+        rows = zip(*(column.tolist() for column in (*keys, tuples, nbytes, matches)), strict=True)
+        for tally, docid, newest, *found in rows:
+            self._all[tally].find(Account(docid, newest), *found)
+
+    def hand_on(self, handed_on: Ints) -> None:
+        """Count the tuples of inner operators that queries have found, each once."""
+        streams = [terms.clause.stream for terms in self._hits.terms]
+        numbers = {stream: i for i, stream in enumerate(dict.fromkeys(streams))}
+        of_use = np.array([numbers[stream] for stream in streams], np.int64)
+        hits = self._hits
+        columns = (self._tallies, of_use[hits.which], hits.docids, hits.docids_max)
+        keys, inverse = _distinct([column[handed_on] for column in columns])
+        names, counts = list(numbers), np.bincount(inverse)
+        rows = zip(*(column.tolist() for column in (*keys, counts)), strict=True)
+        for tally, stream, docid, newest, count in rows:
+            self._all[tally].hand_on(names[stream], Account(docid, newest), count)
+
+
+def _distinct(columns: Sequence[Ints]) -> tuple[list[Ints], Ints]:
+    """Return the different rows of some columns, and which of them each row is."""
+    inverse = np.zeros(len(columns[0]), np.int64)
+    first = inverse
+    for column in columns:
+        values, codes = np.unique(column, return_inverse=True)
+        # There are at most as many rows as hits, so the product of two counts fits.
+        _, first, inverse = np.unique(
+            inverse * max(1, len(values)) + codes, return_index=True, return_inverse=True
+        )
+    return [column[first] for column in columns], inverse

@@ -34,19 +34,19 @@ from broker.matching.boxes.points import Points
 from broker.matching.budget import DEFAULT_BUDGET, Budget, Spent
 from broker.matching.bulk import Bulk
 from broker.matching.collector import Collector
-from broker.matching.fanout import Subscriber
-from broker.matching.instances import WATERMARK_MIN_US, of_rows, of_witnesses
+from broker.matching.instances import WATERMARK_MIN_US, of_witnesses
 from broker.matching.leaf import Leaf
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import FoundMatch
 from broker.matching.matches import BuiltMatch, MatchBuilder
-from broker.matching.outputs import Outputs
+from broker.matching.matchrows import MatchRows
 from broker.matching.publications import Publications
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange, publishers_first
 from broker.matching.rules.acting import Acting
 from broker.matching.stepresult import StepResult
 from broker.matching.trees import Trees
+from broker.matching.uses import Subscriber
 from broker.tables.store import RowChange, Tables
 from broker.tables.transactions import Schedule
 from joins import (
@@ -334,8 +334,8 @@ class Engine:
             self._accounts.close()
         self._accounts.stop_overrun()
         self._accounts.close()
-        self._absorb(of_rows(collector.rows(), self._limits.characters))
-        self._keep(self._build(batch, collector.builders(), collector.leaves()), batch)
+        self._absorb(collector.inner(self._limits.characters))
+        self._keep(self._build(batch, collector.matches, collector.leaves), batch)
         for made in self._acting.run(stratum, partial(self._build, batch)):
             self._keep(made, batch)
 
@@ -352,8 +352,8 @@ class Engine:
     def _fan_out(self, tuples: TupleTable, collector: Collector) -> None:
         """Give tuples of classes to the clauses that share the classes."""
         points = Points.of(tuples, self._processor.rows)
-        for found, use in self._queries.fan_out.expand(points, collector.looks_at):
-            collector.take(found, use)
+        for hits in self._queries.fan_out.expand(points):
+            collector.take(hits)
 
     def _tuple_shape(self, clause: Clause) -> int:
         """Return the shape of a clause's tuples: a root, and a node for each carried term."""
@@ -365,39 +365,33 @@ class Engine:
         assert number is not None
         return number
 
-    def _build(
-        self, batch: _Batch, builders: list[MatchBuilder], leaves: dict[int, Leaf]
-    ) -> list[BuiltMatch]:
+    def _build(self, batch: _Batch, found: MatchRows, leaves: dict[int, Leaf]) -> list[BuiltMatch]:
         """Make matches of the tuples of roots, and documents of the matches that are published.
 
         `leaves` are the documents that have been read for tuples.
         """
-        behind = {leaf for each in builders for leaf in each.leaves()}
-        leaves |= self._leaves(behind - leaves.keys())
-        made: list[BuiltMatch] = []
-        outputs = Outputs(self._limits.output_characters)
-        for builder in builders:
-            query = builder.subscriber.query
-            is_wanted = partial(self._is_wanted, batch, query.publish)
-            tally = self._accounts.of(query.id)
-            made += builder.build(leaves, batch.trees.tree, outputs, is_wanted, tally)
-        return made
+        leaves |= self._leaves(set(found.leaves().tolist()) - leaves.keys())
+        is_wanted = partial(self._is_wanted, batch)
+        builder = MatchBuilder(leaves, found.spelled, batch.trees.tree, is_wanted)
+        rows = found.rows(lambda query: self._accounts.of(query).limit)
+        return list(builder.build(rows, found.readers, self._accounts.of))
 
     def _keep(self, made: list[BuiltMatch], batch: _Batch) -> None:
         """Keep matches and remember the documents that they publish, as far as budgets go."""
         news: list[Document] = []
+        limits = {name: self._accounts.of(name).limit for name in {each.row.query for each in made}}
         for match, document in made:
             # What a match costs is known when it is made: then its document may be one too many.
-            if match.position < self._accounts.of(match.query).limit:
+            if match.position < limits[match.query]:
                 batch.matches.append(match)
                 if document is not None and self._is_news(match, document.stream):
                     news.append(document)
         batch.published += news
         self._absorb_published(news)
 
-    def _is_wanted(self, batch: _Batch, stream: str | None, match_id: str) -> bool:
+    def _is_wanted(self, batch: _Batch, stream: str, match_id: str) -> bool:
         """Return whether a match has to be made: not where it and its document are known."""
-        return not (batch.is_known and stream and self._publications.has(stream, match_id))
+        return not (batch.is_known and self._publications.has(stream, match_id))
 
     def _is_news(self, match: FoundMatch, stream: str) -> bool:
         """Return whether a match publishes a document that is not there yet.
@@ -418,8 +412,8 @@ class Engine:
         """Return documents by number."""
         found: dict[int, Leaf] = {}
         for part in self._bulk.sub_batches(sorted(numbers), lambda number: (number,)):
-            for number, instance in self._processor.instances(part).items():
-                found[number] = Leaf.of(instance)
+            for some, rows in self._processor.rows(part):
+                found.update(zip(some, Leaf.read(some, rows), strict=True))
         return found
 
     def _trees(self, documents: Documents) -> Trees:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from json.encoder import encode_basestring
 
-from broker.matching.fanout import BoundNode, FoundTuple
-from xscl.query import Query, SelectAll
-from xscl.runvalues import Run, read_run
+from xscl.query import Query, SelectAll, Variable
+from xscl.runvalues import Run
 from xscl.sequence import Repetition, nodes_below, units_of
 
 __all__ = ["Form", "Forms"]
@@ -25,9 +25,14 @@ class Form:
     there is one for each element.  `roots` are those of the documents, by their index there, and
     `indices` those of each variable.  `units` are the places of the documents' units, and
     `branches` say which alternatives they are, None where a unit has one only.  `runs` are the
-    places of each run.
+    places of each run.  `order` has all variables of the query, block by block, and `labels` begin
+    the spelling of a node of each of them; `shown` are those that the SELECT mentions.
     """
 
+    query: Query
+    order: tuple[Variable, ...]
+    labels: tuple[str, ...]
+    shown: tuple[tuple[str, str], ...]
     visible: tuple[tuple[str, int], ...]
     roots: tuple[int, ...]
     indices: Mapping[str, tuple[int, ...]]
@@ -42,20 +47,15 @@ class Form:
         """Return the places of the run that has a document."""
         return next((run for run in self.runs if place in run), None)
 
-    def numbers(self, found: FoundTuple, runs: Sequence[Run]) -> tuple[int, ...]:
-        """Return the node of each visible variable in a tuple with these runs."""
-        nodes = found.nodes
-        if not self.runs:
-            return tuple([nodes[name].number for name, _ in self.visible])
-        return tuple([self._node(name, place, nodes, runs) for name, place in self.visible])
+    def numbers(self, nodes: Mapping[str, int], runs: Sequence[Run]) -> list[int]:
+        """Return the node of each visible variable in a tuple with these nodes and runs."""
+        return [self._node(name, place, nodes, runs) for name, place in self.visible]
 
-    def _node(
-        self, name: str, place: int, nodes: Mapping[str, BoundNode], runs: Sequence[Run]
-    ) -> int:
+    def _node(self, name: str, place: int, nodes: Mapping[str, int], runs: Sequence[Run]) -> int:
         for places, run in zip(self.runs, runs, strict=True):
             if place in places:
                 return run.elements[place - places.start].terms[name].node
-        return nodes[name].number
+        return nodes[name]
 
 
 class Forms:
@@ -76,12 +76,9 @@ class Forms:
         ]
         self._forms: dict[tuple[tuple[int, ...], ...], Form] = {}
 
-    def runs(self, found: FoundTuple) -> list[Run]:
-        """Return the runs of a tuple in the order of its blocks."""
-        if not self._repeated:
-            return []
-        texts = (found.nodes[f"+{b}"].value for b in found.clause.blocks if b in self._repeated)
-        return [read_run(text) for text in texts if text is not None]
+    def run_terms(self, blocks: Sequence[int]) -> list[str]:
+        """Return the terms of tuples of some blocks whose values are runs."""
+        return [f"+{block}" for block in blocks if block in self._repeated]
 
     def of(self, blocks: tuple[int, ...], runs: Sequence[Run]) -> Form:
         """Return the form of tuples of a clause's blocks with these runs."""
@@ -118,14 +115,26 @@ class Forms:
             indices.setdefault(name, []).append(i)
         in_order = {n: sorted(at, key=lambda i: visible[i][1]) for n, at in indices.items()}
         branches = tuple([self._branch_of[block] for block in own])
+        unit_of = {name: self._place_of[own[at[0]]] for name, at in bound.items()}
+        order = tuple(sorted(query.variables, key=lambda variable: variable.block))
+        labels = {v.name: _label(v, unit_of[v.name]) for v in query.variables if v.name in unit_of}
+        named = dict.fromkeys(selected)
         return Form(
+            query,
+            order,
+            tuple([labels.get(variable.name, "") for variable in order]),
+            tuple([(name, labels[name]) for name in named if name in indices]),
             visible,
             tuple([visible.index(root) for root in roots]),
             {name: tuple(at) for name, at in in_order.items()},
             tuple([self._place_of[block] for block in own]),
-            {name: self._place_of[own[at[0]]] for name, at in bound.items()},
+            unit_of,
             branches,
             tuple(places),
             has_blocks=bool(self._repeated) or any(each is not None for each in branches),
             names_blocks=bool(self._repeated),
         )
+
+
+def _label(variable: Variable, unit: int) -> str:
+    return f'{encode_basestring(variable.label)}: {{"block": {unit}, "node'

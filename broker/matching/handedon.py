@@ -16,7 +16,7 @@ from typing import Any
 
 from broker.matching.boxes.forms import box_of
 from broker.matching.boxes.index import Box
-from broker.matching.fanout import Subscriber, Use
+from broker.matching.uses import Subscriber, Use
 from joins import Largest
 from templates.clause import Clause
 from xscl.query import INFINITE_US, Query

@@ -1,22 +1,20 @@
-"""Instances for the join to remember, made of witnesses and of tuples of inner operators."""
+"""Instances for the join to remember, made of witnesses."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker.documents.sub_batches import in_sub_batches
 from joins import INSTANCE_SCHEMA
 
-__all__ = ["WATERMARK_MIN_US", "of_rows", "of_witnesses"]
+__all__ = ["UNNUMBERED", "WATERMARK_MIN_US", "of_witnesses"]
 
 WATERMARK_MIN_US = -(1 << 61)
 """The watermark before any document: differences of it and other times fit 64 bits."""
 
-_ROW = pa.schema(list(INSTANCE_SCHEMA)[1:])
+UNNUMBERED = pa.schema(list(INSTANCE_SCHEMA)[1:])
 """An instance before it has a number."""
 
 
@@ -46,7 +44,7 @@ def of_witnesses(
         "leaves": pa.ListArray.from_arrays(pa.array(range(size + 1), pa.int32()), leaves),
         "vals": found.column("values"),
     }
-    return pa.table([columns[name] for name in _ROW.names], _ROW)
+    return pa.table([columns[name] for name in UNNUMBERED.names], UNNUMBERED)
 
 
 def _docids_max(found: pa.Table, docid_max_of: Mapping[str, int]) -> pa.ChunkedArray | pa.Array:
@@ -58,13 +56,3 @@ def _docids_max(found: pa.Table, docid_max_of: Mapping[str, int]) -> pa.ChunkedA
     return pc.if_else(
         pc.greater(pa.array(known, pa.int64()), 0), pa.array(known, pa.int64()), docids
     )
-
-
-def of_rows(rows: list[dict[str, Any]], characters_max: int) -> Iterator[pa.Table]:
-    """Yield rows as such tables, each of so many characters: a column must hold them."""
-    for part in in_sub_batches(rows, _characters, characters_max):
-        yield pa.Table.from_pylist(part, _ROW)
-
-
-def _characters(row: dict[str, Any]) -> int:
-    return sum(map(len, filter(None, row["vals"])))

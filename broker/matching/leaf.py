@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from json.encoder import encode_basestring, encode_basestring_ascii
 
+import pyarrow as pa
+
 from broker.documents.document import render_time
-from joins import Instance
 
 __all__ = ["Leaf"]
+
+_READ = ("docid", "depth", "match_id", "stream", "key", "watermark_us", "end_us")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,24 +33,18 @@ class Leaf:
     id: str
 
     @classmethod
-    def of(cls, document: Instance) -> Leaf:
-        """Return a document as a leaf."""
-        stream, key = document.stream, document.key
-        line = (
-            f'{{"docid": {document.docid}, "stream": {encode_basestring(stream)},'
-            f' "key": {encode_basestring(key)}, "time": "{render_time(document.end_us)}"}}'
-        )
-        return cls(
-            document.instance,
-            document.docid,
-            document.depth,
-            document.match_id,
-            stream,
-            key,
-            document.watermark_us,
-            line,
-            f"[{encode_basestring_ascii(stream)},{encode_basestring_ascii(key)}]",
-        )
+    def read(cls, numbers: Iterable[int], rows: pa.Table | pa.RecordBatch) -> Iterator[Leaf]:
+        """Yield documents, given as rows of `INSTANCE_SCHEMA`, under numbers in their order."""
+        columns = [rows.column(name).to_pylist() for name in _READ]
+        for number, (docid, depth, match_id, stream, key, watermark_us, end_us) in zip(
+            numbers, zip(*columns, strict=True), strict=True
+        ):
+            line = (
+                f'{{"docid": {docid}, "stream": {encode_basestring(stream)},'
+                f' "key": {encode_basestring(key)}, "time": "{render_time(end_us)}"}}'
+            )
+            name = f"[{encode_basestring_ascii(stream)},{encode_basestring_ascii(key)}]"
+            yield cls(number, docid, depth, match_id, stream, key, watermark_us, line, name)
 
     @property
     def position(self) -> tuple[int, int, str]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
-from broker.matching.fanout import FoundTuple, TupleReading
 from xscl.evaluation import Reading, compile_sets
 from xscl.measures import WordSet, best
 from xscl.query import Operand, SimilarityJoin
@@ -20,15 +19,11 @@ SHARED_MAX = 50
 _spell = json.JSONEncoder(ensure_ascii=False).encode
 
 
-def spell_likenesses(found: FoundTuple, parameters: Mapping[str, Any]) -> str:
-    """Return what the similarity joins of a tuple have found, as JSON; nothing without any.
+def spell_likenesses(joins: Iterable[SimilarityJoin], reading: Reading) -> str:
+    """Return what the similarity joins of a tuple have found, as JSON.
 
     Of several sets on a side it is the first choice with the largest score.
     """
-    joins = found.clause.similar
-    if not joins:
-        return ""
-    reading = TupleReading(found, parameters)
     return _spell([_likeness(join, reading) for join in joins])
 
 

@@ -49,9 +49,6 @@ class MatchingLimits:
     times as much memory.  It is more than a query may read for one document by default
     (`budget.match_bytes`), so no document behind the matches of one is parsed twice."""
 
-    output_characters: int = 32 << 20
-    """Characters of all outputs that are kept, the last one aside."""
-
     shared_characters: int = 1_000
     """Characters from which on equal values in matches are held once, however often they have been
     read."""

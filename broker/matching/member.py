@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from broker.matching.fanout import Use
 from broker.matching.handedon import HandedOn
 from broker.matching.registration import Assignment, RegisteredQuery
+from broker.matching.uses import Use
 from templates.clause import Alternative, Clause
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Query

@@ -1,4 +1,4 @@
-"""The outputs of a stratum: what several queries ask for alike is made once.
+"""The outputs of a pair of documents: what several queries ask for alike is made once.
 
 Queries that select alike find the same pairs of documents, and copies of the same nodes, or the
 same constructor on them, give the same text.  What an output costs is kept with it, and each query
@@ -7,13 +7,13 @@ that gets it pays as if it had made it: a budget does not depend on what other q
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import NamedTuple
 
 from broker.matching.trees import DocumentTree
+from xscl.meter import size
 
 __all__ = ["Output", "Outputs", "Reading"]
 
@@ -33,7 +33,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """An output, `spelled` in JSON; `error` is why its constructor failed.
+    """An output of `nbytes`, `spelled` in JSON; `error` is why its constructor failed.
 
     `cost` is what making it spent, `readings` what its documents cost, one for each block.
     """
@@ -41,38 +41,26 @@ class Output:
     text: str
     spelled: str
     error: str | None
+    nbytes: int
     cost: int
     readings: Sequence[Reading]
 
     @classmethod
     def of(cls, text: str, error: str | None, cost: int, trees: Sequence[DocumentTree]) -> Output:
         """Return what has been made of trees."""
-        return cls(text, encode_basestring(text), error, cost, [*map(Reading.of, trees)])
+        readings = [*map(Reading.of, trees)]
+        return cls(text, encode_basestring(text), error, size(text), cost, readings)
 
 
 class Outputs:
-    """The outputs used last, by what was asked for, with so many characters, the last one aside."""
+    """The outputs made of the documents used last, by what was asked for."""
 
-    def __init__(self, characters_max: int) -> None:
-        self._characters_max = characters_max
-        self._outputs: OrderedDict[Hashable, Output] = OrderedDict()
-        self._characters = 0
+    def __init__(self) -> None:
+        self._leaves: tuple[int, ...] = ()
+        self._outputs: dict[Hashable, Output] = {}
 
-    def get(self, asked: Hashable) -> Output | None:
-        """Return an output that was made before, `None` where it was not, or is gone."""
-        found = self._outputs.get(asked)
-        if found is not None:
-            self._outputs.move_to_end(asked)
-        return found
-
-    def keep(self, asked: Hashable, output: Output) -> None:
-        """Keep an output for those who ask for the same."""
-        self._outputs[asked] = output
-        self._characters += _characters(output)
-        while self._characters > self._characters_max and len(self._outputs) > 1:
-            _, gone = self._outputs.popitem(last=False)
-            self._characters -= _characters(gone)
-
-
-def _characters(output: Output) -> int:
-    return len(output.text) + len(output.spelled)
+    def of(self, leaves: tuple[int, ...]) -> dict[Hashable, Output]:
+        """Return the outputs made of some documents; those of others are forgotten."""
+        if leaves != self._leaves:
+            self._leaves, self._outputs = leaves, {}
+        return self._outputs

@@ -16,11 +16,12 @@ from dataclasses import replace
 from typing import Protocol
 
 from broker.matching.boxes.index import Box
-from broker.matching.fanout import FanOut, Subscriber, Use
+from broker.matching.fanout import FanOut
 from broker.matching.handedon import HandedOn
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.member import Member, name_of, retention_of
 from broker.matching.registration import Assignment, RegisteredQuery, SetChange, publishers_first
+from broker.matching.uses import Subscriber, Use
 from broker.tables.groups import Group
 from broker.tables.users import TableUsers
 from templates.clause import Alternative, Clause, Published, is_prepared

@@ -16,8 +16,7 @@ from support.examples import some
 import broker.matching.trees
 import xscl.output
 from broker.documents.document import Document
-from broker.matching.budget import DEFAULT_BUDGET
-from broker.matching.collector import TUPLE_COST
+from broker.matching.budget import DEFAULT_BUDGET, TUPLE_COST
 from broker.matching.trees import DocumentTree
 from joins.engines import ENGINES
 

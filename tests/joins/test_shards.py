@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import oracle
 import pyarrow as pa
 import pytest
@@ -92,10 +91,9 @@ def tuples_of(case: Case, processor: Processor | None) -> Counter[tuple[Any, ...
 
     def listen(points: Points, *others: Any) -> Any:
         for one in points.tuples.rows():
-            numbers = np.array([i for i in (one.left, one.right) if i is not None])
-            places = points.operands.at(numbers).tolist()
-            sides = points.operands.instances(places)
-            them = ((sides[i].leaves, sides[i].nodes, sides[i].match_id) for i in places)
+            numbers = [i for i in (one.left, one.right) if i is not None]
+            sides = engine.processor.instances(numbers)
+            them = ((sides[i].leaves, sides[i].nodes, sides[i].match_id) for i in numbers)
             found[one.query_class, one.span_us, one.nodes, *them] += 1
         return expand(points, *others)
 

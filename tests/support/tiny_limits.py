@@ -140,7 +140,6 @@ CHOICES: Mapping[type, Mapping[str, Sequence[int]]] = {
         "large_instances": (0, 2),
         "published": (0, 2),
         "trees": (0, 300),
-        "output_characters": (0, 30),
         "shared_characters": (0, 3),
     },
     PipelineLimits: {

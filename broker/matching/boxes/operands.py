@@ -4,85 +4,93 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker.matching.boxes.columns import Doubles, Flags, Hashes, Ints
-from joins import Instance, hash_values, read_instances
+from joins import INSTANCE_SCHEMA, hash_values
 from xscl.functions import to_double
 from xscl.measures import WordSet, sets_of
 from xscl.query import Call
 
 __all__ = ["Operands"]
 
+_COLUMNS = [name for name in INSTANCE_SCHEMA.names if name not in ("instance", "shape")]
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Operands:
-    """Instances in the order of their numbers.
+    """Instances in the order of their numbers; `rows` are theirs.
 
-    The values of instance `i` are `values[starts[i]]` and those behind it, its leaves are
-    `leaves[leaf_starts[i]]` up to `leaves[leaf_starts[i + 1]]`.
+    The nodes and values of instance `i` are `nodes[starts[i]]`, `values[starts[i]]` and those
+    behind them, its leaves are `leaves[leaf_starts[i]]` up to `leaves[leaf_starts[i + 1]]`.
     """
 
     numbers: Ints
-    docids: Ints
-    docids_min: Ints
-    docids_max: Ints
+    rows: pa.Table
     starts: Ints
+    nodes: Ints
     values: pa.Array
     leaf_starts: Ints
     leaves: Ints
-    parts: Sequence[pa.RecordBatch]
 
     @classmethod
     def of(cls, parts: Iterable[tuple[Sequence[int], pa.RecordBatch]]) -> Operands:
         """Return instances given as numbers, ascending, with rows of `INSTANCE_SCHEMA`."""
         found = list(parts)
-        rows = [part for _, part in found]
-        nothing = np.zeros(0, np.int64)
-        docids, docids_min, docids_max = (
-            np.concatenate([nothing, *(part.column(name).to_numpy() for part in rows)])
-            for name in ("docid", "docid_min", "docid_max")
-        )
-        values, starts = _flat([part.column("vals") for part in rows], pa.string())
-        leaves, leaf_starts = _flat([part.column("leaves") for part in rows], pa.int64())
+        schema = pa.schema([INSTANCE_SCHEMA.field(name) for name in _COLUMNS])
+        rows = pa.Table.from_batches([part.select(_COLUMNS) for _, part in found], schema)
+        values, starts = _flat(rows.column("vals"), pa.string())
+        nodes, _ = _flat(rows.column("nodes"), pa.int32())
+        leaves, leaf_starts = _flat(rows.column("leaves"), pa.int64())
         numbers = np.array([number for some, _ in found for number in some], np.int64)
         return cls(
             numbers,
-            docids,
-            docids_min,
-            docids_max,
+            rows,
             starts[:-1],
+            nodes.to_numpy(),
             values,
             leaf_starts,
             leaves.to_numpy(),
-            rows,
         )
+
+    def column(self, name: str) -> Ints:
+        """Return a column of whole numbers."""
+        column: Ints = self.rows.column(name).to_numpy()
+        return column
+
+    @cached_property
+    def sizes(self) -> Ints:
+        """The bytes of each value."""
+        lengths: Ints = pc.binary_length(self.values).fill_null(0).to_numpy().astype(np.int64)
+        return lengths
+
+    @property
+    def are_documents(self) -> Flags:
+        """Which instances are documents, and no tuples of inner operators."""
+        are_alone: Flags = np.diff(self.leaf_starts) == 1
+        are_alone &= self.leaves[self.leaf_starts[:-1]] == self.numbers
+        return are_alone
 
     def at(self, instances: Ints) -> Ints:
         """Return the places of instances, which are there."""
         return np.searchsorted(self.numbers, instances)
 
-    def instances(self, places: Iterable[int]) -> dict[int, Instance]:
-        """Return the instances at some places, by place."""
-        wanted = np.array(sorted(places), np.int64)
-        found: dict[int, Instance] = {}
-        first = 0
-        for part in self.parts:
-            own = wanted[(wanted >= first) & (wanted < first + part.num_rows)]
-            if len(own):
-                rows = part.take(pa.array(own - first))
-                instances = read_instances(rows, self.numbers[own].tolist())
-                found.update(zip(own.tolist(), instances, strict=True))
-            first += part.num_rows
-        return found
-
     def texts(self, places: Ints) -> list[str | None]:
         """Return values at some places."""
         texts: list[str | None] = self.values.take(pa.array(places)).to_pylist()
         return texts
+
+    def are_equal(self, left: Ints, right: Ints) -> Flags:
+        """Return where the values at two places are equal strings."""
+        distinct, inverse = np.unique(np.concatenate([left, right]), return_inverse=True)
+        strings = self.values.take(pa.array(distinct)).dictionary_encode()
+        codes = strings.indices.fill_null(-1).to_numpy()[inverse]
+        equal: Flags = codes[: len(left)] == codes[len(left) :]
+        return equal
 
     def hashes(self, places: Ints) -> tuple[Flags, Hashes, Hashes]:
         """Return whether the values at some places are known, and both hashes of each."""
@@ -129,9 +137,9 @@ class Operands:
         return shared
 
 
-def _flat(lists: Sequence[pa.ListArray], kind: pa.DataType) -> tuple[pa.Array, Ints]:
+def _flat(lists: pa.ChunkedArray, kind: pa.DataType) -> tuple[pa.Array, Ints]:
     """Return lists as their values, one after the other, and where each list begins, and ends."""
-    flat = pa.concat_arrays([pa.array([], kind), *(each.flatten() for each in lists)])
-    sizes = [pc.list_value_length(each).to_numpy(zero_copy_only=False) for each in lists]
-    counts = np.concatenate([np.zeros(1, np.int64), *sizes]).astype(np.int64)
+    flat = pa.concat_arrays([pa.array([], kind), *(each.flatten() for each in lists.chunks)])
+    sizes = pc.list_value_length(lists).to_numpy()
+    counts = np.concatenate([np.zeros(1, np.int64), sizes]).astype(np.int64)
     return flat, np.cumsum(counts)

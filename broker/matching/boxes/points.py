@@ -45,11 +45,13 @@ class Points:
         if not is_apart.all():
             kept = np.flatnonzero(is_apart)
             tuples, left, right = tuples.take(kept), left[kept], right[kept]
-        docids = np.maximum(operands.docids[left], operands.docids[right])
+        of_left, of_right = (operands.column("docid")[each] for each in (left, right))
+        docids = np.maximum(of_left, of_right)
         if tuples.decided is not None:
             docids = np.where(tuples.decided[:, 0] > 0, tuples.decided[:, 0], docids)
-        docids_min = np.minimum(operands.docids_min[left], operands.docids_min[right])
-        docids_max = np.maximum(operands.docids_max[left], operands.docids_max[right])
+        oldest, newest = (operands.column(name) for name in ("docid_min", "docid_max"))
+        docids_min = np.minimum(oldest[left], oldest[right])
+        docids_max = np.maximum(newest[left], newest[right])
         return cls(tuples, operands, left, right, docids, docids_min, docids_max)
 
     def __len__(self) -> int:
@@ -64,6 +66,29 @@ class Points:
     def spans(self) -> Ints:
         """The smallest window that holds each tuple, in microseconds."""
         return self.tuples.spans
+
+    def intervals(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Return where the intervals of some tuples start, and where they end."""
+        starts, ends = (self.operands.column(name) for name in ("start_us", "end_us"))
+        left, right = self.left[rows], self.right[rows]
+        last = np.maximum(ends[left], ends[right])
+        if self.tuples.decided is not None:
+            docids, _, _, decided = self.tuples.decided[rows].T
+            last = np.where(docids > 0, decided, last)
+        return np.minimum(starts[left], starts[right]), last
+
+    def newest(self, rows: Ints) -> Ints:
+        """Return the operand at whose position each of some tuples stands, unless decided."""
+        docids, depths = (self.operands.column(name) for name in ("docid", "depth"))
+        left, right = self.left[rows], self.right[rows]
+        apart = docids[right] - docids[left]
+        apart = np.where(apart == 0, depths[right] - depths[left], apart)
+        is_right = apart > 0
+        if len(tied := np.flatnonzero((apart == 0) & (left != right))):
+            ids = self.operands.rows.column("match_id")
+            both = (ids.take(pa.array(each[tied])).to_pylist() for each in (left, right))
+            is_right[tied] = [one < other for one, other in zip(*both, strict=True)]
+        return np.where(is_right, right, left)
 
     def measured(self, number: Measured, rows: Ints) -> Doubles:
         """Return the doubles that stand for a measure in some tuples; see `Measured`."""

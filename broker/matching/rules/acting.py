@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from broker.matching.accounts import Accounts
 from broker.matching.leaf import Leaf
-from broker.matching.matches import BuiltMatch, MatchBuilder
+from broker.matching.matches import BuiltMatch
+from broker.matching.matchrows import MatchRows
 from broker.matching.queryset import QuerySet
 from broker.matching.rules.candidates import Candidate, Candidates, Turn
 from broker.tables.groups import Group
@@ -20,7 +21,7 @@ from broker.tables.transactions import Schedule, run
 
 __all__ = ["Acting"]
 
-Build = Callable[[list[MatchBuilder], dict[int, Leaf]], list[BuiltMatch]]
+Build = Callable[[MatchRows, dict[int, Leaf]], list[BuiltMatch]]
 
 
 class Acting:
@@ -74,9 +75,8 @@ class Acting:
             waves = run(live, self.tables, self._schedule)
             asking = sorted({each.candidate.subscriber.query.id for each in live if each.is_asked})
             before = self._accounts.saved(asking)
-            builders = self._candidates.builders(live)
-            leaves = self._leaves_of({leaf for each in builders for leaf in each.leaves()})
-            made = build(builders, leaves)
+            found = self._candidates.matches(live)
+            made = build(found, self._leaves_of(found.leaves().tolist()))
             stopped = self._accounts.first_stopped(before)
             if stopped is None:
                 self.waves += waves

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
-from broker.matching.fanout import FoundTuple, Subscriber, TupleReading
-from broker.matching.matches import MatchBuilder
+import numpy as np
+
+from broker.matching.boxes.columns import Ints
+from broker.matching.form import Form
+from broker.matching.hits import Hits, TupleReading
+from broker.matching.leaf import Leaf
+from broker.matching.lines import Behind, MatchLines
+from broker.matching.matchrows import MatchRows
+from broker.matching.uses import Subscriber
 from broker.tables.actions import Actions, Beside, row_locks
 from broker.tables.groups import Group
 from broker.tables.locks import Locks
@@ -17,30 +24,41 @@ from templates.clause import Clause
 __all__ = ["Candidate", "Candidates", "Turn"]
 
 
+class Found(NamedTuple):
+    """A tuple that asks tables, or writes them: a hit of a piece, as conditions read it."""
+
+    clause: Clause
+    reading: TupleReading
+    piece: int
+    hit: int
+
+
 @dataclass(eq=False, slots=True)
 class Candidate:
     """Tuples of one assignment of visible nodes; `matching` are those of which the guard holds.
 
-    `leaves` are its documents.
+    `leaves` are its documents, `visible` the numbers of the visible nodes.
     """
 
     subscriber: Subscriber
     order: Order
-    key: tuple[Any, ...]
-    tuples: list[FoundTuple]
-    matching: list[FoundTuple]
+    form: Form
+    leaves: tuple[int, ...]
+    visible: tuple[int, ...]
     actions: Actions
+    tuples: list[Found] = field(default_factory=list)
+    matching: list[Found] = field(default_factory=list)
     rank: tuple[int, str, str] = (0, "", "")
 
-    @property
-    def leaves(self) -> tuple[int, ...]:
-        """The numbers of its documents."""
-        leaves: tuple[int, ...] = self.key[0]
-        return leaves
+    def add(self, found: Found) -> None:
+        """Add a tuple."""
+        self.tuples.append(found)
+        if not self.subscriber.query.guards:
+            self.matching.append(found)
 
-    def readings(self, tuples: Sequence[FoundTuple]) -> list[TupleReading]:
+    def readings(self, tuples: Sequence[Found]) -> list[TupleReading]:
         """Return tuples as conditions read them."""
-        return [TupleReading(each, self.subscriber.parameters) for each in tuples]
+        return [each.reading for each in tuples]
 
 
 @dataclass(eq=False, slots=True)
@@ -85,12 +103,11 @@ class Turn:
             candidate.matching = [each for each in candidate.tuples if self._holds(each, tables)]
         return bool(candidate.matching)
 
-    def _holds(self, found: FoundTuple, tables: Tables) -> bool:
+    def _holds(self, found: Found, tables: Tables) -> bool:
         guard = found.clause.guard
         if guard is None:
             return True
-        [reading] = self.candidate.readings([found])
-        return guard.condition(Beside(reading, tables, self.order))
+        return guard.condition(Beside(found.reading, tables, self.order))
 
     def act(self, tables: Tables) -> None:
         """Do its actions."""
@@ -101,39 +118,44 @@ class Turn:
 
 
 class Candidates:
-    """The candidates of one batch; `long` is as in `MatchBuilder`."""
+    """The candidates of one batch; `long` is as in `MatchRows`."""
 
     def __init__(self, long: int) -> None:
         self._long = long
         self._by_query: dict[str, dict[tuple[Any, ...], Candidate]] = {}
-        self._builders: dict[Subscriber, MatchBuilder] = {}
         self._actions: dict[Clause, Actions] = {}
+        self._pieces: list[Hits] = []
 
-    def add(self, found: FoundTuple, subscriber: Subscriber) -> bool:
-        """Add a tuple; return whether it begins a candidate."""
-        builder = self._builders.get(subscriber)
-        if builder is None:
-            builder = self._builders[subscriber] = MatchBuilder(subscriber, self._long)
-        own = self._by_query.setdefault(subscriber.query.id, {})
-        key = builder.key(found)
-        place = (id(subscriber), *key)
-        candidate = own.get(place)
-        if candidate is None:
-            actions = self._actions.get(found.clause)
-            if actions is None:
-                actions = self._actions[found.clause] = Actions(found.clause.actions)
-            order = (found.position.docid, found.end_us)
-            candidate = own[place] = Candidate(subscriber, order, key, [], [], actions)
-            candidate.tuples.append(found)
-            self._match(candidate, found)
-            return True
-        candidate.tuples.append(found)
-        self._match(candidate, found)
-        return False
+    def add(self, hits: Hits) -> Ints:
+        """Add tuples; return those that begin a candidate."""
+        begun = []
+        piece = len(self._pieces)
+        self._pieces.append(hits)
+        visible = hits.numbers([terms.visible for terms in hits.clauses]).tolist()
+        leaves, lengths = (each.tolist() for each in hits.leaves)
+        docids, which = hits.docids.tolist(), hits.which.tolist()
+        for hit, terms, reading in hits.readings(np.arange(len(hits))):
+            subscriber = hits.uses[which[hit]].subscriber
+            assert terms.form is not None
+            behind = tuple(leaves[hit][: lengths[hit]])
+            numbers = tuple(visible[hit][: len(terms.visible)])
+            own = self._by_query.setdefault(subscriber.query.id, {})
+            place = (id(subscriber), behind, numbers, terms.form.branches)
+            candidate = own.get(place)
+            if candidate is None:
+                order = (docids[hit], reading.end_us)
+                actions = self._actions_of(terms.clause)
+                candidate = Candidate(subscriber, order, terms.form, behind, numbers, actions)
+                own[place] = candidate
+                begun.append(hit)
+            candidate.add(Found(terms.clause, reading, piece, hit))
+        return np.array(begun, np.int64)
 
-    def _match(self, candidate: Candidate, found: FoundTuple) -> None:
-        if not candidate.subscriber.query.guards:
-            candidate.matching.append(found)
+    def _actions_of(self, clause: Clause) -> Actions:
+        actions = self._actions.get(clause)
+        if actions is None:
+            actions = self._actions[clause] = Actions(clause.actions)
+        return actions
 
     def of(self, query: str) -> Iterator[Candidate]:
         """Yield the candidates of a query."""
@@ -149,19 +171,19 @@ class Candidates:
         rank_all([each.candidate for each in turns if each.is_acting])
         return turns
 
-    def name(self, candidate: Candidate, behind: Sequence[Any]) -> str:
+    def name(self, candidate: Candidate, behind: Sequence[Leaf]) -> str:
         """Return the id of the match that a candidate would be, over its documents in order."""
-        builder = self._builders[candidate.subscriber]
-        return builder.name(candidate.tuples[0], candidate.key, behind)
+        lines = MatchLines(candidate.subscriber.parameters, candidate.form)
+        return lines.id(Behind.of(behind, candidate.form), candidate.visible)
 
-    def builders(self, turns: Sequence[Turn]) -> list[MatchBuilder]:
-        """Return builders of the matches of guarded candidates."""
-        builders: dict[Subscriber, MatchBuilder] = {}
+    def matches(self, turns: Sequence[Turn]) -> MatchRows:
+        """Return the matches of guarded candidates."""
+        found = MatchRows(self._long)
+        by_piece: dict[int, list[int]] = {}
         for turn in turns:
-            if not turn.is_asked:
-                continue
-            subscriber = turn.candidate.subscriber
-            builder = builders.setdefault(subscriber, MatchBuilder(subscriber, self._long))
-            for found in turn.candidate.matching:
-                builder.add(found)
-        return list(builders.values())
+            if turn.is_asked:
+                for each in turn.candidate.matching:
+                    by_piece.setdefault(each.piece, []).append(each.hit)
+        for piece, hits in by_piece.items():
+            found.add(self._pieces[piece].alone(np.array(hits)))
+        return found

@@ -1,0 +1,299 @@
+"""Tuples of roots as matches, in columns: grouped, counted, and put in order.
+
+A match is one assignment of visible nodes over one tuple of documents, for one subscriber; its
+witness tuples are the different assignments of the compared variables that go with it (semantics,
+section 6).  What is equal is found exactly: a match by its reader, leaves and visible nodes, which
+are numbers, a witness tuple by its nodes.  They are gathered piece by piece, and put in order when
+all are there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from json.encoder import encode_basestring
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from broker.matching.boxes.columns import Ints
+from broker.matching.form import Form
+from broker.matching.hits import Hits
+from broker.matching.uses import Subscriber
+from joins import ranges
+from xscl.runvalues import read_run, shown_value
+
+__all__ = ["WITNESSES_MAX", "FoundRow", "MatchRows", "Reader"]
+
+WITNESSES_MAX = 1_000
+"""Witness tuples listed in a match; the rest is counted (semantics, section 6)."""
+
+CHUNK = 4_000
+"""Matches whose columns become rows at once."""
+
+_UNASSIGNED = -1
+"""Stands for the node of a variable that a tuple does not assign, and behind the last column."""
+
+
+class Reader(NamedTuple):
+    """Who reads tuples of roots, and in which form."""
+
+    subscriber: Subscriber
+    form: Form
+
+
+class FoundRow(NamedTuple):
+    """A match before it is spelled: its reader, where it stands and counts, leaves, visible nodes.
+
+    `depth` and `watermark_us` are those of a position that was decided.  `witnesses` are the
+    first of its witness tuples (see `MatchLines.witness`); `omitted` more are left out.  `folds`
+    are its values of FOLD.
+    """
+
+    reader: int
+    docid: int
+    newest: int
+    depth: int
+    watermark_us: int
+    start_us: int
+    end_us: int
+    leaves: tuple[int, ...]
+    visible: tuple[int, ...]
+    witnesses: Sequence[list[int]]
+    omitted: int
+    folds: Mapping[str, Any]
+
+
+class MatchRows:
+    """The matches of a stratum; `spelled` has the values of their witness tuples in JSON.
+
+    Equal values that have `long` characters or more are held once.
+    """
+
+    def __init__(self, long: int) -> None:
+        self._long_min = long
+        self.readers: list[Reader] = []
+        self.spelled: list[str] = []
+        self._reader_of: dict[Hashable, int] = {}
+        self._folds: dict[int, Mapping[str, Any]] = {}
+        self._folds_of: dict[int, Mapping[str, Any]] = {}
+        self._numbers: dict[bytes, int] = {}
+        self._columns: list[Ints] = []
+        self._leaves: list[Ints] = []
+        self._visible: list[Ints] = []
+        self._witnesses: list[_Found] = []
+        self._long: dict[str, str] = {}
+
+    def add(self, hits: Hits) -> Ints:
+        """Add hits of roots; return those of them that begin a match."""
+        readers, visible, sizes = self._read(hits)
+        numbers = np.empty(len(hits), np.int64)
+        began: list[Ints] = []
+        leaves, lengths = hits.leaves
+        # Matches of one reader have as many leaves and visible nodes.
+        layouts = np.stack([lengths, sizes], axis=1)
+        for length, size in np.unique(layouts, axis=0).tolist():
+            own = np.flatnonzero((lengths == length) & (sizes == size))
+            parts = (readers[own, None], leaves[own, :length], visible[own, :size])
+            numbers[own], first = self._number(np.concatenate(parts, axis=1))
+            some = own[first]
+            began.append(some)
+            self._leaves.append(leaves[some, :length])
+            self._visible.append(visible[some, :size])
+            self._columns.append(np.concatenate([[readers[some]], _places(hits, some)]))
+        self._witnesses.append(_Found(numbers, *self._compared(hits), self._similar(hits)))
+        for hit, folds in self._folds_of.items():
+            self._folds.setdefault(int(numbers[hit]), folds)
+        return np.concatenate([np.zeros(0, np.int64), *began])
+
+    def _read(self, hits: Hits) -> tuple[Ints, Ints, Ints]:
+        """Return the reader of each hit, its visible nodes, and how many these are."""
+        of_use = [
+            self._reader(use.subscriber, terms.form) if terms.form is not None else 0
+            for use, terms in zip(hits.uses, hits.terms, strict=True)
+        ]
+        readers = np.array(of_use, np.int64)[hits.which]
+        visible = hits.numbers([terms.visible for terms in hits.clauses])
+        sizes = hits.by_clause(len(terms.visible) for terms in hits.clauses)
+        self._folds_of = {}
+        has_runs = np.flatnonzero(hits.by_clause(bool(terms.runs) for terms in hits.clauses))
+        if len(has_runs):
+            found = [self._read_runs(hits, hit) for hit in has_runs.tolist()]
+            readers[has_runs] = [reader for reader, _ in found]
+            sizes[has_runs] = [len(nodes) for _, nodes in found]
+            wide = np.full((len(hits), int(sizes.max())), _UNASSIGNED)
+            wide[:, : visible.shape[1]] = visible
+            for hit, (_, nodes) in zip(has_runs.tolist(), found, strict=True):
+                wide[hit, : len(nodes)] = nodes
+            visible = wide
+        return readers, visible, sizes
+
+    def _read_runs(self, hits: Hits, hit: int) -> tuple[int, list[int]]:
+        """Return the reader of a tuple with runs, and its visible nodes."""
+        use = hits.which[hit]
+        terms, subscriber = hits.terms[use], hits.uses[use].subscriber
+        assert terms.forms is not None
+        texts = hits.texts(np.full(len(terms.runs), hit), np.array(terms.runs))
+        runs = [read_run(text) for text in texts if text is not None]
+        folds = {name: shown_value(v) for run in runs for name, v in run.folds.items()}
+        if folds:
+            self._folds_of[hit] = folds
+        form = terms.forms.of(terms.clause.blocks, runs)
+        nodes = dict(zip(terms.names, hits.nodes[hit].tolist(), strict=False))
+        return self._reader(subscriber, form), form.numbers(nodes, runs)
+
+    def _reader(self, subscriber: Subscriber, form: Form) -> int:
+        asked = subscriber, form.branches, form.units
+        number = self._reader_of.setdefault(asked, len(self.readers))
+        if number == len(self.readers):
+            self.readers.append(Reader(subscriber, form))
+        return number
+
+    def _number(self, keys: Ints) -> tuple[Ints, Ints]:
+        """Return the match of each key, and the keys that begin one, in the order of matches."""
+        before, known = len(self._numbers), self._numbers
+        rows = np.ascontiguousarray(keys).view(f"V{8 * keys.shape[1]}").ravel().tolist()
+        found = [known.setdefault(row, len(known)) for row in rows]
+        numbers = np.array(found, np.int64)
+        distinct, first = np.unique(numbers, return_index=True)
+        return numbers, first[distinct >= before]
+
+    def _compared(self, hits: Hits) -> tuple[Ints, Ints]:
+        """Return the nodes of the witness tuples of hits, and where their values are spelled."""
+        compared = [terms.compared for terms in hits.clauses]
+        width = max((1 + rank for each in compared for rank, _ in each), default=0)
+        nodes = np.full((len(hits), width), _UNASSIGNED)
+        spelled = np.zeros((len(hits), width), np.int64)
+        counts = hits.by_clause(map(len, compared))
+        own = np.repeat(np.arange(len(hits)), counts)
+        first = np.cumsum([0, *map(len, compared)])[:-1]
+        which = ranges(hits.by_clause(first), counts)
+        flat = np.array([pair for each in compared for pair in each], np.int64).reshape(-1, 2)
+        ranks, terms = flat[which].T
+        nodes[own, ranks] = hits.nodes[own, terms]
+        distinct, inverse = np.unique(hits.at[own, terms], return_inverse=True)
+        spelled[own, ranks] = len(self.spelled) + inverse
+        self.spelled += map(self._spell, hits.points.operands.texts(distinct))
+        return nodes, spelled
+
+    def _similar(self, hits: Hits) -> Ints:
+        """Return where what is similar in each hit is spelled, -1 where nothing is asked for."""
+        found = np.full(len(hits), _UNASSIGNED)
+        if any(terms.clause.similar for terms in hits.clauses):
+            likenesses = hits.likenesses()
+            has = [hit for hit, text in enumerate(likenesses) if text]
+            found[has] = len(self.spelled) + np.arange(len(has))
+            self.spelled += [likenesses[hit] for hit in has]
+        return found
+
+    def _spell(self, value: str | None) -> str:
+        spelled = "null" if value is None else encode_basestring(value)
+        return spelled if len(spelled) < self._long_min else self._long.setdefault(spelled, spelled)
+
+    def leaves(self) -> Ints:
+        """Return the documents of all matches, each once."""
+        flat = (each.ravel() for each in self._leaves)
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *flat]))
+
+    def rows(self, limit_of: Callable[[str], int]) -> Iterator[FoundRow]:
+        """Yield the matches below the limits of their queries, those of one document in a row.
+
+        `limit_of` returns the first docid of a query whose matches are left out.
+        """
+        if not self._numbers:
+            return
+        columns = np.concatenate(self._columns, axis=1)
+        leaves, visible = _padded(self._leaves), _padded(self._visible)
+        limits = np.array([limit_of(each.subscriber.query.id) for each in self.readers])
+        some = np.flatnonzero(columns[1] < limits[columns[0]])
+        order = (columns[0][some], *leaves[some].T[::-1], columns[1][some])
+        some = some[np.lexsort(order)]
+        witnesses = _Witnesses(self._witnesses, self.spelled, len(self._numbers))
+        for start in range(0, len(some), CHUNK):
+            part = some[start : start + CHUNK]
+            yield from map(
+                FoundRow,
+                *(column[part].tolist() for column in columns),
+                _tuples(leaves[part]),
+                _tuples(visible[part]),
+                *witnesses.shown(part),
+                [self._folds.get(match, {}) for match in part.tolist()],
+            )
+
+
+class _Found(NamedTuple):
+    """The witness tuples of some hits, each of a match.
+
+    Nodes and where values are spelled are rows, by variables; `similar` is where what similarity
+    joins have found is spelled.
+    """
+
+    matches: Ints
+    nodes: Ints
+    spelled: Ints
+    similar: Ints
+
+
+class _Witnesses:
+    """The different witness tuples of all matches, in order."""
+
+    def __init__(self, parts: Sequence[_Found], texts: Sequence[str], matches: int) -> None:
+        numbers = np.concatenate([part.matches for part in parts])
+        nodes = _padded([part.nodes for part in parts])
+        spelled = _padded([part.spelled for part in parts])
+        similar = np.concatenate([part.similar for part in parts])
+        keys = np.column_stack([numbers, nodes, _ranked(similar, texts)])
+        order = np.lexsort(keys.T[::-1])
+        is_new = np.ones(len(order), np.bool_)
+        is_new[1:] = (np.diff(keys[order], axis=0) != 0).any(axis=1)
+        order = order[is_new]
+        numbers = numbers[order]
+        self._rows = np.column_stack([nodes[order], spelled[order], similar[order]])
+        self._counts = np.bincount(numbers, minlength=matches)
+        self._starts = np.cumsum(self._counts) - self._counts
+
+    def shown(self, matches: Ints) -> tuple[list[list[list[int]]], list[int]]:
+        """Return the witness tuples that some matches show, and how many each leaves out."""
+        counts = np.minimum(self._counts[matches], WITNESSES_MAX)
+        which = ranges(self._starts[matches], counts)
+        rows = self._rows[which].tolist()
+        ends = np.cumsum(counts)
+        bounds = zip((ends - counts).tolist(), ends.tolist(), strict=True)
+        omitted = self._counts[matches] - counts
+        return [rows[first:last] for first, last in bounds], omitted.tolist()
+
+
+def _ranked(similar: Ints, texts: Sequence[str]) -> Ints:
+    """Return numbers for texts, given by where they are, in the order of the texts."""
+    distinct, inverse = np.unique(similar, return_inverse=True)
+    found = ["" if place < 0 else texts[place] for place in distinct.tolist()]
+    ranks = {text: rank for rank, text in enumerate(sorted(set(found)))}
+    return np.array([ranks[text] for text in found], np.int64)[inverse]
+
+
+def _places(hits: Hits, some: Ints) -> Ints:
+    """Return docid, newest document, depth, watermark, start and end of some hits, each a row."""
+    points, rows = hits.points, hits.rows[some]
+    depths = watermarks = np.zeros(len(some), np.int64)
+    if points.tuples.decided is not None:
+        _, depths, watermarks, _ = points.tuples.decided[rows].T
+    return np.stack(
+        [points.docids[rows], points.docids_max[rows], depths, watermarks, *points.intervals(rows)]
+    )
+
+
+def _padded(parts: Sequence[Ints]) -> Ints:
+    """Return rows of different widths as one array."""
+    width = max((part.shape[1] for part in parts), default=0)
+    wide = [
+        np.pad(part, ((0, 0), (0, width - part.shape[1])), constant_values=_UNASSIGNED)
+        for part in parts
+    ]
+    return np.concatenate(wide)
+
+
+def _tuples(rows: Ints) -> list[tuple[int, ...]]:
+    """Return rows as tuples, without what is behind the last column of each."""
+    if (rows >= 0).all():
+        return [*map(tuple, rows.tolist())]
+    sizes: list[int] = (rows >= 0).sum(axis=1).tolist()
+    return [tuple(row[:size]) for row, size in zip(rows.tolist(), sizes, strict=True)]
