@@ -12,7 +12,8 @@ With `--dynamic` each seed is a history, in which queries and subscriptions come
 documents (see `tests/histories/history.py`), and happens to a broker in one of the ways that must
 not show: engine, shards, batches, restarts, and bounds so small that everything is done in pieces.
 
-With `--ordered` the queries are of NEXT, UNLESS and NOT (`tests/generators/ordered_cases.py`).
+With `--ordered` the queries are of NEXT, UNLESS and NOT (`tests/generators/ordered_cases.py`),
+with `--repeated` they have runs (`tests/generators/run_cases.py`).
 
 At the end comes a table of the clauses of the language: how many cases each stands in, and in how
 many it decides which matches there are.  That takes many runs of the oracle, so it looks at every
@@ -40,6 +41,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from generators.choosers import RandomChooser  # noqa: E402
 from generators.clause_coverage import Coverage  # noqa: E402
 from generators.ordered_cases import ordered_case  # noqa: E402
+from generators.run_cases import run_case  # noqa: E402
 from generators.strategies import random_case  # noqa: E402
 from histories.clauses import HISTORY_CLAUSES, decided  # noqa: E402
 from histories.history import history_matches, parse_history  # noqa: E402
@@ -59,13 +61,14 @@ class Run:
     engines: tuple[EngineName, ...]
     is_dynamic: bool
     is_ordered: bool
+    is_repeated: bool
     coverage_every: int
 
     def __call__(self, seed: int) -> Outcome:
         return self._history(seed) if self.is_dynamic else self._case(seed)
 
     def _case(self, seed: int) -> Outcome:
-        text = ordered_case(RandomChooser(seed)) if self.is_ordered else random_case(seed)
+        text = self._text(seed)
         case = parse_case(text)
         engine = self.engines[seed % len(self.engines)]
         batch_size = (1, None, 3)[seed // len(ENGINES) % 3]
@@ -79,9 +82,15 @@ class Run:
         )
         how = f"{engine}, batch size {batch_size}, restart {restart}"
         outcome = Outcome.of(seed, how, text, [render(match) for match in matches], found)
-        if self.coverage_every and seed % self.coverage_every == 0 and not self.is_ordered:
+        is_any = not (self.is_ordered or self.is_repeated)
+        if self.coverage_every and seed % self.coverage_every == 0 and is_any:
             outcome.coverage.add(case, matches)
         return outcome
+
+    def _text(self, seed: int) -> str:
+        if self.is_repeated:
+            return run_case(RandomChooser(seed))
+        return ordered_case(RandomChooser(seed)) if self.is_ordered else random_case(seed)
 
     def _history(self, seed: int) -> Outcome:
         text = random_history(seed)
@@ -142,12 +151,13 @@ def main() -> None:
     parser.add_argument("--engine", choices=[*ENGINES, "all"], default="all")
     parser.add_argument("--dynamic", action="store_true", help="queries come and go")
     parser.add_argument("--ordered", action="store_true", help="queries decide")
+    parser.add_argument("--repeated", action="store_true", help="queries have runs")
     parser.add_argument("--keep", type=Path, help="write cases that differ to this directory")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--coverage", type=int, default=20, help="look at every so many cases")
     options = parser.parse_args()
     engines = ENGINES if options.engine == "all" else (options.engine,)
-    run = Run(engines, options.dynamic, options.ordered, options.coverage)
+    run = Run(engines, options.dynamic, options.ordered, options.repeated, options.coverage)
     seeds = range(options.seed, options.seed + options.cases)
     counts: Counter[str] = Counter()
     coverage, clauses = Coverage(), Counter[str]()

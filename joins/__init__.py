@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from joins.memory.slots import ranges
     from joins.memory.tupletable import ClassTuple, Position, TupleTable, in_tables
     from joins.sequences.processor import DecidingProcessor
+    from joins.sequences.runs import ELEMENTS_MAX, RUNS_MAX
     from joins.signature.limits import DEFAULT_LIMITS, SignatureLimits
     from joins.sql.render import template_sql
     from templates.queryclass import QueryClass
@@ -43,8 +44,10 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_ENGINE",
     "DEFAULT_LIMITS",
+    "ELEMENTS_MAX",
     "ENGINES",
     "INSTANCE_SCHEMA",
+    "RUNS_MAX",
     "UNBOUNDED",
     "ClassRegistry",
     "ClassTuple",
@@ -71,6 +74,7 @@ __all__ = [
 
 _HOMES = {
     "joins.budget.pairs": ("Overrun",),
+    "joins.sequences.runs": ("ELEMENTS_MAX", "RUNS_MAX"),
     "joins.classes": ("ClassRegistry", "UseKind"),
     "joins.engines": ("DEFAULT_ENGINE", "ENGINES", "EngineName", "Processor", "make_processor"),
     "joins.memory.durations": ("UNBOUNDED", "Durations", "Largest"),

@@ -55,6 +55,11 @@ SEARCHES = (
         "benchmarks/oracle_run.py --ordered --cases {cases} --seed {seed} --processes 2",
     ),
     Search(
+        "random queries with runs and documents against the oracle",
+        5_000,
+        "benchmarks/oracle_run.py --repeated --cases {cases} --seed {seed} --processes 2",
+    ),
+    Search(
         "random histories of queries and subscriptions against the oracle",
         5_000,
         "benchmarks/oracle_run.py --dynamic --cases {cases} --seed {seed} --processes 2",

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from broker.matching.budget import Budget, Pause, Spending, Spent, Tally
 from broker.matching.queryset import QuerySet
 from broker.matching.uses import Use
-from joins import Overrun, Processor, UseKind
+from joins import ELEMENTS_MAX, RUNS_MAX, Overrun, Processor, UseKind
 
 __all__ = ["Accounts"]
 
@@ -65,6 +65,12 @@ class Accounts:
         self._seen.overruns = len(overruns)
 
     def _why_overrun(self, overrun: Overrun, use: Use) -> str:
+        if overrun.of_runs:
+            return (
+                f"document {overrun.docid} makes more than {RUNS_MAX:,} runs, or one of more than"
+                f" {ELEMENTS_MAX:,} elements; bound the repetition with a window, ask more of its"
+                " elements, or write NEXT where every choice of them is a run"
+            )
         most = f"{self._budget.pairs_per_document:,} (budget.pairs_per_document)"
         if overrun.is_skewed:
             terms = sorted(f"`{a} = {b}`" for a, b in map(use.clause.terms_of, overrun.value_joins))

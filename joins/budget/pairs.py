@@ -48,7 +48,8 @@ class Overrun:
     """The uses of a class with one window and point went over the budget at a document.
 
     There they made `pairs` by the value joins that make fewest; without any, there is none.  An
-    overrun `is_skewed` where it made a skewed pair by its value joins; then `pairs` is 1.
+    overrun `is_skewed` where it made a skewed pair by its value joins; then `pairs` is 1.  It is
+    `of_runs` where the runs of a repetition were too many, or one had too many elements.
     """
 
     query_class: int
@@ -57,6 +58,7 @@ class Overrun:
     pairs: int
     value_joins: tuple[ValueJoin, ...]
     is_skewed: bool = False
+    of_runs: bool = False
 
 
 class SkewedPair(NamedTuple):

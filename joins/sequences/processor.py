@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from joins.budget.pairs import Overrun
-from joins.classes import Retaining
+from joins.classes import Retaining, UseKind
 from joins.engines import Processor
 from joins.memory.durations import CLOSED
 from joins.memory.instance import Instance
@@ -56,6 +56,8 @@ class DecidingProcessor:
         self._of_strata: dict[int, Classes] = {}
         self._decided: list[DecidedTuples] = []
         self._repetitions = Repetitions(inner, lateness_us)
+        self._overruns: list[Overrun] = []
+        self._inner_overruns = 0
         self._has_changed = False
 
     # -- classes -------------------------------------------------------------------------------
@@ -82,7 +84,8 @@ class DecidingProcessor:
         self._uses[number] = self._uses.get(number, 0) + 1
         self._classes[number] = query_class
         if isinstance(decided, DecidedRuns):
-            self._repetitions.add(number, query_class.stratum, decided)
+            kind = UseKind(window_us, point)
+            self._repetitions.add(number, query_class.stratum, decided, kind)
         self._has_changed = True
         return number
 
@@ -91,12 +94,12 @@ class DecidingProcessor:
     ) -> None:
         """Undo one `add`."""
         if number in self._classes:
+            self._repetitions.remove(number, UseKind(window_us, point))
             self.inner.release(number, window_us)
             self._uses[number] -= 1
             if not self._uses[number]:
                 del self._uses[number], self._classes[number]
                 self._handed_on.pop(number, None)
-                self._repetitions.remove(number)
                 self._has_changed = True
         self.inner.remove(number, window_us, point, least)
 
@@ -147,6 +150,7 @@ class DecidingProcessor:
         self._clock.begin_batch()
         self._decided = []
         self._repetitions.begin_batch()
+        self._overruns, self._inner_overruns = [], 0
         if self._has_changed:
             self._follow()
 
@@ -217,7 +221,11 @@ class DecidingProcessor:
 
     def overruns(self) -> Sequence[Overrun]:
         """Return the uses of classes that went over the budget in this batch."""
-        return self.inner.overruns()
+        found = self.inner.overruns()
+        self._overruns += found[self._inner_overruns :]
+        self._inner_overruns = len(found)
+        self._overruns += [o for o in self._repetitions.overruns() if o not in self._overruns]
+        return self._overruns
 
     def evict(self, horizon_us: int) -> int:
         """Free instances that no class can use any more, lazily; return how many went."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from joins.budget.pairs import Overrun
+from joins.classes import UseKind
 from joins.engines import Processor
 from joins.memory.instance import read_instances
 from joins.memory.tupletable import ClassTuple, TupleTable
@@ -29,6 +32,7 @@ class Repetitions:
         self._classes: dict[int, DecidedRuns] = {}
         self._rows: dict[int, RunRows] = {}
         self._of_strata: dict[int, dict[int, None]] = {}
+        self._kinds: dict[int, Counter[UseKind]] = {}
         self._evaluations: dict[RunDecision, RunEvaluation] = {}
         self._read_by: dict[str, list[RunEvaluation]] = {}
         self._found: dict[RunDecision, list[DecidedRun]] = {}
@@ -45,16 +49,25 @@ class Repetitions:
 
     # -- classes -------------------------------------------------------------------------------
 
-    def add(self, number: int, stratum: int, runs: DecidedRuns) -> None:
-        """Add a class; one that is there changes nothing."""
+    def add(self, number: int, stratum: int, runs: DecidedRuns, kind: UseKind) -> None:
+        """Add one use of a class."""
+        self._kinds.setdefault(number, Counter())[kind] += 1
         if number not in self._classes:
             self._of_strata.setdefault(stratum, {})[number] = None
             self._classes[number] = runs
             self._rows[number] = RunRows(number, runs, self._shape_of(runs))
 
-    def remove(self, number: int) -> None:
-        """Remove a class; one that is not there changes nothing."""
-        if number in self._classes:
+    def remove(self, number: int, kind: UseKind) -> None:
+        """Undo one `add`; of a class that is not there it changes nothing."""
+        if number not in self._classes:
+            return
+        kinds = self._kinds[number]
+        kinds[kind] -= 1
+        if not kinds[kind]:
+            del kinds[kind]
+        if not kinds:
+            # What is over its budget begins anew where it is used again.
+            self._evaluations.pop(self._classes[number].decision, None)
             del self._classes[number], self._rows[number]
             for numbers in self._of_strata.values():
                 numbers.pop(number, None)
@@ -130,6 +143,16 @@ class Repetitions:
             self._last_identity = self._last_identity % ((1 << 31) - 1) + 1
             self._identities[chosen] = self._last_identity
         return self._identities[chosen]
+
+    def overruns(self) -> list[Overrun]:
+        """Return the uses of classes whose runs are too many from a document on."""
+        return [
+            Overrun(number, kind, limit, 0, (), of_runs=True)
+            for number, runs in self._classes.items()
+            if (evaluation := self._evaluations.get(runs.decision)) is not None
+            and (limit := evaluation.limit) is not None
+            for kind in self._kinds[number]
+        ]
 
     def evict(self, horizon_us: int) -> None:
         """Forget what no run can take any more."""

@@ -5,6 +5,8 @@
     heads      a run waits for its next element under the values that the element must have
     next       a head takes of all elements that have entered and fit those with the least
                (document, end), and is done: elements that enter later stand behind
+    limit      a document that makes too many runs, or too long ones, makes none, nor does a later
+               one: the statement is over its budget there
     any        a run is found with the last of its parts that comes, and each of its elements may
                be left out: a head stays
 
@@ -15,6 +17,7 @@ Section 1.1 of the semantics is asked of the first instance of a run and each ot
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from heapq import heappop, heappush
 from itertools import count, product
@@ -36,9 +39,15 @@ from templates.rundecision import (
     look_ups,
 )
 
-__all__ = ["RunEvaluation"]
+__all__ = ["ELEMENTS_MAX", "RUNS_MAX", "RunEvaluation"]
 
 INFINITE_US = 1 << 62
+
+RUNS_MAX = 10_000
+"""The most runs with one newest document: as many as a query may have matches by default."""
+
+ELEMENTS_MAX = 10_000
+"""The most elements of a run."""
 
 SWEPT_MIN = 1_000
 """The fewest parts among which useless ones are looked for."""
@@ -123,6 +132,8 @@ class RunEvaluation:
         self._heads: dict[tuple[int, Key], dict[int, Head]] = {}
         self._swept = SWEPT_MIN
         self._size = 0
+        self.limit: int | None = None
+        self._counts: Counter[int] = Counter()
         self._roles: dict[str, list[tuple[Parts, TupleStream]]] = {}
         for begin in decision.begins:
             if begin.left is not None:
@@ -158,6 +169,7 @@ class RunEvaluation:
 
     def decide(self, clock: Clock) -> list[DecidedRun]:
         """Return the runs that are found in the batch, in no order."""
+        self._counts.clear()
         if self.decision.is_next:
             return list(self._next(clock))
         return list(self._any())
@@ -224,7 +236,7 @@ class RunEvaluation:
             self._leave(head)
             for part in found:
                 longer = self._longer(head, part)
-                if longer is not None:
+                if longer is not None and self._takes(longer):
                     docid = max(longer.docid, part.settled)
                     yield DecidedRun(longer, docid)
                     stack.append((longer, None))
@@ -258,6 +270,8 @@ class RunEvaluation:
             for number in range(len(self._begins)):
                 self._wait(self._with_first_folds(Head(number, None, (), {}, 0)))
         for part in self._elements.take_new():
+            if self.limit is not None and part.docid >= self.limit:
+                break
             places = self._enter(part)
             touched = {
                 id(head): head
@@ -276,13 +290,23 @@ class RunEvaluation:
     def _grow(self, head: Head, part: Part) -> Iterator[DecidedRun]:
         """Yield a run with one element more, and with all that are known behind it."""
         longer = self._longer(head, part)
-        if longer is None:
+        if longer is None or not self._takes(longer):
             return
         yield DecidedRun(longer, None)
         self._wait(longer)
         for further in self._known(longer):
             if self._fits(longer, further):
                 yield from self._grow(longer, further)
+
+    def _takes(self, head: Head) -> bool:
+        """Return whether a run is found, or its newest document makes too many."""
+        if self.limit is not None and head.docid >= self.limit:
+            return False
+        self._counts[head.docid] += 1
+        if self._counts[head.docid] <= RUNS_MAX and len(head.elements) <= ELEMENTS_MAX:
+            return True
+        self.limit = head.docid
+        return False
 
     # -- elements and heads --------------------------------------------------------------------
 
