@@ -24,10 +24,10 @@ from broker.estimate.interval import Interval, heaps, poisson, share, total
 from broker.estimate.model import INFINITE_AS_US, JoinEstimate, OperatorEstimate, QueryEstimate
 from broker.estimate.statistics import DAY_US, DocumentSample, Occurrences, Timing, take_sample
 from broker.estimate.warnings import warnings
+from broker.explain.decisiontext import spell_decision
 from broker.explain.model import ClauseView, DecisionView, QueryView, SideView, Survey
 from broker.explain.spelling import ParameterText
 from broker.explain.survey import survey_with_plan
-from broker.explain.text import spell_decision
 from broker.matching.budget import DEFAULT_BUDGET, Budget
 from broker.matching.lateness import Lateness
 from broker.matching.registration import RegisteredQuery, SetChange

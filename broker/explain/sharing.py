@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from broker.explain.decisiontext import spell_decision
 from broker.explain.model import Survey, TemplateView
 from broker.explain.survey import survey
-from broker.explain.text import spell_decision
 from xscl.query import Query
 
 __all__ = ["Sharing", "render_sharing", "sharing"]

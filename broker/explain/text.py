@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from broker.explain.model import ClauseView, DecisionView, QueryView, SideView, Survey, TemplateView
+from broker.explain.decisiontext import asked_lines, spell_decision
+from broker.explain.model import ClauseView, QueryView, SideView, Survey, TemplateView
 from broker.explain.spelling import spell_constant
 from broker.explain.trees import beside, indent, table, tree, wrap
 from templates.template import Template
 from xscl.durations import render_duration
 from xscl.query import INFINITE_US
 
-__all__ = ["SECTIONS", "render_overview", "render_query", "spell_decision"]
+__all__ = ["SECTIONS", "render_overview", "render_query"]
 
 ROWS_MAX = 12
 """Rows of a template's table that are shown; the rest is counted."""
@@ -278,7 +279,7 @@ def _decisions(survey: Survey, query: QueryView) -> Iterator[str]:
         others = [each for each in one.others if each != query.id]
         shared = f"shared with {wrap(others)}" if others else "of this query only"
         yield f"decision {one.number}: {spell_decision(one)}, {shared}"
-        yield from indent(list(_asked(one)))
+        yield from indent(list(asked_lines(one)))
     if query.decisions:
         grace = render_duration(query.decisions[0].grace_us)
         why = "as its GRACE and those of what it reads say"
@@ -294,31 +295,6 @@ def _decisions(survey: Survey, query: QueryView) -> Iterator[str]:
                 f" and {late} of allowed lateness"
             )
         yield "(statements that differ only in SELECT, id and subscriber share their decisions)"
-
-
-def spell_decision(one: DecisionView) -> str:
-    """Return what is decided: the operands, and within which window."""
-    within = (
-        f" within {one.window}" if one.window else f" WITHIN {one.within}" if one.within else ""
-    )
-    if len(one.operands) > 1:
-        return f"{f' {one.kind} '.join(one.operands)}{within}"
-    if one.kind == "UNLESS":
-        return one.operands[0]
-    return f"{one.operands[0]} {one.kind} {one.absences[0].unit}{within}"
-
-
-def _asked(one: DecisionView) -> Iterator[str]:
-    if one.asked:
-        yield f"if {one.asked}"
-    for absence in one.absences:
-        asked = f"if {absence.asked}" if absence.asked else ""
-        if absence.kind == one.kind != "UNLESS":
-            yield from [asked] if asked else []
-            continue
-        where = "comes before" if absence.kind == "UNLESS before" else "stands between"
-        within = f" within {absence.window}" if absence.window else ""
-        yield ", ".join(filter(None, [f"unless {absence.unit} {where}{within}", asked]))
 
 
 def _is_given(query: QueryView) -> bool:
