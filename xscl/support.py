@@ -32,7 +32,7 @@ from xscl.syntax import (
     StepSyntax,
 )
 
-__all__ = ["NOT_RUN", "NOT_YET", "check_repeats_nothing", "check_support", "refused"]
+__all__ = ["NOT_RUN", "NOT_YET", "check_is_shown", "check_support", "is_shown", "refused"]
 
 NOT_RUN = "XS800"
 """The code of a construct that is read and not run."""
@@ -110,10 +110,16 @@ def refused(diagnostic: Diagnostic) -> Diagnostic:
     )
 
 
-def check_repeats_nothing(query: Query, verb: str) -> None:
-    """Raise `XsclError` for a query in which something is repeated, which a verb cannot show."""
-    if query.has_runs:
-        text = f"`{verb}` does not speak of `+` yet, which query {query.id!r} has"
+def is_shown(query: Query) -> bool:
+    """Return whether explanations and estimates speak of all that a query has."""
+    return not (query.has_runs or query.tables or query.table is not None)
+
+
+def check_is_shown(query: Query, verb: str) -> None:
+    """Raise `XsclError` for a query with something that a verb cannot show."""
+    if not is_shown(query):
+        what = "`+`" if query.has_runs else "tables"
+        text = f"`{verb}` does not speak of {what} yet, which query {query.id!r} has"
         hint = "it runs all the same: `xscl replay` shows what it finds, `xscl register` adds it"
         finding = Diagnostic(NOT_RUN, Severity.ERROR, Span(0, 0), text, hint, source=query.text)
         raise XsclError([finding])

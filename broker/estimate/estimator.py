@@ -36,7 +36,7 @@ from templates.ordered import choices
 from templates.plain import plain_statements
 from xscl.query import INFINITE_US, Operator, Query
 from xscl.sequence import documents_of
-from xscl.support import check_repeats_nothing
+from xscl.support import check_is_shown
 
 __all__ = ["estimate"]
 
@@ -58,7 +58,7 @@ def estimate(
 ) -> list[QueryEstimate]:
     """Return an estimate for each query, from documents in the order of their arrival."""
     for query in queries:
-        check_repeats_nothing(query, "estimate")
+        check_is_shown(query, "estimate")
     found, plan = survey_with_plan(queries, lateness_us=lateness_us)
     sample = take_sample(plan, documents)
     streams = {document.stream for document in documents}

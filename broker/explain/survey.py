@@ -44,7 +44,7 @@ from xscl.query import (
     SelectNodes,
 )
 from xscl.substitution import substitute
-from xscl.support import check_repeats_nothing
+from xscl.support import check_is_shown
 
 __all__ = ["LATENESS_US", "survey", "survey_with_plan"]
 
@@ -62,7 +62,7 @@ def survey_with_plan(
 ) -> tuple[Survey, EvaluationPlan]:
     """Return a survey, and the plan that evaluates its queries with the survey's variables."""
     for query in queries:
-        check_repeats_nothing(query, "explain")
+        check_is_shown(query, "explain")
     builder = _Surveyor(lateness_us)
     ordered = publishers_first([RegisteredQuery(query) for query in queries])
     compiled = {id(each.query): builder.compile(each.query) for each in ordered}

@@ -43,7 +43,7 @@ from xscl.query import (
 )
 from xscl.sequence import blocks_below, documents_of
 from xscl.substitution import substitute
-from xscl.support import check_repeats_nothing
+from xscl.support import check_is_shown
 
 __all__ = ["why_not"]
 
@@ -69,7 +69,7 @@ def why_not(
     says among which documents.  The reason's facts name the document of each block, by its place in
     `documents`.
     """
-    check_repeats_nothing(query, "explain --why-not")
+    check_is_shown(query, "explain --why-not")
     if query.parameters and parameters is None:
         names = ", ".join(f"${name}" for name, _ in query.parameters)
         text = f"{query.id} has parameters ({names}): without values it has no matches"

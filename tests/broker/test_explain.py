@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from broker.cli import main
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.explain.data import as_data
 from broker.explain.model import Survey
+from broker.explain.sharing import sharing
 from broker.explain.survey import survey
 from broker.matching.engine import Engine, RegisteredQuery
 from joins.sql.engine import SqlProcessor
@@ -135,3 +137,29 @@ def test_the_deepest_path_is_explained(tmp_path: Path) -> None:
     (tmp_path / "deep.xscl").write_text(f"S{deepest}->x JOIN {{x{below} = y, 1 h}} S{deepest}->y")
     result = CliRunner().invoke(main, ["explain", str(tmp_path)])
     assert result.exit_code == 0, result.output
+
+
+REPEATS = "S//a[v->x] NEXT {, 1 h} S//b[v->y]+ {y > prev(y)} WITHIN 1 h GRACE 1 s"
+GUARDED = """
+CREATE TABLE worker (id KEY, status DEFAULT 'safe')
+;
+S//exit[hcw->h1] FOLLOWED BY {h1 = h2, 45 s} S//enter[hcw->h2]
+WHERE worker[h2].status = 'safe' GRACE 5 s
+"""
+
+
+def test_what_cannot_be_shown_says_so_and_hides_nothing_else() -> None:
+    repeats = xscl.parse(REPEATS, id="repeats")
+    guarded = xscl.parse(GUARDED)
+    for queries, what in ((repeats, "`+`"), (guarded, "tables")):
+        with pytest.raises(xscl.XsclError, match=re.escape(f"does not speak of {what} yet")):
+            survey(queries)
+    [first, second] = (
+        xscl.parse("S//a->a NEXT {a/k = b/k, 1 h} S//b->b GRACE 1 s", id=name)[0]
+        for name in ("first", "second")
+    )
+    [shared] = sharing(second, [first, *repeats, *guarded])
+    assert (shared.decision, shared.query_class) == (
+        "block 0 NEXT block 1 within 1 hour",
+        ("first",),
+    )
