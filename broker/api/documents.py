@@ -13,6 +13,7 @@ from typing import Any
 from aiohttp import web
 from lxml import etree
 
+from broker.api.access import caller_of, check_named
 from broker.api.backend import BACKEND, evaluated_through, in_thread
 from broker.api.body import bytes_of
 from broker.api.problem import Problem
@@ -25,9 +26,10 @@ from broker.documents.document import (
     parse_document_line,
     render_time,
 )
-from broker.documents.ingest import IngestOutcome, Receipt
+from broker.documents.ingest import LOADS, IngestOutcome, Receipt
 from broker.documents.late import late_data
 from broker.documents.spool import Spool
+from broker.registry.tokens import Scope
 from feeds.dates import usable
 
 __all__ = ["ROUTES"]
@@ -43,7 +45,11 @@ async def post_documents(request: web.Request) -> web.Response:
     A line that is refused does not hold up the others: the answer has a receipt for each.  One
     XML document that is refused is answered with 422.
     """
-    check_stream(request.match_info["stream"])
+    stream, caller = request.match_info["stream"], caller_of(request)
+    check_stream(stream)
+    if stream.startswith(LOADS) and caller is not None and Scope.ADMIN not in caller.scopes:
+        # Who may publish anything may not write what queries go by.
+        check_named(caller, Scope.PUBLISH, stream, caller.streams)
     body = await bytes_of(request)
     if request.content_type in _LINES:
         return await _post_lines(request, body)

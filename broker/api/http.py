@@ -24,6 +24,7 @@ from broker.api import (
     questions,
     streams,
     subscriptions,
+    tables,
     tokens,
 )
 from broker.api.access import GATE, LIMIT, LINKS_KEY, Gate, access
@@ -48,6 +49,7 @@ __all__ = [
 MODULES = (
     documents,
     streams,
+    tables,
     queries,
     questions,
     dryruns,

@@ -63,6 +63,7 @@ VERBS: dict[str, tuple[Verb, ...]] = {
         Verb("tail", "broker.cli.tail:tail", "Print matches as they are found."),
         Verb("top", "broker.cli.top:top", "Show what the broker does, now."),
         Verb("streams", "broker.cli.streams:streams", "List the streams and who reads them."),
+        Verb("table", "broker.cli.table:table", "See tables and their rows, and load them."),
         Verb("feeds", "broker.cli.feeds:feeds", "See and steer the feeds that are polled."),
         Verb(
             "deliveries", "broker.cli.deliveries:deliveries", "See what was sent, and send again."

@@ -42,11 +42,15 @@ Decisions = Mapping[int, Decision]
 
 
 def decided_clauses(alternatives: Iterable[Alternative]) -> dict[int, Clause]:
-    """Return one clause for each decision of a query, by its place."""
+    """Return one clause for each decision of a query, by its place.
+
+    That the tuples of a query with tables wait until they are settled is no decision of its own.
+    """
     found: dict[int, Clause] = {}
     for alternative in alternatives:
         for clause in alternative.clauses:
-            if clause.query_class.decided is not None:
+            decided = clause.query_class.decided
+            if decided is not None and decided.decision.kind is not DecisionKind.SETTLED:
                 found.setdefault(clause.origin, clause)
     return dict(sorted(found.items()))
 

@@ -30,12 +30,14 @@ from xscl.path import (
 )
 from xscl.query import Call as DerivedCall
 from xscl.query import (
+    Cell,
     Conditional,
     Derived,
     Disjunct,
     Operand,
     PathFrom,
     Residual,
+    Row,
     ValueJoin,
     VariableValue,
 )
@@ -219,6 +221,10 @@ def spell_operand(operand: Operand | Derived, labels: dict[str, str] | None = No
             asked = " OR ".join(spell_disjunct(each, labels) for each in condition)
             chosen = f"{spell_operand(then, labels)} else {spell_operand(otherwise, labels)}"
             return f"if ({asked}) then {chosen}"
+        case Row(table, key):
+            return f"{table}[{spell_operand(key, labels)}]"
+        case Cell(row, column):
+            return f"{spell_operand(row, labels)}.{column}"
         case Literal() | Parameter():
             return _spell_literal(operand)
     raise AssertionError(f"not run yet: {operand}")

@@ -21,6 +21,7 @@ from broker.registry.among import among, by_stream, check_query, used_tables, us
 from broker.registry.queries import RegisteredText, Registry
 from joins import ClassRegistry, Processor
 from xpath_eval.catalog import EvaluationPlan, Numbering
+from xscl.table import Table
 
 __all__ = [
     "Engines",
@@ -32,6 +33,7 @@ __all__ = [
     "published_streams",
     "queries_of",
     "statement",
+    "tables_of",
     "unreadable",
     "users_among",
 ]
@@ -197,6 +199,17 @@ def loaded_tables(registry: Registry) -> frozenset[str]:
 def check_among(registry: Registry, query: xscl.Query) -> None:
     """Raise `XsclError` if a query does not go with the active ones."""
     check_query(query, _among(registry, without=query.id))
+
+
+def tables_of(registry: Registry) -> list[tuple[Table, list[str]]]:
+    """Return the tables that active queries create, by name, with the queries that use each."""
+    found = _among(registry)
+    created = [each for each in found.values() if each.table is not None]
+    return [
+        (each.table, [u for u in users_of(each, found.values()) if u != each.id])
+        for each in sorted(created, key=lambda query: query.id)
+        if each.table is not None
+    ]
 
 
 def users_among(registry: Registry, query: xscl.Query) -> list[str]:

@@ -1,0 +1,70 @@
+"""`/v1/tables`: tables and their rows, as of the last commit.
+
+They are written by documents of the streams `TABLE.name`, and by queries.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from broker.api.backend import BACKEND, Backend, in_thread
+from broker.api.problem import Problem
+from broker.api.querystring import bounded
+from broker.registry.registered import tables_of
+from broker.tables.store import RowChange
+
+__all__ = ["ROUTES"]
+
+_LIMIT_MAX = 1_000
+
+
+async def list_tables(request: web.Request) -> web.Response:
+    """Answer the tables that are registered, with how many rows each has and who uses it."""
+    return web.json_response({"tables": await in_thread(_tables, request.app[BACKEND])})
+
+
+async def list_rows(request: web.Request) -> web.Response:
+    """Answer rows of a table by key; `?after=` a key goes on, `?key=` asks for one row alone."""
+    backend, name = request.app[BACKEND], request.match_info["name"]
+    limit = bounded(request, "limit", 100, _LIMIT_MAX)
+    after, key = request.query.get("after", ""), request.query.get("key")
+    known = [each["name"] for each in await in_thread(_tables, backend)]
+    if name not in known:
+        raise Problem(404, f"no table {name!r}")
+    if key is not None:
+        one = await in_thread(backend.outbox.row_of, name, key)
+        found = [] if one is None else [one]
+    else:
+        found = await in_thread(lambda: backend.outbox.rows_of(name, after=after, limit=limit))
+    rest = found[-1].key if key is None and len(found) == limit else None
+    return web.json_response({"rows": list(map(_rendered, found)), "next": rest})
+
+
+def _tables(backend: Backend) -> list[dict[str, Any]]:
+    counts = backend.outbox.row_counts()
+    return [
+        {
+            "name": table.name,
+            "key": table.columns[0].name,
+            "columns": {
+                column.name: column.default.value
+                for column in table.columns
+                if column.default is not None
+            },
+            "rows": counts.get(table.name, 0),
+            "users": users,
+        }
+        for table, users in tables_of(backend.registry)
+    ]
+
+
+def _rendered(row: RowChange) -> dict[str, Any]:
+    return {"key": row.key, "cells": dict(row.cells or {}), "docid": row.docid}
+
+
+ROUTES = [
+    web.get("/v1/tables", list_tables),
+    web.get("/v1/tables/{name}/rows", list_rows),
+]
