@@ -5,6 +5,7 @@ They are written by documents of the streams `TABLE.name`, and by queries.
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 from aiohttp import web
@@ -32,7 +33,7 @@ async def list_rows(request: web.Request) -> web.Response:
     after, key = request.query.get("after", ""), request.query.get("key")
     known = [each["name"] for each in await in_thread(_tables, backend)]
     if name not in known:
-        raise Problem(404, f"no table {name!r}")
+        raise Problem(HTTPStatus.NOT_FOUND, f"no table {name!r}")
     if key is not None:
         one = await in_thread(backend.outbox.row_of, name, key)
         found = [] if one is None else [one]
