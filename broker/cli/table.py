@@ -23,7 +23,15 @@ _ROWS_AT_ONCE = 500
 
 @click.group()
 def table() -> None:
-    """See tables, and load them.  `CREATE TABLE` registers one, `xscl remove` removes it."""
+    """See tables, and load them.
+
+    A file with CREATE TABLE registers one, `xscl remove` removes it.
+
+    \b
+    Examples:
+      xscl table list
+      xscl table show author Ann
+    """
 
 
 @table.command("list")
