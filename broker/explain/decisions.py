@@ -15,6 +15,7 @@ from templates.clause import Alternative, Clause
 from templates.decision import Decided, Decision, DecisionKind
 from templates.ordered import Ordered, ordered_nodes
 from templates.plain import absences_at, plain_statements
+from templates.rundecision import RunDecision
 from xscl.durations import render_duration
 from xscl.path import Parameter
 from xscl.query import INFINITE_US, Disjunct, Query
@@ -50,9 +51,13 @@ def decided_clauses(alternatives: Iterable[Alternative]) -> dict[int, Clause]:
     for alternative in alternatives:
         for clause in alternative.clauses:
             decided = clause.query_class.decided
-            if decided is not None and decided.decision.kind is not DecisionKind.SETTLED:
+            if decided is not None and not _is_settled(decided.decision):
                 found.setdefault(clause.origin, clause)
     return dict(sorted(found.items()))
+
+
+def _is_settled(decision: Decision | RunDecision) -> bool:
+    return isinstance(decision, Decision) and decision.kind is DecisionKind.SETTLED
 
 
 def decisions_of(alternatives: Iterable[Alternative]) -> dict[int, Decision]:
