@@ -371,6 +371,13 @@ def test_a_client_that_is_closed_says_so() -> None:
             next(client.matches("sub_1"))
 
 
+async def test_an_asynchronous_client_that_is_closed_says_so(broker: Broker) -> None:
+    async with AsyncClient(f"http://127.0.0.1:{free_port()}") as client:
+        pass
+    with pytest.raises(ClosedError):
+        await client.queries()
+
+
 async def test_a_client_that_nobody_closed_ends_quietly(broker: Broker) -> None:
     script = "from xscl.client import Client; import sys; Client(sys.argv[1]).queries()"
     async with api(broker) as url:
