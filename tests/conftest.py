@@ -70,6 +70,11 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(10_000, 20, 20)
 
 
+def pytest_sessionfinish() -> None:
+    """Let it be collected when the process ends, as extensions ask that count what they gave."""
+    gc.unfreeze()
+
+
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Return how many processes run tests: one more than there are cores, as many tests wait."""
     return min(8, 1 + (os.cpu_count() or 1))
@@ -96,11 +101,11 @@ def no_contexts_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def shared_databases() -> None:
+def shared_databases() -> Iterator[None]:
     """Have all joins of a test process share one DuckDB; `support.shared_database` says why."""
     from support.shared_database import share_databases
 
-    share_databases()
+    yield from share_databases()
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import weakref
+from collections.abc import Iterator
 from functools import cache
 
 import joins.signature.view
@@ -22,9 +23,12 @@ _GONE: list[str] = []
 whenever they are collected, also in the middle of a statement."""
 
 
-def share_databases() -> None:
-    """Have all signature views of this process share an instance."""
+def share_databases() -> Iterator[None]:
+    """Have all signature views of this process share an instance, until it is asked to go on."""
     joins.signature.view.connect = _attached
+    yield
+    joins.signature.view.connect = rows.connect
+    _instance.cache_clear()
 
 
 @cache
@@ -42,5 +46,5 @@ def _attached(*, threads: int) -> rows.Database:
     rows.run(db, f"USE {name}")
     for table, columns in schema.TABLES.items():
         rows.run(db, f"CREATE TABLE {table} ({columns})")
-    weakref.finalize(db, _GONE.append, name)
+    weakref.finalize(db, _GONE.append, name).atexit = False
     return db
