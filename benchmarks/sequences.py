@@ -2,33 +2,40 @@
 
     python -m benchmarks sequences [--events 200000]
 
-Events alternate between two kinds, b and g, each with a key.  Ready rows are what a decision gets
-of the join: a table of instances with its values.  Through the join they are documents, evaluated
-before the clock starts.
+Events alternate between two kinds, b and g, each with a key.  Ready rows are what decisions get
+of the join: a table of instances with their values.  Statements differ in a constant, so that each
+event is of one of them.  Through the join they are documents, evaluated before the clock starts.
+Last comes *the next item of the same feed* over recorded news, in the order of arrival.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 import xscl
+from benchmarks._workloads import news_lines
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
+from joins.memory.slots import Ints
 from joins.sequences.clock import Clock
 from joins.sequences.contenders import StreamRows
 from joins.sequences.evaluation import Evaluation
 from joins.sequences.plan import Classes, Plan
 from templates.compiler import compile_query
-from templates.decision import Decided, Decision
+from templates.decision import Decided, Decision, TupleStream
 from xpath_eval.catalog import PatternCatalog
 
 SECOND_US = 1_000_000
 KEYS = 1_000
 BATCH = 10_000
+READY_STATEMENTS = (1, 100, 1_000, 100_000)
+WINDOWS = ("1 s", "1 min", "1 h", "1 d")
+LATENESS_US = 86_400 * SECOND_US
 TIMES = ("docid", "watermark_us", "end_us")
 
 STATEMENTS = {
@@ -54,50 +61,80 @@ def streams_of(decision: Decision) -> tuple[str, str]:
     return decision.lefts[0].name, decision.absences[0].cases[0].stream.name
 
 
-def rows_of(events: int, streams: tuple[str, str]) -> pa.Table:
-    """Return alternating events as rows of tuples."""
-    keys = np.random.default_rng(1).integers(0, KEYS, events).astype(str).tolist()
-    numbers = np.arange(events)
-    times = numbers * (SECOND_US // 1_000)
+def varied(decided: Decided, number: int) -> Decided:
+    """Return what a statement with another constant decides: it reads other streams."""
+
+    def other(stream: TupleStream) -> TupleStream:
+        return replace(stream, name=f"{stream.name}/{number}")
+
+    decision = decided.decision
+    fits = [replace(fit, left=other(fit.left), right=other(fit.right)) for fit in decision.fits]
+    absences = [
+        replace(absent, cases=tuple(replace(c, stream=other(c.stream)) for c in absent.cases))
+        for absent in decision.absences
+    ]
+    lefts = tuple(map(other, decision.lefts))
+    decision = replace(decision, lefts=lefts, fits=tuple(fits), absences=tuple(absences))
+    right = None if decided.right is None else other(decided.right)
+    return replace(decided, decision=decision, left=other(decided.left), right=right)
+
+
+def rows_of(streams: list[str], keys: list[str], docids: Ints, times: dict[str, Ints]) -> pa.Table:
+    """Return rows of tuples of streams, each of one document and with one key."""
+    count = len(docids)
     columns = {
-        "stream": pa.array([streams[n % 2] for n in range(events)]),
-        **dict.fromkeys(("start_us", "end_us", "watermark_us"), times),
-        "docid": numbers + 1,
-        "docid_min": numbers + 1,
-        "depth": np.zeros(events, np.int32),
-        **dict.fromkeys(("key", "match_id"), pa.array([""] * events)),
-        "leaves": pa.array([[n] for n in range(events)]),
-        "nodes": pa.array([[0, 0, 1]] * events, pa.list_(pa.int32())),
+        "stream": pa.array(streams),
+        **times,
+        **dict.fromkeys(("docid", "docid_min", "docid_max"), docids),
+        **dict.fromkeys(("key", "match_id"), pa.array([""] * count)),
+        **dict.fromkeys(("depth", "shape"), np.zeros(count, np.int32)),
+        "leaves": pa.array(docids.reshape(-1, 1).tolist()),
+        "nodes": pa.array([[0, 0, 1]] * count, pa.list_(pa.int32())),
         "vals": pa.array([[None, None, key] for key in keys]),
-        "shape": np.zeros(events, np.int32),
     }
     return pa.table(columns)
 
 
-def ready(text: str, events: int) -> float:
-    """Return events a second of a decision on ready rows."""
+def alternating(decided: Decided, events: int, statements: int) -> pa.Table:
+    """Return alternating events of statements as rows of tuples."""
+    chance = np.random.default_rng(1)
+    keys = chance.integers(0, KEYS, events).astype(str).tolist()
+    of_statement = chance.integers(0, statements, (events + 1) // 2).repeat(2)[:events].tolist()
+    names = streams_of(decided.decision)
+    streams = [f"{names[n % 2]}/{number}" for n, number in enumerate(of_statement)]
+    at = np.arange(events) * (SECOND_US // 1_000)
+    times = dict.fromkeys(("start_us", "end_us", "watermark_us"), at)
+    return rows_of(streams, keys, np.arange(events) + 1, times)
+
+
+def ready(text: str, events: int, statements: int = 1) -> float:
+    """Return events a second of decisions on ready rows."""
     decided = decided_of(text)
+    rows = alternating(decided, events, statements)
+    return decide([varied(decided, number) for number in range(statements)], rows, 1)
+
+
+def decide(all_decided: list[Decided], rows: pa.Table, rows_each: int) -> float:
+    """Return events a second, each of some rows, of decisions on rows."""
     plan = Plan()
-    evaluation = Evaluation(plan, 0)
-    plan.take(decided.decision, 0)
-    classes = Classes.of([plan.hand_on(1, decided)])
-    rows = rows_of(events, streams_of(decided.decision))
+    for each in all_decided:
+        plan.take(each.decision, 0)
+    classes = Classes.of([plan.hand_on(i, each) for i, each in enumerate(all_decided)])
+    evaluation = Evaluation(plan, LATENESS_US)
     clock = Clock()
     started = time.process_time()
-    for start in range(0, events, BATCH):
+    for start in range(0, rows.num_rows, BATCH):
         clock.begin_batch()
         some = rows.slice(start, BATCH)
         clock.advance(*(some.column(name).to_numpy() for name in TIMES))
         evaluation.add(StreamRows(some, some.column("docid").to_numpy()), 0)
         evaluation.rows(evaluation.decide(0, clock), classes)
-        evaluation.evict(clock.newest_us)
-    return events / (time.process_time() - started)
+        evaluation.evict(clock.newest_us - LATENESS_US)
+    return rows.num_rows / rows_each / (time.process_time() - started)
 
 
 def joined(text: str, events: int, statements: int) -> tuple[float, int]:
     """Return events a second through the whole join, and how many matches there were."""
-    queries = [xscl.parse(text, id=f"q{i}")[0] for i in range(statements)]
-    engine = Engine([RegisteredQuery(each) for each in queries], lateness_us=3_600 * SECOND_US)
     keys = np.random.default_rng(1).integers(0, KEYS, events).tolist()
     documents = [
         Document(
@@ -106,29 +143,78 @@ def joined(text: str, events: int, statements: int) -> tuple[float, int]:
         for n in range(events)
         for at, kind in [(n * 1_000, "b" if n % 2 == 0 else "g")]
     ]
+    return through_the_join(text, documents, statements)
+
+
+def through_the_join(text: str, documents: list[Document], statements: int) -> tuple[float, int]:
+    """Return documents a second through the whole join, and how many matches there were."""
+    queries = [xscl.parse(text, id=f"q{i}")[0] for i in range(statements)]
+    engine = Engine([RegisteredQuery(each) for each in queries], lateness_us=LATENESS_US)
     xml = {document.docid: document.xml for document in documents}
     parts: list[pa.Table] = [
-        engine.evaluate(documents[i : i + BATCH]) for i in range(0, events, BATCH)
+        engine.evaluate(documents[i : i + BATCH]) for i in range(0, len(documents), BATCH)
     ]
     matches = 0
     started = time.process_time()
     for part in parts:
         step = engine.process(part, lambda docids: {docid: xml[docid] for docid in docids})
         matches += len(step.matches)
-    return events / (time.process_time() - started), matches
+    return len(documents) / (time.process_time() - started), matches
+
+
+def news(items: int) -> list[Document]:
+    """Return recorded items as documents, in the order of their arrival."""
+    lines = sorted(news_lines(items), key=lambda line: line.arrival_us or 0)
+    found: list[Document] = []
+    newest_us = -(1 << 61)
+    for n, line in enumerate(lines, 1):
+        assert line.time_us is not None
+        assert line.arrival_us is not None
+        at = min(line.time_us, line.arrival_us)
+        found.append(Document(n, "news", str(n), at, at, line.arrival_us, newest_us, line.xml))
+        newest_us = max(newest_us, at)
+    return found
+
+
+def recorded(grace: str, documents: list[Document]) -> tuple[float, float, int]:
+    """Return items a second of the next of the same feed: ready, through the join, its matches."""
+    text = f"news//item[feed->x] NEXT {{x = y, 1 d}} news//item[feed->y] GRACE {grace}"
+    feeds = [document.xml.partition(b"<feed>")[2].partition(b"<")[0] for document in documents]
+    decided = decided_of(text)
+    names = streams_of(decided.decision)
+    columns = ("start_us", "end_us", "watermark_us", "docid")
+    times = {
+        name: np.array([getattr(each, name) for each in documents]).repeat(len(names))
+        for name in columns
+    }
+    keys = [feed.decode() for feed in feeds for _ in names]
+    rows = rows_of([*names] * len(documents), keys, times.pop("docid"), times)
+    return decide([decided], rows, len(names)), *through_the_join(text, documents, 1)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--events", type=int, default=200_000)
     parser.add_argument("--joined", type=int, default=20_000)
+    parser.add_argument("--items", type=int, default=70_110)
     options = parser.parse_args()
-    print(f"{'':18} ready rows/s   through the join/s: 1 statement, 100 equal but for their ids")
+    print(f"ready events/s by statements: {', '.join(map(str, READY_STATEMENTS))}")
+    for name, text in STATEMENTS.items():
+        rates = [ready(text, options.events, count) for count in READY_STATEMENTS]
+        print(f"{name:18}", *(f"{rate:10,.0f}" for rate in rates))
+    print(f"ready events/s of NEXT by windows: {', '.join(WINDOWS)}")
+    rates = [ready(STATEMENTS["NEXT"].replace("1 h", each), options.events) for each in WINDOWS]
+    print(f"{'':18}", *(f"{rate:10,.0f}" for rate in rates))
+    print("documents/s through the join: 1 statement, 100 equal but for their ids")
     for name, text in STATEMENTS.items():
         one, found = joined(text, options.joined, 1)
         many, _ = joined(text, options.joined // 20, 100)
-        rate = ready(text, options.events)
-        print(f"{name:18} {rate:12,.0f}   {one:12,.0f} ({found:,} matches) {many:12,.0f}")
+        print(f"{name:18} {one:10,.0f} ({found:,} matches) {many:10,.0f}")
+    print("next recorded item of the same feed, items/s: ready, through the join")
+    documents = news(options.items)
+    for grace in ("0 s", "1 h", "1 d"):
+        rate, whole, found = recorded(grace, documents)
+        print(f"GRACE {grace:12} {rate:10,.0f} {whole:10,.0f} ({found:,} matches)")
 
 
 if __name__ == "__main__":
