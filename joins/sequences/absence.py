@@ -74,6 +74,8 @@ class Absence:
         taken = np.zeros(len(tuples), np.bool_)
         for is_pair in (True, False):
             own = np.flatnonzero((tuples.right >= 0) == is_pair)
+            if not len(own):
+                continue
             asked = self._asked(tuples.some(own), is_pair=is_pair)
             taken[own[asked.which[self._cancelled(asked)]]] = True
         return tuples.some(~taken)
@@ -94,6 +96,8 @@ class Absence:
 
     def _cancelled(self, asked: _Asked) -> Ints:
         """Return the places of rows that something there takes away."""
+        if not len(asked.which):
+            return asked.which
         own, keys = self._conditions.keys(asked.rules, asked.parts, 0)
         asked = asked.some(own)
         first_us, last_us = self._between(asked)

@@ -66,6 +66,10 @@ class Asked:
             own = np.flatnonzero(count > k)
             yield own, first[own] + k
 
+    def has_conditions(self, rules: Ints) -> bool:
+        """Return whether any of some rules has a condition beside these, which is called."""
+        return bool(self._rules["has_condition"][rules].any())
+
     def conditions(self, rules: Ints) -> Iterator[tuple[int, Condition]]:
         """Yield which of some rules have a condition beside these, and the condition."""
         for i in np.flatnonzero(self._rules["has_condition"][rules]).tolist():

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from joins.memory.instancetable import EMPTY, Hashes
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.sequences.contenders import Contenders
 from joins.sequences.plan import Plan
+from joins.sequences.terms import Terms
 
 __all__ = ["Conditions", "RowView"]
 
@@ -60,12 +62,26 @@ class Conditions:
             x, y = numbers[a], numbers[b]
             outcomes = [are_equal, ~are_equal, x < y, x <= y, x > y, x >= y]
             holds[own] &= np.choose(operators, outcomes)
-        for i, condition in self._plan.asked.conditions(rules):
-            if holds[i]:
-                rows = [int(side[i]) for side in sides]
-                view = RowView(self, rows, int(start_us[i]), int(end_us[i]))
-                holds[i] = condition(view)
+        self._test(rules, sides, (start_us, end_us), holds)
         return holds
+
+    def _test(
+        self, rules: Ints, sides: Sequence[Ints], interval_us: tuple[Ints, Ints], holds: Flags
+    ) -> None:
+        """Leave out rows of which another condition does not hold."""
+        asked = [each for each in self._plan.asked.conditions(rules) if holds[each[0]]]
+        if not asked:
+            return
+        own = np.array([row for row, _ in asked], np.int64)
+        columns: list[list[int]] = []
+        for rows in sides:
+            seats = self._contenders["seat"][rows[own]]
+            columns.append(self._plan.seats["layout"][seats].tolist())
+            columns.append(self._contenders["slot"][rows[own]].tolist())
+        columns += [each[own].tolist() for each in interval_us]
+        read = self._plan.terms, self._contenders.texts
+        for (row, condition), *where in zip(asked, *columns, strict=True):
+            holds[row] = condition(RowView(*read, where[:-2], where[-2], where[-1]))
 
     def _slots(self, terms: Ints, sides: Sequence[Ints]) -> Ints:
         """Return the slots of terms' values, each in the row of the side that has it."""
@@ -77,14 +93,6 @@ class Conditions:
         assert (slots >= 0).all(), "a term is on no side"
         return slots
 
-    def text(self, rows: Sequence[int], name: str) -> str:
-        """Return the value of a term in rows together."""
-        number = np.array([self._plan.terms.number(name)])
-        [slot] = self._slots(number, [np.array([row]) for row in rows]).tolist()
-        value = self._contenders.texts[slot]
-        assert value is not None
-        return str(value)
-
 
 def _mixed(keys: Hashes, values: Hashes) -> Hashes:
     mixed: Hashes = (keys ^ values) * _MIX
@@ -93,10 +101,14 @@ def _mixed(keys: Hashes, values: Hashes) -> Hashes:
 
 @dataclass(frozen=True, slots=True)
 class RowView:
-    """Rows together, as conditions read them: no parameter is left in what is decided."""
+    """Rows together, as conditions read them: no parameter is left in what is decided.
 
-    conditions: Conditions
-    rows: Sequence[int]
+    `where` has the layout and the first slot of the row of each side.
+    """
+
+    terms: Terms
+    texts: npt.NDArray[np.object_]
+    where: Sequence[int]
     start_us: int
     end_us: int
 
@@ -107,4 +119,10 @@ class RowView:
 
     def value(self, name: str) -> str:
         """Return the value of a term."""
-        return self.conditions.text(self.rows, name)
+        for layout, slot in zip(self.where[-2::-2], self.where[-1::-2], strict=True):
+            place = self.terms.place(name, layout)
+            if place is not None:
+                value = self.texts[slot + place]
+                assert value is not None
+                return str(value)
+        raise AssertionError(f"{name} is on no side")

@@ -89,6 +89,8 @@ class Evaluation:
         is_left = roles == Role.LEFT
         self._wait(stratum, rows[~is_left & (roles == Role.RIGHT) | is_left & (kinds > _NEXT)])
         settled = self._settled(stratum, clock)
+        if not len(rows) and not len(settled):
+            return DecidedTuples.none()
         is_right = self.plan.seats["role"][self._contenders["seat"][settled]] == Role.RIGHT
         pairs = self._pairs.decide(rows[is_left & (kinds <= _NEXT)], settled[is_right], clock)
         alone = self._alone(settled[~is_right])

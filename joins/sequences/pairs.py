@@ -31,6 +31,9 @@ from templates.decision import DecisionKind
 
 __all__ = ["DecidedTuples", "Pairs"]
 
+_CALL_COST = 64
+"""How many times as much as to list a pair it costs to call a condition for it."""
+
 _NEXT = KINDS.index(DecisionKind.NEXT)
 
 
@@ -169,6 +172,8 @@ class Pairs:
 
     def _ahead(self, come: _Entries, clock: Clock) -> DecidedTuples:
         """Have lefts that came look at the rights that count already."""
+        if not len(come):
+            return DecidedTuples.none()
         contenders, rows = self._contenders, come.rows
         first_us, docid = contenders["end_us"][rows] + 1, contenders["docid"][rows]
         # What counts by then is settled by then.
@@ -189,6 +194,8 @@ class Pairs:
 
     def _first(self, asked: _Questions) -> DecidedTuples:
         """Return the pairs of each left that end first; these lefts are done."""
+        if not len(asked.entries):
+            return DecidedTuples.none()
         ends_us = self._spans(asked).first(partial(self._fit_ahead, asked), UNBOUNDED)
         lefts, which = np.unique(
             self._contenders["contender"][asked.entries.rows], return_inverse=True
@@ -201,6 +208,8 @@ class Pairs:
 
     def _every(self, asked: _Questions) -> DecidedTuples:
         """Return all pairs that are asked for."""
+        if not len(asked.entries):
+            return DecidedTuples.none()
         found = [DecidedTuples.none()]
         for questions, run, places in self._spans(asked).listed(self._listed):
             fitting = self._fit_ahead(asked, questions, run, places)
@@ -221,6 +230,8 @@ class Pairs:
 
     def _behind(self, enter: _Entries, first_new: int, clock: Clock) -> Iterator[DecidedTuples]:
         """Have rights that enter look at the lefts that are there, in the order of entering."""
+        if not len(enter):
+            return
         contenders = self._contenders
         places_in_order = np.lexsort(
             (contenders["end_us"][enter.rows], contenders["counts_from"][enter.rows])
@@ -244,7 +255,11 @@ class Pairs:
 
     def _portion(self, enter: _Entries, counts: Ints) -> int:
         """Return how many rights are taken now: what enters at one place and time is together."""
-        some = max(1, int(np.searchsorted(np.cumsum(counts), self._listed, "right")))
+        most = self._listed
+        if self._plan.asked.has_conditions(enter.rules):
+            # To list a pair in vain costs less than to call a condition for it.
+            most //= _CALL_COST
+        some = max(1, int(np.searchsorted(np.cumsum(counts), most, "right")))
         if some >= len(enter):
             return len(enter)
         columns = [self._contenders[name][enter.rows] for name in ("counts_from", "end_us")]

@@ -19,6 +19,7 @@ class Terms:
     def __init__(self) -> None:
         self._terms: dict[str, int] = {}
         self._layouts: dict[tuple[str, ...], int] = {}
+        self._by_name: list[dict[str, int]] = []
         self._new: list[tuple[int, int]] = []
         self._codes = self._places = np.zeros(0, np.int64)
 
@@ -31,9 +32,14 @@ class Terms:
         number = self._layouts.get(tuple(terms))
         if number is None:
             number = self._layouts[tuple(terms)] = len(self._layouts)
+            self._by_name.append({term: place for place, term in enumerate(terms)})
             codes = [self.number(term) * _LAYOUTS + number for term in terms]
             self._new += zip(codes, range(len(terms)), strict=True)
         return number
+
+    def place(self, term: str, layout: int) -> int | None:
+        """Return at which place of a layout a term is, None where it is at none."""
+        return self._by_name[layout].get(term)
 
     def places(self, terms: Ints, layouts: Ints) -> Ints:
         """Return at which place of a layout each term is, -1 where it is at none."""

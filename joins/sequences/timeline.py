@@ -216,6 +216,8 @@ class Timeline:
 
     def between(self, keys: Hashes, first_us: Ints, last_us: Ints) -> Spans:
         """Return where the entries under keys stand that end in closed intervals."""
+        if not len(keys):
+            return Spans(0, [])
         order = np.argsort(keys, kind="stable")
         asked = keys[order], first_us[order], last_us[order]
         parts: list[Span] = []
