@@ -10,10 +10,9 @@ binary searches, made for a whole column of questions at once:
     Spans.has         whether any fits, sought from either end
 
 A key is 64 bits of a hash: whoever lists entries compares what they stand for.  Rows are numbers of
-the asker's own table.  Entries that are of no use any more are found until
-their run is written anew (`keep`, `sweep`): whoever lists entries leaves them out, and says how
-many there were (`waste`), so that no run is looked through in vain for longer than it takes to
-write it.
+the asker's own table.  Entries that are of no use any more are found until their run is written
+anew (`renumber`, `sweep`): whoever lists entries leaves them out, and counts them (`wasted`), so
+that no run is looked through in vain for longer than it takes to write it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from joins.memory.limits import DEFAULT_MEMORY_LIMITS
 from joins.memory.slots import Ints
 from joins.memory.times import Flags
 from joins.sequences.clock import Clock
-from joins.sequences.timeline import Run, Spans, Timeline
+from joins.sequences.timeline import SortedRun, Spans, Timeline
 from joins.sequences.waiting import Waiting
 
 NEVER = 1 << 60
@@ -88,7 +88,7 @@ def test_the_first_that_fits_and_whether_any_does(
 ) -> None:
     entries, timeline = made
 
-    def fits(which: Ints, run: Run, places: Ints) -> Flags:
+    def fits(which: Ints, run: SortedRun, places: Ints) -> Flags:
         return np.isin(run.rows[places], list(fitting))
 
     spans = asked(timeline, questions)
