@@ -1,0 +1,157 @@
+"""Joins by similarity: documents per second of processor time, and what thresholds cost.
+
+    python -m benchmarks similarity [--documents 70110] [--subscriptions 1 1000000] [--only WORD]
+
+    news        the recorded titles: another feed, two days, at four thresholds; the pairs are
+                counted (`tests/support/similar_news.py` finds them by brute force)
+    thresholds  one subscription at the lowest threshold, and very many with thresholds of their own
+                that no pair reaches
+    bodies      texts of 500 words, shingles of three, half of one in the other
+
+Stage 1 is done before the clock starts.  What is timed is the join, the fan-out and match lines.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import xscl
+from benchmarks._workloads import news_lines
+from broker.documents.document import Document
+from broker.matching.budget import Budget
+from broker.matching.engine import Engine, RegisteredQuery
+
+DAY_US = 86_400_000_000
+BATCH = 1_000
+NEWS = (
+    "news//item->a FOLLOWED BY {similar(a/title, b/title) >= %s AND a/feed != b/feed, 2 days}"
+    " news//item->b"
+)
+BODIES = "S//i->a FOLLOWED BY {containment(shingles(a, 3), shingles(b, 3)) >= 0.5, 2 days} S//i->b"
+UNLIMITED = Budget(0, 0, 0, 0, 0, 0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--documents", type=int, default=70_110)
+    parser.add_argument("--subscriptions", type=int, nargs="*", default=[1, 1_000_000])
+    parser.add_argument("--only", default="")
+    asked = parser.parse_args()
+    if "news".startswith(asked.only):
+        news(asked.documents)
+    if "thresholds".startswith(asked.only):
+        thresholds(min(asked.documents, 20_000), asked.subscriptions)
+    if "bodies".startswith(asked.only):
+        bodies(min(asked.documents, 5_000))
+
+
+def news(count: int) -> None:
+    documents = news_documents(count)
+    print(f"news: {len(documents):,} titles, another feed, two days")
+    print(f"{'threshold':>10} {'documents/s':>12} {'pairs':>8} {'bytes a title':>13}")
+    for threshold in ("0.4", "0.5", "0.6", "0.8"):
+        (query,) = xscl.parse(NEWS % threshold, id="q")
+        engine = engine_of([RegisteredQuery(query)])
+        seconds, found = run(engine, documents)
+        figures = engine.figures()
+        print(
+            f"{threshold:>10} {len(documents) / seconds:>12,.0f} {len(found):>8,}"
+            f" {figures['memory_bytes'] / max(1, figures['documents']):>13,.0f}"
+        )
+
+
+def thresholds(count: int, subscriptions: Sequence[int]) -> None:
+    documents = news_documents(count)
+    print(f"thresholds: {len(documents):,} titles, `>= $least`, the lowest 0.5")
+    print(f"{'subscriptions':>14} {'documents/s':>12} {'pairs':>8}")
+    (query,) = xscl.parse(NEWS % "$least", id="q")
+    for number in subscriptions:
+        rows: list[dict[str, Any]] = [{"least": 0.5}]
+        rows += [{"least": 2 + i / 1e7} for i in range(number - 1)]
+        engine = engine_of([RegisteredQuery(query, assignments=tuple(rows))])
+        run(engine, documents, stop=BATCH)
+        seconds, found = run(engine, documents, start=BATCH)
+        print(f"{number:>14,} {(len(documents) - BATCH) / seconds:>12,.0f} {len(found):>8,}")
+
+
+def bodies(count: int) -> None:
+    random_ = random.Random(1)
+    words = [f"word{i}" for i in range(20_000)]
+    weights = [1 / (i + 1) for i in range(len(words))]
+    texts: list[str] = []
+    for _ in range(count):
+        text = random_.choices(words, weights, k=500)
+        if texts and random_.random() < 0.1:
+            text[:350] = random_.choice(texts).split()[:350]
+        texts.append(" ".join(text))
+    documents = [
+        Document(i, "S", str(i), *times(i * 60_000_000), f"<i>{text}</i>".encode())
+        for i, text in enumerate(texts, 1)
+    ]
+    (query,) = xscl.parse(BODIES, id="q")
+    seconds, found = run(engine_of([RegisteredQuery(query)]), documents)
+    print(f"bodies: {count:,} texts of 500 words, {len(found):,} pairs")
+    print(f"{count / seconds:,.0f} documents/s")
+
+
+def times(at_us: int) -> tuple[int, int, int, int]:
+    return at_us, at_us, at_us, at_us - 60_000_000
+
+
+def news_documents(count: int) -> list[Document]:
+    documents: list[Document] = []
+    watermark_us = 0
+    for line in islice(news_lines(count), count):
+        arrival_us = line.arrival_us or line.time_us or 0
+        at_us = min(line.time_us or arrival_us, arrival_us)
+        key = str(len(documents) + 1)
+        documents.append(
+            Document(
+                len(documents) + 1,
+                line.stream,
+                key,
+                at_us,
+                at_us,
+                arrival_us,
+                watermark_us,
+                line.xml,
+            )
+        )
+        watermark_us = max(watermark_us, at_us)
+    return documents
+
+
+def engine_of(queries: Sequence[RegisteredQuery]) -> Engine:
+    return Engine(queries, lateness_us=DAY_US, budget=UNLIMITED)
+
+
+def run(
+    engine: Engine, documents: Sequence[Document], *, start: int = 0, stop: int | None = None
+) -> tuple[float, list[tuple[int, int]]]:
+    """Return the seconds of processor time, and the pairs of documents that matched."""
+    xml = {document.docid: document.xml for document in documents}
+    seconds = 0.0
+    found: list[tuple[int, int]] = []
+    for first in range(start, len(documents) if stop is None else stop, BATCH):
+        witnesses = engine.evaluate(documents[first : first + BATCH])
+        begun = time.process_time()
+        step = engine.process(witnesses, lambda docids: {docid: xml[docid] for docid in docids})
+        seconds += time.process_time() - begun
+        for match in step.matches:
+            first, second = (each["docid"] for each in json.loads(match.line)["documents"])
+            found.append((first, second))
+    return seconds, found
+
+
+if __name__ == "__main__":
+    main()
