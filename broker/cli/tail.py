@@ -10,7 +10,7 @@ import click
 
 from broker.cli.connection import BrokerConnection, connect
 from broker.cli.terminal import echo, echo_json
-from broker.matching.matchlines import match_lines
+from broker.matching.rendering.matchlines import match_lines
 
 __all__ = ["tail"]
 

@@ -13,7 +13,7 @@ from typing import Any
 from lxml import etree
 
 from broker.documents.document import parse_time
-from broker.matching.matchlines import likenesses_of, nodes_of, spell_likeness
+from broker.matching.rendering.matchlines import likenesses_of, nodes_of, spell_likeness
 from broker.pipeline.matchlog import CommittedMatch
 
 __all__ = ["Summary", "SummaryPart", "read_part", "summarise"]

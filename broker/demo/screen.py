@@ -16,7 +16,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from broker.demo.receivers import ReceivedDelivery
 
-from broker.matching.matchlines import nodes_of
+from broker.matching.rendering.matchlines import nodes_of
 
 __all__ = ["Item", "document_line", "match_block", "read_item", "spoken"]
 

@@ -4,10 +4,8 @@ A batch of witnesses becomes instances of the join (`instances`).  The tuples th
 fan out to the queries that share a query class (`fanout`), by looking up what subscriptions ask of
 them (`boxes`).  What is found stays in columns (`hits`) until a line is spelled: tuples become
 instances that further operators read (`innertuples`), documents that queries publish
-(`publications`), and matches (`matchrows`, `matches`): rows (`match`) with lines that are put
-together from fragments (`lines`) and outputs that are made once for all who ask for the same
-(`outputs`).  `queryset` holds the queries in force, `budget` and `accounts` what each of them may
-cost.
+(`publications`), and matches (`rendering`), once tables allow it (`rules`).  `queryset` holds the
+queries in force, `budget` and `accounts` what each of them may cost.
 
 Invariant: matches depend on documents and queries alone, not on batches, caches or other queries.
 Only a bound on what all queries together remember may pause a query because of others.

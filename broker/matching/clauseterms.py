@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from broker.matching.form import Form, Forms
+from broker.matching.rendering.form import Form, Forms
 from templates.clause import Clause, Place, Test
 from xscl.query import Query, Variable, term
 

@@ -13,8 +13,8 @@ from broker.matching.boxes.columns import Flags, Ints
 from broker.matching.budget import Tally
 from broker.matching.hits import Hits
 from broker.matching.innertuples import InnerTuples
-from broker.matching.leaf import Leaf
-from broker.matching.matchrows import MatchRows
+from broker.matching.rendering.leaf import Leaf
+from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rules.candidates import Candidates
 from templates.clause import Clause
 from xscl.query import Query

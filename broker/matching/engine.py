@@ -35,17 +35,17 @@ from broker.matching.budget import DEFAULT_BUDGET, Budget, Spent
 from broker.matching.bulk import Bulk
 from broker.matching.collector import Collector
 from broker.matching.instances import WATERMARK_MIN_US, of_witnesses
-from broker.matching.leaf import Leaf
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import FoundMatch
-from broker.matching.matches import BuiltMatch, MatchBuilder
-from broker.matching.matchrows import MatchRows
 from broker.matching.publications import Publications
 from broker.matching.queryset import QuerySet
 from broker.matching.registration import RegisteredQuery, SetChange, publishers_first
+from broker.matching.rendering.leaf import Leaf
+from broker.matching.rendering.matches import BuiltMatch, MatchBuilder
+from broker.matching.rendering.matchrows import MatchRows
+from broker.matching.rendering.trees import Trees
 from broker.matching.rules.acting import Acting
 from broker.matching.stepresult import StepResult
-from broker.matching.trees import Trees
 from broker.matching.uses import Subscriber
 from broker.tables.store import RowChange, Tables
 from broker.tables.transactions import Schedule

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from operator import attrgetter
 
 from broker.documents.document import Document
-from broker.matching.leaf import Leaf
+from broker.matching.rendering.leaf import Leaf
 
 __all__ = ["Publications", "published_document"]
 

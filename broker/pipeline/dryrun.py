@@ -34,8 +34,8 @@ from broker.matching.budget import Budget, Pause
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.lateness import Lateness
 from broker.matching.match import FoundMatch
-from broker.matching.matchlines import match_lines
 from broker.matching.registration import SetChange
+from broker.matching.rendering.matchlines import match_lines
 from broker.matching.stepresult import StepResult
 from broker.pipeline.backfill import retained_documents
 from broker.pipeline.thresholds import THRESHOLDS, at_thresholds

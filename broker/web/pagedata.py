@@ -28,7 +28,7 @@ from broker.delivery.store import DeliveryState
 from broker.delivery.summary import SummaryPart, summarise
 from broker.documents.document import render_time
 from broker.documents.late import spell_late
-from broker.matching.matchlines import likenesses_of, nodes_of, spell_likeness
+from broker.matching.rendering.matchlines import likenesses_of, nodes_of, spell_likeness
 from broker.pipeline.matchlog import CommittedMatch
 from broker.registry.audit import AuditTrail
 from broker.registry.queries import QueryState, RegisteredText

@@ -80,7 +80,8 @@ def test_what_has_been_published_is_not_made_again(monkeypatch: pytest.MonkeyPat
     ]
     with monkeypatch.context() as patched:
         patched.setattr(
-            "broker.matching.matches.build", lambda *given: pytest.fail("an output is made")
+            "broker.matching.rendering.matches.build",
+            lambda *given: pytest.fail("an output is made"),
         )
         witnesses = restarted.engine.evaluate(stream[:40])
         restarted.engine.absorb(witnesses, look_up, steps[0].published)

@@ -17,9 +17,9 @@ import xscl
 from broker.documents.document import FIRST_WATERMARK_US, Document
 from broker.matching.bulk import Bulk
 from broker.matching.engine import Engine, RegisteredQuery
-from broker.matching.leaf import Leaf
 from broker.matching.limits import MatchingLimits
-from broker.matching.trees import Trees
+from broker.matching.rendering.leaf import Leaf
+from broker.matching.rendering.trees import Trees
 from joins.engines import EngineName
 from joins.memory.instance import INSTANCE_SCHEMA, Instance
 

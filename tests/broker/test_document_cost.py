@@ -13,11 +13,11 @@ from support.budget_runs import Running, Way, run, stream
 from support.budgets import UNLIMITED
 from support.examples import some
 
-import broker.matching.trees
+import broker.matching.rendering.trees
 import xscl.output
 from broker.documents.document import Document
 from broker.matching.budget import DEFAULT_BUDGET, TUPLE_COST
-from broker.matching.trees import DocumentTree
+from broker.matching.rendering.trees import DocumentTree
 from joins.engines import ENGINES
 
 MINUTE_US = 60_000_000
@@ -55,7 +55,7 @@ def test_the_nodes_of_a_document_are_numbered_once_for_all_matches(
             numbered.append(self.root)
             return super().elements
 
-    monkeypatch.setattr(broker.matching.trees, "DocumentTree", Listening)
+    monkeypatch.setattr(broker.matching.rendering.trees, "DocumentTree", Listening)
     found = run({"nodes": text}, DEFAULT_BUDGET, stream(bodies))
     assert (len(found.lines), found.pauses) == (matches, [])
     assert len(numbered) == 2
@@ -198,7 +198,7 @@ def test_all_matches_of_a_document_pay_once_for_reading_its_partner(
             super().__init__(xml)
             costs.append(self.cost)
 
-    monkeypatch.setattr(broker.matching.trees, "DocumentTree", Listening)
+    monkeypatch.setattr(broker.matching.rendering.trees, "DocumentTree", Listening)
     bodies = ["<c>same</c><c>same</c><e>other</e>"] * 2
     assert len(run({"nodes": NODES}, UNLIMITED, stream(bodies)).lines) == 4
     output = "<match><c>same</c><c>same</c></match>"

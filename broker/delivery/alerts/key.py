@@ -13,7 +13,7 @@ from typing import Any
 
 from lxml import etree
 
-from broker.matching.matchlines import nodes_of
+from broker.matching.rendering.matchlines import nodes_of
 from broker.pipeline.matchlog import CommittedMatch
 
 __all__ = ["key_of"]

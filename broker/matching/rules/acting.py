@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from broker.matching.accounts import Accounts
-from broker.matching.leaf import Leaf
-from broker.matching.matches import BuiltMatch
-from broker.matching.matchrows import MatchRows
 from broker.matching.queryset import QuerySet
+from broker.matching.rendering.leaf import Leaf
+from broker.matching.rendering.matches import BuiltMatch
+from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.rules.candidates import Candidate, Candidates, Turn
 from broker.tables.groups import Group
 from broker.tables.store import RowChange, Tables

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from broker.matching.boxes.columns import Ints
-from broker.matching.form import Form
 from broker.matching.hits import Hits, TupleReading
-from broker.matching.leaf import Leaf
-from broker.matching.lines import Behind, MatchLines
-from broker.matching.matchrows import MatchRows
+from broker.matching.rendering.form import Form
+from broker.matching.rendering.leaf import Leaf
+from broker.matching.rendering.lines import Behind, MatchLines
+from broker.matching.rendering.matchrows import MatchRows
 from broker.matching.uses import Subscriber
 from broker.tables.actions import Actions, Beside, row_locks
 from broker.tables.groups import Group

@@ -14,13 +14,13 @@ from typing import NamedTuple
 from broker.documents.document import Document, render_time
 from broker.matching.blocks import Account
 from broker.matching.budget import Tally
-from broker.matching.leaf import Leaf
-from broker.matching.lines import Behind, MatchLines
 from broker.matching.match import FoundMatch, parameters_key
-from broker.matching.matchrows import FoundRow, Reader
-from broker.matching.outputs import Output, Outputs, Reading
 from broker.matching.publications import published_document
-from broker.matching.trees import DocumentTree
+from broker.matching.rendering.leaf import Leaf
+from broker.matching.rendering.lines import Behind, MatchLines
+from broker.matching.rendering.matchrows import FoundRow, Reader
+from broker.matching.rendering.outputs import Output, Outputs, Reading
+from broker.matching.rendering.trees import DocumentTree
 from xscl.meter import ExhaustedError, Meter, size
 from xscl.output import build
 from xscl.query import Constructor, SelectAll, SelectNodes

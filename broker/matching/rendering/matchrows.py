@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from broker.matching.boxes.columns import Ints
-from broker.matching.form import Form
 from broker.matching.hits import Hits
+from broker.matching.rendering.form import Form
 from broker.matching.uses import Subscriber
 from joins import ranges
 from xscl.runvalues import read_run, shown_value

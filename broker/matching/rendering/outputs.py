@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import NamedTuple
 
-from broker.matching.trees import DocumentTree
+from broker.matching.rendering.trees import DocumentTree
 from xscl.meter import size
 
 __all__ = ["Output", "Outputs", "Reading"]

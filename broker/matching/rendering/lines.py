@@ -21,9 +21,9 @@ from hashlib import blake2b
 from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
-from broker.matching.form import Form
-from broker.matching.leaf import Leaf
-from broker.matching.outputs import Output
+from broker.matching.rendering.form import Form
+from broker.matching.rendering.leaf import Leaf
+from broker.matching.rendering.outputs import Output
 
 __all__ = ["DOCUMENTS_MAX", "Behind", "MatchLines"]
 

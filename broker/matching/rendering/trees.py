@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from lxml import etree
 
-from broker.matching.leaf import Leaf
+from broker.matching.rendering.leaf import Leaf
 from xpath_eval.parsing import parse_root
 from xscl.nodes import NumberedTree
 
