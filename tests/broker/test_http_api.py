@@ -43,6 +43,7 @@ async def test_a_document_is_on_the_disk_when_it_is_acknowledged(
         "key": "k1",
         "reason": None,
         "late": False,
+        "settled": False,
     }
     assert Spool(room.spool.directory).documents([1]) == {1: b"<item>1</item>"}
 
