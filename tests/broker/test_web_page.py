@@ -26,6 +26,7 @@ from broker.matching.stepresult import StepResult
 from broker.registry.audit import AuditOutcome
 from broker.registry.queries import QueryState
 from broker.registry.subscription import Destination
+from broker.registry.tokens import Scope
 from broker.web import pagedata, pages
 from feeds import feed_at
 
@@ -294,6 +295,16 @@ async def test_pages_show_parameters_and_count_what_they_leave_out(house: House)
     assert len(re.findall("who = Ann", page)) == 100
     assert "And 3 more: <code>xscl subscriptions who</code>" in page
     assert "who = Ann 102" in await text_of(house.client, f"/subscriptions/{made.id}")
+
+
+async def test_a_subscriber_sees_with_what_it_has_subscribed(house: House) -> None:
+    house.room.registry.register("who", "news//item[author = $who]", version="1", point=0)
+    made = house.room.registry.subscribe(
+        "who", Destination.parse("pull"), point=0, parameters={"who": "Ann"}
+    )
+    _, secret = house.tokens.create("ann", [Scope.SUBSCRIBE], subscriptions=[made.id])
+    assert await log_in(house, secret) == 303
+    assert "who = Ann" in await text_of(house.client, "/")
 
 
 async def test_the_overview_shows_what_has_the_wanted_text(house: House) -> None:
