@@ -171,7 +171,7 @@ async def test_a_dry_run_tells_cost_template_and_history_and_registers_nothing(
         (found,) = json.loads(again.stdout)
         assert found["history"]["matches"] == 2
         assert found["estimate"]["templates"] == [
-            {"joins": ["x = y"], "queries_of_template": 1, "queries_of_class": 1}
+            {"joins": ["x = y"], "decision": None, "queries_of_template": 1, "queries_of_class": 1}
         ]
 
 
