@@ -16,7 +16,7 @@ from rich.text import Text
 if TYPE_CHECKING:
     from broker.demo.receivers import ReceivedDelivery
 
-from broker.matching.rendering.matchlines import nodes_of
+from broker.matching.rendering.matchlines import likenesses_of, nodes_of, spell_likeness
 
 __all__ = ["Item", "document_line", "match_block", "read_item", "spoken"]
 
@@ -84,7 +84,10 @@ def match_block(
 
 
 def joined_values(match: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield what the witnesses of a match have in common: `left = right` and the value, once."""
+    """Yield what the witnesses of a match have in common, once: `left = right` and the value.
+
+    Of what is similar it is the score, and the words that are shared.
+    """
     seen = set()
     for witness in match["witnesses"]:
         for left, node in nodes_of(witness):
@@ -94,6 +97,11 @@ def joined_values(match: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                     if pair not in seen:
                         seen.add(pair)
                         yield pair
+        for score, shared in likenesses_of(witness):
+            label, _, words = spell_likeness(score, shared).partition(": ")
+            if (label, words) not in seen:
+                seen.add((label, words))
+                yield label, words
 
 
 def _delivery(received: ReceivedDelivery) -> Text:

@@ -21,7 +21,7 @@ from broker.matching.limits import MatchingLimits
 from broker.matching.rendering.leaf import Leaf
 from broker.matching.rendering.trees import Trees
 from joins.engines import EngineName
-from joins.memory.instance import INSTANCE_SCHEMA, Instance
+from joins.memory.instance import INSTANCE_SCHEMA
 
 LARGE = 10 << 10
 
@@ -65,8 +65,8 @@ def test_large_instances_that_no_window_reaches_are_forgotten() -> None:
     assert [bulk.is_large(number) for number in range(1, 6)] == [False] * 3 + [True] * 2
 
 
-def instance(number: int) -> Instance:
-    return Instance(number, "S", "", number, 0, "", number, number, 0, 0, 0, (number,), (), ())
+def leaf(number: int) -> Leaf:
+    return Leaf(number, number, 0, "", "S", str(number), 0, "{}", "[]")
 
 
 def test_trees_are_parsed_again_when_others_have_taken_their_room() -> None:
@@ -78,7 +78,7 @@ def test_trees_are_parsed_again_when_others_have_taken_their_room() -> None:
 
     trees = Trees(xml_of, 200)
     for number in (1, 2, 1, 3, 1, 2):
-        assert trees.tree(Leaf.of(instance(number))).root.tag == "i"
+        assert trees.tree(leaf(number)).root.tag == "i"
     assert read == [1, 2, 3, 2]
 
 

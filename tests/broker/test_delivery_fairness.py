@@ -83,7 +83,7 @@ async def test_private_addresses_are_not_reached_unless_allowed(broker: Broker) 
     async with receiving() as receiver:
         broker.subscribe(receiver.url)
         broker.subscribe(receiver.url.replace("127.0.0.1", "localhost"))
-        broker.subscribe(receiver.url.replace("127.0.0.1", "0x7f.1"))
+        broker.subscribe(receiver.url.replace("127.0.0.1", "[::ffff:127.0.0.1]"))
         broker.commit(found(1))
         async with broker.delivering(channels=webhooks(allow_http=True)):
             await until(lambda: sum(event.kind is Event.FAILED for event in broker.events) >= 3)

@@ -55,7 +55,7 @@ def test_the_demonstration_ends_well_and_shows_what_happened(tmp_path: Path) -> 
     assert "sent to  the webhook and reader@demo.example" in done.stdout
     assert "the first was answered with 500" in done.stdout
     received = [json.loads(line) for line in (tmp_path / "received.jsonl").read_text().splitlines()]
-    assert len(received) == len({row["delivery_id"] for row in received}) == 19
+    assert len(received) == len({row["delivery_id"] for row in received}) == 22
 
 
 def test_a_demonstration_whose_broker_does_not_start_says_why(tmp_path: Path) -> None:

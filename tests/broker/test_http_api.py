@@ -279,7 +279,7 @@ async def test_figures_are_shown_in_the_format_of_prometheus(client: TestClient)
         "# HELP xscl_ready 1 where documents are taken and evaluated, else 0, as /readyz says it",
         "# TYPE xscl_ready gauge",
         "xscl_ready 1",
-        "# HELP xscl_documents_evaluated_total documents evaluated",
+        "# HELP xscl_documents_evaluated_total documents evaluated; ticks of the clock are none",
         "# TYPE xscl_documents_evaluated_total counter",
         "xscl_documents_evaluated_total 3",
     ]

@@ -51,6 +51,8 @@ def test_the_tables_name_every_field_of_a_line_in_its_order() -> None:
         parameters={"p": "value"},
         output_error="why",
         decided=1,
+        documents_omitted=1,
+        values={"top": 1},
     )
     fields = json.loads(render(match))
     of_line, of_document, of_node = (

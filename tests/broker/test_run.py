@@ -28,6 +28,7 @@ pytestmark = pytest.mark.timeout(600)
 
 ONCE_THERE_ARE_SOME = {
     "xscl_late_documents_total",
+    "xscl_settled_documents_total",
     "xscl_query_matches_total",
     "xscl_query_budget_spent_ratio",
 }
