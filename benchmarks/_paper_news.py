@@ -38,7 +38,7 @@ SAMPLE = 20
 
 @dataclass(frozen=True)
 class Stream:
-    """Items as ready witnesses: those that are remembered, and those that are joined."""
+    """Items as ready witnesses: some are remembered, the others joined with them."""
 
     side: Side
     remembered: list[pa.Table]

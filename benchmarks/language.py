@@ -2,7 +2,7 @@
 
 Prints queries a second of processor time for each part of the reader, over texts that are all
 different (a text that was read before is not read again).  Beside it stand the parsers that were
-tried for the job, on the texts that they can take; those that are not installed are left out.
+tried for the job, on the texts that they can take; a library that is not installed is left out.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def streams(context: click.Context, output: str) -> None:
 
     A stream that a query names and that has no document is listed too.  `late` counts the
     documents, since the broker's start, that are older than anything that can still be joined,
-    `settled` those that came when a query with NEXT, UNLESS or NOT may have answered without them.
+    `settled` how many came when a query with NEXT, UNLESS or NOT may have answered without them.
 
     \b
     Examples:

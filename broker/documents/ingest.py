@@ -68,8 +68,8 @@ LOADS = "TABLE."
 class Ingest:
     """Turns lines into numbered documents in the spool.  One at a time; the spool is its memory.
 
-    `closed_streams` are those that queries publish; they take no documents from outside.
-    `tables` are those that can be loaded, None where all can.
+    `closed_streams` are the streams that queries publish; they take no documents from outside.
+    `tables` are the tables that can be loaded, None where all can.
     `recorded_time_us` is the largest time on a line so far, which only recorded streams need.
     `too_late` says which documents are of no use, to be told and counted; they are accepted.
     `waits_for_time` says whether a tick would change anything.

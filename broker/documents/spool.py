@@ -135,7 +135,7 @@ class Spool:
         return rows
 
     def documents(self, docids: Iterable[int]) -> dict[int, bytes]:
-        """Return the XML of documents by their numbers; those that are gone are left out."""
+        """Return the XML of documents by their numbers; a document that is gone is left out."""
         wanted = sorted(set(docids))
         try:
             return dict(self._find(wanted))

@@ -172,7 +172,7 @@ class _View:
         )
 
     def _spell_within(self, decision: Decision) -> str:
-        """Return the shortest WITHIN around it; of those that subscriptions give, the innermost."""
+        """Return the shortest WITHIN around it, the innermost where subscriptions give them."""
         given = [each for each in self._within if isinstance(each, Parameter)]
         return _spell_window(given[-1] if given else Window(decision.within_us))
 

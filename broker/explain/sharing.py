@@ -21,7 +21,7 @@ class Sharing:
 
     `template` are the ids of the others of that template, `query_class` those whose joins are the
     very same, so that one evaluation serves both.  Of a decision, `decision` says what is decided,
-    and the others are those that decide the very same.
+    and the others are the queries that decide the very same.
     """
 
     joins: tuple[str, ...]

@@ -223,7 +223,7 @@ class Tally:
         self.limit, self._cause = docid, cause
 
     def spent_in(self, block: int) -> list[Spent]:
-        """Return the query's counts in a block of positions, without those that are nothing."""
+        """Return the query's counts in a block of positions, zeros left out."""
         counts = [
             (each, self._counted.by_block[each], self._kept.by_block[each])
             for each in sorted({*self._counted.by_block, *self._kept.by_block})

@@ -83,7 +83,7 @@ class Collector:
         return asked
 
     def _begun(self, hits: Hits) -> Ints:
-        """Gather tuples of roots; return those that begin what counts as a match."""
+        """Gather tuples of roots; return the tuples that begin what counts as a match."""
         queries = [use.subscriber.query for use in hits.uses]
         are_asking, are_guarded, are_matching = (
             np.flatnonzero(np.array(which, np.bool_)[hits.which])

@@ -95,7 +95,7 @@ class Hits:
     # -- what the join and the index have compared by hashes
 
     def are_true(self) -> Flags:
-        """Return of which hits the values that joined, and those that were asked for, are equal."""
+        """Return of which hits the values that joined or were asked for are equal."""
         return self._have_equal_values() & self._have_strings()
 
     def _have_equal_values(self) -> Flags:

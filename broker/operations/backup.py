@@ -1,12 +1,12 @@
 """Copy the data of a running broker as it is at one instant.
 
     kafka/      first, so that it lags: records that are read again are recognised by their keys
-    segments    those that are there; this takes longest
+    segments    all that are there; this takes longest
     instant     the write locks of all databases are taken, a read transaction is begun on each, the
                 newest segment is noted, and the locks are given up: milliseconds, in which the
                 broker commits nothing
     databases   copied from these transactions, whatever is committed meanwhile
-    segments    those that came between the first look and the instant
+    segments    what came between the first look and the instant
 
 So no part leads another: what is processed is in the spool, what is delivered is in the outbox,
 what feeds call taken was accepted, and every registry version that a segment names is there.  A

@@ -13,7 +13,7 @@ threads, and before and after a restart, are of one trace without anything being
 whether a document is traced is known of its number alone.
 
 Without `tracing.endpoint` nothing of OpenTelemetry is imported.  Spans are sent by a thread of
-their own; those that wait are bounded, and dropped beyond that.
+their own; how many wait is bounded, and dropped beyond that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a query must go with: the active queries that publish, and those that use tables.
+"""What a query must go with: the active queries that publish or use tables.
 
 The statements of a table have one grace.  So none of them is decided by another grace while
 documents wait, which would have a match act twice, or never (`docs/rules.md`).
@@ -68,7 +68,7 @@ def by_stream(queries: Iterable[xscl.Query]) -> dict[str, xscl.Query]:
 
 
 def used_tables(queries: Iterable[xscl.Query]) -> frozenset[str]:
-    """Return the tables that queries use, beside those that create them."""
+    """Return the tables that queries use, the queries that create them left out."""
     return frozenset(name for query in queries if query.table is None for name in query.table_names)
 
 

@@ -230,7 +230,7 @@ class Registry:
         """Return what leads from the active queries of one revision to those of another.
 
         That is the queries with a change between the two, as they are at `version`, and the ids of
-        those that are not active then.
+        what is not active then.
         """
         low, high = sorted((before, version))
         rows = self._file.rows(

@@ -57,7 +57,7 @@ Pauses = Callable[[], Iterable[Pause]]
 def queries_of(
     registry: Registry, registry_version: int, *, pauses: Iterable[Pause] = ()
 ) -> list[RegisteredQuery]:
-    """Return the queries that were active at a registry version, but for those that are paused."""
+    """Return the queries that were active at a registry version and are not paused."""
     paused = _statements(pauses)
     texts = registry.queries(as_of=registry_version)
     found = [

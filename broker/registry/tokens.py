@@ -83,8 +83,8 @@ _NARROWED = (Scope.PUBLISH, Scope.SUBSCRIBE)
 class AccessToken:
     """What is known of a token; its secret is not.
 
-    `subscriptions` are those that it reads.  It publishes to `streams`, to all where there are
-    none, and subscribes by itself to `queries`.
+    It reads `subscriptions`, publishes to `streams`, to all where there are none, and subscribes by
+    itself to `queries`.
     """
 
     name: str

@@ -23,7 +23,7 @@ class Candidate(Protocol):
 
     @property
     def rank(self) -> tuple[int, str, str]:
-        """Its place among those that act in one transaction: newest document, query, id."""
+        """Its place among the matches of one transaction: newest document, query, id."""
 
     def locks(self) -> Locks:
         """Return what it reads, and what it may write."""

@@ -1,4 +1,4 @@
-"""The queries of a set that use tables, with those that publish: in which order they run."""
+"""The queries of a set that use tables or publish: in which order they run."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def raise_file_limit() -> int:
-    """Have this process, and those that it starts, open as many files as it may; return that."""
+    """Have this process, and its children, open as many files as they may; return how many."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _FILES_WANTED if hard == resource.RLIM_INFINITY else min(hard, _FILES_WANTED)
     if soft != resource.RLIM_INFINITY and soft < wanted:

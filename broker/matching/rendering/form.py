@@ -26,7 +26,7 @@ class Form:
     `indices` those of each variable.  `units` are the places of the documents' units, and
     `branches` say which alternatives they are, None where a unit has one only.  `runs` are the
     places of each run.  `order` has all variables of the query, block by block, and `labels` begin
-    the spelling of a node of each of them; `shown` are those that the SELECT mentions.
+    the spelling of a node of each of them; `shown` are the variables that the SELECT mentions.
     """
 
     query: Query

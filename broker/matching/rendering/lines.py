@@ -127,7 +127,7 @@ class MatchLines:
     def witness(self, found: Sequence[int], spelled: Sequence[str]) -> str:
         """Return a witness tuple.
 
-        It is given as the nodes of the query's variables, -1 for those that it does not assign,
+        It is given as the nodes of the query's variables, -1 for one that it does not assign,
         and behind them where their values are among those `spelled`, and last where what
         similarity joins have found is, -1 where there are none (`likenesses`).
         """

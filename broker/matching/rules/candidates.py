@@ -127,7 +127,7 @@ class Candidates:
         self._pieces: list[Hits] = []
 
     def add(self, hits: Hits) -> Ints:
-        """Add tuples; return those that begin a candidate."""
+        """Add tuples; return the tuples that begin a candidate."""
         begun = []
         piece = len(self._pieces)
         self._pieces.append(hits)

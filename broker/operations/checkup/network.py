@@ -101,7 +101,7 @@ def _feeds(settings: Settings) -> Iterator[CheckupFinding]:
 
 
 def _all_feeds(settings: Settings) -> list[Feed]:
-    """Return the feeds of the settings, and those that were added and are not paused."""
+    """Return the feeds of the settings, and the added feeds that are not paused."""
     found = {feed.url: feed for feed in configured_feeds(settings.feeds)}
     if (settings.data / _FEEDS).is_file():
         with contextlib.closing(FeedStore(settings.data / _FEEDS)) as store:
