@@ -58,6 +58,7 @@ from joins import (
     in_tables,
     make_processor,
     rows_in_sub_batches,
+    tuple_edges,
 )
 from templates.clause import Clause
 from xpath_eval.catalog import EvaluationPlan, Numbering
@@ -357,10 +358,7 @@ class Engine:
 
     def _tuple_shape(self, clause: Clause) -> int:
         """Return the shape of a clause's tuples: a root, and a node for each carried term."""
-        root, *terms = clause.tuple_variables
-        edges = [(root, v, 0, i) for i, v in enumerate(terms, 1)]
-        edges += [(v, v, i, i) for i, v in enumerate(clause.tuple_variables)]
-        self._processor.add_shapes({clause.stream: edges})
+        self._processor.add_shapes({clause.stream: tuple_edges(clause.tuple_variables)})
         number = self._processor.shape_number(clause.stream)
         assert number is not None
         return number

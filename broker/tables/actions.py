@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from broker.tables.locks import Lock
 from broker.tables.store import Cell, Order, Tables
@@ -13,26 +12,7 @@ from xscl.comparison import Operand, PathFrom, Row, operand_terms, operands_belo
 from xscl.evaluation import Reading, Values, compile_operand, key_reader
 from xscl.table import Action, SetCell
 
-__all__ = ["Actions", "Beside", "Tuple", "row_locks", "values_of"]
-
-
-class Tuple(Protocol):
-    """A tuple under one assignment, as conditions read it."""
-
-    @property
-    def start_us(self) -> int:
-        """The start of its interval."""
-
-    @property
-    def end_us(self) -> int:
-        """The end of its interval."""
-
-    @property
-    def parameters(self) -> Mapping[str, str | float | int]:
-        """The values of parameters."""
-
-    def value(self, name: str) -> str:
-        """Return the value of a term."""
+__all__ = ["Actions", "Beside", "row_locks", "values_of"]
 
 
 class Beside:
@@ -44,7 +24,7 @@ class Beside:
 
     def __init__(
         self,
-        tuple_: Tuple,
+        tuple_: Reading,
         tables: Tables,
         order: Order,
         *,
@@ -104,22 +84,22 @@ class Actions:
         self._terms = dict.fromkeys(each for operand in operands for each in operand_terms(operand))
         self._read = tuple(dict.fromkeys(row for each in operands for row in _rows_in(each)))
 
-    def choices(self, tuples: Iterable[Tuple]) -> list[Tuple]:
+    def choices(self, tuples: Iterable[Reading]) -> list[Reading]:
         """Return a tuple for each different choice of values, in the order of the values."""
-        found: dict[tuple[tuple[str, ...], ...], Tuple] = {}
+        found: dict[tuple[tuple[str, ...], ...], Reading] = {}
         for each in tuples:
             found.setdefault(tuple([values_of(one, each) for one in self._terms]), each)
         return [found[key] for key in sorted(found)]
 
-    def reads(self, tuples: Iterable[Tuple]) -> set[Lock]:
+    def reads(self, tuples: Iterable[Reading]) -> set[Lock]:
         """Return the locks of what the actions read."""
         return row_locks(self._read, tuples)
 
-    def writes(self, tuples: Iterable[Tuple]) -> set[Lock]:
+    def writes(self, tuples: Iterable[Reading]) -> set[Lock]:
         """Return the locks of what the actions may write."""
         return row_locks([each.row for each in self._compiled], tuples)
 
-    def act(self, choices: Sequence[Tuple], tables: Tables, order: Order) -> None:
+    def act(self, choices: Sequence[Reading], tables: Tables, order: Order) -> None:
         """Do the actions for some choices, one action after the other."""
         for action in self._compiled:
             for choice in choices:
@@ -136,13 +116,13 @@ class Actions:
                             tables.set(action.row.table, key, action.column, value, order)
 
 
-def values_of(read: Operand, one: Tuple) -> tuple[str, ...]:
+def values_of(read: Operand, one: Reading) -> tuple[str, ...]:
     """Return the values of a term in a tuple: an optional path may have none, or several."""
     value = one.value(term(read))
     return tuple(json.loads(value)) if isinstance(read, PathFrom) else (value,)
 
 
-def row_locks(rows: Iterable[Row], tuples: Iterable[Tuple]) -> set[Lock]:
+def row_locks(rows: Iterable[Row], tuples: Iterable[Reading]) -> set[Lock]:
     """Return the locks of rows: whole tables where a key depends on another row."""
     tuples = list(tuples)
     found: set[Lock] = set()

@@ -17,13 +17,24 @@ from itertools import takewhile
 
 from joins.memory.limits import DEFAULT_MEMORY_LIMITS, MemoryLimits
 
-__all__ = ["Edge", "Shapes", "WitnessShape"]
+__all__ = ["Edge", "Shapes", "WitnessShape", "tuple_edges"]
 
 Edge = tuple[int, int, int, int]
 """Two variables and the nodes that they bind in a shape, one below the other."""
 
 Forget = Callable[[Set[int]], None]
 """Hears of the numbers of shapes before they are forgotten."""
+
+
+def tuple_edges(variables: Sequence[int]) -> list[Edge]:
+    """Return the shape of tuples as instances: the first variable binds the root of the others.
+
+    >>> tuple_edges([7, 8])
+    [(7, 8, 0, 1), (7, 7, 0, 0), (8, 8, 1, 1)]
+    """
+    root, *terms = variables
+    edges = [(root, v, 0, i) for i, v in enumerate(terms, 1)]
+    return [*edges, *((v, v, i, i) for i, v in enumerate(variables))]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from joins.budget.pairs import Overrun
 from joins.classes import UseKind
 from joins.engines import Processor
 from joins.memory.instance import read_instances
+from joins.memory.shapes import tuple_edges
 from joins.memory.tupletable import ClassTuple, TupleTable
 from joins.sequences.clock import Clock
 from joins.sequences.runparts import DecidedRun
@@ -74,10 +75,7 @@ class Repetitions:
 
     def _shape_of(self, runs: DecidedRuns) -> int:
         """Return the shape of runs as instances: a root, and a node for each term."""
-        root, *terms = runs.variables
-        edges = [(root, v, 0, i) for i, v in enumerate(terms, 1)]
-        edges += [(v, v, i, i) for i, v in enumerate(runs.variables)]
-        self._inner.add_shapes({runs.stream: edges})
+        self._inner.add_shapes({runs.stream: tuple_edges(runs.variables)})
         number = self._inner.shape_number(runs.stream)
         assert number is not None
         return number

@@ -10,13 +10,12 @@ import oracle
 from oracle.lines import read_lines
 
 from broker.documents.document import Document
-from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.match import Match
 from broker.tables.store import RowChange
 from broker.tables.transactions import Schedule
-from joins.engines import Processor
-from support.budgets import UNLIMITED
+from joins.engines import DEFAULT_ENGINE, Processor
 from support.kit import Case
+from support.runners import engine_of
 
 __all__ = ["Left", "run_oracle", "run_tables"]
 
@@ -73,13 +72,13 @@ def run_tables(
         return {docid: xml[docid] for docid in docids}
 
     cuts = sorted({0, len(documents), *range(0, len(documents), batch_size), *restarts})
-    engine = _engine(case, schedule, processors())
+    engine = engine_of(case, DEFAULT_ENGINE, processors(), schedule=schedule)
     matches: list[Match] = []
     published: list[Document] = []
     kept: dict[tuple[str, str], RowChange] = {}
     for start, stop in pairwise(cuts):
         if start in restarts:
-            engine = _engine(case, schedule, processors())
+            engine = engine_of(case, DEFAULT_ENGINE, processors(), schedule=schedule)
             if start:
                 engine.absorb(engine.evaluate(documents[:start]), look_up, published)
             engine.resume([], kept.values())
@@ -99,21 +98,3 @@ def run_tables(
     }
     assert present == rows, "what is committed is what is in memory"
     return Left(matches, rows)
-
-
-def _engine(case: Case, schedule: Schedule | None, processor: Processor | None) -> Engine:
-    registered = [
-        RegisteredQuery(
-            query,
-            registration_point=case.registered.get(query.id, 0),
-            assignments=tuple(case.assignments.get(query.id, ())),
-        )
-        for query in case.queries
-    ]
-    return Engine(
-        registered,
-        lateness_us=case.lateness_us,
-        budget=UNLIMITED,
-        processor=processor,
-        schedule=schedule,
-    )

@@ -13,6 +13,7 @@ from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
 from broker.matching.limits import DEFAULT_MATCHING_LIMITS, MatchingLimits
 from broker.matching.match import Match
+from broker.tables.transactions import Schedule
 from joins.engines import DEFAULT_ENGINE, ENGINES, EngineName, Processor
 from support.budgets import UNLIMITED
 from support.examples import is_searching
@@ -101,6 +102,7 @@ def engine_of(
     engine: EngineName,
     processor: Processor | None = None,
     limits: MatchingLimits = DEFAULT_MATCHING_LIMITS,
+    schedule: Schedule | None = None,
 ) -> Engine:
     """Return an engine that runs the queries of a case."""
     registered = [
@@ -118,6 +120,7 @@ def engine_of(
         processor=processor,
         budget=UNLIMITED,
         limits=limits,
+        schedule=schedule,
     )
 
 
