@@ -21,8 +21,9 @@ from click.core import ParameterSource
 
 from broker.cli.contexts import Contexts, load_contexts
 from broker.cli.terminal import EXIT_NO_BROKER, EXIT_SETTINGS, Failure, message
-from broker.settings.config import Settings, SettingsError, find_settings, load_settings
+from broker.settings.config import Settings, find_settings, load_settings
 from broker.settings.directory import ADDRESS_FILE, TOKEN_FILE, is_in_use
+from broker.settings.reader import SettingsError
 
 __all__ = ["BrokerConnection", "Target", "asked_or_done", "connect", "settings_of", "target"]
 

@@ -17,8 +17,9 @@ import click
 from broker.cli.connection import settings_of
 from broker.cli.terminal import EXIT_SETTINGS, Failure, message
 from broker.operations.log import write_log
-from broker.settings.config import Settings, SettingsError
+from broker.settings.config import Settings
 from broker.settings.directory import Claim, InUseError, keep_private
+from broker.settings.reader import SettingsError
 
 __all__ = ["run"]
 

@@ -13,7 +13,8 @@ from broker.delivery.sinks.channel import SinkChannel
 from broker.delivery.webhook import WebhookChannel
 from broker.registry.queries import Registry
 from broker.registry.subscription import DestinationKind
-from broker.settings.config import Settings, SettingsError, SmtpSettings
+from broker.settings.config import Settings, SmtpSettings
+from broker.settings.reader import SettingsError
 from feeds import networks
 
 __all__ = ["notifier", "open_channels"]

@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING
 from broker.delivery.worker import DeliveryEvent, DeliveryEventKind
 from broker.documents.ingest import IngestOutcome, Receipt
 from broker.pipeline.steps import StepSummary
-from broker.settings.config import SettingsError, TracingSettings
+from broker.settings.config import TracingSettings
+from broker.settings.reader import SettingsError
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import SpanProcessor

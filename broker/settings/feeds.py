@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from broker.settings.config import FeedSettings, SettingsError
+from broker.settings.config import FeedSettings
+from broker.settings.reader import SettingsError
 from feeds import Feed, FeedError, FeedOptions, feed_at
 from feeds.feed import with_headers
 

@@ -10,7 +10,8 @@ from support.feed_server import FeedServer, Page, entries, rss, start_feed_serve
 from support.sparkless_broker import get, running, session_of, when
 
 from broker.service.lifecycle import Service
-from broker.settings.config import Settings, SettingsError, parse_settings
+from broker.settings.config import Settings, parse_settings
+from broker.settings.reader import SettingsError
 from feeds import FeedOptions, FeedStore, feed_at
 
 

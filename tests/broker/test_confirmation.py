@@ -21,7 +21,8 @@ from broker.delivery.links import link_token
 from broker.delivery.mail import MailChannel
 from broker.delivery.webhook import WebhookChannel
 from broker.registry.subscription import DestinationKind
-from broker.settings.config import SettingsError, parse_settings
+from broker.settings.config import parse_settings
+from broker.settings.reader import SettingsError
 
 SENDER = Sender("broker@xscl.example")
 

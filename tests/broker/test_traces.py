@@ -22,7 +22,8 @@ from broker.operations.traces import Traces, open_traces
 from broker.pipeline.matchlog import CommittedMatch
 from broker.pipeline.steps import StepSummary
 from broker.registry.subscription import Destination, Subscription
-from broker.settings.config import SettingsError, TracingSettings, parse_settings
+from broker.settings.config import TracingSettings, parse_settings
+from broker.settings.reader import SettingsError
 
 SECOND_US = 1_000_000
 NOON_US = 1_767_268_800 * SECOND_US

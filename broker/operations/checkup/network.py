@@ -14,8 +14,9 @@ import aiohttp
 
 from broker.operations.checkup.finding import CheckupFinding
 from broker.operations.remedies import remedy_of
-from broker.settings.config import Settings, SettingsError, SmtpSettings
+from broker.settings.config import Settings, SmtpSettings
 from broker.settings.feeds import configured_feeds
+from broker.settings.reader import SettingsError
 from feeds import Feed, FeedError, FeedStore, networks
 from feeds.poller import open_session
 from feeds.preview import Preview, preview
