@@ -1,10 +1,11 @@
 """What queries have in common: from a query to its clauses, query classes and templates.
 
-`plain` takes out of a query what is sugar over joins: units, SAME, WITHIN, WHERE.  `compiler` makes
-clauses of what is left (`clause`), with `clausecompiler` for what is joined, and `decisioncompiler`
-for what is decided (`ordered`, `decision`).  A clause has a query class (`queryclass`), and what is
-the query's own.  It starts as a join graph, whose minor (`joingraph`) has a form, the template
-(`template`); engines evaluate that as conjunctive queries (`conjunctive`).
+`plain` takes out of a query what is sugar over joins: units, SAME (`keys`), WITHIN, WHERE
+(`predicates`).  `compiler` makes clauses of what is left (`clause`), with `clausecompiler` for what
+is joined, and `decisioncompiler` for what is decided (`ordered`, `decision`).  A clause has a query
+class (`queryclass`), and what is the query's own.  It starts as a join graph, whose minor
+(`joingraph`) has a form, the template (`template`); engines evaluate that as conjunctive queries
+(`conjunctive`).
 
 Invariant: what is compiled depends on the query, its registration point, the variables of the
 catalog, and the streams that are published; on no other query.

@@ -38,6 +38,7 @@ __all__ = [
     "Strategy",
     "Unit",
     "Window",
+    "absences_at",
     "blocks_below",
     "children",
     "decides",
@@ -239,6 +240,17 @@ def decides(node: Node) -> bool:
     """Return whether something is decided at a node itself: what is next, or what is absent."""
     is_next = isinstance(node, Operator) and node.kind is OperatorKind.NEXT
     return is_next or isinstance(node, Absence)
+
+
+def absences_at(node: Node) -> tuple[list[Absence], Node]:
+    """Return the absences that are decided together at a node, and what stands below them."""
+    found: list[Absence] = []
+    while isinstance(node, Absence) and (not found or node.kind is found[0].kind):
+        if found and node.kind not in (AbsenceKind.BEFORE, AbsenceKind.BETWEEN):
+            break
+        found.append(node)
+        node = node.operand
+    return found, node
 
 
 def operators_below(node: Node) -> Iterator[Operator]:

@@ -14,7 +14,7 @@ from broker.explain.spelling import spell_disjunct
 from templates.clause import Alternative, Clause
 from templates.decision import Decided, Decision, DecisionKind
 from templates.ordered import Ordered, ordered_nodes
-from templates.plain import absences_at, plain_statements
+from templates.plain import plain_statements
 from templates.rundecision import RunDecision
 from xscl.durations import render_duration
 from xscl.path import Parameter
@@ -26,6 +26,7 @@ from xscl.sequence import (
     Operator,
     Unit,
     Window,
+    absences_at,
     decides,
     nodes_below,
 )

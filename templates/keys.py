@@ -1,0 +1,67 @@
+"""The keys of SAME: a variable for each block and key, whose values neighbours have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from templates.elements import RepeatedUnit
+from xscl.path import Literal, Path
+from xscl.query import Block, From, Key, Query, Residual, ValueJoin, Variable, VariableValue
+from xscl.sequence import nodes_below
+
+__all__ = ["SameKeys", "literals_of", "present"]
+
+
+class SameKeys:
+    """The keys of a query with repeated units."""
+
+    def __init__(self, query: Query, units: tuple[RepeatedUnit, ...]) -> None:
+        self._query = query
+        self._units = units
+        self._unit_of = {block: unit for unit in units for block in unit.blocks}
+        nodes = nodes_below(query.root)
+        keys = [key for node in nodes if isinstance(node, From) for key in node.keys]
+        self._numbers = {key: number for number, key in enumerate(keys)}
+
+    def variable(self, key: Key, block: int) -> str:
+        """Return the variable of a key in a block; of a run it is the value that it carries."""
+        unit = self._unit_of.get(block)
+        return key.variable(block) if unit is None else unit.key(self._numbers[key])
+
+    def joins(self, keys: Iterable[Key], left: int, right: int) -> Iterator[ValueJoin]:
+        """Yield the conjuncts of SAME that make two blocks have the same keys."""
+        for key in keys:
+            names = self.variable(key, left), self.variable(key, right)
+            yield ValueJoin(*map(VariableValue, names))
+
+    def blocks(self) -> tuple[Block, ...]:
+        """Return the blocks with the paths of their keys."""
+        paths: dict[int, list[tuple[str, Path]]] = {}
+        for node in nodes_below(self._query.root):
+            for key in node.keys if isinstance(node, From) else ():
+                for block, name in key.variables:
+                    paths.setdefault(block, []).append((name, key.path))
+        return tuple(
+            replace(block, keys=tuple(paths[i])) if i in paths else block
+            for i, block in enumerate(self._query.blocks)
+        )
+
+    def carried(self) -> Iterator[Variable]:
+        """Yield what tuples carry of runs, as variables."""
+        for unit in self._units:
+            names = (unit.run, *(unit.key(number) for number in self._numbers.values()))
+            yield from (Variable(name, unit.first, name) for name in names)
+
+
+def literals_of(keys: Iterable[Key], *blocks: int) -> Iterator[Residual]:
+    """Yield that keys have the values in blocks which are given with them."""
+    for key in keys:
+        if key.literal is not None:
+            for block in blocks:
+                yield Residual(VariableValue(key.variable(block)), "=", key.literal)
+
+
+def present(keys: Iterable[Key], block: int) -> tuple[Residual, ...]:
+    """Return that a block has keys."""
+    return tuple(Residual(VariableValue(key.variable(block)), "!=", Literal("")) for key in keys)
