@@ -22,6 +22,7 @@ from templates.clause import (
     Published,
     Test,
 )
+from templates.datatests import data_test, word_test
 from templates.derived import as_derived
 from templates.joingraph import GraphNode, JoinGraph, NodeRef, ResidualEdge, reduce
 from templates.measured import in_text, similar_pairs, split_measured, test_of
@@ -29,23 +30,18 @@ from templates.ordered import PlainNode, blocks_of
 from templates.queryclass import QueryClass
 from templates.template import template_of
 from xscl.evaluation import compile_condition
-from xscl.path import Axis, Literal, NodeTest, Parameter
+from xscl.path import Axis, NodeTest, Parameter
 from xscl.pattern import (
     DOCUMENT,
-    INEQUALITIES,
-    WORD_TESTS,
-    Constant,
     DataTest,
     PatternNode,
     TreePattern,
     term_variable,
     tree_pattern,
 )
-from xscl.positions import TURNED
 from xscl.query import (
     INFINITE_US,
     Call,
-    Derived,
     Disjunct,
     From,
     Operand,
@@ -337,7 +333,7 @@ class Compiler:
         is_alone = isinstance(self.query.root, From)
         for residual in disjunct.residuals:
             left, right = as_derived(residual.left), as_derived(residual.right)
-            if (found := self._data_test(residual)) is not None:
+            if (found := data_test(residual, self.texts)) is not None:
                 one, test = found
                 tested.append((where[term(one)], test))
             elif residual.operator not in ("=", "!=") or left is None or right is None or is_alone:
@@ -346,35 +342,12 @@ class Compiler:
                 edges.append(ResidualEdge(where[term(left)], residual.operator, where[term(right)]))
         tests: list[Call] = []
         for call in disjunct.tests:
-            match call:
-                case Call(function, (operand, Parameter() as given)) if (
-                    function in WORD_TESTS and (value := as_derived(operand)) is not None
-                ):
-                    tested.append((where[term(value)], DataTest(function, given)))
-                case _:
-                    tests.append(call)
+            if (found := word_test(call)) is not None:
+                one, test = found
+                tested.append((where[term(one)], test))
+            else:
+                tests.append(call)
         return edges, others, tests
-
-    def _data_test(self, residual: Residual) -> tuple[Derived, DataTest] | None:
-        """Return a residual as a test of one value; None if it is none."""
-        left, right, operator = residual.left, residual.right, residual.operator
-        for one, data, compared in ((left, right, operator), (right, left, TURNED[operator])):
-            value = as_derived(one)
-            if value is None or not isinstance(data, (Literal, Parameter)):
-                continue
-            if compared in INEQUALITIES:
-                return value, DataTest(compared, data.value if isinstance(data, Literal) else data)
-            if (text := self._text(data)) is not None:
-                return value, DataTest(compared, text)
-        return None
-
-    def _text(self, operand: Literal | Parameter) -> Constant | None:
-        match operand:
-            case Literal(str() as text):
-                return text
-            case Parameter(name) if name in self.texts:
-                return operand
-        return None
 
     def _want(self, query_class: QueryClass, sides: list[Side]) -> None:
         """Ask the catalog for the template's edges on the sides that are blocks."""
