@@ -149,8 +149,9 @@ def _show_queries(
     statistics: Path | None,
 ) -> None:
     from broker.explain.data import as_data
+    from broker.explain.overview import render_overview
     from broker.explain.survey import survey
-    from broker.explain.text import render_overview, render_query
+    from broker.explain.text import render_query
     from xscl import XsclError
 
     try:

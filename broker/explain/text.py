@@ -7,18 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from broker.explain.decisiontext import asked_lines, spell_decision
 from broker.explain.model import ClauseView, QueryView, SideView, Survey, TemplateView
 from broker.explain.spelling import spell_constant
+from broker.explain.templatetext import counted, template_lines, template_trees
 from broker.explain.trees import beside, indent, table, tree, wrap
-from templates.template import Template
 from xscl.durations import render_duration
 from xscl.query import INFINITE_US
 
-__all__ = ["SECTIONS", "render_overview", "render_query"]
-
-ROWS_MAX = 12
-"""Rows of a template's table that are shown; the rest is counted."""
-
-OVERVIEW_ROWS_MAX = 100
-"""Rows of each part of an overview that are shown; `--format json` has all."""
+__all__ = ["SECTIONS", "render_query"]
 
 Section = Callable[[Survey, QueryView], Iterable[str]]
 
@@ -152,16 +146,8 @@ def _minor(survey: Survey, query: QueryView) -> Iterator[str]:
         if not lost:
             yield "the join graph itself: every node of it is joined, compared or shown"
             continue
-        yield from _template_trees(template, [survey.name(v) for v in row.variables])
-        yield f"{_count(lost, 'node', 's')} contracted"
-
-
-def _template_trees(template: Template, names: Sequence[str]) -> list[str]:
-    size = template.left_size
-    left = tree(template.parents[:size], names[:size])
-    above = [p if p < 0 else p - size for p in template.parents[size:]]
-    right = tree(above, names[size:])
-    return beside([left, right] if right else [left])
+        yield from template_trees(template, [survey.name(v) for v in row.variables])
+        yield f"{counted(lost, 'node', 's')} contracted"
 
 
 def _template(survey: Survey, query: QueryView) -> Iterator[str]:
@@ -171,44 +157,6 @@ def _template(survey: Survey, query: QueryView) -> Iterator[str]:
         if i:
             yield ""
         yield from template_lines(survey, template, query.id)
-
-
-def template_lines(survey: Survey, view: TemplateView, query_id: str = "") -> Iterator[str]:
-    """Yield a template: its members, its form, and its rows."""
-    classes = [survey.classes[number - 1] for number in view.classes]
-    queries = list(dict.fromkeys(q for c in classes for q in c.queries()))
-    others = [q for q in queries if q != query_id]
-    count = _count(len(classes), "query class", "es")
-    with_whom = f"with {wrap(others)}" if others and query_id else wrap(others) or "this query only"
-    yield f"template {view.number}: {count}, {with_whom}"
-    template = view.template
-    names = [f"var{i + 1}" for i in range(template.size)]
-    yield from indent(_template_trees(template, names))
-    joins = [f"{names[a]} = {names[b]}" for a, b in template.value_joins]
-    yield from indent([", ".join(joins)] if joins else [])
-    residuals = [f"{names[a]} {operator} {names[b]}" for a, operator, b in template.residuals]
-    yield from indent([", ".join(residuals)] if residuals else [])
-    yield ""
-    rows = [
-        [
-            str(c.number),
-            *map(survey.name, c.query_class.row.variables),
-            _window(c.window_us) if template.has_right or c.window_us else "-",
-            wrap(c.queries(), 3),
-        ]
-        for c in classes[:ROWS_MAX]
-    ]
-    yield from table(["R_T  class", *names, "window", "queries"], _padded(rows))
-    if len(classes) > ROWS_MAX:
-        yield f"     and {len(classes) - ROWS_MAX:,} more classes"
-
-
-def _padded(rows: list[list[str]]) -> list[list[str]]:
-    return [[f"     {row[0]}", *row[1:]] for row in rows]
-
-
-def _window(length_us: int) -> str:
-    return render_duration(length_us) if length_us else "as given"
 
 
 def _used_templates(survey: Survey, query: QueryView) -> list[TemplateView]:
@@ -355,66 +303,3 @@ SECTIONS: dict[str, tuple[str, Section]] = {
     "strata": ("Strata", _strata),
 }
 """The sections of a query's explanation, by the name that `--section` takes."""
-
-
-def render_overview(survey: Survey) -> str:
-    """Return what a set of queries has in common."""
-    blocks = sum(len(query.blocks) for query in survey.queries)
-    lines = [
-        f"{len(survey.queries):,} queries with {blocks:,} blocks:"
-        f" {_count(len(survey.named()), 'variable', 's')},"
-        f" {_count(len(survey.classes), 'query class', 'es')},"
-        f" {_count(len(survey.templates), 'template', 's')}"
-    ]
-    lines += ["", "Queries", *_cut(indent(table(*_query_rows(survey))))]
-    lines += ["", "Templates"]
-    for view in survey.templates:
-        lines += [*indent(list(template_lines(survey, view))), ""]
-    shared = [v for v in survey.named() if len(v.queries()) > 1]
-    if shared:
-        rows = [[v.name, v.definition, wrap(v.queries(), 4)] for v in shared]
-        head = ["variable", "definition", "queries"]
-        lines += ["Shared variables", *_cut(indent(table(head, rows)))]
-        lines.append("")
-    notes = [f"{q.id}: {note.text}" for q in survey.queries for note in q.notes]
-    if notes:
-        lines += ["Not shared", *_cut(indent(notes))]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _cut(lines: list[str]) -> list[str]:
-    rest = len(lines) - OVERVIEW_ROWS_MAX
-    return [*lines[:OVERVIEW_ROWS_MAX], f"  and {rest:,} more"] if rest > 0 else lines
-
-
-def _count(number: int, name: str, ending: str) -> str:
-    return f"{number:,} {name}{'' if number == 1 else ending}"
-
-
-def _stratum(query: QueryView) -> int:
-    strata = [clause.stratum for clause in query.clauses()]
-    return max(strata + [decision.stratum for decision in query.decisions])
-
-
-def _query_rows(survey: Survey) -> tuple[list[str], list[list[str]]]:
-    rows = []
-    for query in survey.queries:
-        classes = [survey.class_of(clause) for clause in query.clauses()]
-        windows = dict.fromkeys(
-            [
-                *(one.window for one in query.decisions if one.window),
-                *(c.window for c in query.clauses() if c.is_join),
-            ]
-        )
-        rows.append(
-            [
-                query.id,
-                ", ".join(dict.fromkeys(str(c.number) for c in classes)),
-                ", ".join(dict.fromkeys(str(c.template) for c in classes)),
-                ", ".join(windows) or "-",
-                str(_stratum(query)),
-                ", ".join(dict.fromkeys(block.stream for block in query.blocks)),
-                query.publish or "-",
-            ]
-        )
-    return ["query", "class", "template", "window", "stratum", "reads", "publishes"], rows
