@@ -43,6 +43,7 @@ from xscl.client import (
     WebhookError,
     verify_webhook,
 )
+from xscl.client.feeds import AsyncFeedOperations, FeedOperations
 from xscl.client.operations import AsyncOperations, Operations
 
 T = TypeVar("T")
@@ -273,6 +274,7 @@ def test_both_clients_have_the_same_methods_and_arguments() -> None:
 
     assert methods(Client) == methods(AsyncClient)
     assert methods(Operations) == methods(AsyncOperations)
+    assert methods(FeedOperations) == methods(AsyncFeedOperations)
 
 
 async def test_matches_and_queries_show_themselves_in_a_notebook(

@@ -12,10 +12,10 @@ from typing import Any, Self, TypeVar
 from xscl.client.client import BATCH_BYTES, AsyncClient
 from xscl.client.consumer import Message
 from xscl.client.errors import ClosedError
+from xscl.client.feeds import FeedOperations
 from xscl.client.operations import Operations
 from xscl.client.values import (
     DocumentToPublish,
-    FeedInfo,
     Match,
     QueryInfo,
     Receipt,
@@ -28,7 +28,7 @@ __all__ = ["BlockingMessage", "Client"]
 T = TypeVar("T")
 
 
-class Client(Operations):
+class Client(Operations, FeedOperations):
     """A broker.  Use it in `with`, from any thread; see `AsyncClient` for what methods promise.
 
     It has an event loop in a thread of its own, so that it works inside a notebook, which has
@@ -182,65 +182,6 @@ class Client(Operations):
     def retry(self, delivery_id: str) -> None:
         """Try a delivery again now."""
         self._run(self._client.retry(delivery_id))
-
-    def feeds(self, *, stream: str | None = None, status: str | None = None) -> list[FeedInfo]:
-        """Return the feeds that are polled."""
-        return self._run(self._client.feeds(stream=stream, status=status))
-
-    def feed(self, url: str) -> FeedInfo:
-        """Return one feed."""
-        return self._run(self._client.feed(url))
-
-    def add_feed(
-        self,
-        url: str,
-        stream: str,
-        *,
-        options: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        check: bool = True,
-    ) -> FeedInfo:
-        """Subscribe a feed; see `AsyncClient.add_feed`."""
-        return self._run(
-            self._client.add_feed(url, stream, options=options, headers=headers, check=check)
-        )
-
-    def check_feed(
-        self,
-        url: str,
-        *,
-        options: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        documents: int = 10,
-    ) -> Mapping[str, Any]:
-        """Return what the broker would make of a feed."""
-        return self._run(
-            self._client.check_feed(url, options=options, headers=headers, documents=documents)
-        )
-
-    def pause_feed(self, url: str) -> FeedInfo:
-        """Stop checking a feed."""
-        return self._run(self._client.pause_feed(url))
-
-    def resume_feed(self, url: str) -> FeedInfo:
-        """Check a paused feed again."""
-        return self._run(self._client.resume_feed(url))
-
-    def refresh_feed(self, url: str) -> FeedInfo:
-        """Have a feed checked soon."""
-        return self._run(self._client.refresh_feed(url))
-
-    def remove_feed(self, url: str) -> None:
-        """Unsubscribe a feed."""
-        self._run(self._client.remove_feed(url))
-
-    def import_feeds(self, opml: bytes, *, stream: str = "feeds") -> Mapping[str, Any]:
-        """Subscribe the feeds of an OPML document; see `AsyncClient.import_feeds`."""
-        return self._run(self._client.import_feeds(opml, stream=stream))
-
-    def export_feeds(self) -> bytes:
-        """Return the feeds as an OPML document."""
-        return self._run(self._client.export_feeds())
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         if not self._close.alive:

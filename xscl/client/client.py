@@ -11,17 +11,16 @@ from typing import Any, Self
 from xscl.client.connection import Connection, OverError
 from xscl.client.consumer import Consumer, Message
 from xscl.client.errors import BrokerUnreachableError, BusyError, RefusedError
+from xscl.client.feeds import AsyncFeedOperations
 from xscl.client.operations import AsyncOperations
 from xscl.client.values import (
     DocumentToPublish,
-    FeedInfo,
     Match,
     QueryInfo,
     Receipt,
     SubscriptionInfo,
     Xml,
     document_line,
-    read_feed,
     read_match,
     read_query,
     read_receipt,
@@ -37,11 +36,9 @@ BATCH_BYTES = 4 << 20
 
 _WAIT_MAX_S = 20
 _ANSWER_S = 30.0
-_FEED_CHECK_S = 90.0
-"""How long a feed may take to be looked at: the broker gives up after 75 seconds."""
 
 
-class AsyncClient(AsyncOperations):
+class AsyncClient(AsyncOperations, AsyncFeedOperations):
     """A broker.  Use it in `async with`, in one event loop.
 
     `token` is for brokers that want one.  What the broker refuses is a `RefusedError`, a text
@@ -301,89 +298,6 @@ class AsyncClient(AsyncOperations):
     async def retry(self, delivery_id: str) -> None:
         """Try a delivery again now, also a dead letter."""
         await self._connection.call("POST", "deliveries", delivery_id, "retry")
-
-    async def feeds(
-        self, *, stream: str | None = None, status: str | None = None
-    ) -> list[FeedInfo]:
-        """Return the feeds that are polled, by URL: all, of one stream, of one status."""
-        query = {"stream": stream, "status": status}
-        answer = await self._connection.call("GET", "feeds", query=query)
-        return [read_feed(each) for each in answer["feeds"]]
-
-    async def feed(self, url: str) -> FeedInfo:
-        """Return one feed; its options are in `fields`, its secrets nowhere."""
-        return read_feed(await self._connection.call("GET", "feeds", url))
-
-    async def add_feed(
-        self,
-        url: str,
-        stream: str,
-        *,
-        options: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        check: bool = True,
-    ) -> FeedInfo:
-        """Subscribe the feed at `url`, or the one that the page there names.
-
-        It is looked at first, and refused in words where it cannot be read.  `headers`, and a
-        user name and password in the URL, are kept secret.
-        """
-        body = {"url": url, "stream": stream, "check": check}
-        body |= {"options": dict(options or {}), "headers": dict(headers or {})}
-        answer = await self._connection.call("POST", "feeds", body=body, timeout_s=_FEED_CHECK_S)
-        return read_feed(answer)
-
-    async def check_feed(
-        self,
-        url: str,
-        *,
-        options: Mapping[str, Any] | None = None,
-        headers: Mapping[str, str] | None = None,
-        documents: int = 10,
-    ) -> Mapping[str, Any]:
-        """Return what the broker would make of the feed at `url`, without subscribing it.
-
-        So many of its newest documents are among it, 2,000 at most.
-        """
-        body = {"url": url, "documents": documents}
-        body |= {"options": dict(options or {}), "headers": dict(headers or {})}
-        answer = await self._connection.call(
-            "POST", "feeds", "check", body=body, timeout_s=_FEED_CHECK_S
-        )
-        return dict(answer)
-
-    async def pause_feed(self, url: str) -> FeedInfo:
-        """Stop checking a feed until it is resumed."""
-        return read_feed(await self._connection.call("POST", "feeds", url, "pause"))
-
-    async def resume_feed(self, url: str) -> FeedInfo:
-        """Check a paused feed again."""
-        return read_feed(await self._connection.call("POST", "feeds", url, "resume"))
-
-    async def refresh_feed(self, url: str) -> FeedInfo:
-        """Have a feed checked as soon as its host allows, also one that is gone."""
-        return read_feed(await self._connection.call("POST", "feeds", url, "refresh"))
-
-    async def remove_feed(self, url: str) -> None:
-        """Unsubscribe a feed and forget which of its entries were seen."""
-        await self._connection.call("DELETE", "feeds", url)
-
-    async def import_feeds(self, opml: bytes, *, stream: str = "feeds") -> Mapping[str, Any]:
-        """Subscribe the feeds of an OPML document, unseen; those in no folder go to `stream`.
-
-        Returns how many were `added` or `known` already, and in words the `problems` of others.
-        """
-        answer = await self._connection.call(
-            *("POST", "feeds.opml"),
-            query={"stream": stream},
-            body=opml,
-            content_type="text/x-opml",
-        )
-        return dict(answer)
-
-    async def export_feeds(self) -> bytes:
-        """Return the feeds as an OPML document: a folder for each stream, no secret in it."""
-        return await self._connection.read("GET", "feeds.opml")
 
     async def _send(self, stream: str, lines: list[bytes]) -> list[Receipt]:
         while True:
