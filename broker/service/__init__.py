@@ -2,7 +2,7 @@
 
 `lifecycle` holds the whole.  Beside the pipeline it plans the next segment (`planning`), polls
 feeds (`polling`), tells of queries that are paused (`pausing`) and keeps the spool small
-(`maintenance`); `startup` lets a stop overtake a start.
+(`maintenance`); `streaming` is its Spark, and `startup` lets a stop overtake a start.
 
 Invariant: what was started is stopped, in the opposite order, whatever fails in between.
 

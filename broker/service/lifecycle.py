@@ -40,11 +40,10 @@ from broker.operations.traces import open_traces
 from broker.pipeline.backfill import backfill
 from broker.pipeline.commits import announce
 from broker.pipeline.evaluation import PlanStore
-from broker.pipeline.kafka import RecordTaker, checkpoint_of, records_of
 from broker.pipeline.outbox import Outbox
-from broker.pipeline.shards import Join, ShardTask, Tasks
+from broker.pipeline.shards import Join, Tasks
 from broker.pipeline.snapshot import Snapshot
-from broker.pipeline.spark import Spark, SparkQuery, StreamSource
+from broker.pipeline.spark import SparkQuery, StreamSource
 from broker.pipeline.steps import Pipeline, StepSummary
 from broker.registry.audit import AUDIT_FILE, AuditTrail
 from broker.registry.ownertoken import keep_owner_token
@@ -59,20 +58,20 @@ from broker.service.pausing import Pausing
 from broker.service.planning import Planning
 from broker.service.polling import poller, push_of
 from broker.service.startup import apart, unless
-from broker.settings.config import KafkaSettings, Settings
+from broker.service.streaming import Streaming, watch
+from broker.settings.config import Settings
 from broker.settings.directory import ADDRESS_FILE, is_copy, keep_private
 from broker.settings.feeds import configured_feeds
 from broker.web import pages
 from feeds import FeedStore, networks
 from joins import Processor
-from joins.shards.orders import Answer
 from xpath_eval.counters import counters_of
 
 __all__ = ["Service"]
 
 _log = logging.getLogger(__name__)
 
-_WATCH_S = 0.5
+_BACKFILLS_S = 0.5
 _MAINTENANCE_S = 60.0
 
 WAITING_DOCUMENTS_MAX = 200_000
@@ -90,7 +89,7 @@ class Service:
         self._data = settings.data
         keep_private(self._data)
         self._stack = AsyncExitStack()
-        self._spark: Spark | None = None
+        self._streaming = Streaming(settings, self._stack)
         self._unready: str | None = "the broker is starting"
         self._lateness_us = settings.lateness // timedelta(microseconds=1)
         self._channels: dict[DestinationKind, Channel] = {}
@@ -156,25 +155,30 @@ class Service:
             self._stack.push_async_callback(asyncio.to_thread, self._ingest.stop)
             self._unready = None
             _log.info("ready", extra={"seconds": round(self._figures.uptime_s, 1)})
-            topics = [await self._consume(topic) for topic in self._settings.kafka]
+            topics = [
+                await self._streaming.topic(each, self._ingest.submit)
+                for each in self._settings.kafka
+            ]
             await self._work(stop, [query, *topics])
         return True
 
     async def _start(self) -> SparkQuery:
         # What is recovered may be joined in tasks.
-        self._spark = await self._start_spark()
+        await self._streaming.start()
         await apart(self._recover)
-        return await self._stream(self._spark)
+        return await self._streaming.documents(
+            StreamSource(
+                self._data / "spool", self._plans.directory, through=self._pipeline.through
+            ),
+            self._step,
+            on_evaluated=self._stages.evaluated,
+        )
 
     def _processor(self) -> Processor | None:
         """Return a join that is spread over tasks of Spark, where the settings ask for shards."""
         settings = self._settings
         join = Join(self._lateness_us, settings.shards, settings.budget.pairs_max)
-        return join.processor(Tasks(self._run_tasks, self._data / "shards"))
-
-    def _run_tasks(self, tasks: Sequence[ShardTask]) -> Sequence[Answer]:
-        assert self._spark is not None, "tasks are carried out once Spark runs"
-        return self._spark.run_tasks(tasks)
+        return join.processor(Tasks(self._streaming.run_tasks, self._data / "shards"))
 
     def _recover(self) -> None:
         """Make the state as it was at the last commit; later documents have today's queries."""
@@ -252,48 +256,11 @@ class Service:
         self._stack.callback(address.unlink, missing_ok=True)
         return url
 
-    async def _start_spark(self) -> Spark:
-        log, master = self._data / "spark-log", self._settings.spark.master
-        has_shards = self._settings.shards > 1
-        spark = await apart(lambda: Spark.start(log, master=master, has_shards=has_shards))
-        self._stack.push_async_callback(asyncio.to_thread, spark.stop)
-        return spark
-
-    async def _stream(self, spark: Spark) -> SparkQuery:
-        source = StreamSource(
-            self._data / "spool", self._plans.directory, through=self._pipeline.through
-        )
-        query = await asyncio.to_thread(
-            spark.stream,
-            source,
-            self._step,
-            checkpoint=self._data / "checkpoint",
-            interval_s=self._settings.spark.interval.total_seconds(),
-            on_evaluated=self._stages.evaluated,
-        )
-        self._stack.push_async_callback(asyncio.to_thread, query.stop)
-        return query
-
-    async def _consume(self, topic: KafkaSettings) -> SparkQuery:
-        """Start to read a topic of Kafka."""
-        assert self._spark is not None
-        taker = RecordTaker(self._ingest.submit, topic.stream)
-        query = await asyncio.to_thread(
-            self._spark.consume,
-            records_of(topic),
-            taker.take,
-            checkpoint=checkpoint_of(self._data / "kafka", topic),
-            interval_s=self._settings.spark.interval.total_seconds(),
-        )
-        self._stack.push_async_callback(asyncio.to_thread, query.stop)
-        self._stack.callback(taker.stop)
-        return query
-
     async def _work(self, stop: asyncio.Event, queries: Sequence[SparkQuery]) -> None:
         """Run what never ends by itself; the first to end, or `stop`, ends all."""
         workers: list[Coroutine[Any, Any, object]] = [
             stop.wait(),
-            *map(self._watch, queries),
+            *map(watch, queries),
             self._keep_small(),
             tell_late(lambda: self._numbering.late),
             self._look_back(stop),
@@ -341,20 +308,13 @@ class Service:
                 self._has_pauses.set()
                 await asyncio.sleep(busy.retry_after_s)
 
-    async def _watch(self, query: SparkQuery) -> None:
-        while query.is_running:
-            query.check()
-            await asyncio.sleep(_WATCH_S)
-        query.check()
-
     async def _keep_small(self) -> None:
         """Merge and delete segments now and then, and processes, beside the pipeline."""
         while True:
             await asyncio.sleep(_MAINTENANCE_S)
             with contextlib.suppress(Busy):
                 await asyncio.to_thread(self._maintenance.once)
-            if self._spark is not None:
-                await asyncio.to_thread(self._spark.end_planners)
+            await self._streaming.end_planners()
 
     async def _look_back(self, stop: asyncio.Event) -> None:
         """Match earlier documents for registrations that ask for it, beside the pipeline."""
@@ -371,7 +331,7 @@ class Service:
                     is_stopping=stop.is_set,
                 )
                 self._has_pauses.set()
-            await asyncio.sleep(_WATCH_S)
+            await asyncio.sleep(_BACKFILLS_S)
 
     def _open_delivery(self) -> Pickup:
         self._channels = open_channels(

@@ -12,13 +12,15 @@ import contextlib
 import signal
 import sys
 import threading
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 from broker.operations.log import write_log
 from broker.pipeline.steps import Pipeline
 from broker.service.lifecycle import Service
-from broker.settings.config import load_settings
+from broker.service.streaming import Streaming
+from broker.settings.config import Settings, load_settings
 from broker.settings.directory import Claim, keep_private
 
 
@@ -54,16 +56,28 @@ class Drained:
             self._failure = error
 
 
-class LightService(Service):
-    """The service of `xscl run`, whose pipeline is drained where Spark would be."""
+class Draining(Streaming):
+    """Drains a pipeline where Spark would be."""
 
-    async def _start_spark(self) -> Any:
+    def __init__(self, settings: Settings, stack: AsyncExitStack, pipeline: Pipeline) -> None:
+        super().__init__(settings, stack)
+        self._pipeline = pipeline
+
+    async def start(self) -> None:
         """Start nothing."""
 
-    async def _stream(self, spark: Any) -> Any:
+    async def documents(self, source: Any, step: Any, *, on_evaluated: Any) -> Any:
         query = Drained(self._pipeline)
         self._stack.push_async_callback(asyncio.to_thread, query.stop)
         return query
+
+
+class LightService(Service):
+    """The service of `xscl run` without Spark."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._streaming = Draining(settings, self._stack, self._pipeline)
 
 
 async def _run(path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import aiohttp
 
 from broker.service.lifecycle import Service
+from broker.service.streaming import Streaming
 from broker.settings.config import Settings
 
 
@@ -23,12 +24,18 @@ class NoQuery:
         """All is well."""
 
 
-class Sparkless(Service):
-    async def _start_spark(self) -> Any:
+class NoStreaming(Streaming):
+    async def start(self) -> None:
         """Start nothing."""
 
-    async def _stream(self, spark: Any) -> Any:
+    async def documents(self, source: Any, step: Any, *, on_evaluated: Any) -> Any:
         return NoQuery()
+
+
+class Sparkless(Service):
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._streaming = NoStreaming(settings, self._stack)
 
 
 class Unstarted(Service):
