@@ -4,7 +4,10 @@
 
 Events alternate between two kinds, b and g, each with a key.  Ready rows are what decisions get
 of the join: a table of instances with their values.  Statements differ in a constant, so that each
-event is of one of them.  Through the join they are documents, evaluated before the clock starts.
+event is of one of them.  Through the join they are documents, evaluated before the clock starts:
+what is counted begins with witnesses, which become instances, are joined, fanned out, handed on and
+decided, and ends with matches as rows, grouped, counted and in order.  With lines, documents are
+parsed again, and each match becomes its output and its final line.
 Last comes *the next item of the same feed* over recorded news, in the order of arrival.
 """
 
@@ -21,6 +24,8 @@ import xscl
 from benchmarks._workloads import news_lines
 from broker.documents.document import Document
 from broker.matching.engine import Engine, RegisteredQuery
+from broker.matching.rendering.matches import BuiltMatch
+from broker.matching.rendering.matchrows import MatchRows
 from joins.memory.slots import Ints
 from joins.sequences.clock import Clock
 from joins.sequences.contenders import StreamRows
@@ -43,6 +48,17 @@ STATEMENTS = {
     "UNLESS": "S//b[k->x] NEXT {x = y, 1 h} S//g[k->y] UNLESS {x = z} S//c[k->z] GRACE 0 s",
     "NOT FOLLOWED BY": "S//b[k->x] NOT FOLLOWED BY {x = y, 10 s} S//g[k->y] GRACE 0 s",
 }
+
+
+class RowsOnly(Engine):
+    """An engine that spells no match: it ends with the rows of matches."""
+
+    found = 0
+
+    def _build(self, batch: object, found: MatchRows, leaves: object) -> list[BuiltMatch]:
+        for _ in found.rows(lambda query: self._accounts.of(query).limit):
+            self.found += 1
+        return []
 
 
 def decided_of(text: str) -> Decided:
@@ -133,8 +149,8 @@ def decide(all_decided: list[Decided], rows: pa.Table, rows_each: int) -> float:
     return rows.num_rows / rows_each / (time.process_time() - started)
 
 
-def joined(text: str, events: int, statements: int) -> tuple[float, int]:
-    """Return events a second through the whole join, and how many matches there were."""
+def joined(text: str, events: int, statements: int) -> tuple[float, float, int]:
+    """Return what `through_the_join` does of alternating events."""
     keys = np.random.default_rng(1).integers(0, KEYS, events).tolist()
     documents = [
         Document(
@@ -146,20 +162,31 @@ def joined(text: str, events: int, statements: int) -> tuple[float, int]:
     return through_the_join(text, documents, statements)
 
 
-def through_the_join(text: str, documents: list[Document], statements: int) -> tuple[float, int]:
-    """Return documents a second through the whole join, and how many matches there were."""
-    queries = [xscl.parse(text, id=f"q{i}")[0] for i in range(statements)]
-    engine = Engine([RegisteredQuery(each) for each in queries], lateness_us=LATENESS_US)
+def through_the_join(
+    text: str, documents: list[Document], statements: int
+) -> tuple[float, float, int]:
+    """Return documents a second to the rows of matches, and to lines, and how many there were."""
+    queries = [RegisteredQuery(xscl.parse(text, id=f"q{i}")[0]) for i in range(statements)]
     xml = {document.docid: document.xml for document in documents}
-    parts: list[pa.Table] = [
-        engine.evaluate(documents[i : i + BATCH]) for i in range(0, len(documents), BATCH)
-    ]
+    rates: list[float] = []
     matches = 0
-    started = time.process_time()
-    for part in parts:
-        step = engine.process(part, lambda docids: {docid: xml[docid] for docid in docids})
-        matches += len(step.matches)
-    return len(documents) / (time.process_time() - started), matches
+    for engine in (
+        RowsOnly(queries, lateness_us=LATENESS_US),
+        Engine(queries, lateness_us=LATENESS_US),
+    ):
+        parts: list[pa.Table] = [
+            engine.evaluate(documents[i : i + BATCH]) for i in range(0, len(documents), BATCH)
+        ]
+        matches = 0
+        started = time.process_time()
+        for part in parts:
+            step = engine.process(part, lambda docids: {docid: xml[docid] for docid in docids})
+            matches += len(step.matches)
+        rates.append(len(documents) / (time.process_time() - started))
+        if isinstance(engine, RowsOnly):
+            found = engine.found
+    assert found == matches
+    return rates[0], rates[1], matches
 
 
 def news(items: int) -> list[Document]:
@@ -176,8 +203,8 @@ def news(items: int) -> list[Document]:
     return found
 
 
-def recorded(grace: str, documents: list[Document]) -> tuple[float, float, int]:
-    """Return items a second of the next of the same feed: ready, through the join, its matches."""
+def recorded(grace: str, documents: list[Document]) -> tuple[float, float, float, int]:
+    """Return items a second of the next of the same feed: ready, to rows, to lines; its matches."""
     text = f"news//item[feed->x] NEXT {{x = y, 1 d}} news//item[feed->y] GRACE {grace}"
     feeds = [document.xml.partition(b"<feed>")[2].partition(b"<")[0] for document in documents]
     decided = decided_of(text)
@@ -205,16 +232,19 @@ def main() -> None:
     print(f"ready events/s of NEXT by windows: {', '.join(WINDOWS)}")
     rates = [ready(STATEMENTS["NEXT"].replace("1 h", each), options.events) for each in WINDOWS]
     print(f"{'':18}", *(f"{rate:10,.0f}" for rate in rates))
-    print("documents/s through the join: 1 statement, 100 equal but for their ids")
+    print("documents/s to rows of matches, to lines: 1 statement, 100 equal but for their ids")
     for name, text in STATEMENTS.items():
-        one, found = joined(text, options.joined, 1)
-        many, _ = joined(text, options.joined // 20, 100)
-        print(f"{name:18} {one:10,.0f} ({found:,} matches) {many:10,.0f}")
-    print("next recorded item of the same feed, items/s: ready, through the join")
+        rows, lines, found = joined(text, options.joined, 1)
+        many_rows, many_lines, _ = joined(text, options.joined // 20, 100)
+        print(
+            f"{name:18} {rows:10,.0f} {lines:10,.0f} ({found:,} matches)"
+            f" {many_rows:10,.0f} {many_lines:10,.0f}"
+        )
+    print("next recorded item of the same feed, items/s: ready, to rows, to lines")
     documents = news(options.items)
     for grace in ("0 s", "1 h", "1 d"):
-        rate, whole, found = recorded(grace, documents)
-        print(f"GRACE {grace:12} {rate:10,.0f} {whole:10,.0f} ({found:,} matches)")
+        rate, rows, lines, found = recorded(grace, documents)
+        print(f"GRACE {grace:12} {rate:10,.0f} {rows:10,.0f} {lines:10,.0f} ({found:,} matches)")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,16 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
+
+from broker.matching.boxes.columns import Ints
+
 __all__ = ["BLOCK_DOCUMENTS", "Account", "BlockCounts", "block_of"]
 
 BLOCK_DOCUMENTS = 1_000
+
+_BLOCKS = 1 << 31
+"""A pair of blocks is a number: that of the first times this, and that of the second."""
 
 
 def block_of(docid: int) -> int:
@@ -64,6 +71,24 @@ class BlockCounts:
                 break
         return last
 
+    def has_room(self, docids: Ints, newest: Ints, counts: Ints) -> bool:
+        """Return whether no block goes over the bound with so much more."""
+        blocks, totals, _ = _by_block(docids, newest, counts)
+        return all(
+            self.by_block[block] + total <= self.most
+            for block, total in zip(blocks, totals, strict=True)
+        )
+
+    def add_all(self, docids: Ints, newest: Ints, counts: Ints) -> None:
+        """Count more, for which there is room."""
+        blocks, totals, which = _by_block(docids, newest, counts)
+        for block, total in zip(blocks, totals, strict=True):
+            self.by_block[block] += total
+        by_docid = [self._by_docid[block] for block in blocks]
+        rows = zip(*map(np.ndarray.tolist, (which, docids, counts)), strict=True)
+        for block, docid, count in rows:
+            by_docid[block][docid] += count
+
     def drop_from(self, docid: int) -> None:
         """Take a document as the limit: from it on nothing counts."""
         self.at_limit = Counter()
@@ -82,3 +107,15 @@ class BlockCounts:
             and self.by_block[block] + self.at_limit[block] > self.most
         ]
         return min(found, default=None)
+
+
+def _by_block(
+    docids: Ints, newest: Ints, counts: Ints
+) -> tuple[list[tuple[int, int]], list[int], Ints]:
+    """Return the blocks of accounts, the sum of each, and which of them each account is in."""
+    own, other = (docids - 1) // BLOCK_DOCUMENTS, (newest - 1) // BLOCK_DOCUMENTS
+    pairs, which = np.unique(own * _BLOCKS + other, return_inverse=True)
+    totals = np.zeros(len(pairs), np.int64)
+    np.add.at(totals, which, counts)
+    own, other = np.divmod(pairs, _BLOCKS)
+    return [*zip(own.tolist(), other.tolist(), strict=True)], totals.tolist(), which

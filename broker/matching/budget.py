@@ -26,7 +26,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+
 from broker.matching.blocks import BLOCK_DOCUMENTS, Account, BlockCounts, block_of
+from broker.matching.boxes.columns import Ints
 from joins import UNBOUNDED
 
 __all__ = [
@@ -159,6 +162,36 @@ class Tally:
 
     def _has_many(self, account: Account) -> bool:
         return self._found.get(account, 0) > self._budget.pairs_max
+
+    def find_all(
+        self, docids: Ints, newest: Ints, tuples: Ints, nbytes: Ints, matches: Ints
+    ) -> None:
+        """Count the tuples of nodes of accounts, each account once; see `find`."""
+        accounts = [*map(Account, docids.tolist(), newest.tolist())]
+        spent = tuples * TUPLE_COST + nbytes
+        each = [*map(np.ndarray.tolist, (tuples, spent, matches))]
+        dicts = self._found, self._bytes, self._matches
+        totals = [
+            [counted.get(account, 0) + more for account, more in zip(accounts, column, strict=True)]
+            for counted, column in zip(dicts, each, strict=True)
+        ]
+        bounds = self._budget.pairs_max, self._most_bytes, self._most_matches
+        is_within = (
+            int(docids.max()) < self.limit
+            and all(max(total) <= most for total, most in zip(totals, bounds, strict=True))
+            and self._kept.has_room(docids, docids, nbytes)
+            and self._counted.has_room(docids, newest, matches)
+        )
+        if not is_within:
+            for account, *counts in zip(
+                accounts, *map(np.ndarray.tolist, (tuples, nbytes, matches)), strict=True
+            ):
+                self.find(account, *counts)
+            return
+        for counted, total in zip(dicts, totals, strict=True):
+            counted.update(zip(accounts, total, strict=True))
+        self._kept.add_all(docids, docids, nbytes)
+        self._counted.add_all(docids, newest, matches)
 
     def find(self, account: Account, tuples: int, nbytes: int, matches: int) -> None:
         """Count tuples of nodes, whatever they are for, of which a match may have many.

@@ -158,9 +158,11 @@ class _Counted:
         tuples = np.bincount(inverse, costs).astype(np.int64)
         nbytes = np.bincount(inverse, costs * self._hits.nbytes).astype(np.int64)
         matches = np.bincount(inverse[begun], minlength=len(tuples))
-        rows = zip(*(column.tolist() for column in (*keys, tuples, nbytes, matches)), strict=True)
-        for tally, docid, newest, *found in rows:
-            self._all[tally].find(Account(docid, newest), *found)
+        tallies, *given = *keys, tuples, nbytes, matches
+        order = np.argsort(tallies, kind="stable")
+        for own in np.split(order, np.flatnonzero(np.diff(tallies[order])) + 1):
+            if len(own):
+                self._all[tallies[own[0]]].find_all(*(column[own] for column in given))
 
     def hand_on(self, handed_on: Ints) -> None:
         """Count the tuples of inner operators that queries have found, each once."""

@@ -1,9 +1,13 @@
-"""Tuples of inner operators as instances for the operators above, each once whoever found it."""
+"""Tuples of inner operators as instances for the operators above, each once whoever found it.
+
+They are gathered table by table, in columns.  What is equal is found exactly: a tuple by its shape,
+leaves, nodes and values, which are numbers, a value by the number of its text.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +21,15 @@ from templates.clause import Clause
 
 __all__ = ["InnerTuples"]
 
+_NO_TEXT = -1
+"""The number of the text of a node without a value."""
+
+_QUERIES = 1 << 31
+"""A tuple that a query has found is a number: that of the tuple times this, and the query's."""
+
+_WHOLE = ("docid", "depth", "docid_min", "docid_max", "start_us", "end_us", "watermark_us", "shape")
+"""The columns of whole numbers of `UNNUMBERED`."""
+
 
 class InnerTuples:
     """The tuples of inner operators in a stratum, and the queries that have found each.
@@ -26,49 +39,44 @@ class InnerTuples:
 
     def __init__(self, shape_of: Callable[[Clause], int]) -> None:
         self._shape_of = shape_of
-        self._numbers: dict[tuple[Any, ...], int] = {}
-        self._rows: list[tuple[Any, ...]] = []
-        self._finders: list[set[str]] = []
+        self._numbers: dict[bytes, int] = {}
+        self._parts: list[_Rows] = []
+        self._texts: dict[str, int] = {}
+        self._queries: dict[str, int] = {}
+        self._found: set[int] = set()
 
     def add(self, hits: Hits) -> Flags:
         """Add hits of inner operators; return which of them no earlier one has for its query."""
-        numbers = self._number(hits)
-        queries = [use.subscriber.query.id for use in hits.uses]
+        queries = [
+            self._queries.setdefault(use.subscriber.query.id, len(self._queries))
+            for use in hits.uses
+        ]
+        found = self._number(hits) * _QUERIES + np.array(queries, np.int64)[hits.which]
+        distinct, first = np.unique(found, return_index=True)
+        is_first = [each not in self._found for each in distinct.tolist()]
+        self._found.update(distinct.tolist())
         are_new = np.zeros(len(hits), np.bool_)
-        found = zip(numbers.tolist(), hits.which.tolist(), strict=True)
-        for hit, (number, use) in enumerate(found):
-            finders, query = self._finders[number], queries[use]
-            if query not in finders:
-                finders.add(query)
-                are_new[hit] = True
+        are_new[first[np.array(is_first, np.bool_)]] = True
         return are_new
 
     def _number(self, hits: Hits) -> Ints:
         """Return the number of the tuple of each hit; what is new gets a row."""
         # Many uses may have found one tuple, of clauses that read it alike.
-        clauses = [terms.clause for terms in hits.clauses]
-        keys = np.stack([hits.rows, hits.by_clause(range(len(clauses)))], axis=1)
-        _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-        some = hits.take(first)
-        numbers = []
-        for row in self._read(some):
-            # One node may carry several values: a function of it may have more than one.
-            shape, leaves, nodes, values = row[-4:]
-            key = (shape, *leaves, *nodes, *values)
-            number = self._numbers.setdefault(key, len(self._rows))
-            if number == len(self._rows):
-                self._rows.append(row)
-                self._finders.append(set())
-            numbers.append(number)
-        return np.array(numbers, np.int64)[inverse.ravel()]
+        clauses = hits.clauses
+        read_alike = hits.rows * len(clauses) + hits.by_clause(range(len(clauses)))
+        _, first, inverse = np.unique(read_alike, return_index=True, return_inverse=True)
+        rows = self._read(hits.take(first))
+        known, before = self._numbers, len(self._numbers)
+        numbers = np.array([known.setdefault(key, len(known)) for key in rows.contents()], np.int64)
+        distinct, own = np.unique(numbers, return_index=True)
+        self._parts.append(rows.take(own[distinct >= before]))
+        return numbers[inverse]
 
-    def _read(self, hits: Hits) -> Iterator[tuple[Any, ...]]:
-        """Yield tuples as rows of `UNNUMBERED`."""
+    def _read(self, hits: Hits) -> _Rows:
         points, operands = hits.points, hits.points.operands
         newest = points.newest(hits.rows)
-        docids = points.docids[hits.rows]
         depths, watermarks = (operands.column(n)[newest] for n in ("depth", "watermark_us"))
-        match_ids = operands.rows.column("match_id").take(pa.array(newest)).to_pylist()
+        match_ids: list[str] = operands.rows.column("match_id").take(pa.array(newest)).to_pylist()
         if points.tuples.decided is not None:
             decided = points.tuples.decided[hits.rows]
             was_decided = decided[:, 0] > 0
@@ -77,20 +85,24 @@ class InnerTuples:
             for row in np.flatnonzero(was_decided).tolist():
                 match_ids[row] = ""
         starts, ends = points.intervals(hits.rows)
-        shapes = {terms: self._shape_of(terms.clause) for terms in hits.clauses}
-        streams = [(terms.clause.stream, shapes[terms]) for terms in hits.terms]
-        oldest, latest = points.docids_min[hits.rows], hits.docids_max
-        columns = (docids, depths, oldest, latest, starts, ends, watermarks)
-        given = zip(*(column.tolist() for column in columns), strict=True)
-        which, (leaves, lengths) = hits.which.tolist(), hits.leaves
-        behind_each = [row[:n] for row, n in zip(leaves.tolist(), lengths.tolist(), strict=True)]
-        values = zip(which, match_ids, given, behind_each, *self._carried(hits), strict=True)
-        for use, match_id, numbers, behind, nodes, texts in values:
-            stream, shape = streams[use]
-            docid, depth, *others = numbers
-            yield (stream, "", docid, depth, match_id, *others, shape, behind, nodes, texts)
+        whole = [
+            points.docids[hits.rows],
+            depths,
+            points.docids_min[hits.rows],
+            hits.docids_max,
+            starts,
+            ends,
+            watermarks,
+            hits.by_clause(self._shape_of(terms.clause) for terms in hits.clauses),
+        ]
+        streams = [terms.clause.stream for terms in hits.terms]
+        names = [streams[use] for use in hits.which.tolist()]
+        leaves, leaf_counts = hits.leaves
+        is_leaf = np.arange(leaves.shape[1]) < leaf_counts[:, None]
+        behind = _Lists(leaves[is_leaf], leaf_counts)
+        return _Rows(names, match_ids, np.stack(whole), behind, *self._carried(hits))
 
-    def _carried(self, hits: Hits) -> tuple[list[list[int]], list[list[str | None]]]:
+    def _carried(self, hits: Hits) -> tuple[_Lists, _Lists]:
         """Return the nodes and values that each tuple carries, those of its root first."""
         carried = [terms.carried for terms in hits.clauses]
         counts = hits.by_clause(map(len, carried))
@@ -98,33 +110,149 @@ class InnerTuples:
         flat = np.array([term for each in carried for term in each], np.int64)
         terms = flat[ranges(hits.by_clause(first), counts)]
         own = np.repeat(np.arange(len(hits)), counts)
-        numbers, texts = hits.nodes[own, terms].tolist(), hits.texts(own, terms)
-        ends = np.cumsum(counts).tolist()
-        nodes: list[list[int]] = []
-        values: list[list[str | None]] = []
-        start = 0
-        for stop, more in zip(ends, hits.tested(), strict=True):
-            # What is only tested is no node: equal values of several nodes are one.
-            nodes.append([0, *numbers[start:stop], *[0] * len(more)])
-            values.append([None, *texts[start:stop], *more])
-            start = stop
-        return nodes, values
+        is_tested = any(terms.clause.tested for terms in hits.clauses)
+        tested = hits.tested() if is_tested else []
+        more = np.array([*map(len, tested)] if tested else [0] * len(hits), np.int64)
+        sizes = 1 + counts + more
+        starts = np.cumsum(sizes) - sizes
+        # What is only tested is no node: equal values of several nodes are one.
+        nodes = np.zeros(int(sizes.sum()), np.int64)
+        texts = np.full(len(nodes), _NO_TEXT)
+        at = ranges(starts + 1, counts)
+        nodes[at] = hits.nodes[own, terms]
+        texts[at] = self._spelled(hits.texts(own, terms))
+        behind = [text for each in tested for text in each]
+        texts[ranges(starts + 1 + counts, more)] = self._spelled(behind)
+        return _Lists(nodes, sizes), _Lists(texts, sizes)
+
+    def _spelled(self, texts: list[str | None]) -> Ints:
+        """Return the numbers of texts."""
+        known = self._texts
+        numbers = [
+            _NO_TEXT if text is None else known.setdefault(text, len(known)) for text in texts
+        ]
+        return np.array(numbers, np.int64)
 
     def tables(self, limit_of: Callable[[str], int], characters_max: int) -> Iterator[pa.Table]:
         """Yield the tuples below the limit of a query that has found them, as `UNNUMBERED`.
 
         A table has so many characters: a column must hold them.
         """
-        limits = {query: limit_of(query) for query in set().union(*self._finders)}
-        docid = UNNUMBERED.get_field_index("docid")
-        rows = [
-            row
-            for row, finders in zip(self._rows, self._finders, strict=True)
-            if any(row[docid] < limits[query] for query in finders)
-        ]
-        for part in in_sub_batches(rows, _characters, characters_max):
-            yield pa.table([*map(list, zip(*part, strict=True))], schema=UNNUMBERED)
+        if not self._parts:
+            return
+        rows = _Rows.concat(self._parts)
+        numbers, queries = np.divmod(np.array([*self._found], np.int64), _QUERIES)
+        limits = np.array([limit_of(query) for query in self._queries], np.int64)
+        is_below = np.zeros(len(rows), np.bool_)
+        is_below[numbers[rows.whole[0, numbers] < limits[queries]]] = True
+        rows = rows.take(np.flatnonzero(is_below))
+        texts = [*self._texts]
+        sizes = rows.values.sums(np.array([*map(len, texts), 0], np.int64))
+        if sizes.sum() <= characters_max:
+            if len(rows):
+                yield rows.table(texts)
+            return
+        for part in in_sub_batches(range(len(rows)), sizes.__getitem__, characters_max):
+            yield rows.take(np.array(part)).table(texts)
 
 
-def _characters(row: tuple[Any, ...]) -> int:
-    return sum(map(len, filter(None, row[-1])))
+class _Lists(NamedTuple):
+    """Lists of numbers: all behind one another, and how many each has."""
+
+    flat: Ints
+    counts: Ints
+
+    @classmethod
+    def concat(cls, parts: list[_Lists]) -> _Lists:
+        """Return the lists of all parts."""
+        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    def take(self, some: Ints) -> _Lists:
+        """Return some of the lists."""
+        starts = np.cumsum(self.counts) - self.counts
+        return _Lists(self.flat[ranges(starts[some], self.counts[some])], self.counts[some])
+
+    def sums(self, sizes: Ints) -> Ints:
+        """Return the sum of the sizes of what is in each list."""
+        total = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes[self.flat])])
+        ends = np.cumsum(self.counts)
+        found: Ints = total[ends] - total[ends - self.counts]
+        return found
+
+    def array(self, flat: pa.Array) -> pa.ListArray:
+        """Return the lists with other values."""
+        offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(self.counts)])
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat)
+
+
+class _Rows(NamedTuple):
+    """Tuples as rows: of whole numbers there is a column for each of `_WHOLE`."""
+
+    streams: list[str]
+    match_ids: list[str]
+    whole: Ints
+    leaves: _Lists
+    nodes: _Lists
+    values: _Lists
+
+    def __len__(self) -> int:
+        return len(self.streams)
+
+    @classmethod
+    def concat(cls, parts: list[_Rows]) -> _Rows:
+        """Return the rows of all parts."""
+        return cls(
+            [name for part in parts for name in part.streams],
+            [name for part in parts for name in part.match_ids],
+            np.concatenate([part.whole for part in parts], axis=1),
+            _Lists.concat([part.leaves for part in parts]),
+            _Lists.concat([part.nodes for part in parts]),
+            _Lists.concat([part.values for part in parts]),
+        )
+
+    def contents(self) -> list[bytes]:
+        """Return for each row what it is equal to others by; of a shape all have as many nodes."""
+        shapes = self.whole[-1]
+        keys: list[Any] = [b""] * len(self)
+        layouts = self.leaves.counts << 32 | self.nodes.counts
+        for layout in np.unique(layouts).tolist():
+            own = np.flatnonzero(layouts == layout)
+            lists = [
+                each.take(own).flat.reshape(len(own), -1)
+                for each in (self.leaves, self.nodes, self.values)
+            ]
+            rows = np.concatenate([shapes[own, None], *lists], axis=1)
+            # One node may carry several values: a function of it may have more than one.
+            found = np.ascontiguousarray(rows).view(f"V{8 * rows.shape[1]}").ravel().tolist()
+            for row, key in zip(own.tolist(), found, strict=True):
+                keys[row] = key
+        return keys
+
+    def take(self, some: Ints) -> _Rows:
+        """Return some of the rows."""
+        rows = some.tolist()
+        return _Rows(
+            [self.streams[row] for row in rows],
+            [self.match_ids[row] for row in rows],
+            self.whole[:, some],
+            self.leaves.take(some),
+            self.nodes.take(some),
+            self.values.take(some),
+        )
+
+    def table(self, texts: list[str]) -> pa.Table:
+        """Return the rows as `UNNUMBERED`; values are given by their numbers."""
+        known = [*texts, None]
+        values = [known[number] for number in self.values.flat.tolist()]
+        columns = {
+            **dict(zip(_WHOLE, self.whole, strict=True)),
+            "stream": self.streams,
+            "key": [""] * len(self),
+            "match_id": self.match_ids,
+            "leaves": self.leaves.array(pa.array(self.leaves.flat, pa.int64())),
+            "nodes": self.nodes.array(pa.array(self.nodes.flat.astype(np.int32))),
+            "vals": self.values.array(pa.array(values, pa.string())),
+        }
+        return pa.table(
+            [pa.array(columns[field.name], field.type) for field in UNNUMBERED], UNNUMBERED
+        )

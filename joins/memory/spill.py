@@ -217,13 +217,15 @@ class InstanceRows:
 
     def take(self, numbers: Iterable[int]) -> Iterator[tuple[list[int], pa.RecordBatch]]:
         """Yield the numbers of instances, which are there, with their rows, some at a time."""
-        by_chunk: dict[int, list[int]] = {}
-        for number in sorted(set(numbers)):
-            at = bisect_right(self._chunks, number, key=lambda chunk: chunk.first) - 1
-            by_chunk.setdefault(at, []).append(number)
-        for at, wanted in by_chunk.items():
-            chunk = self._chunks[at]
-            yield wanted, chunk.take(wanted)
+        wanted = np.unique(np.fromiter(numbers, np.int64))
+        firsts = np.array([chunk.first for chunk in self._chunks], np.int64)
+        stops = np.searchsorted(wanted, np.append(firsts[1:], np.iinfo(np.int64).max)).tolist()
+        start = 0
+        for chunk, stop in zip(self._chunks, stops, strict=False):
+            if start < stop:
+                some = wanted[start:stop].tolist()
+                yield some, chunk.take(some)
+            start = stop
 
 
 def _are_worth_merging(earlier: _Chunk, kept: _Chunk, chunk: _Chunk, most: int) -> bool:

@@ -30,6 +30,8 @@ WITNESSES_MAX = 1_000
 CHUNK = 4_000
 """Matches whose columns become rows at once."""
 
+_NO_FOLDS: Mapping[str, Any] = {}
+
 _UNASSIGNED = -1
 """Stands for the node of a variable that a tuple does not assign, and behind the last column."""
 
@@ -216,7 +218,7 @@ class MatchRows:
                 _tuples(leaves[part]),
                 _tuples(visible[part]),
                 *witnesses.shown(part),
-                [self._folds.get(match, {}) for match in part.tolist()],
+                [self._folds.get(match, _NO_FOLDS) for match in part.tolist()],
             )
 
 
